@@ -69,7 +69,7 @@ def level_settings(game: Game[Any, Any], level: int, options: Options) -> Settin
 
 
 State = tuple[Options, frozenset[str], Settings]
-"""Of a LevelSwitch: options, names that go before the level, values that the level covers."""
+"""State of a LevelSwitch: the options, the names that override the level, the values that the level replaces."""
 
 
 class LevelSwitch:

@@ -29,7 +29,7 @@ PV_MOVES = 6
 WIDTH, HEIGHT = 10.0, 4.5
 """Inches."""
 TRIAL_VISITS, MAX_TRIAL_VISITS, MAX_TRIALS, TRIAL_SECONDS = 50, 10**6, 8, 0.2
-"""Of the searches that the time of a review is estimated from: the first one's visits, and the time that is enough."""
+"""Trial searches that estimate the time of a review: first and greatest visits, number, seconds that suffice."""
 KEPT_VISITS = 0.4
 """Share of a search's visits that it takes over from the search of the position before, in a game of Go."""
 MARKED = 3

@@ -49,7 +49,7 @@ class RawNode:
     properties: dict[str, list[str]] = field(default_factory=dict)
     """Values are still escaped."""
     places: dict[str, int] = field(default_factory=dict)
-    """Offset of each property in the text."""
+    """Offsets of the properties in the text, by name."""
 
 
 class GameParser:
@@ -59,7 +59,7 @@ class GameParser:
         """Prepare to parse the game that begins at `start`, a place that `find_game` returned."""
         self.text = text
         self.end = start
-        """Offset after the game, once `nodes` is exhausted."""
+        """Offset after the game. It is set when `nodes` has yielded the last node."""
         self.notes: list[Note] = []
 
     def note(self, offset: int, fault: str) -> None:

@@ -44,7 +44,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "settings": dict,
     "promoted": bool,
 }
-"""Of fields; the others are integers, except training's losses: numbers by name."""
+"""Types of the fields of events. Other fields are integers, and the losses of training are numbers by name."""
 _NUMBERS = frozenset(("lead", "reanalyzed", "engine_games", "engine_points"))
 """Numbers that events may have besides FIELDS."""
 

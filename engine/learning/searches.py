@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import Job, check_numbers
 from engine.search.reports import read_children
 from engine.search.root_evaluation import evaluate_root, is_renewed
 from engine.search.root_priors import RootPriors
+from engine.search.search import FAULTS
 from native.calls import NO_CALLS
 from native.tree import arrays
 from native.tree.arrays import LEAST_WEIGHT, Tree
@@ -105,7 +107,7 @@ class Searches:
         After some SLICE_SECONDS it returns, even if none has.
 
         Raises:
-            EvaluatorError: what the evaluator raised.
+            EvaluatorError: what the evaluator raised, or a fault of the search broke a tree.
         """
         calls = NO_CALLS if self._calls is None else self._calls
         begin = time.monotonic()
@@ -139,6 +141,8 @@ class Searches:
                 if job.error is not None:
                     raise job.error
             if self._idle.any():
+                if broken := int(self._forest.counters["broken"].max()):
+                    raise EvaluatorError(FAULTS[broken])
                 self._wanted[self._idle] = False
                 return self._idle.nonzero()[0].tolist()
             if now - begin > SLICE_SECONDS:

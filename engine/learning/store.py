@@ -561,7 +561,7 @@ def _lock_soon(descriptor: int) -> bool:
 
 
 SHARD_NAME = re.compile(r"\.?train-(?P<size>\d+)-(?P<number>\d+)(\.damaged)?")
-"""Of a shard's folder, a damaged one's included."""
+"""Name of a folder with a shard, also of one that was set aside as damaged."""
 
 
 def _set_aside(path: Path, why: str) -> None:

@@ -77,7 +77,7 @@ class Delivery:
     points: list[float] = dataclasses.field(default_factory=list)
     """Of the network in each game against an engine: 1 for a win, 0.5 for a draw."""
     faults: list[str] = dataclasses.field(default_factory=list)
-    """Of each game that an engine has spoilt: why."""
+    """The reason for each game that an engine spoilt."""
     shown: dict[str, Any] | None = None
     """Now and then a game for the page of the run, see engine.learning.page.read_games."""
 
@@ -240,7 +240,7 @@ class Progressed:
     match: int
     played: list[DuelGame]
     faults: list[str]
-    """Of each game that an engine has spoilt since the last news: why."""
+    """The reason for each game that an engine spoilt since the last report."""
     error: str = ""
     """Why the match cannot continue."""
 

@@ -51,7 +51,7 @@ OPENING_VISITS = 32
 """Of the search before each move of an opening that is drawn. Visits are the chances: openings follow the policy, but
 for moves that the next one refutes."""
 IDLE_SECONDS = 0.01
-"""Of a round in which all games wait for an engine, and the caller does not."""
+"""Seconds to wait if all games wait for an engine but the caller must not block."""
 PLAYED_BY = SelfPlaySettings(noise=0.0, forced_playouts=0.0)
 
 
@@ -299,7 +299,7 @@ class Score:
     pairs: tuple[int, ...] = ()
     """How many have each of sprt.PAIR_SCORES."""
     faults: tuple[str, ...] = ()
-    """Of each game that an engine has spoilt, and that was played again: why."""
+    """The reason for each game that an engine spoilt; such games were played again."""
 
     @property
     def games(self) -> int:

@@ -14,7 +14,7 @@ from engine.play import FAILURE, ILLEGAL, TIME, Ended, G
 from nets.errors import LineError
 
 ORDER = "wins-losses-draws"
-"""Of the numbers of every score that is shown, such as 7-2-1."""
+"""Order of the numbers in every printed score, such as 7-2-1."""
 FAULTS = (TIME, ILLEGAL, FAILURE)
 """Endings that are an engine's fault."""
 

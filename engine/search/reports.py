@@ -44,7 +44,7 @@ def read_report(
     """
     root = tree.nodes[tree.counters[0].root]
     visits = int(root["visits"])
-    stdev = math.sqrt(float(root["score_variance"]))
+    stdev = 0.0 if tree.counters[0].broken else math.sqrt(float(root["score_variance"]))
     children = read_children(tree)
     tried = children[(children["visits"] > 0) & (tree.banned[children["move"]] == 0)]
     wanted = wanted_weights(tree, tried)
@@ -67,7 +67,7 @@ def read_report(
         playouts=int(tree.counters[0].playouts),
         evaluations=evaluations,
         seconds=seconds,
-        weight=float(root["weight_sum"]),
+        weight=float(tried["weight"].sum() if tree.counters[0].broken else root["weight_sum"]),
         winrate=min(1.0, max(0.0, 0.5 + 0.5 * value)),
         utility=utility,
         score_lead=score,
@@ -159,11 +159,12 @@ def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.floa
     root, names = tree.nodes[tree.counters[0].root], ("value", "utility", "score")
     is_noisy = tree.parameters[0].wide_root_noise > 0.0 and not root["proof"]
     excess = tried["weight"] - wanted if is_noisy else np.zeros(len(tried))
+    if tree.counters[0].broken:  # the root's own sums may not be numbers; its edges keep the last sound means
+        weights = tried["weight"] / max(LEAST_WEIGHT, float(tried["weight"].sum()))
+        value, utility, score = (float(weights @ np.nan_to_num(tried[name])) for name in names)
+        return value, utility, score
     weight = max(LEAST_WEIGHT, float(root["weight_sum"]) - float(excess.sum()))
     value, utility, score = ((float(root[f"{each}_sum"]) - float(excess @ tried[each])) / weight for each in names)
-    if not math.isfinite(value + utility + score):  # a fault stopped the search: the moves know what the root does not
-        weights = tried["weight"] / max(LEAST_WEIGHT, float(tried["weight"].sum()))
-        value, utility, score = (float(weights @ np.nan_to_num(tried[each])) for each in names)
     return value, utility, score
 
 

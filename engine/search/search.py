@@ -62,10 +62,9 @@ CENTER_TOLERANCE = 0.002
 MIN_VISITS = 2
 """Visits that a search makes however little time it has: the root's, and one move's."""
 FAULTS = {
-    SUMS_BROKEN: "a fault in the search: a node's values are not finite numbers. The search ends with the moves known "
-    "by now, and the next one starts with an empty tree. Please report this with the game",
-    KEYS_BROKEN: "a fault in the search: a node stands for another position than the moves lead to. The search ends, "
-    "and the next one starts with an empty tree. Please report this with the game",
+    SUMS_BROKEN: "a fault of the search: a node's values are not finite numbers. Please report this with the game",
+    KEYS_BROKEN: "a fault of the search: a node is of another position than its moves lead to. Please report this with "
+    "the game",
 }
 """Messages by fault, SUMS_BROKEN and KEYS_BROKEN."""
 SEARCH_HANG = 30.0
@@ -509,7 +508,8 @@ class Search:
                 last = self._running == 0
             if last:
                 if self._counters.broken:
-                    _log.error(FAULTS[int(self._counters.broken)])
+                    fault = FAULTS[int(self._counters.broken)]
+                    _log.error("%s. The search ends with the moves known by now; the next one begins anew", fault)
                 self._end_time = time.perf_counter()
                 self._finished.set()
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.uniform import UniformEvaluator
 from engine.go.game import GoGame
@@ -123,3 +124,16 @@ def test_moves_that_are_allowed_are_searched_in_turn() -> None:
 
 def visits_of(search: SmallSearch) -> dict[int, int]:
     return {int(each["move"]): int(each["visits"]) for each in search.children()}
+
+
+def test_a_broken_tree_is_an_error() -> None:
+    made = searches(ScriptedEvaluator(1), 2)
+    for search in made.each:
+        search.begin(new_game(SIZE))
+        search.search(50)
+    make_all(made)
+    tree = made.each[1].tree
+    tree.nodes[int(tree.counters[0].root)]["utility_sum"] = np.nan
+    made.each[1].search(50)
+    with pytest.raises(EvaluatorError, match="values are not finite"):
+        make_all(made)

@@ -549,21 +549,25 @@ def test_a_wide_root_is_searched_widely_and_judged_as_if_it_were_not() -> None:
     assert all(move.prior == common[move.move] for move in wide.moves if move.move in common)
 
 
+@pytest.mark.parametrize("name", ["utility_sum", "weight_sum", "score_sum"])
 @pytest.mark.parametrize("place", ["a child", "the root"])
-def test_sums_that_are_not_finite_end_the_search_with_a_move(place: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_sums_that_are_not_finite_end_the_search_with_a_move(
+    place: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     search = new_search(ScriptedEvaluator(), 5)
     search.set_position(new_game(5))
     before = search.run(Limits(visits=100))
     tree = search.tree
     root = int(tree.counters[0].root)
     index = root if place == "the root" else int(tree.stats[int(tree.nodes[root]["stats"])]["child"])
-    tree.nodes[index]["utility_sum"] = np.nan
+    tree.nodes[index][name] = np.nan
     after = search.run(Limits(visits=1000))
     assert caplog.text.count("values are not finite") == 1
     assert after.visits < 1000
     assert after.moves[0].move in {move.move for move in before.moves}
-    for figure in (after.winrate, after.utility, *(move.winrate for move in after.moves)):
-        assert 0.05 < abs(figure) < 1.0
+    for figure in (after.winrate, *(move.winrate for move in after.moves)):
+        assert 0.05 < figure < 0.95
+    assert np.isfinite([after.utility, after.score_lead, after.score_stdev, after.weight]).all()
     for slot in range(int(tree.nodes[root]["tried"])):
         assert tree.stats[int(tree.nodes[root]["stats"]) + slot]["in_flight"] == 0
     assert search.run(Limits(visits=100)).visits == 100  # in an empty tree
