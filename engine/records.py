@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from nets.errors import is_control
 
 MAX_RECORD_BYTES = 2**28
 """Size limit of a file of records, and of a compressed file after decompression."""
@@ -23,8 +24,6 @@ _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
-_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Marks that change the direction of the text after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +143,4 @@ def printable(text: object, keep: str = "") -> str:
         text: a name or a message.
         keep: control characters that stay, for example a line feed.
     """
-    return "".join(c if c in keep or not _is_control(c) else "\ufffd" for c in str(text))
-
-
-def _is_control(c: str) -> bool:
-    return not (" " <= c <= "~") and (unicodedata.category(c) in ("Cc", "Zl", "Zp") or c in _DIRECTIONS)
+    return "".join(c if c in keep or not is_control(c) else "\ufffd" for c in str(text))

@@ -7,6 +7,9 @@ import unicodedata
 _HEAD, _TAIL = 700, 400
 """Characters that are kept of a longer text: its beginning names the file, its end says what was expected."""
 
+_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Marks that change the direction of the text after them."""
+
 
 class LineError(Exception):
     """An error whose text is one printable line, even if it quotes a hostile file."""
@@ -23,6 +26,13 @@ class NetworkError(LineError, ValueError):
     """
 
 
+def is_control(character: str) -> bool:
+    """Whether a terminal may obey a character: a control, a separator of lines, or a mark of direction."""
+    if " " <= character <= "~":
+        return False
+    return character in _DIRECTIONS or unicodedata.category(character) in ("Cc", "Zl", "Zp")
+
+
 def one_line(text: str) -> str:
     """Return `text` with control characters as escapes, and without the middle of a very long text."""
     if len(text) > _HEAD + _TAIL + 50:
@@ -32,9 +42,8 @@ def one_line(text: str) -> str:
 
 def _shown(character: str) -> str:
     """Return a character, or its escape if a terminal obeys it or UTF-8 cannot encode it."""
-    is_bidi = unicodedata.bidirectional(character) in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
     # The low surrogates stand for bytes of a file's name, which come out as they came in.
     is_lone = unicodedata.category(character) == "Cs" and not "\udc80" <= character <= "\udcff"
-    if is_bidi or is_lone or unicodedata.category(character) in ("Cc", "Zl", "Zp"):
+    if is_lone or is_control(character):
         return character.encode("unicode_escape").decode("ascii")
     return character
