@@ -83,13 +83,14 @@ def test_workers_play_a_match_as_one_process_does_while_nobody_takes_their_games
 def test_the_games_of_a_lost_worker_are_played_by_another(players: Processes) -> None:
     first_of(players)
     scores: list[Score] = []
-    games = 400
+    games = 3000  # so many that the match outlasts the loss of a worker by far
     thread = threading.Thread(
         target=lambda: scores.append(players.match(GAMES["go"], (UNIFORM, UNIFORM), games, 6, 3, 0.0))
     )
     thread.start()
-    time.sleep(0.5)
+    time.sleep(0.1)
     players._processes[0].kill()
+    assert thread.is_alive(), "the match ended before the worker was lost"
     deliveries = 0
     while thread.is_alive():
         deliveries += len(players.take(0.1))
