@@ -136,21 +136,24 @@ class Game(abc.ABC, Generic[G, P]):
         """Return what a level of strength sets otherwise than in all games; see engine.levels."""
         return {}
 
-    def compile(self, say: Say, *, learning: bool = False) -> None:
-        """Compile the kernels that are not in the cache; a game of which native.warmup knows nothing overrides this.
+    def compile(self, say: Say, *, everything: bool = True, learning: bool = False) -> None:
+        """Compile the kernels that are not in the cache. A game that native.kernel_groups does not have overrides this.
 
         Args:
-            say: told of progress.
-            learning: those that `yomi learn` needs, too.
+            say: receives progress.
+            everything: also compile what the default network does not need; otherwise that happens in the background.
+            learning: also compile what `yomi learn` needs.
 
         Raises:
             CompileError: it fails.
         """
-        from native.warmup import compile_all
+        from native.warmup import compile_later, compile_names
 
-        compile_all(self.name, say)
-        if learning:
-            compile_all(f"learning-{self.name}", say)
+        more = f"{self.name}-more"
+        names = [self.name, *([more] if everything else []), *([f"{self.name}-learning"] if learning else [])]
+        compile_names(names, say)
+        if not everything:
+            compile_later([more])
 
     # -- playing ---------------------------------------------------------------------------------------------------
 

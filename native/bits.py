@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from native.jit import inlined, kernel, machine_code
+from native.jit import inlined, inlined_early, kernel, machine_code
 
 U = np.uint64
 """Cast to an unsigned index: numba tests a signed one for being negative, which costs rollouts 40% of their speed."""
@@ -197,7 +197,7 @@ SPINS = 64
 """Looks at a lock before a thread gives its processor away: who holds it for longer has most likely lost its own."""
 
 
-@inlined
+@inlined_early
 def take_lock(locks, index):  # type: ignore[no-untyped-def]
     """Set locks[index], an integer of an array or a record that is 0 while nobody holds it; wait while somebody does.
 
@@ -212,7 +212,7 @@ def take_lock(locks, index):  # type: ignore[no-untyped-def]
             _yield_processor()
 
 
-@inlined
+@inlined_early
 def free_lock(locks, index):  # type: ignore[no-untyped-def]
     """Let go of a lock."""
     atomic_store(locks, index, 0)

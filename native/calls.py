@@ -1,8 +1,12 @@
-"""Calling kernels by address, with arguments bound to them: how the tree runs an evaluator that it does not know.
+"""Calling kernels by address, with arguments bound to them: how the tree calls a game and an evaluator.
 
-A kernel that took the evaluator as an argument would be compiled for each of them, and could not be cached. An entry is
-a C function of two integers: where its arguments lie, and how many rows of a batch are in use. `bind` puts arguments
-down; what it returns is called from Python (`run`) or, by `call_all`, from another kernel without a word of Python.
+A kernel that calls another by its name contains the other's code: it waits for it, and is compiled for each of its
+forms. A call by address keeps them apart. An entry is a C function of integers, the first of which is the address of
+its arguments; these are stored there once (`store`). There are two kinds of entries:
+
+- `entry` has one more integer, a row or a number of rows of a batch. `bind` makes `Calls` of it, which Python (`run`)
+  and other kernels (`call_all`) can call.
+- `answering_entry` has two more integers and returns one. Kernels call it with `ask`.
 """
 
 from __future__ import annotations
@@ -16,25 +20,32 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
+from numba.core import event, sigutils
+from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
 from native.bits import U
-from native.jit import IS_PLAIN, kernel, machine_code, mark_kernel
+from native.jit import IS_PLAIN, compiling, kernel, keep_compiled, machine_code, mark_kernel
 from native.plain import plain, plain_kernel
 
 _WORDS = 512
 """uint64 words that the arguments of one entry may take: an array takes 5 and 2 for each dimension."""
 
 
-_PLAIN: list[tuple[Callable[[Any, Any], None], Any]] = []
-"""Where kernels run as plain Python: functions and arguments, whose places in this list stand for the addresses."""
+_PLAIN: list[Any] = []
+"""Functions and arguments of kernels that run as plain Python; their places in this list stand for the addresses."""
 
 
-def _call_plainly(address: int, arguments: int, rows: int) -> None:
-    _PLAIN[address][0](arguments, rows)
+def _add_plain(value: Any) -> int:
+    _PLAIN.append(value)
+    return len(_PLAIN) - 1
 
 
-@machine_code(lambda address, kind: plain(_PLAIN[address][1]))
+def _call_plainly(address: int, *integers: int) -> Any:
+    return _PLAIN[address](*integers)
+
+
+@machine_code(lambda address, kind: _PLAIN[address])
 def load(typing_context: Any, address: Any, kind: Any) -> Any:
     """Return the value of a numba type that `_store` put at an address; its arrays are borrowed."""
     loaded = kind.instance_type
@@ -71,6 +82,18 @@ def _call(typing_context: Any, address: Any, arguments: Any, rows: Any) -> Any:
     return types.none(types.int64, types.int64, types.int64), codegen
 
 
+@machine_code(_call_plainly)
+def ask(typing_context: Any, address: Any, arguments: Any, first: Any, second: Any) -> Any:
+    """Return the answer of the answering entry at an address to two integers."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        integer = ir.IntType(64)
+        function = ir.FunctionType(integer, [integer, integer, integer])
+        return builder.call(builder.inttoptr(args[0], function.as_pointer()), args[1:])
+
+    return types.int64(types.int64, types.int64, types.int64, types.int64), codegen
+
+
 @kernel
 def _store_arguments(arguments, address, room):  # type: ignore[no-untyped-def]
     return _store(address, room, arguments)
@@ -104,14 +127,67 @@ class Calls:
 NO_CALLS = Calls(np.zeros((0, 2), np.int64), ())
 
 
-class Entry:
-    """A function of (address of arguments, rows), compiled to a C function when it is first bound, and cached."""
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """Arguments of entries in memory; they stay there as long as this object lives."""
 
-    def __init__(self, function: Callable[[Any, Any], None], kind: Any) -> None:
-        """Hold what is to be compiled."""
-        self._function = function
-        self._kind = kind
-        self._compiled: Any = None
+    address: int
+    kept: tuple[Any, ...]
+
+
+def store(kind: Any, *arguments: Any) -> Stored:
+    """Put the arguments of entries into memory.
+
+    Raises:
+        TypeError: they are not of the type `kind`, a result of `types_of`, or take too much room.
+    """
+    if (found := numba.typeof(arguments)) != kind:
+        raise TypeError(f"arguments {found} found, expected {kind}")
+    if IS_PLAIN:
+        return Stored(_add_plain(plain(arguments)), arguments)
+    place = np.zeros(_WORDS, np.uint64)
+    size = _store_arguments(arguments, place.ctypes.data, place.nbytes)
+    if size > place.nbytes:
+        raise TypeError(f"arguments of {size} bytes found, expected at most {place.nbytes}")
+    return Stored(place.ctypes.data, (place, arguments))
+
+
+ROWS_ENTRY = types.void(types.int64, types.int64)
+ANSWERING_ENTRY = types.int64(types.int64, types.int64, types.int64)
+
+
+class Entry:
+    """A function of integers that is compiled to a C function when its address is first asked for, and cached."""
+
+    def __init__(self, function: Callable[..., Any], kind: Any, signature: Any) -> None:
+        """Hold what is to be compiled.
+
+        Args:
+            function: begins with load(address, kind).
+            kind: type of the arguments.
+            signature: numba's, of the C function.
+        """
+        self.kind = kind
+        self.function = function
+        self._signature = signature
+        self._address: int | None = None
+
+    @property
+    def address(self) -> int:
+        """Address of the C function."""
+        if self._address is None:
+            self._address = _add_plain(plain_kernel(self.function)) if IS_PLAIN else self._compile()
+        return self._address
+
+    def _compile(self) -> int:
+        mark_kernel(self.function)
+        compiled = CFunc(self.function, sigutils.normalize_signature(self._signature), {}, _OPTIONS)
+        compiled.enable_caching()
+        keep_compiled(compiled._cache)
+        with compiling(), event.trigger_event("numba:compile", data={"dispatcher": _Named(self.function)}):
+            compiled.compile()
+        self._compiled = compiled
+        return int(compiled.address)
 
     def bind(self, *arguments: Any) -> Calls:
         """Return a call of this entry with arguments.
@@ -119,23 +195,18 @@ class Entry:
         Raises:
             TypeError: they are not of the types that the entry loads.
         """
-        if (kind := numba.typeof(arguments)) != self._kind:
-            raise TypeError(f"arguments {kind} found, expected {self._kind}")
-        if IS_PLAIN:
-            _PLAIN.append((plain_kernel(self._function), arguments))
-            return Calls(np.full((1, 2), len(_PLAIN) - 1, np.int64), arguments)
-        if self._compiled is None:
-            decorate: Any = numba.cfunc
-            signature = types.void(types.int64, types.int64)
-            mark_kernel(self._function)
-            compiler = decorate(signature, cache=True, error_model="numpy", _nrt=False)
-            self._compiled = compiler(self._function)
-        place = np.zeros(_WORDS, np.uint64)
-        size = _store_arguments(arguments, place.ctypes.data, place.nbytes)
-        if size > place.nbytes:
-            raise TypeError(f"arguments of {size} bytes found, expected at most {place.nbytes}")
-        table = np.array([[self._compiled.address, place.ctypes.data]], np.int64)
-        return Calls(table, (place, arguments))
+        stored = store(self.kind, *arguments)
+        return Calls(np.array([[self.address, stored.address]], np.int64), (self, stored))
+
+
+_OPTIONS = {"nopython": True, "error_model": "numpy", "_nrt": False}
+
+
+@dataclass(frozen=True)
+class _Named:
+    """Stands for numba's dispatcher in the events of compilations."""
+
+    py_func: Callable[..., Any]
 
 
 def entry(kind: Any) -> Callable[[Callable[[Any, Any], None]], Entry]:
@@ -143,7 +214,12 @@ def entry(kind: Any) -> Callable[[Callable[[Any, Any], None]], Entry]:
 
     The function takes (address, rows) and begins with `load(address, kind)`. It may not allocate.
     """
-    return lambda function: Entry(function, kind)
+    return lambda function: Entry(function, kind, ROWS_ENTRY)
+
+
+def answering_entry(kind: Any) -> Callable[[Callable[[Any, Any, Any], Any]], Entry]:
+    """Make a function of (address, first, second) an entry that returns an integer; see `entry`."""
+    return lambda function: Entry(function, kind, ANSWERING_ENTRY)
 
 
 def types_of(*examples: Any) -> Any:

@@ -2,162 +2,62 @@
 
 import shutil
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-STEPS: Mapping[str, tuple[tuple[str, float], ...]] = {
-    "go-planes": (
-        ("remove_chain", 2.2),
-        ("_expand_defender", 2.1),
-        ("read_ladders", 2.3),
-        ("find_areas", 2.1),
-        ("write_planes", 3.3),
-        ("go-planes", 0.8),
-    ),
-    "go-tree": (
-        ("store_cache", 2.2),
-        ("weigh", 2.1),
-        ("join", 4.6),
-        ("select", 2.6),
-        ("back_up_again", 2.5),
-        ("probe_cache", 2.5),
-        ("gather", 8.3),
-        ("advance", 3.1),
-        ("enter_all", 2.2),
-        ("go-tree", 1.0),
-    ),
-    "go-rules": (
-        ("drop_liberty", 2.0),
-        ("_flood_from", 2.1),
-        ("go-rules", 2.1),
-    ),
-    "go-rollouts": (
-        ("weak_chain_move", 2.2),
-        ("area_balance", 2.1),
-        ("pattern_class", 2.9),
-        ("prior_logit", 2.2),
-        ("go-rollouts", 1.3),
-    ),
-    "forward": (
-        ("forward", 11.6),
-        ("forward", 3.4),
-    ),
-    "go-partial": (
-        ("_write_saving", 2.6),
-        ("find_areas", 2.7),
-        ("write_aya", 2.7),
-        ("_share_with_pass", 2.7),
-        ("go-partial", 1.0),
-    ),
-    "shogi-rules": (
-        ("drop_pawn_mates", 2.3),
-        ("dropped_pawn", 2.2),
-        ("shogi-rules", 1.5),
-    ),
-    "shogi-tree": (
-        ("pattern_key", 3.7),
-        ("attack", 2.5),
-        ("policy_index", 2.1),
-        ("write_planes", 2.4),
-        ("gather", 4.6),
-        ("advance", 2.1),
-        ("shogi-tree", 0.5),
-    ),
-    "shogi-material": (
-        ("find_attacks", 2.0),
-        ("decode_rows", 2.5),
-        ("shogi-material", 0.1),
-    ),
-    "shogi-sparse": (
-        ("find_move_rows", 2.7),
-        ("shogi-sparse", 0.9),
-    ),
-    "shogi-mate": (
-        ("checking_moves", 2.7),
-        ("_judge_repetition", 2.0),
-        ("prove", 2.3),
-        ("shogi-mate", 0.0),
-    ),
-    "shogi-forest": (
-        ("advance_all", 2.8),
-        ("shogi-forest", 1.1),
-    ),
-    "go-forest": (
-        ("advance_all", 4.0),
-        ("show_positions", 3.0),
-        ("go-forest", 0.2),
-    ),
-}
-"""Groups of native.warmup -> their slow kernels in the order in which they end, with the seconds since the one before.
-
-The last step of a group has its name. One core of a Xeon of 2023 took these times with an empty cache. Only their
-proportions matter: the estimate adapts to the machine.
-"""
 SECONDS_BETWEEN_LINES = 15.0
-CHECK = "--check"
-"""Argument of native.warmup's processes that look for mistakes only."""
-SECONDS_TO_CHECK = 10.0
-DEFAULT_STEP = 10.0
-"""Seconds of a group that STEPS lacks."""
 MIN_SAMPLE = 3.0
-"""Seconds after which the machine's own speed replaces that of STEPS."""
+"""Seconds of work after which the machine's own speed replaces that of the estimates."""
 
 
 class Progress:
-    """Estimate of one compiling process: `groups` one after another."""
+    """Estimate of the time left to compile some groups in parallel processes. Several threads report to it."""
 
-    def __init__(self, groups: tuple[str, ...], now: float, speed: float = 1.0) -> None:
-        """Begin at the time `now`, in seconds, with the speed that the machine had before."""
-        self._speed_before = speed
-        if groups[:1] == (CHECK,):  # finds mistakes only, all at once
-            self._steps = [(CHECK, SECONDS_TO_CHECK)]
-        else:
-            self._steps = [step for group in groups for step in STEPS.get(group, ((group, DEFAULT_STEP),))]
-        self._begin = self._last = now
-        self._reached = 0.0
-        self.total = sum(seconds for _, seconds in self._steps)
+    def __init__(self, seconds: Mapping[str, float], processes: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin.
 
-    def finish(self, name: str, now: float) -> None:
-        """Note that a kernel or a group has been compiled, or was found in the cache."""
-        names = [step for step, _ in self._steps]
-        if name in names:
-            count = names.index(name) + 1
-            self._reached += sum(seconds for _, seconds in self._steps[:count])
-            self._steps = self._steps[count:]
-            self._last = now
+        Args:
+            seconds: estimate by group, for one process of some machine.
+            processes: number of processes.
+            clock: returns the time in seconds.
+        """
+        self._seconds = dict(seconds)
+        self._processes = processes
+        self._clock = clock
+        self._begun: dict[str, float] = {}
+        self._took = self._done = 0.0
+        self._lock = threading.Lock()
 
-    def end(self, now: float) -> None:
-        """Note that the process has ended."""
-        self._steps, self._reached, self._last = [], self.total, now
+    def begin(self, group: str) -> None:
+        """Note that a process has begun to compile a group."""
+        with self._lock:
+            self._begun[group] = self._clock()
 
-    def left(self, now: float) -> float:
-        """Return the estimated seconds until the process ends."""
-        speed = self.speed
-        step = next((seconds for _, seconds in self._steps), 0.0)
-        position = self._reached + min(0.95 * step, (now - self._last) * speed)
-        return (self.total - position) / speed
+    def finish(self, group: str) -> None:
+        """Note that a group is compiled."""
+        with self._lock:
+            self._took += self._clock() - self._begun.pop(group)
+            self._done += self._seconds.pop(group)
 
-    @property
-    def speed(self) -> float:
-        """Seconds of STEPS that this machine does in one."""
-        took = self._last - self._begin
-        return max(self._reached / took, 0.02) if took >= MIN_SAMPLE <= self._reached else self._speed_before
+    def left(self) -> float:
+        """Return the estimated seconds until all groups are compiled."""
+        with self._lock:
+            now = self._clock()
+            speed = max(self._done / self._took, 0.02) if self._took >= MIN_SAMPLE else 1.0
+            left = dict(self._seconds)
+            for group, begin in self._begun.items():
+                left[group] -= min(0.95 * left[group], (now - begin) * speed)
+            return max([*left.values(), sum(left.values()) / self._processes]) / speed
 
 
 class Display:
     """Shows a bar on stderr if that is a terminal. Otherwise `report` gets a line every 15 seconds."""
 
-    def __init__(self, report: Callable[[str], None], totals: Sequence[float]) -> None:
-        """Begin.
-
-        Args:
-            report: receives lines.
-            totals: estimated seconds of each stage of the work.
-        """
+    def __init__(self, report: Callable[[str], None]) -> None:
+        """Begin; `report` receives lines."""
         self._report = report
-        self._later = list(totals)
-        self._stage = self._done = 0.0
         self._begin = self._last = time.monotonic()
         self._fraction = 0.0
         self._bar: Any = None
@@ -170,18 +70,10 @@ class Display:
                 total=100, unit="", desc="yomi: compiling", bar_format=form, file=sys.stderr, leave=False, ncols=width
             )
 
-    def begin_stage(self) -> float:
-        """Count the next stage as begun; return the speed of the machine in the stages before."""
-        self._done += self._stage
-        self._stage = self._later.pop(0)
-        took = time.monotonic() - self._begin
-        return max(self._done / took, 0.02) if took >= MIN_SAMPLE <= self._done else 1.0
-
-    def show(self, running: Sequence[Progress]) -> None:
-        """Show how far the processes of the current stage are."""
+    def show(self, progress: Progress) -> None:
+        """Show how far the work is."""
         now = time.monotonic()
-        speed = min((progress.speed for progress in running), default=1.0)
-        left = max((progress.left(now) for progress in running), default=0.0) + sum(self._later) / speed
+        left = progress.left()
         elapsed = now - self._begin
         self._fraction = max(self._fraction, min(elapsed / (elapsed + left), 0.99) if elapsed + left > 0 else 0.0)
         if self._bar is not None:

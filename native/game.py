@@ -1,7 +1,7 @@
 """What the search tree asks of a game: a few functions on a position record and its history.
 
-The tree kernels call these functions; numba picks the implementation by the type of the position record, so that the
-tree is compiled once for each game and knows none. A game implements them with `implement`, usually one line for each.
+numba picks the implementation by the type of the position record. A game implements the functions with `implement`,
+usually one line for each. The tree calls them by address (native.game_calls), so that it is compiled once for all games.
 All of them run without the GIL and none of them allocates what it keeps.
 
 A position is one record, a history is a uint64 array that belongs to it. `play` appends to the history; entries that
@@ -10,6 +10,7 @@ are there are never changed, so a copy of a position may share the array and be 
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from numba import from_dtype
@@ -17,8 +18,10 @@ from numba.extending import overload
 
 from native.jit import IS_PLAIN, note_game
 
-_PLAIN: dict[tuple[str, Any], Callable[..., Any]] = {}
-"""Implementations by name and type of record, where kernels run as plain Python."""
+IMPLEMENTATIONS: dict[Any, dict[str, Callable[..., Any]]] = {}
+"""Type of record -> name of a function below -> kernel."""
+HOMES: dict[Any, Path] = {}
+"""Type of record -> file of the game's kernels."""
 
 
 def _generic(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -26,7 +29,7 @@ def _generic(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def find(*args: Any) -> Any:
-        return _PLAIN[function.__name__, args[0].void.dtype](*args)
+        return IMPLEMENTATIONS[args[0].void.dtype][function.__name__](*args)
 
     return find if IS_PLAIN else function
 
@@ -121,11 +124,12 @@ GOES_ON, OVER, OVER_UNSCORED = 0, 1, 2
 
 def implement(function: Callable[..., Any], dtype: Any, kernel: Callable[..., Any]) -> None:
     """Make `kernel` the implementation of one of the functions above for position records of `dtype`."""
+    IMPLEMENTATIONS.setdefault(dtype, {})[function.__name__] = kernel
     if IS_PLAIN:
-        _PLAIN[function.__name__, dtype] = kernel
         return
     record = from_dtype(dtype)
     note_game(record, kernel)
+    HOMES.setdefault(dtype, Path(kernel.py_func.__code__.co_filename).resolve())  # type: ignore[attr-defined]
     arity = function.__code__.co_argcount
     names = ", ".join(function.__code__.co_varnames[:arity])
 

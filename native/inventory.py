@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from native.cache_folder import COMPLETE, FACTS
-from native.jit import CACHE_DIRECTORY, COMBINING, kernel_facts, kernel_key
+from native.jit import CACHE_DIRECTORY, kernel_facts, kernel_key
+from native.kernel_groups import GROUPS
 from native.warmup import mark_of
 
 OUTSIDE = "others"
@@ -18,11 +19,11 @@ _NAME = re.compile(rf"(?P<package>[a-z-]+)-(?P<key>[0-9a-f]{{16}})(?P<mark>{re.e
 
 @dataclass(frozen=True)
 class Kept:
-    """A folder of kernels, or the mark of a game."""
+    """A folder of kernels, or the mark of a group."""
 
     path: Path
     name: str
-    """A package of native, `others`, or a name of native.warmup.PROCESSES for a mark."""
+    """A package of native, `others`, or a name of native.kernel_groups.GROUPS for a mark."""
     is_mark: bool
     size: int
     """Bytes on disk, of the files in it."""
@@ -52,10 +53,10 @@ def inventory() -> list[Kept]:
 
 def _examine(path: Path, name: str, key: str, *, is_mark: bool) -> Kept:
     content = _read(path if is_mark else path / FACTS)
-    package = COMBINING[0] if is_mark or name == OUTSIDE else name
+    package = GROUPS[name].packages[0] if is_mark and name in GROUPS else name
     reason = _difference(content, kernel_facts(package))
     if is_mark:
-        is_used = path == mark_of(name)
+        is_used = name in GROUPS and path == mark_of(name)
     else:
         is_used = key == kernel_key(package) or (name == OUTSIDE and not reason)
     size = sum(file.lstat().st_size for file in path.iterdir()) if path.is_dir() else path.lstat().st_size

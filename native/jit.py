@@ -6,12 +6,15 @@ the flags, the versions of Python and numba, and the processor's features. Every
 its own: an edit in one game leaves the other's kernels alone.
 """
 
+import contextlib
 import functools
+import gc
 import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -19,6 +22,7 @@ import llvmlite.binding as llvm
 import numba
 from numba.core import codegen, config, sigutils, types
 from numba.core.caching import CacheImpl, _CacheLocator
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
 from native.cache_folder import cache_directory, locked, make_folder, require_private
@@ -28,11 +32,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SOURCE_ROOT = Path(__file__).resolve().parent
-COMBINING = ("tree", "datasets", "sparse")
-"""Packages whose kernels contain those of the games."""
+CONTAINS = {"datasets": ("go", "shogi"), "sparse": ("shogi",), "others": ("datasets", "go", "shogi", "tree")}
+"""Packages whose kernels contain those of other packages. `others` are the files outside native."""
 BATCHES = ("tree/arrays.py", "tree/buffers.py")
 """What says how a batch lies in memory: evaluators load it by address (native.calls), which no signature tells."""
-WITHOUT_KERNELS = ("warmup.py", "typecheck.py", "plain.py", "cache_folder.py", "compile_progress.py", "inventory.py")
+WITHOUT_KERNELS = (
+    *("warmup.py", "kernel_groups.py", "typecheck.py", "plain.py", "cache_folder.py", "compile_progress.py"),
+    "inventory.py",
+)
 """Files that compiled kernels do not depend on."""
 FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_OPT", "YOMI_CHECKED")
 """Environment variables that kernels are compiled by."""
@@ -53,7 +60,7 @@ def kernel_facts(package: str) -> dict[str, str]:
     Python's patch release is left out, since numba's files depend on the minor version only.
     """
     sources = hashlib.sha256()
-    parts = ("*.py", "*/*.py") if package in COMBINING else ("*.py", *BATCHES, f"{package}/*.py")
+    parts = ("*.py", *BATCHES, *(f"{name}/*.py" for name in (package, *CONTAINS.get(package, ()))))
     for path in sorted({path for part in parts for path in SOURCE_ROOT.glob(part)}):
         if path.name not in WITHOUT_KERNELS and path.parent.name != "cuda":
             sources.update(path.read_bytes())
@@ -80,17 +87,18 @@ UNSAVED: list[str] = []
 """What kept compiled kernels out of the cache, in words: they serve this process only."""
 IS_PLAIN = bool(getattr(config, "DISABLE_JIT", 0))
 """Whether kernels run as plain Python: NUMBA_DISABLE_JIT=1."""
-_MARK = "is_kernel"
-"""Attribute of the kernels of other files, whose compiled code is kept there as well."""
+_HOME = "kernel_home"
+"""Attribute of functions whose compiled code is kept here: the file that it is kept with."""
 _OUTSIDE: dict[Path, str] = {}
 """Files outside this package that have kernels -> hash of all that these are compiled from."""
 _GAMES: dict[str, set[Path]] = {}
 """Names of the record types of games outside this package -> files of the kernels that the tree's contain then."""
 
 
-def mark_kernel(function: Any) -> None:
-    """Keep the compiled code of a function here, in whichever file it stands."""
-    setattr(function, _MARK, True)
+def mark_kernel(function: Any, home: Path | None = None) -> None:
+    """Keep the compiled code of a function in this cache, with that of the kernels of the file `home`, or of its own."""
+    if home is not None or not hasattr(function, _HOME):
+        setattr(function, _HOME, home or Path(function.__code__.co_filename).resolve())
 
 
 def note_game(record: Any, kernel: Any) -> None:
@@ -106,7 +114,7 @@ def _outside_key(function: Any, file: Path) -> str:
         values = function.__globals__.values()
         names = {str(getattr(value, "__module__", None) or getattr(value, "__name__", "")) for value in values}
         files = {Path(getattr(sys.modules.get(name), "__file__", None) or "").resolve() for name in names}
-        digest = hashlib.sha256(f"{kernel_key(COMBINING[0])} {file}".encode() + file.read_bytes())
+        digest = hashlib.sha256(f"{kernel_key('others')} {file}".encode() + file.read_bytes())
         for other in sorted(files & _OUTSIDE.keys()):
             digest.update(_OUTSIDE[other].encode())
         _OUTSIDE[file] = digest.hexdigest()[:16]
@@ -131,12 +139,10 @@ class _KernelLocator(_CacheLocator):
 
     def __init__(self, function: Any, file: Path) -> None:
         if file.is_relative_to(SOURCE_ROOT):
-            name = file.relative_to(SOURCE_ROOT).parent.name or "bits"
-            self._package = name
+            name = self._package = file.relative_to(SOURCE_ROOT).parent.name or "bits"
             self._key = kernel_key(name)
         else:
-            name = "others"
-            self._package = COMBINING[0]
+            name = self._package = "others"
             self._key = _outside_key(function, file)
         self._folder = _private_folder(f"{name}-{self._key}")
         self._line = function.__code__.co_firstlineno
@@ -155,8 +161,8 @@ class _KernelLocator(_CacheLocator):
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> "_KernelLocator | None":
-        path = Path(file).resolve()
-        is_ours = path.is_relative_to(SOURCE_ROOT) or getattr(function, _MARK, False)
+        path = getattr(function, _HOME, None) or Path(file).resolve()
+        is_ours = path.is_relative_to(SOURCE_ROOT) or hasattr(function, _HOME)
         return cls(function, path) if is_ours else None
 
 
@@ -177,18 +183,111 @@ def allocating_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, allocates=True)
 
 
-def _compiled(function: Callable[P, R], *, allocates: bool) -> Callable[P, R]:
+def _compiled(function: Callable[P, R], *, allocates: bool, inline: bool = False) -> Callable[P, R]:
     if IS_PLAIN:
         return cast(Callable[P, R], plain_kernel(function))
     mark_kernel(function)
     # no_cfunc_wrapper: a tenth less to compile, and nobody calls kernels from C.
     decorate: Any = numba.njit
-    compiled = decorate(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=allocates)(function)
+    options = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    compiled = decorate(**options, forceinline=inline, _nrt=allocates)(function)
+    if compiled._cache.cache_path is not None:  # native.typecheck keeps nothing, and compiles nothing
+        compiled.compile = _by_parts(compiled, compiled.compile)
     compiled.compile = _widening(compiled.compile)
-    if compiled._cache.cache_path is not None:  # native.typecheck keeps nothing
-        compiled._cache.save_overload = _saving(compiled._cache)
-        compiled._cache._index_key = _telling_games(compiled._cache._index_key)
+    keep_compiled(compiled._cache)
     return cast(Callable[P, R], compiled)
+
+
+def keep_compiled(cache: Any) -> None:
+    """Make one of numba's caches write alone, and distinguish games outside this package."""
+    if cache.cache_path is not None:  # native.typecheck keeps nothing
+        cache.save_overload = _saving(cache)
+        cache._index_key = _telling_games(cache._index_key)
+
+
+class _PartLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """The code of a kernel that others contain: neither optimized nor turned into machine code by itself."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+_compiling = threading.local()
+"""Has `depth`: how many kernels this thread is compiling, each for the one before."""
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[bool]:
+    """Enter the compilation of a kernel; the value says whether another kernel waits for it.
+
+    Python's garbage collection waits for the outermost one: it takes an eighth of the time and finds little.
+    """
+    depth = getattr(_compiling, "depth", 0)
+    _compiling.depth = depth + 1
+    collects = depth == 0 and gc.isenabled()
+    if collects:
+        gc.disable()
+    try:
+        yield depth > 0
+    finally:
+        _compiling.depth = depth
+        if collects:
+            gc.enable()
+
+
+def _by_parts(dispatcher: Any, compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Make a dispatcher compile only what its caller needs.
+
+    LLVM optimizes a kernel again in every kernel that contains it. A kernel that is compiled for another is therefore
+    left as it is, unless the cache has it: optimizing and machine code take place once, in the outermost kernel. If
+    Python calls the kernel later, it is compiled for that.
+    """
+    parts: set[Any] = set()
+
+    def compile_part(arguments: Any) -> Any:
+        compiler = dispatcher._compiler
+        customize, compiler._customize_flags = compiler._customize_flags, _without_machine_code
+        try:
+            with dispatcher._compiling_counter:  # by which numba recognizes recursion
+                result = compiler.compile(arguments, None)
+        finally:
+            compiler._customize_flags = customize
+        result.library.__class__ = _PartLibrary
+        result = result._replace(entry_point=object())  # by which callers find the code
+        dispatcher.targetctx.insert_user_function(result.entry_point, result.fndesc, [result.library])
+        dispatcher.overloads[arguments] = result
+        parts.add(arguments)
+        return result.entry_point
+
+    def compile_by_parts(arguments: Any) -> Any:
+        with compiling() as is_part, global_compiler_lock:
+            if is_part:
+                if arguments in dispatcher.overloads:
+                    return dispatcher.overloads[arguments].entry_point
+                if not _is_cached(dispatcher, arguments):
+                    return compile_part(arguments)
+            elif arguments in parts:
+                parts.discard(arguments)
+                del dispatcher.overloads[arguments]
+            return compile_for(arguments)
+
+    return compile_by_parts
+
+
+def _without_machine_code(flags: Any) -> Any:
+    flags.no_compile = flags.no_cpython_wrapper = True
+    return flags
+
+
+def _is_cached(dispatcher: Any, arguments: Any) -> bool:
+    """Whether the cache has a kernel's machine code for these types of arguments."""
+    cache = dispatcher._cache
+    key = cache._index_key(arguments, dispatcher.targetctx.codegen())
+    return key in cache._cache_file._load_index()
 
 
 def _saving(cache: Any) -> Callable[[Any, Any], None]:
@@ -245,10 +344,14 @@ def _widening(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Make `function` a part of each kernel that calls it, with no compiled form of its own.
+    """Compile `function` as `kernel` does, and make it a part of each kernel that calls it."""
+    return _compiled(function, allocates=False, inline=True)
 
-    LLVM optimises a kernel again in every kernel that calls it, so that a helper with one caller doubles the time to
-    compile what stands in it. Such helpers wear this decorator.
+
+def inlined_early(function: Callable[P, R]) -> Callable[P, R]:
+    """Make `function` a part of each kernel that calls it before types are inferred, so that it may take field names.
+
+    This takes longer to compile than `inlined`.
     """
     if IS_PLAIN:
         return cast(Callable[P, R], plain_kernel(function))

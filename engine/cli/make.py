@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.options import OptionError, Options
-from engine.own_network import has_network
+from engine.own_network import has_network, is_bundled
 
 if TYPE_CHECKING:
     from engine.game import Game, P, Say
@@ -47,9 +47,15 @@ def prepare(game: Game[Any, Any], options: Options, say: Say = logs.say, *, lear
     if has_network(options):
         choose_devices(options)
     try:
-        game.compile(say, learning=learning)
+        game.compile(say, everything=learning or not _plays_by_default(options), learning=learning)
     except CompileError as error:
         raise LoadingError(str(error)) from None
+
+
+def _plays_by_default(options: Options) -> bool:
+    """Whether a bundled network evaluates, for which the first kernels are made."""
+    own = options.net is None or is_bundled(options.net)
+    return own and options.value_net is None and options.evaluator == "auto" and options.device in ("auto", "cpu")
 
 
 def load_player(game: Game[G, P], options: Options) -> P:

@@ -49,15 +49,15 @@ def compile_now(games: tuple[str, ...]) -> None:
         CompileError: it fails.
     """
     from native.jit import IS_PLAIN
-    from native.warmup import compile_games, is_compiled
+    from native.warmup import compile_names, is_compiled
 
     if IS_PLAIN:
         raise CliError("NUMBA_DISABLE_JIT=1 compiles nothing: unset it")
-    names = [*games, *(f"learning-{game}" for game in games)]
+    names = [f"{game}{part}" for game in games for part in ("", "-more", "-learning")]
     if all(is_compiled(name) for name in names):
         echo(f"{' and '.join(games)}: everything is compiled")
         return
-    compile_games(names, say)
+    compile_names(names, say)
     echo(f"{' and '.join(games)}: ready to play")
 
 

@@ -17,20 +17,23 @@ from engine.search.root_evaluation import evaluate_root, is_renewed
 from engine.search.root_priors import RootPriors
 from engine.search.search import FAULTS
 from native.calls import NO_CALLS
+from native.game_calls import BoundBoard
 from native.tree import arrays
 from native.tree.arrays import LEAST_WEIGHT, Tree
-from native.tree.buffers import make_batch, make_worker
+from native.tree.buffers import make_batch, make_board, make_worker
 from native.tree.expansion import complete_root
-from native.tree.forest import advance_all, make_forest
+from native.tree.forest import make_forest, tree_of
 from native.tree.memory import clear_tree, compact
 from native.tree.report import find_child, restore_root_order, root_exploration
 from native.tree.search import CENTER_SHARE, recenter
+from native.tree.searcher import Searcher, advance_all
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
     from engine.search.parameters import SearchSettings
     from engine.search.position import SearchableGame
     from native.spec import GameSpec
+    from native.tree.arrays import Batch
 
 ROUNDS = 1000
 """Batches that are made in one call at most, while no search ends."""
@@ -59,9 +62,15 @@ class Searches:
         self._roots = spec.positions(count)
         self._histories = np.zeros((count, spec.max_history), np.uint64)
         self._rngs = np.random.SeedSequence(seed).generate_state(count, np.uint64)[:, None] | np.uint64(1)
-        self._worker = make_worker(spec, seed)
-        self._batch = make_batch(spec, count * settings.rows_per_leaf, queue.evaluator.inputs)
-        self._calls = queue.bind(self._batch)
+        board = make_board(spec, self._roots[:1])  # all share its working memory
+        worker = make_worker(spec, board, seed)
+        self._boards = [
+            BoundBoard(board._replace(root=self._roots[number : number + 1], history=self._histories[number]))
+            for number in range(count)
+        ]
+        self._workers = [worker._replace(rng=rng) for rng in self._rngs]
+        self._trees = [tree_of(self._forest, number) for number in range(count)]
+        self._use_batch(make_batch(spec, count * settings.rows_per_leaf, queue.evaluator.inputs))
         self._done: SimpleQueue[Job] = SimpleQueue()
         self._owners = np.zeros(len(self._batch.node), np.int64)
         self._used = 0
@@ -71,8 +80,7 @@ class Searches:
         self._idle = np.zeros(count, np.bool_)
         generator = np.random.default_rng(seed)
         self.each = [
-            SmallSearch(self, number, Tree(*(array[number] for array in self._forest)), generator)
-            for number in range(count)
+            SmallSearch(self, number, tree, generator) for number, tree in enumerate(self._trees)
         ]
 
     @property
@@ -80,14 +88,20 @@ class Searches:
         """Length of the board's side."""
         return int(self.spec.planes_shape[-1])
 
+    def _use_batch(self, batch: Batch) -> None:
+        self._batch, self._calls = batch, self.queue.bind(batch)
+        each = zip(self._trees, self._workers, self._boards, strict=True)
+        self._searchers = [Searcher(tree, worker, board, batch) for tree, worker, board in each]
+        self._tasks = np.array([searcher.task for searcher in self._searchers], np.int64)
+
     def use(self, queue: EvaluationQueue, settings: SearchSettings) -> None:
         """Go on with another evaluator of the same game and board; no playout is lost."""
         batch = make_batch(self.spec, len(self._batch.node), queue.evaluator.inputs)
         for old, new in zip(self._batch, batch, strict=True):
             if old.shape == new.shape:
                 new[...] = old
-        self._batch, self._calls = batch, queue.bind(batch)
         self.queue, self.settings = queue, settings
+        self._use_batch(batch)
         for search in self.each:
             search.configure(settings)
 
@@ -114,14 +128,10 @@ class Searches:
         while True:
             called = time.monotonic()
             used = advance_all(
-                self._forest,
-                self._roots,
-                self._histories,
-                self._rngs,
-                self._worker,
-                self._batch,
+                self._tasks,
                 self._owners,
                 self._used,
+                self.settings.rows_per_leaf,
                 self._wanted,
                 self._idle,
                 calls.table,
@@ -158,13 +168,13 @@ class Searches:
 
     def _complete(self, number: int) -> bool:
         """Give the root of a tree edges for all of its moves; return whether there was room."""
-        tree, moves = self.each[number].tree, self._worker.moves
-        return bool(complete_root(tree, self._roots[number], self._histories[number], moves))
+        board = self._boards[number]
+        return bool(complete_root(self._trees[number], board.board.moves, board.count_moves()))
 
     def _evaluate(self, number: int, settings: SearchSettings, center: float) -> Tree:
         """Evaluate the root of a tree by itself; see evaluate_root."""
-        worker = self._worker._replace(history=self._histories[number], rng=self._rngs[number])
-        return evaluate_root(self.spec, self.queue, settings, self._roots[number : number + 1], worker, center)
+        worker, board = self._workers[number], self._boards[number]
+        return evaluate_root(self.spec, self.queue, settings, worker, board, center)
 
 
 class SmallSearch:

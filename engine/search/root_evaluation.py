@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.evaluators.queue import Job
-from native.calls import NO_CALLS
 from native.spec import Inputs
 from native.tree.arrays import make_tree
 from native.tree.buffers import make_batch
 from native.tree.memory import clear_tree
-from native.tree.search import advance, recenter
+from native.tree.search import recenter
+from native.tree.searcher import Searcher
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
     from engine.search.parameters import SearchSettings
+    from native.game_calls import BoundBoard
     from native.spec import GameSpec
     from native.tree.arrays import Tree, Worker
 
@@ -32,7 +33,7 @@ def is_renewed(queue: EvaluationQueue, settings: SearchSettings) -> bool:
 
 
 def evaluate_root(
-    spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, root: np.ndarray, worker: Worker, center: float
+    spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, worker: Worker, board: BoundBoard, center: float
 ) -> Tree:
     """Return a tree of one visit: its root, evaluated and expanded as a root.
 
@@ -40,8 +41,8 @@ def evaluate_root(
         spec: of the game.
         queue: of the evaluator.
         settings: of the search.
-        root: records[1], the position.
-        worker: its history begins with the root's; no other thread uses it.
+        worker: no other thread uses it.
+        board: its; has the root and its history.
         center: what the dynamic part of the score's utility is measured from, for the side to move.
 
     Raises:
@@ -53,12 +54,13 @@ def evaluate_root(
     tree.counters[0].claim_limit = 1
     done: SimpleQueue[Job] = SimpleQueue()
     batch = make_batch(spec, settings.rows_per_leaf, queue.evaluator.inputs)
-    rows = advance(tree, root, worker, batch, 0, NO_CALLS.table, 1)
+    searcher = Searcher(tree, worker, board, batch)
+    rows = searcher.advance(0)
     queue.submit(Job(batch, rows, done))
     job = done.get()
     if job.error is not None:
         raise job.error
-    advance(tree, root, worker, job.batch, job.rows, NO_CALLS.table, 1)
+    searcher.advance(job.rows)
     recenter(tree, center)
     return tree
 

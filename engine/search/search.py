@@ -27,17 +27,18 @@ from engine.search.root_priors import RootPriors
 from native.calls import NO_CALLS
 from native.tree import arrays
 from native.tree.arrays import KEYS_BROKEN, SUMS_BROKEN, Batch
-from native.tree.buffers import make_batch, make_worker
+from native.game_calls import BoundBoard
+from native.tree.buffers import make_batch, make_board, make_worker
 from native.tree.expansion import complete_root
 from native.tree.memory import clear_tree, compact
 from native.tree.report import find_child, restore_root_order
-from native.tree.search import CENTER_SHARE, advance, dynamic_utility, recenter
+from native.tree.search import CENTER_SHARE, dynamic_utility, recenter
+from native.tree.searcher import Searcher
 
 if TYPE_CHECKING:
     from engine.search.parameters import SearchSettings
     from native.calls import Calls
     from native.spec import GameSpec
-    from native.tree.arrays import Worker
 
 _log = logging.getLogger("yomi.search")
 
@@ -87,12 +88,12 @@ class Search:
         self._root_history = np.zeros(spec.max_history, np.uint64)
         self._root: Root | None = None
         self._seeds = np.random.SeedSequence(settings.seed)
-        self._workers = [
-            make_worker(spec, seed) for seed in self._seeds.generate_state(settings.workers + 1, np.uint64)[1:]
-        ]
-        self._bound: dict[int, tuple[Batch, Calls]] = {}
-        """By worker's number: its batch, and the calls that evaluate what stands in it; kept from search to search.
-        Empty where the queue has no such calls and takes jobs instead."""
+        seeds = self._seeds.generate_state(settings.workers + 1, np.uint64)[1:]
+        self._boards = [BoundBoard(make_board(spec, self._root_record)) for _ in seeds]
+        self._workers = [make_worker(spec, board.board, seed) for board, seed in zip(self._boards, seeds, strict=True)]
+        self._bound: dict[int, tuple[Searcher, Calls]] = {}
+        """By worker's number: its searcher, and the calls that evaluate its batch; kept from search to search.
+        Empty if the queue has no such calls and takes jobs instead."""
         self._avoided = np.zeros_like(self.tree.banned)
         """Those of the banned moves under which the tree was made."""
         self._root_priors = RootPriors(self.tree, np.random.default_rng(self._seeds))
@@ -180,7 +181,9 @@ class Search:
             length = int(game.position["history_length"])
             self._root_history[:length] = game.history[:length]
             self._reroot(line if keep_tree else None)
-            if not complete_root(self.tree, self._root_record[0], self._root_history, self._workers[0].moves):
+            self._hand_out_history()
+            board = self._boards[0]
+            if not complete_root(self.tree, board.board.moves, board.count_moves()):
                 self._drop_tree()
         if line and (is_shown_otherwise or is_renewed(self.queue, self.settings)):
             self._renew_root(is_shown_otherwise=is_shown_otherwise)
@@ -349,10 +352,10 @@ class Search:
         return max((move for move in priors if not self.is_banned(move)), key=lambda move: priors[move], default=None)
 
     def _hand_out_history(self) -> None:
-        """Begin each worker's history with the root's."""
+        """Begin each board's history with the root's."""
         length = int(self._root_record["history_length"][0])
-        for worker in self._workers:
-            worker.history[:length] = self._root_history[:length]
+        for board in self._boards:
+            board.board.history[:length] = self._root_history[:length]
 
     def _gather_root(self) -> Batch:
         """Return a batch that asks for the root's evaluation alone; the tree is dropped."""
@@ -362,7 +365,7 @@ class Search:
         counters.stop = counters.claimed = 0
         counters.claim_limit = 1
         batch = self._make_batch(self.settings.rows_per_leaf)
-        advance(self.tree, self._root_record, self._workers[0], batch, 0, NO_CALLS.table, 1)
+        self._searcher(0, batch).advance(0)
         self._drop_tree()
         return batch
 
@@ -370,7 +373,7 @@ class Search:
         """Evaluate a full batch of one leaf as a worker would, and take the time."""
         try:
             bound = self._bind(number) if self.settings.batches_in_flight == 1 else None
-            batch, calls = bound or (self._make_batch(self.batch_rows), None)
+            batch, calls = (bound[0].batch, bound[1]) if bound else (self._make_batch(self.batch_rows), None)
             for array, first in zip(batch, leaf, strict=True):
                 array[:] = first[:1]
             begin = time.perf_counter()
@@ -459,7 +462,7 @@ class Search:
         self._hand_out_history()
         center = float(self._counters.score_center)
         try:
-            tree = evaluate_root(self.spec, self.queue, self.settings, self._root_record, self._workers[0], center)
+            tree = evaluate_root(self.spec, self.queue, self.settings, self._workers[0], self._boards[0], center)
         except Exception:
             self._drop_tree()
             raise
@@ -515,67 +518,72 @@ class Search:
 
     def _work(self, number: int) -> bool:
         """Search with one worker until the search ends (True) or the tree is full (False); leave no batch under way."""
-        worker, rows, count = self._workers[number], self._rows(), self.settings.batches_in_flight
+        rows, count = self._rows(), self.settings.batches_in_flight
         bound = self._bind(number) if count == 1 else None
         if bound is None:
-            return self._submit(worker, [self._make_batch(rows) for _ in range(count)])
-        batch, calls = bound
-        return self._advance(worker, Batch(*(array[:rows] for array in batch)), calls)
+            return self._submit([self._searcher(number, self._make_batch(rows)) for _ in range(count)])
+        return self._advance(*bound, rows)
 
-    def _bind(self, number: int) -> tuple[Batch, Calls] | None:
-        """Return a worker's full batch and the calls that evaluate it; None where the queue has no such calls."""
-        if number not in self._bound or len(self._bound[number][0].node) != self.batch_rows:
+    def _searcher(self, number: int, batch: Batch) -> Searcher:
+        return Searcher(self.tree, self._workers[number], self._boards[number], batch)
+
+    def _bind(self, number: int) -> tuple[Searcher, Calls] | None:
+        """Return a worker's searcher with a full batch, and the calls that evaluate it; None if there are no calls."""
+        if number not in self._bound or len(self._bound[number][0].batch.node) != self.batch_rows:
             batch = self._make_batch(self.batch_rows)
             calls = self.queue.bind(batch)
             if calls is None:
                 return None
-            self._bound[number] = batch, calls
+            self._bound[number] = self._searcher(number, batch), calls
         return self._bound[number]
 
-    def _submit(self, worker: Worker, idle: list[Batch]) -> bool:
-        """Search until the end (True) or until the tree is full (False), with the evaluation queue judging the batches.
+    def _submit(self, idle: list[Searcher]) -> bool:
+        """Search until the end (True) or until the tree is full (False); the evaluation queue evaluates the batches.
 
         Args:
-            worker: this thread's.
-            idle: the batches that may be under way at once.
+            idle: this thread's searchers, one for each batch that may be in flight.
         """
         done: SimpleQueue[Job] = SimpleQueue()
-        flying = 0
-        batch, evaluated = idle.pop(), 0
+        flying: dict[int, Searcher] = {}  # by the identity of the batch
+        searcher, evaluated = idle.pop(), 0
         while True:
             begin = time.perf_counter()
-            rows = advance(self.tree, self._root_record, worker, batch, evaluated, NO_CALLS.table, 1)
+            rows = searcher.advance(evaluated)
             if rows:
-                self.queue.submit(Job(batch, rows, done))
-                flying += 1
+                flying[id(searcher.batch)] = searcher
+                self.queue.submit(Job(searcher.batch, rows, done))
             else:
-                idle.append(batch)
+                idle.append(searcher)
             if rows and idle:
-                batch, evaluated = idle.pop(), 0
+                searcher, evaluated = idle.pop(), 0
             elif flying:
                 job = done.get()
-                flying -= 1
+                searcher, evaluated = flying.pop(id(job.batch)), job.rows
                 if job.error is not None:
                     raise job.error
-                batch, evaluated = job.batch, job.rows
             else:
                 ended = self._has_ended()
                 if ended is not None:
                     return ended
-                batch, evaluated = idle.pop(), 0
+                searcher, evaluated = idle.pop(), 0
             self._watch_time(begin)
 
-    def _advance(self, worker: Worker, batch: Batch, calls: Calls) -> bool:
-        """Search until the end (True) or until the tree is full (False), with kernels judging the batches.
+    def _advance(self, searcher: Searcher, calls: Calls, most: int) -> bool:
+        """Search until the end (True) or until the tree is full (False), with kernels that evaluate the batches.
 
         Several batches are made in one call, as many as take LOOK_SECONDS: Python costs time between them.
+
+        Args:
+            searcher: this thread's.
+            calls: evaluate its batch.
+            most: rows of a batch to use.
         """
         evaluated, rounds = 0, 1
         while True:
             begin = time.perf_counter()
-            evaluated = advance(self.tree, self._root_record, worker, batch, evaluated, calls.table, rounds)
+            evaluated = searcher.advance(evaluated, calls, rounds, most)
             if evaluated < 0:
-                check_numbers(self.queue.evaluator, batch, -evaluated)
+                check_numbers(self.queue.evaluator, searcher.batch, -evaluated)
             if not evaluated:
                 ended = self._has_ended()
                 if ended is not None:

@@ -29,7 +29,7 @@ from native.forward.pointwise import (
 from native.forward.tiles import convolve
 from native.forward.transformer import attend, feed, norm_points
 from native.forward.winograd import transform, transform_back
-from native.jit import inlined, kernel
+from native.jit import inlined_early, kernel
 
 GLOBALS, INPUT, CONV3, CONV1, POOL, DENSE, SPREAD, ACTIVATE, POLICY, PASS, VALUE, OWNERSHIP = range(12)
 GATE, JOIN, FLATTEN, ATTEND, FEED, NORM = range(12, 18)
@@ -114,7 +114,7 @@ def compiled_width():  # type: ignore[no-untyped-def]
     return WIDTH
 
 
-@inlined
+@inlined_early
 def _measure(plan, op, rows, s, weights, scratch):  # type: ignore[no-untyped-def]
     """Write each row's factors, which bring its inputs to the range of integers, and the units of its products.
 
@@ -133,7 +133,7 @@ def _measure(plan, op, rows, s, weights, scratch):  # type: ignore[no-untyped-de
             scratch[U(units + c)] = weights[U(op.units + c)] * most
 
 
-@inlined
+@inlined_early
 def _conv3(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-def]
     """3x3 convolution by Winograd, then as for `finish`."""
     m, side = op.tile, plan.side
@@ -197,7 +197,7 @@ def _conv3(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-d
                     activate(op.activation, target + k * line, out_point, wide, op.channels)
 
 
-@inlined
+@inlined_early
 def _finish_line(plan, op, w, s, source, source_point, row, y, scale, shift, units):  # type: ignore[no-untyped-def]
     """Scale, clamp and activate one line of the target, perhaps by way of the stream; see `finish`."""
     point = op.channels * 4
@@ -210,7 +210,7 @@ def _finish_line(plan, op, w, s, source, source_point, row, y, scale, shift, uni
     activate(op.activation, target, point, plan.size, op.channels)
 
 
-@inlined
+@inlined_early
 def _conv1(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-def]
     """1x1 convolution of `depth` channels of a map, then as for `finish`."""
     work, products = s + plan.work * 4, s + plan.products * 4
@@ -234,7 +234,7 @@ def _conv1(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-d
                 _finish_line(plan, op, w, s, products + k * out_line, out_point, row, top + k, scale, shift, units)
 
 
-@inlined
+@inlined_early
 def _conv3_tiles(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
     """3x3 convolution by the plain sum, then as for `finish`.
 
@@ -258,7 +258,7 @@ def _conv3_tiles(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
                 _finish_line(plan, op, w, s, line, out_point, row, top + k, scale, shift, 0)
 
 
-@inlined
+@inlined_early
 def _rewrite(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
     """Finish the points of a map, a vector in place of the shift (SPREAD) or of the scale (GATE)."""
     in_point = op.source_channels * 4
@@ -274,7 +274,7 @@ def _rewrite(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
             _finish_line(plan, op, w, s, source, in_point, row, y, scale, shift, 0)
 
 
-@inlined
+@inlined_early
 def _flatten(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
     """Finish the points of a map into a vector, point after point."""
     in_point, out_point = op.source_channels * 4, op.channels * 4
@@ -287,7 +287,7 @@ def _flatten(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
             target += plan.size * out_point
 
 
-@inlined
+@inlined_early
 def _activate_map(plan, op, rows, s):  # type: ignore[no-untyped-def]
     """Activate `depth` channels of a map in place."""
     point = op.source_channels * 4
@@ -297,7 +297,7 @@ def _activate_map(plan, op, rows, s):  # type: ignore[no-untyped-def]
             activate(op.activation, s + op.source * 4 + where, point, plan.size, op.depth)
 
 
-@inlined
+@inlined_early
 def _pool(plan, op, rows, s):  # type: ignore[no-untyped-def]
     """Write sum and maximum over the points of `depth` channels of a map: a vector of 2 * depth."""
     point = op.source_channels * 4
@@ -307,7 +307,7 @@ def _pool(plan, op, rows, s):  # type: ignore[no-untyped-def]
         pool(source, plan.side * point, point, plan.size, op.depth, target, target + op.depth * 4)
 
 
-@inlined
+@inlined_early
 def _dense(op, rows, w, s):  # type: ignore[no-untyped-def]
     """Multiply a vector by a matrix; scale, clamp and activate."""
     target, point = s + op.target * 4, op.channels * 4
@@ -318,7 +318,7 @@ def _dense(op, rows, w, s):  # type: ignore[no-untyped-def]
     activate(op.activation, target, point, rows, op.channels)
 
 
-@inlined
+@inlined_early
 def _list_inputs(plan, op, row, planes, starts, used, offsets, values):  # type: ignore[no-untyped-def]
     """List what is not zero in one row's planes, point by point; return whether plane 0 is all ones and left out.
 
@@ -353,7 +353,7 @@ def _list_inputs(plan, op, row, planes, starts, used, offsets, values):  # type:
     return full
 
 
-@inlined
+@inlined_early
 def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-untyped-def]
     """The first convolution, by adding up the weights of the inputs that are not zero, then as for `finish`.
 
@@ -408,7 +408,7 @@ def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-unty
             _finish_line(plan, op, w, s, products, channels * 4, row, y, scale, shift, 0)
 
 
-@inlined
+@inlined_early
 def _read_map(plan, op, row, weights, scratch, out):  # type: ignore[no-untyped-def]
     """Write the first channel of a map, plus a constant of each point's, to out[area]."""
     for y in range(plan.size):

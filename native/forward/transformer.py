@@ -23,25 +23,25 @@ from native.forward.points import (
     turn,
 )
 from native.forward.pointwise import activate
-from native.jit import inlined
+from native.jit import inlined_early
 
 QUERIES = 32
 """Points whose scores are at work at a time: what the first-level cache holds, and two tiles."""
 
 
-@inlined
+@inlined_early
 def _line(plan, source, point, row, y):  # type: ignore[no-untyped-def]
     """Return the address of the first point of a line of a map."""
     return source + ((row * plan.side + y + 1) * plan.side + 1) * point
 
 
-@inlined
+@inlined_early
 def _counted_as(numbers):  # type: ignore[no-untyped-def]
     """Return the kind of numbers whose sums of products those of a kind look like."""
     return INTEGERS if numbers == BYTES else numbers
 
 
-@inlined
+@inlined_early
 def _condense_lines(plan, op, row, top, lines, w, s, target):  # type: ignore[no-untyped-def]
     """Make the inputs of a product from the norm of lines of the stream."""
     point = op.source_channels * 4
@@ -52,7 +52,7 @@ def _condense_lines(plan, op, row, top, lines, w, s, target):  # type: ignore[no
         condense(op.numbers, 1, here, point, plan.size, op.depth, constants, target + done * words * 4, factors)
 
 
-@inlined
+@inlined_early
 def _add_lines(plan, op, row, top, lines, s, products, products_point, units):  # type: ignore[no-untyped-def]
     """Add products to lines of the stream."""
     point = op.source_channels * 4
@@ -63,7 +63,7 @@ def _add_lines(plan, op, row, top, lines, s, products, products_point, units):  
         add_points(_counted_as(op.numbers), source, products_point, plan.size, op.depth, units, factors, here, point)
 
 
-@inlined
+@inlined_early
 def _turn_points(op, turned, source, source_point, points, units, factors, cosines, sines, point, target):  # type: ignore[no-untyped-def]
     """Write the queries or keys of one head, in a slot of `width` floats for each point."""
     turn(
@@ -84,7 +84,7 @@ def _turn_points(op, turned, source, source_point, points, units, factors, cosin
     )
 
 
-@inlined
+@inlined_early
 def _project(plan, op, row, w, s):  # type: ignore[no-untyped-def]
     """Write queries, keys and values of one row, turned by where their points are."""
     size, width = plan.size, op.width
@@ -140,7 +140,7 @@ def _project(plan, op, row, w, s):  # type: ignore[no-untyped-def]
             )
 
 
-@inlined
+@inlined_early
 def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
     """Add the attention of the stream's norm to the stream."""
     size, width = plan.size, op.width
@@ -190,7 +190,7 @@ def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
             _add_lines(plan, op, row, top, lines, s, products, out_point, w + op.inner_units * 4)
 
 
-@inlined
+@inlined_early
 def feed(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
     """Add the feed-forward net of the stream's norm to the stream: `width` channels inside, gated if `heads` is 2."""
     words, inner_words = op.depth // IN_WORD[op.numbers], op.width // IN_WORD[op.numbers]
@@ -221,7 +221,7 @@ def feed(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
             _add_lines(plan, op, row, top, lines, s, products, out_point, w + op.inner_units * 4)
 
 
-@inlined
+@inlined_early
 def norm_points(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-def]
     """Divide a map's points by their root mean square, or by that of the whole board; times gamma, plus beta."""
     point, out_point = op.source_channels * 4, op.channels * 4

@@ -270,30 +270,26 @@ LEAST_PATH = 1024
 class Worker(NamedTuple):
     """What one search thread needs for itself."""
 
-    positions: Any
-    """records[1]: the position at hand"""
-    history: Any
-    """uint64[H]: the history of positions[0]; it begins with the root's"""
     moves: Any
-    """uint16[M]"""
+    """uint16[M]: the Board's (native.game_calls)"""
     priors: Any
     """float32[M]"""
     weights: Any
     """float32[M]: one row's part of `priors`, before it is scaled"""
     indices: Any
-    """uint16[M]: policy indices of `moves` without symmetry, where there is a cache"""
+    """uint16[M]: the Board's"""
+    facts: Any
+    """FACTS_DTYPE[1]: the Board's"""
     values: Any
     """float32[VALUES]: one leaf's evaluation, as Batch.values"""
     rng: Any
     """uint64[1]"""
-    scratch: Any
-    """records[1] that the game's write_planes works in"""
     ownership: Any
-    """float64[A + 1]: sum of the leaves' ownership for the side to move at the root; last entry the number of leaves"""
+    """float64[A + 1]: the Board's; the last entry is the number of leaves"""
     groups: Any
     """GROUP_DTYPE[MOST_GROUPS]: a stack of those that are still to go on"""
     line: Any
-    """uint16[D]: the moves from the root to the group at hand"""
+    """uint16[D]: the Board's; the moves from the root to the current group"""
     path: Any
     """uint32[D]: the nodes that they lead through, the root first"""
     slots: Any

@@ -1,11 +1,13 @@
-"""The arrays of batches and workers for one game."""
+"""The arrays of batches, boards and workers for one game."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
+from native.game_calls import FACTS_DTYPE, Board, GameCalls
 from native.spec import GameSpec, Inputs
-from native.tree.arrays import GROUP_DTYPE, LEAST_PATH, MOST_GROUPS, VALUES, Batch, Worker
+from native.tree.arrays import GROUP_DTYPE, LEAST_PATH, MOST_GROUPS, VALUES, Batch, Tree, Worker, make_tree
 
 
 def _path_size(spec: GameSpec) -> int:
@@ -46,21 +48,65 @@ def make_batch(spec: GameSpec, rows: int, inputs: Inputs) -> Batch:
     )
 
 
-def make_worker(spec: GameSpec, seed: int) -> Worker:
-    """Return what one search thread needs; equal seeds make equal choices."""
-    return Worker(
-        positions=spec.positions(1),
-        history=np.zeros(spec.max_history, np.uint64),
+def make_board(spec: GameSpec, root: npt.NDArray[np.void], history: npt.NDArray[np.uint64] | None = None) -> Board:
+    """Return a Board whose root is records[1] `root`; its history begins anew, or is a given uint64[H]."""
+    return Board(
+        root=root,
+        position=spec.positions(1),
+        history=np.zeros(spec.max_history, np.uint64) if history is None else history,
+        scratch=np.zeros(1, spec.scratch_dtype),
+        line=np.zeros(_path_size(spec), np.uint16),
         moves=np.zeros(spec.max_moves, np.uint16),
+        indices=np.zeros(spec.max_moves, np.uint16),
+        facts=np.zeros(1, FACTS_DTYPE),
+        ownership=np.zeros(spec.area + 1, np.float64),
+    )
+
+
+def make_worker(spec: GameSpec, board: Board, seed: int) -> Worker:
+    """Return what one search thread needs besides its Board; equal seeds make equal choices."""
+    return Worker(
+        moves=board.moves,
         priors=np.zeros(spec.max_moves, np.float32),
         weights=np.zeros(spec.max_moves, np.float32),
-        indices=np.zeros(spec.max_moves, np.uint16),
+        indices=board.indices,
+        facts=board.facts,
         values=np.zeros(VALUES, np.float32),
         rng=np.array([int(seed) | 1], np.uint64),
-        scratch=np.zeros(1, spec.scratch_dtype),
-        ownership=np.zeros(spec.area + 1, np.float64),
+        ownership=board.ownership,
         groups=np.zeros(MOST_GROUPS, GROUP_DTYPE),
-        line=np.zeros(_path_size(spec), np.uint16),
+        line=board.line,
         path=np.zeros(_path_size(spec), np.uint32),
         slots=np.zeros(_path_size(spec), np.uint16),
     )
+
+
+_ANY_GAME = GameSpec(
+    name="any",
+    position_dtype=np.dtype([("unused", np.int8)]),
+    scratch_dtype=np.dtype([("unused", np.int8)]),
+    max_moves=1,
+    max_history=1,
+    policy_size=1,
+    area=0,
+    planes_shape=(0, 0, 0),
+    extras_shape=(0,),
+    bits=(),
+    cached_moves=0,
+    mean_moves=1.0,
+    mean_edges=1.0,
+    score_unit=1.0,
+)
+
+
+def without_positions(batch: Batch) -> Batch:
+    """Return a Batch of the type that the tree's kernels take for every game."""
+    return batch._replace(positions=np.zeros(0, np.uint8))
+
+
+def example_arguments() -> tuple[Tree, Worker, Batch, GameCalls]:
+    """Return arguments of the types that the tree's kernels take."""
+    board = make_board(_ANY_GAME, _ANY_GAME.positions(1))
+    calls = GameCalls(np.zeros(5, np.int64), np.zeros((0, 2), np.int64), np.zeros(2, np.int64))
+    batch = without_positions(make_batch(_ANY_GAME, 1, Inputs.NOTHING))
+    return make_tree(0, 1.0, 0, 1), make_worker(_ANY_GAME, board, 1), batch, calls

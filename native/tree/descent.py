@@ -10,7 +10,7 @@ Source: lc0's gathering of batches (PickNodesToExtend).
 import numpy as np
 
 from native.bits import U
-from native.game import copy, legal_moves, play
+from native.game_calls import list_moves, replay
 from native.jit import inlined
 from native.tree.arrays import (
     EXPANDED,
@@ -35,15 +35,6 @@ SHARED, NEW_LEAF, FINISHED, BUSY = np.int64(0), np.int64(1), np.int64(2), np.int
 
 
 @inlined
-def replay(worker, root, depth):  # type: ignore[no-untyped-def]
-    """Put the position after the first `depth` moves of worker.line into worker.positions[0]."""
-    pos = worker.positions[0]
-    copy(pos, root)
-    for i in range(U(depth)):
-        play(pos, worker.history, worker.line[i])
-
-
-@inlined
 def put_group(worker, place, node, depth, visits, move, slot, kind):  # type: ignore[no-untyped-def]
     """Write a group of visits that is to go on from `node`, which `move` leads to, the edge `slot` of the one above."""
     group = worker.groups[U(place)]
@@ -56,7 +47,7 @@ def put_group(worker, place, node, depth, visits, move, slot, kind):  # type: ig
 
 
 @inlined
-def share_out(tree, root, worker, index, depth, visits, groups):  # type: ignore[no-untyped-def]
+def share_out(tree, worker, calls, index, depth, visits, groups):  # type: ignore[no-untyped-def]
     """Share the visits of a group at node `index` out among its children, whose groups stand behind the first `groups`.
 
     Returns:
@@ -78,7 +69,7 @@ def share_out(tree, root, worker, index, depth, visits, groups):  # type: ignore
         return found, top, left
     while left > 0:
         slot = select(tree, node, depth == 0)
-        if slot < 0 or (slot == np.int64(node.tried) and not _try_edge(tree, root, worker, node, slot, depth)):
+        if slot < 0 or (slot == np.int64(node.tried) and not _try_edge(tree, worker, calls, node, slot, depth)):
             break
         stat = tree.stats[U(node.stats) + U(slot)]
         child = np.int64(stat.child)
@@ -125,13 +116,12 @@ def _is_of(group, slot, kind):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _try_edge(tree, root, worker, node, slot, depth):  # type: ignore[no-untyped-def]
+def _try_edge(tree, worker, calls, node, slot, depth):  # type: ignore[no-untyped-def]
     """Give the candidate edge of the locked `node` its statistics; False (and `full` set) if there is no memory."""
     has_room = True
     if node.tried == node.edge_count:
-        replay(worker, root, depth)
-        pos = worker.positions[0]
-        has_room = complete(tree, node, worker.moves, legal_moves(pos, worker.history, worker.moves))
+        replay(calls, depth)
+        has_room = complete(tree, node, worker.moves, list_moves(calls))
         if has_room:
             raise_candidate(tree, node, depth == 0)
     if has_room and add_stats(tree, node):

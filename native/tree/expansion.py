@@ -9,7 +9,6 @@ all of its edges: each of its moves may be asked for.
 import numpy as np
 
 from native.bits import U
-from native.game import legal_moves
 from native.jit import inlined, kernel
 from native.tree.arrays import NONE
 from native.tree.edges import PRIOR_SCALE, edge_move, edge_quantized, pack_edge
@@ -92,19 +91,18 @@ def complete(tree, node, moves, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def complete_root(tree, position, history, moves):  # type: ignore[no-untyped-def]
+def complete_root(tree, moves, count):  # type: ignore[no-untyped-def]
     """Give an expanded root that was expanded further down the tree all of its edges; False if there is no room.
 
     Args:
         tree: the Tree; no search thread may run.
-        position: the root's.
-        history: what came before it.
-        moves: uint16[M], working memory.
+        moves: uint16[M]: legal moves of the root.
+        count: their number.
     """
     node = tree.nodes[U(tree.counters[0].root)]
     if node.edge_count == node.legal:
         return True
-    if not complete(tree, node, moves, legal_moves(position, history, moves)):
+    if not complete(tree, node, moves, count):
         return False
     raise_candidate(tree, node, True)
     return True

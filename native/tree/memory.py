@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from native.bits import U, atomic_compare_exchange, free_lock, lowest_bit, take_lock
-from native.jit import inlined, kernel
+from native.jit import inlined, inlined_early, kernel
 from native.tree.arrays import (
     LOCK_BYTE,
     NODE_BYTES,
@@ -38,7 +38,7 @@ def unlock(tree, node):  # type: ignore[no-untyped-def]
     free_lock(tree.locks, U(node) * U(NODE_BYTES) + U(LOCK_BYTE))
 
 
-@inlined
+@inlined_early
 def _take_from_top(tree, pool, count, capacity):  # type: ignore[no-untyped-def]
     """Return the first of `count` adjacent places of a pool, or NONE (and set `full`) if fewer are left.
 

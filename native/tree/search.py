@@ -9,22 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from native.bits import U, atomic_add, atomic_max, random_bits
-from native.calls import call_all
-from native.game import (
-    OVER,
-    OVER_UNSCORED,
-    add_ownership,
-    copy,
-    graph_key,
-    legal_moves,
-    outcome,
-    pattern_key,
-    play,
-    policy_index,
-    position_key,
-    write_bits,
-    write_planes,
-)
+from native.calls import answering_entry, call_all, load, types_of
+from native.game import OVER
+from native.game_calls import GRAPH, PATTERN, add_row_ownership, describe, replay, step
 from native.jit import CHECKED, inlined, kernel
 from native.tree.arrays import (
     EXPANDED,
@@ -47,8 +34,9 @@ from native.tree.arrays import (
 )
 from native.tree.backup import back_up, join, report_fault, take_back
 from native.tree.bias import bucket_of
+from native.tree.buffers import example_arguments
 from native.tree.cache import probe_cache, store_cache
-from native.tree.descent import FINISHED, NEW_LEAF, SHARED, put_group, replay, share_out
+from native.tree.descent import FINISHED, NEW_LEAF, SHARED, put_group, share_out
 from native.tree.expansion import expand
 from native.tree.memory import lock, unlock
 from native.tree.sharing import find_or_enter, give_back
@@ -203,6 +191,10 @@ def recenter(tree: "Tree", center: float) -> None:
     _recenter(tree, center, np.empty(nodes), np.empty(nodes, np.uint32))
 
 
+ARGUMENTS = types_of(*example_arguments())
+"""Type of the arguments of the entries below: a Tree, a Worker, a Batch without positions, and GameCalls."""
+
+
 @inlined
 def _softmax(logits, indices, count, temperature, share, weights, priors):  # type: ignore[no-untyped-def]
     """Add `share` times the softmax of logits[indices[0:count]] / temperature to priors[0:count]."""
@@ -221,12 +213,12 @@ def _softmax(logits, indices, count, temperature, share, weights, priors):  # ty
 
 
 @inlined
-def _add_rows(tree, batch, worker, row, leaf, depth, key, count):  # type: ignore[no-untyped-def]
-    """Write the leaf at worker.positions[0] into the batch from `row` on and return the next free row."""
-    pos = worker.positions[0]
+def _add_rows(tree, batch, worker, calls, row, leaf, depth):  # type: ignore[no-untyped-def]
+    """Write the leaf that the facts describe into the batch from `row` on and return the next free row."""
     rows = tree.parameters[0].rows_per_leaf
     chosen = tree.parameters[0].symmetry
-    has_cache = tree.cache_keys.size > 1
+    facts = worker.facts[0]
+    count = facts.moves
     for k in range(rows):
         r = U(row + k)
         symmetry = k
@@ -237,23 +229,12 @@ def _add_rows(tree, batch, worker, row, leaf, depth, key, count):  # type: ignor
         batch.node[r] = leaf
         batch.is_root[r] = 1 if leaf == tree.counters[0].root else 0
         batch.symmetry[r] = symmetry
-        batch.keys[r] = key
+        batch.keys[r] = facts.position_key
         batch.move_count[r] = count
-        if has_cache and symmetry == 0:
-            for i in range(U(count)):
-                batch.indices[r, i] = worker.indices[i]
-        else:
-            for i in range(U(count)):
-                batch.indices[r, i] = policy_index(pos, worker.moves[i], symmetry)
-        if batch.bits.shape[1] > 0:
-            write_bits(pos, worker.history, symmetry, worker.scratch[0], batch.bits[r], batch.extras[r])
-        if batch.planes.shape[1] > 0:
-            write_planes(pos, worker.history, symmetry, worker.scratch[0], batch.planes[r], batch.extras[r])
-        if batch.positions.size > 0:
-            copy(batch.positions[r], pos)
         for i in range(U(count)):
             batch.moves[r, i] = worker.moves[i]
-    if has_cache:
+        call_all(calls.rows, row + k)
+    if facts.has_indices != 0:
         for i in range(U(count)):
             batch.plain_indices[U(row), i] = worker.indices[i]
     batch.depth[U(row)] = depth
@@ -273,17 +254,18 @@ def _back_up_evaluation(tree, path, slots, depth, state, utility, values):  # ty
 
 
 @inlined
-def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untyped-def]
-    """Settle the new leaf at worker.positions[0], or put it into the batch; return the next free row.
+def _open_leaf(tree, batch, worker, calls, row, leaf, depth):  # type: ignore[no-untyped-def]
+    """Settle the new leaf at the current position, or put it into the batch; return the next free row.
 
     A finished game and a cached evaluation are backed up at once.
     """
-    pos = worker.positions[0]
-    history = worker.history
     opponent_to_move = depth & 1
-    state, value, score = outcome(pos, history)
+    has_cache = tree.cache_keys.size > 1
+    state = describe(calls, np.int64(depth == 0), np.int64(has_cache))
+    facts = worker.facts[0]
     values = worker.values
     if state == OVER and depth > 0:
+        value, score = facts.value, facts.score
         values[VALUE] = value
         values[SCORE] = score
         values[STDEV] = 0.0
@@ -293,40 +275,39 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         weight = tree.counters[0].most_weight
         back_up(tree, worker.path, worker.slots, depth, TERMINAL, utility, value, score, 0.0, weight, proof)
         return row
-    count = legal_moves(pos, history, worker.moves)
-    key = U(position_key(pos, history, worker.moves, count))
-    if state == OVER_UNSCORED and depth > 0:
-        count = 0
-    if tree.cache_keys.size > 1:
-        for i in range(U(count)):
-            worker.indices[i] = policy_index(pos, worker.moves[i], 0)
-    if depth > 0 and count > 0 and probe_cache(tree, key, worker.indices, count, worker.priors, values):
+    count = facts.moves
+    if depth > 0 and count > 0 and probe_cache(tree, facts.position_key, worker.indices, count, worker.priors, values):
         utility = leaf_utility(tree, values, opponent_to_move)
         if expand(tree, leaf, worker.moves, worker.priors, count):
             _back_up_evaluation(tree, worker.path, worker.slots, depth, EXPANDED, utility, values)
         else:
             take_back(tree, worker.path, worker.slots, depth, 1)
         return row
-    return _add_rows(tree, batch, worker, row, leaf, depth, key, count)
+    return _add_rows(tree, batch, worker, calls, row, leaf, depth)
 
 
 @inlined
-def _identify(tree, root, worker, made, depth):  # type: ignore[no-untyped-def]
-    """Put the position at the end of worker.path into worker.positions[0]; return the node that stands for it.
+def _identify(tree, worker, calls, made, depth):  # type: ignore[no-untyped-def]
+    """Make the position at the end of worker.path the current one; return the node that stands for it.
 
     That is `made`, the node allocated for it, unless another line has come there first. An edge that has seen more
     visits than that line's node has, from before its own node was pruned, keeps `made`.
     """
-    pos = worker.positions[0]
-    move = worker.line[U(depth - 1)]
-    replay(worker, root, depth - 1)
-    if tree.parameters[0].bias_correction != 0.0:
-        tree.nodes[U(made)].bucket = bucket_of(tree, pattern_key(pos, worker.history, move))
-    play(pos, worker.history, move)
+    p = tree.parameters[0]
+    facts = worker.facts[0]
+    wanted = np.int64(0)
+    if p.bias_correction != 0.0:
+        wanted |= PATTERN
+    if p.graph:
+        wanted |= GRAPH
+        facts.above = tree.nodes[U(worker.path[U(depth - 1)])].key
+    replay(calls, depth - 1)
+    step(calls, depth - 1, wanted)
+    if p.bias_correction != 0.0:
+        tree.nodes[U(made)].bucket = bucket_of(tree, facts.pattern_key)
     found = np.int64(made)
-    if tree.parameters[0].graph:
-        above = tree.nodes[U(worker.path[U(depth - 1)])].key
-        found = np.int64(find_or_enter(tree, graph_key(pos, worker.history, move, above, worker.scratch[0]), made))
+    if p.graph:
+        found = np.int64(find_or_enter(tree, facts.graph_key, made))
         if tree.nodes[U(found)].visits < tree.nodes[U(made)].visits:
             found = np.int64(made)
     return found
@@ -350,15 +331,15 @@ def back_up_again(tree, path, slots, depth, visits):  # type: ignore[no-untyped-
 
 
 @inlined
-def _check_keys(tree, root, worker, depth):  # type: ignore[no-untyped-def]
+def _check_keys(tree, worker, calls, depth):  # type: ignore[no-untyped-def]
     """Stop the search if a node on worker.path stands for another position than the moves lead to."""
-    pos = worker.positions[0]
-    copy(pos, root)
-    key = U(tree.nodes[U(worker.path[U(0)])].key)
+    facts = worker.facts[0]
+    replay(calls, 0)
+    facts.above = tree.nodes[U(worker.path[U(0)])].key
     for i in range(U(depth)):
-        play(pos, worker.history, worker.line[i])
-        key = U(graph_key(pos, worker.history, worker.line[i], key, worker.scratch[0]))
-        if tree.nodes[U(worker.path[i + U(1)])].key != key:
+        step(calls, i, GRAPH)
+        facts.above = facts.graph_key
+        if tree.nodes[U(worker.path[i + U(1)])].key != facts.graph_key:
             report_fault(tree, KEYS_BROKEN)
 
 
@@ -402,8 +383,8 @@ def _claim(counters, wanted):  # type: ignore[no-untyped-def]
     return granted
 
 
-@kernel  # inlined into two callers, numba 0.68 loses the row that it returns
-def gather(tree, root, worker, batch, row, capacity):  # type: ignore[no-untyped-def]
+@answering_entry(ARGUMENTS)
+def gather(address, row, capacity):  # type: ignore[no-untyped-def]
     """Descend until the rows from `row` to `capacity` of the batch are in use; return the row behind those that are.
 
     A descent has a visit for each leaf that is wanted (native/tree/descent.py). Those that needed no evaluation, at
@@ -414,6 +395,7 @@ def gather(tree, root, worker, batch, row, capacity):  # type: ignore[no-untyped
     and after MOST_SETTLED that needed no evaluation. Sets `stop` if there is nothing to search: every move of the root
     is banned or proven lost, or one is proven won.
     """
+    tree, worker, batch, calls = load(address, ARGUMENTS)
     counters = tree.counters[0]
     rows = tree.parameters[0].rows_per_leaf
     first = row
@@ -454,17 +436,17 @@ def gather(tree, root, worker, batch, row, capacity):  # type: ignore[no-untyped
             found, left = NEW_LEAF, visits
             if kind == IS_NEW:
                 moves_made += depth
-                node = _identify(tree, root, worker, index, depth)
+                node = _identify(tree, worker, calls, index, depth)
                 _attach(tree, worker, node, depth)
                 if node != index:
                     groups = _merge(tree, worker, groups, index, node, depth, visits)
                     continue
             else:
-                found, groups, left = share_out(tree, root, worker, index, depth, visits, groups)
+                found, groups, left = share_out(tree, worker, calls, index, depth, visits, groups)
                 if found == NEW_LEAF:
-                    replay(worker, root, depth)
+                    replay(calls, depth)
             if CHECKED and tree.parameters[0].graph:  # a constant: costs nothing in the usual build
-                _check_keys(tree, root, worker, depth)
+                _check_keys(tree, worker, calls, depth)
             if found == FINISHED:
                 back_up_again(tree, worker.path, worker.slots, depth, visits)
                 settled += visits
@@ -476,7 +458,7 @@ def gather(tree, root, worker, batch, row, capacity):  # type: ignore[no-untyped
                 take_back(tree, worker.path, worker.slots, depth, left)
                 lost += left
             if found == NEW_LEAF:
-                row = _open_leaf(tree, batch, worker, row, index, depth)
+                row = _open_leaf(tree, batch, worker, calls, row, index, depth)
             elif found == SHARED and left > 0 and depth == 0 and counters.full == 0:
                 counters.stop = 1
     atomic_add(counters, "moves_made", moves_made)
@@ -484,17 +466,19 @@ def gather(tree, root, worker, batch, row, capacity):  # type: ignore[no-untyped
     return row
 
 
-@inlined
-def _good_rows(tree, batch):  # type: ignore[no-untyped-def]
+@answering_entry(ARGUMENTS)
+def good_rows(address, _, __):  # type: ignore[no-untyped-def]
     """Return the rows of a batch that the leaves a tree is good for take, at most all."""
+    tree, _worker, batch, _calls = load(address, ARGUMENTS)
     root_visits = np.int64(tree.nodes[U(tree.counters[0].root)].visits)
     leaves = 1 + root_visits // VISITS_PER_LEAF
     return min(np.int64(batch.node.size), leaves * tree.parameters[0].rows_per_leaf)
 
 
-@kernel
-def scatter(tree, root, worker, batch, row, end):  # type: ignore[no-untyped-def]
+@answering_entry(ARGUMENTS)
+def scatter(address, row, end):  # type: ignore[no-untyped-def]
     """Expand the leaves of rows `row` to `end` of an evaluated batch and back their values up."""
+    tree, worker, batch, calls = load(address, ARGUMENTS)
     p = tree.parameters[0]
     rows = p.rows_per_leaf
     values = worker.values
@@ -517,8 +501,7 @@ def scatter(tree, root, worker, batch, row, end):  # type: ignore[no-untyped-def
             for i in range(VALUES):
                 values[i] += batch.values[r, U(i)] * np.float32(share)
             if p.ownership:
-                sign = -share if opponent_to_move else share
-                add_ownership(root, batch.ownership[r], np.int64(batch.symmetry[r]), sign, worker.ownership)
+                add_row_ownership(calls, row + k, -rows if opponent_to_move else rows)
         if p.ownership:
             worker.ownership[worker.ownership.size - 1] += 1.0
         if root_row and tree.nodes[U(leaf)].visits == 0:
@@ -528,6 +511,7 @@ def scatter(tree, root, worker, batch, row, end):  # type: ignore[no-untyped-def
         _settle(tree, worker, batch, U(row), leaf, utility)
         row += rows
     atomic_add(tree.counters[0], "evaluated", np.int64(used))
+    return 0
 
 
 @inlined
@@ -546,41 +530,14 @@ def _settle(tree, worker, batch, row, leaf, utility):  # type: ignore[no-untyped
     _back_up_evaluation(tree, path, slots, depth, state, utility, worker.values)
 
 
-@inlined
-def are_numbers(batch, rows):  # type: ignore[no-untyped-def]
+@answering_entry(ARGUMENTS)
+def are_numbers(address, rows, _):  # type: ignore[no-untyped-def]
     """Whether values and legal moves' logits of the first `rows` rows are finite: their sum is."""
+    batch = load(address, ARGUMENTS)[2]
     total = 0.0
     for row in range(U(rows)):
         for i in range(U(batch.move_count[row])):
             total += batch.logits[row, U(batch.indices[row, i])]
         for i in range(U(VALUES)):
             total += batch.values[row, i]
-    return math.isfinite(total)
-
-
-@kernel
-def advance(tree, roots, worker, batch, used, calls, rounds):  # type: ignore[no-untyped-def]
-    """Put an evaluated batch into the tree, then fill it anew; return its rows in use, 0 if nothing was to do.
-
-    Args:
-        tree: the Tree.
-        roots: records[1], the root's position. (A record by itself takes numpy 20 µs to hand over.)
-        worker: the calling thread's Worker; worker.history begins with the root's history.
-        batch: a Batch that nobody else uses.
-        used: rows of it that were evaluated; 0 if there is nothing to put into the tree.
-        calls: the table of the Calls that evaluate the batch, so that the rows returned are evaluated; or an empty one.
-            If they write something that is not finite, the rows come back negative, at once.
-        rounds: how often to do all of this, if there are calls.
-    """
-    while True:
-        if used > 0:
-            scatter(tree, roots[0], worker, batch, np.int64(0), np.int64(used))
-        used = gather(tree, roots[0], worker, batch, np.int64(0), _good_rows(tree, batch))
-        if used == 0 or calls.shape[0] == 0:
-            return used
-        call_all(calls, used)
-        if not are_numbers(batch, used):
-            return -used
-        rounds -= 1
-        if rounds <= 0:
-            return used
+    return np.int64(math.isfinite(total))

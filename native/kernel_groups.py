@@ -1,0 +1,334 @@
+"""Groups of kernels that are compiled together: functions that call each kernel once.
+
+native.warmup runs the groups in processes; NAMES says which groups playing a game takes. A kernel that Python calls,
+or an entry, is compiled with the code of all kernels that it contains, so that groups wait for nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from native.spec import Inputs
+
+if TYPE_CHECKING:
+    from native.game_calls import GameCalls
+    from native.spec import GameSpec
+
+SIZE = 9
+"""Board that the kernels are called on; they are compiled for all sizes at once."""
+
+
+def _position() -> tuple["np.ndarray[tuple[int], np.dtype[np.void]]", "np.ndarray[tuple[int], np.dtype[np.uint64]]"]:
+    from native.go.board import POSITION_DTYPE, clear
+    from native.go.rules import MAX_HISTORY, begin
+
+    positions = np.zeros(2, POSITION_DTYPE)
+    history = np.zeros(MAX_HISTORY, np.uint64)
+    clear(positions[0], SIZE)
+    begin(positions[0], history)
+    return positions, history
+
+
+def compile_rules() -> None:
+    """Compile what a game of Go calls: the board, legality, area."""
+    from native.go import area, board, rules
+    from native.go.scratch import SCRATCH_DTYPE
+
+    positions, history = _position()
+    pos = positions[0]
+    move = 3 * int(pos["stride"]) + 3
+    rules.legality(pos, history, move, 1)
+    board.is_suicide(pos, move, 1)
+    board.is_single_stone_suicide(pos, move, 1)
+    rules.legal_moves(pos, history, np.zeros(SIZE * SIZE + 1, np.uint16))
+    rules.turn_to(pos, 1)
+    rules.play(pos, history, move)
+    board.place_stone(pos, move + 2, 1)
+    board.copy(positions[1], pos)
+    rules.is_third_repetition(pos, history)
+    rules.area_points(pos)
+    area.pass_alive(pos, np.zeros(1, SCRATCH_DTYPE)[0], 1, np.zeros(board.MAX_POINTS, np.uint8))
+
+
+def compile_gather() -> None:
+    """Compile the search's largest kernel."""
+    from native.tree.search import gather
+
+    _ = gather.address
+
+
+def compile_tree() -> None:
+    """Compile the rest of the search tree, which is the same for all games."""
+    from native.calls import NO_CALLS, store
+    from native.tree import expansion, memory, report, search, searcher
+    from native.tree.buffers import example_arguments
+
+    tree, worker, batch, calls = example_arguments()
+    memory.clear_tree(tree)
+    stored = store(search.ARGUMENTS, tree, worker, batch, calls)
+    scatter = search.scatter.address  # stands for gather, too: it also returns 0 if there is nothing to do
+    task = np.array([stored.address, scatter, scatter, search.good_rows.address, search.are_numbers.address], np.int64)
+    searcher.advance(task, 0, 1, NO_CALLS.table, 1)
+    owners, flags = np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    searcher.advance_all(task[None], owners, 0, 1, flags, flags, NO_CALLS.table, 1)
+    report.root_children(tree, np.zeros(1, report.CHILD_DTYPE))
+    report.most_visited_path(tree, 0, np.zeros(8, np.uint16), *np.zeros((2, 8), np.uint32))
+    report.restore_root_order(tree)
+    report.find_child(tree, 0)
+    report.root_exploration(tree, 4.0)
+    memory.compact(tree, tree.counters[0].root, 0)
+    expansion.complete_root(tree, worker.moves, 0)
+    search.dynamic_utility(tree, 1.0, 0.0, 0.0)
+    search.recenter(tree, 1.0)
+
+
+def _compile_board(spec: "GameSpec", position: Any, history: Any, inputs: Inputs) -> "GameCalls":
+    """Compile the calls of a game, and those that write rows for an evaluator that reads `inputs`."""
+    from native.game_calls import BoundBoard
+    from native.tree.buffers import make_batch, make_board
+
+    root = spec.positions(1)
+    root[0] = position
+    board = BoundBoard(make_board(spec, root, history.copy()))
+    board.count_moves()
+    return board.with_batch(make_batch(spec, 1, inputs))[0]
+
+
+def _compile_learning(spec: "GameSpec", positions: Any, history: Any) -> None:
+    """Compile what makes rows of data."""
+    from native.datasets.positions import index_moves, show_positions
+
+    planes = np.zeros((2, *spec.planes_shape), np.float32)
+    extras = np.zeros((2, *spec.extras_shape), np.float32)
+    show_positions(positions[:2], history, np.zeros(1, spec.scratch_dtype), planes, extras)
+    moves = np.zeros((2, 1), np.uint16)
+    index_moves(positions[:2], moves, np.zeros(2, np.int64), moves)
+
+
+def compile_go_board() -> None:
+    """Compile Go's side of the search."""
+    from native.go.spec import go_spec
+
+    positions, history = _position()
+    _compile_board(go_spec(SIZE), positions[0], history, Inputs.NOTHING)
+
+
+def compile_go_planes() -> None:
+    """Compile the network's inputs and outputs."""
+    from native.go.outputs import decode
+    from native.go.spec import go_spec
+
+    positions, history = _position()
+    _compile_board(go_spec(SIZE), positions[0], history, Inputs.NUMBERS)
+    area = SIZE * SIZE
+    matrix = np.zeros((1, area + 1), np.float32)
+    numbers = np.zeros(3, np.float32)
+    is_root = np.zeros(1, np.uint8)
+    cube = matrix.reshape(1, 1, -1)
+    decode.bind(cube, matrix, matrix, matrix, numbers, numbers, is_root, False, matrix, matrix, matrix)
+
+
+def compile_go_inputs() -> None:
+    """Compile the other forms of a network's inputs."""
+    from native.go.planes import policy_index, write_planes
+    from native.go.scratch import SCRATCH_DTYPE
+    from native.go.spec import go_spec
+
+    positions, history = _position()
+    _compile_board(go_spec(SIZE), positions[0], history, Inputs.BITS | Inputs.POSITIONS)
+    spatial = np.zeros((22, SIZE, SIZE), np.float32)
+    write_planes(positions[0], history, 0, np.zeros(1, SCRATCH_DTYPE)[0], spatial, np.zeros(19, np.float32))
+    policy_index(SIZE, 30, 0)
+
+
+def compile_go_learning() -> None:
+    """Compile what learning Go calls besides."""
+    from native.go.spec import go_spec
+
+    _compile_learning(go_spec(SIZE), *_position())
+
+
+def compile_rollouts() -> None:
+    """Compile rollouts and the evaluation of leaves by them."""
+    from native.go.ownership import rollout_ownership
+    from native.go.rollout_evaluator import mix_rollouts, write_priors
+    from native.go.spec import go_spec
+    from native.tree.buffers import make_batch
+
+    positions, _ = _position()
+    rng = np.ones(1, np.uint64)
+    batch = make_batch(go_spec(SIZE), 1, Inputs.POSITIONS)
+    batch.positions[0] = positions[0]
+    owners = np.zeros((1, SIZE * SIZE), np.float32)
+    whole = np.float32(1.0)
+    mixing = mix_rollouts.bind(batch, 1, whole, whole, rng, positions[1], np.zeros(2, np.float32), owners)
+    (write_priors.bind(batch) + mixing).run(1)
+    rollout_ownership(positions[0], positions[1], rng, 1, np.zeros(SIZE * SIZE, np.int32))
+
+
+def compile_partial() -> None:
+    """Compile the planes and outputs of networks that say only a part."""
+    from native.go.aya import AYA_SCRATCH_DTYPE, show_aya
+    from native.go.partial import decode
+    from native.go.spec import go_spec
+    from native.go.stones import show_stones
+    from native.tree.buffers import make_batch
+
+    batch = make_batch(go_spec(SIZE), 1, Inputs.POSITIONS)
+    planes, nothing = np.zeros((1, 49, SIZE, SIZE), np.float32), np.zeros((1, 0), np.float32)
+    show_aya.bind(batch, np.zeros(1, AYA_SCRATCH_DTYPE)[0], planes)
+    show_stones.bind(batch, planes)
+    decode.bind(nothing, nothing, nothing, True, batch)
+
+
+def compile_forward() -> None:
+    """Compile the networks' forward pass; a program without operations holds all of its code."""
+    from native.forward.builder import ProgramBuilder
+    from native.forward.squash import TANH
+
+    program = replace(ProgramBuilder(SIZE, 22, 19).build(), squash=TANH)
+    area = SIZE * SIZE
+    program.run(
+        program.make_scratch(),
+        np.zeros((1, 22, SIZE, SIZE), np.float32),
+        np.zeros((1, 19), np.float32),
+        np.zeros((1, 1, area + 1), np.float32),
+        np.zeros((1, 3), np.float32),
+        np.zeros((1, 4), np.float32),
+        np.zeros((1, area), np.float32),
+    )
+
+
+def _shogi_position() -> tuple[Any, Any]:
+    """Return the start position's record and history."""
+    from native.shogi.position import MAX_HISTORY, POSITION_DTYPE, set_position
+
+    board = np.zeros(81, np.uint8)
+    board[[4 * 9 + 8, 4 * 9]] = 8, 24  # two kings are a position
+    board[[7 * 9 + 7, 7 * 9 + 1]] = 6, 22  # and rooks have moves
+    records = np.zeros(1, POSITION_DTYPE)
+    history = np.zeros(MAX_HISTORY, np.uint64)
+    set_position(records[0], history, board, np.ones((2, 7), np.uint8), 1, 0)
+    return records[0], history
+
+
+def compile_shogi_rules() -> None:
+    """Compile what a game of shogi calls."""
+    from native.shogi import rules, waivers
+    from native.shogi.position import MAX_MOVES
+
+    position, history = _shogi_position()
+    moves = np.zeros(MAX_MOVES, np.uint16)
+    rules.legal_moves(position, history, moves)
+    waivers.searched_moves(position, history, moves)
+    rules.is_legal(position, history, int(moves[0]))
+    rules.has_legal_move(position)
+    rules.declaration(position)
+    rules.play(position, history, int(moves[0]))
+
+
+def compile_shogi_board() -> None:
+    """Compile shogi's side of the search, and the positions that its default network reads."""
+    from native.shogi.spec import shogi_spec
+
+    position, history = _shogi_position()
+    _compile_board(shogi_spec(), position, history, Inputs.POSITIONS)
+
+
+def compile_shogi_inputs() -> None:
+    """Compile the inputs of networks over the board."""
+    from native.shogi.spec import shogi_spec
+
+    position, history = _shogi_position()
+    _compile_board(shogi_spec(), position, history, Inputs.NUMBERS)
+    _compile_board(shogi_spec(), position, history, Inputs.BITS)
+
+
+def compile_shogi_learning() -> None:
+    """Compile what learning shogi calls besides."""
+    from native.shogi.spec import shogi_spec
+
+    position, history = _shogi_position()
+    positions = shogi_spec().positions(2)
+    positions[:] = position
+    _compile_learning(shogi_spec(), positions, history)
+
+
+def compile_material() -> None:
+    """Compile the evaluation of shogi positions without a network."""
+    from native.forward.policy_value import decode
+    from native.shogi.effects import EFFECTS_DTYPE
+    from native.shogi.material import evaluate_rows
+    from native.shogi.spec import shogi_spec
+    from native.tree.buffers import make_batch
+
+    position, _ = _shogi_position()
+    batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
+    batch.positions[0] = position
+    evaluate_rows.bind(batch, np.zeros(1, EFFECTS_DTYPE)[0]).run(1)
+    decode.bind(batch.logits, np.zeros((1, 1), np.float32), True, batch.logits, batch.values)
+
+
+def compile_sparse() -> None:
+    """Compile the evaluation of shogi positions by a sparse network."""
+    from native.shogi.sparse import SCRATCH_DTYPE
+    from native.shogi.spec import shogi_spec
+    from native.sparse.network import make_scratch
+    from native.sparse.shogi import EXAMPLE, evaluate_rows
+    from native.tree.buffers import make_batch
+
+    batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
+    evaluate_rows.bind(batch, EXAMPLE, make_scratch(EXAMPLE, 1), np.zeros(1, SCRATCH_DTYPE)[0])
+
+
+def compile_mate() -> None:
+    """Compile the search for a mate at the root."""
+    from native.shogi.dfpn import MAX_PLY, make_solver, prove
+
+    solver = make_solver(2**16)
+    solver.positions[0] = _shogi_position()[0]
+    prove(solver, np.zeros(0, np.uint16), 1, 1, np.zeros(MAX_PLY + 1, np.uint16))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Kernels that one process compiles."""
+
+    compile: Callable[[], None]
+    packages: tuple[str, ...]
+    """Packages of native whose sources the kernels are made of."""
+    seconds: float
+    """Time it took one core of a Zen 4, with an empty cache. Only proportions matter: estimates adapt to the machine."""
+
+
+GROUPS: dict[str, Group] = {
+    "tree-gather": Group(compile_gather, ("tree",), 8.0),
+    "tree": Group(compile_tree, ("tree",), 6.0),
+    "forward": Group(compile_forward, ("forward",), 8.0),
+    "go-board": Group(compile_go_board, ("go",), 4.0),
+    "go-planes": Group(compile_go_planes, ("go",), 7.0),
+    "go-rules": Group(compile_rules, ("go",), 4.0),
+    "go-inputs": Group(compile_go_inputs, ("go",), 8.0),
+    "go-rollouts": Group(compile_rollouts, ("go",), 4.0),
+    "go-partial": Group(compile_partial, ("go",), 4.0),
+    "go-learning": Group(compile_go_learning, ("go", "datasets"), 5.0),
+    "shogi-board": Group(compile_shogi_board, ("shogi",), 4.0),
+    "shogi-rules": Group(compile_shogi_rules, ("shogi",), 4.0),
+    "shogi-sparse": Group(compile_sparse, ("shogi", "sparse"), 3.0),
+    "shogi-mate": Group(compile_mate, ("shogi",), 4.0),
+    "shogi-inputs": Group(compile_shogi_inputs, ("shogi",), 4.0),
+    "shogi-material": Group(compile_material, ("shogi", "forward"), 3.0),
+    "shogi-learning": Group(compile_shogi_learning, ("shogi", "datasets"), 3.0),
+}
+NAMES: dict[str, tuple[str, ...]] = {
+    "go": ("tree-gather", "forward", "go-planes", "tree", "go-board", "go-rules"),
+    "go-more": ("go-inputs", "go-rollouts", "go-partial"),
+    "go-learning": ("go-learning",),
+    "shogi": ("tree-gather", "tree", "shogi-board", "shogi-rules", "shogi-mate", "shogi-sparse"),
+    "shogi-more": ("forward", "shogi-inputs", "shogi-material"),
+    "shogi-learning": ("shogi-learning",),
+}
+"""Groups by what takes them: a game with its default network; other networks and evaluators; learning. The longest
+come first."""
