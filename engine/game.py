@@ -147,13 +147,14 @@ class Game(abc.ABC, Generic[G, P]):
         Raises:
             CompileError: it fails.
         """
-        from native.warmup import compile_later, compile_names
+        from native.warmup import compile_later, compile_names, compile_natively_later
 
         more = f"{self.name}-more"
         names = [self.name, *([more] if everything else []), *([f"{self.name}-learning"] if learning else [])]
         compile_names(names, say)
         if not everything:
             compile_later([more])
+        compile_natively_later()
 
     # -- playing ---------------------------------------------------------------------------------------------------
 

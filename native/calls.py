@@ -25,7 +25,7 @@ from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
 from native.bits import U
-from native.jit import IS_PLAIN, compiling, kernel, keep_compiled, machine_code, mark_kernel
+from native.jit import IS_PLAIN, compiling, keep_compiled, kernel, machine_code, mark_kernel
 from native.plain import plain, plain_kernel
 
 _WORDS = 512
@@ -181,7 +181,7 @@ class Entry:
 
     def _compile(self) -> int:
         mark_kernel(self.function)
-        compiled = CFunc(self.function, sigutils.normalize_signature(self._signature), {}, _OPTIONS)
+        compiled: Any = CFunc(self.function, sigutils.normalize_signature(self._signature), {}, _OPTIONS)
         compiled.enable_caching()
         keep_compiled(compiled._cache)
         with compiling(), event.trigger_event("numba:compile", data={"dispatcher": _Named(self.function)}):

@@ -15,17 +15,15 @@ MIN_SAMPLE = 3.0
 class Progress:
     """Estimate of the time left to compile some groups in parallel processes. Several threads report to it."""
 
-    def __init__(self, seconds: Mapping[str, float], processes: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, seconds: Mapping[str, float], processes: int) -> None:
         """Begin.
 
         Args:
             seconds: estimate by group, for one process of some machine.
             processes: number of processes.
-            clock: returns the time in seconds.
         """
         self._seconds = dict(seconds)
         self._processes = processes
-        self._clock = clock
         self._begun: dict[str, float] = {}
         self._took = self._done = 0.0
         self._lock = threading.Lock()
@@ -33,18 +31,18 @@ class Progress:
     def begin(self, group: str) -> None:
         """Note that a process has begun to compile a group."""
         with self._lock:
-            self._begun[group] = self._clock()
+            self._begun[group] = time.monotonic()
 
     def finish(self, group: str) -> None:
         """Note that a group is compiled."""
         with self._lock:
-            self._took += self._clock() - self._begun.pop(group)
+            self._took += time.monotonic() - self._begun.pop(group)
             self._done += self._seconds.pop(group)
 
     def left(self) -> float:
         """Return the estimated seconds until all groups are compiled."""
         with self._lock:
-            now = self._clock()
+            now = time.monotonic()
             speed = max(self._done / self._took, 0.02) if self._took >= MIN_SAMPLE else 1.0
             left = dict(self._seconds)
             for group, begin in self._begun.items():

@@ -21,11 +21,12 @@ from typing import Any, ParamSpec, TypeVar, cast
 import llvmlite.binding as llvm
 import numba
 from numba.core import codegen, config, sigutils, types
-from numba.core.caching import CacheImpl, _CacheLocator
+from numba.core.caching import CacheImpl, IndexDataCacheFile, _CacheLocator
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
 from native.cache_folder import cache_directory, locked, make_folder, require_private
+from native.levels import features_of, level_in_use, packaged_kernels
 from native.plain import plain_kernel
 
 P = ParamSpec("P")
@@ -37,14 +38,28 @@ CONTAINS = {"datasets": ("go", "shogi"), "sparse": ("shogi",), "others": ("datas
 BATCHES = ("tree/arrays.py", "tree/buffers.py")
 """What says how a batch lies in memory: evaluators load it by address (native.calls), which no signature tells."""
 WITHOUT_KERNELS = (
-    *("warmup.py", "kernel_groups.py", "typecheck.py", "plain.py", "cache_folder.py", "compile_progress.py"),
-    "inventory.py",
+    *("warmup.py", "kernel_groups.py", "build_kernels.py", "levels.py", "speed.py", "typecheck.py", "plain.py"),
+    *("cache_folder.py", "compile_progress.py", "inventory.py"),
 )
 """Files that compiled kernels do not depend on."""
-FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_OPT", "YOMI_CHECKED")
-"""Environment variables that kernels are compiled by."""
+FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "YOMI_CHECKED")
+"""Environment variables that kernels are compiled by, besides those that decide the processor's features."""
 CHECKED = os.environ.get("YOMI_CHECKED", "0") not in ("", "0")
 """Whether kernels check the tree while they search it (YOMI_CHECKED=1): see native.tree.search."""
+
+
+CACHE_DIRECTORY = cache_directory()
+CHOICE = CACHE_DIRECTORY / "faster-kernels"
+"""File that contains `native` or a level, once native kernels were compiled and compared with those of a level."""
+
+
+def _choose_level() -> str | None:
+    """Let numba compile for the level of processors in use, if it is one; return the level."""
+    level = level_in_use(CHOICE)
+    if level is not None:
+        settings: Any = config
+        settings.CPU_NAME, settings.CPU_FEATURES = level, features_of(level)
+    return level
 
 
 @functools.cache
@@ -82,7 +97,10 @@ def _processor() -> str:
     return f"{name or llvm.get_host_cpu_name()} {llvm.get_process_triple()} {used}"
 
 
-CACHE_DIRECTORY = cache_directory()
+LEVEL = _choose_level()
+"""Level of processors that kernels are compiled for; None for this very processor."""
+PACKAGED = packaged_kernels(LEVEL)
+"""Folder with kernels of this level that came with yomi."""
 UNSAVED: list[str] = []
 """What kept compiled kernels out of the cache, in words: they serve this process only."""
 IS_PLAIN = bool(getattr(config, "DISABLE_JIT", 0))
@@ -96,7 +114,7 @@ _GAMES: dict[str, set[Path]] = {}
 
 
 def mark_kernel(function: Any, home: Path | None = None) -> None:
-    """Keep the compiled code of a function in this cache, with that of the kernels of the file `home`, or of its own."""
+    """Keep the compiled code of a function in this cache, beside that of the kernels of the file `home` if given."""
     if home is not None or not hasattr(function, _HOME):
         setattr(function, _HOME, home or Path(function.__code__.co_filename).resolve())
 
@@ -203,9 +221,28 @@ def keep_compiled(cache: Any) -> None:
     if cache.cache_path is not None:  # native.typecheck keeps nothing
         cache.save_overload = _saving(cache)
         cache._index_key = _telling_games(cache._index_key)
+        if PACKAGED is not None:
+            _look_in_package(cache, PACKAGED)
 
 
-class _PartLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
+def _look_in_package(cache: Any, folder: Path) -> None:
+    """Make a cache read what it lacks from a folder of compiled kernels that came with yomi."""
+    own, place = cache._cache_file, cache._impl.locator
+    path = folder / Path(cache.cache_path).name
+    packaged = IndexDataCacheFile(str(path), cache._impl.filename_base, place.get_source_stamp())
+    load_own = own.load
+
+    def load(key: Any) -> Any:
+        found = load_own(key)
+        return packaged.load(key) if found is None else found
+
+    own.load = load
+
+
+_JITCodeLibrary: Any = codegen.JITCodeLibrary
+
+
+class _PartLibrary(_JITCodeLibrary):  # type: ignore[misc]
     """The code of a kernel that others contain: neither optimized nor turned into machine code by itself."""
 
     def _optimize_final_module(self) -> None:

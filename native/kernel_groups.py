@@ -117,7 +117,8 @@ def compile_go_board() -> None:
 
 def compile_go_planes() -> None:
     """Compile the network's inputs and outputs."""
-    from native.go.outputs import decode
+    from native.go.outputs import decode, decode_rows
+    from native.go.planes import symmetry_steps
     from native.go.spec import go_spec
 
     positions, history = _position()
@@ -127,7 +128,10 @@ def compile_go_planes() -> None:
     numbers = np.zeros(3, np.float32)
     is_root = np.zeros(1, np.uint8)
     cube = matrix.reshape(1, 1, -1)
-    decode.bind(cube, matrix, matrix, matrix, numbers, numbers, is_root, False, matrix, matrix, matrix)
+    outputs = cube, matrix, matrix, matrix, numbers, numbers, is_root, False, matrix, matrix, matrix
+    decode.bind(*outputs)
+    decode_rows(0, *outputs)
+    symmetry_steps(SIZE, 0)
 
 
 def compile_go_inputs() -> None:
@@ -300,7 +304,7 @@ class Group:
     packages: tuple[str, ...]
     """Packages of native whose sources the kernels are made of."""
     seconds: float
-    """Time it took one core of a Zen 4, with an empty cache. Only proportions matter: estimates adapt to the machine."""
+    """Time on one core of a Zen 4 with an empty cache. Only proportions matter: estimates adapt to the machine."""
 
 
 GROUPS: dict[str, Group] = {

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,8 +23,10 @@ from native import jit
 from native.cache_folder import COMPLETE, locked, write_json
 from native.compile_progress import Display, Progress, time_text
 from native.errors import CompileError
-from native.jit import CACHE_DIRECTORY, IS_PLAIN, kernel_facts, kernel_key
+from native.jit import CACHE_DIRECTORY, CHOICE, IS_PLAIN, LEVEL, PACKAGED, kernel_facts, kernel_key
 from native.kernel_groups import GROUPS, NAMES
+from native.levels import NATIVE, SETTING
+from native.speed import compare
 
 ROOT = Path(__file__).resolve().parent.parent
 MISTAKE = "a mistake in a kernel: "
@@ -36,6 +38,8 @@ CHECK = "--check"
 """Argument of this module's processes that find the line of a mistake and compile nothing."""
 LATER = "--later"
 """Argument of the process that compiles in the background; names follow."""
+COMPARE = "--compare"
+"""Argument of the process that compiles native kernels and compares them with those of a level, which follows."""
 MAX_PROCESSES = 4
 """More would wait for the longest group."""
 LOW_PRIORITY = 19
@@ -50,7 +54,8 @@ def is_compiled(name: str) -> bool:
 def _missing(names: Iterable[str]) -> list[str]:
     """Return the groups of some names that are not compiled."""
     groups = dict.fromkeys(group for name in names for group in NAMES[name])
-    return [group for group in groups if not mark_of(group).exists()]
+    folders = [CACHE_DIRECTORY, *([] if PACKAGED is None else [PACKAGED])]
+    return [group for group in groups if not any((folder / mark_of(group).name).exists() for folder in folders)]
 
 
 def compile_names(names: Sequence[str], report: Callable[[str], None]) -> None:
@@ -90,13 +95,26 @@ def compile_later(names: Sequence[str]) -> None:
 
     A failure is not reported: whoever needs these kernels compiles them with a report.
     """
-    if IS_PLAIN or not _missing(names) or _background:
+    if not IS_PLAIN and _missing(names):
+        _begin_background((LATER, *names), {})
+
+
+def compile_natively_later() -> None:
+    """If the kernels in use are those of a level that came with yomi, compile native ones in the background.
+
+    Once all are compiled they are compared, and the next start uses the faster ones.
+    """
+    if PACKAGED is not None and not CHOICE.exists() and not IS_PLAIN:
+        _begin_background((COMPARE, str(LEVEL)), {SETTING: NATIVE})
+
+
+def _begin_background(words: Sequence[str], settings: Mapping[str, str]) -> None:
+    if _background:
         return
     command = ["nice", "-n", str(LOW_PRIORITY)] if os.name == "posix" else []
-    words = [*command, sys.executable, "-m", "native.warmup", LATER, *names]
+    command += [sys.executable, "-m", "native.warmup", *words]
     with contextlib.suppress(OSError):  # there is no such command, or no more process
-        process = _start(words, subprocess.DEVNULL, subprocess.DEVNULL)
-        _background.append(process)
+        _background.append(_start(command, subprocess.DEVNULL, subprocess.DEVNULL, settings))
 
 
 _background: list["subprocess.Popen[bytes]"] = []
@@ -194,12 +212,12 @@ def _spawn(words: Sequence[str], errors: IO[bytes]) -> "subprocess.Popen[bytes]"
     return _start([sys.executable, "-m", "native.warmup", *words], subprocess.PIPE, errors)
 
 
-def _start(command: Sequence[str], output: Any, errors: Any) -> "subprocess.Popen[bytes]":
+def _start(
+    command: Sequence[str], output: Any, errors: Any, settings: Mapping[str, str] | None = None
+) -> "subprocess.Popen[bytes]":
     # The process ends itself when the pipe to its stdin is closed: also if this process is killed and can end nothing.
-    environment = {**os.environ, "YOMI_CACHE_DIR": str(CACHE_DIRECTORY.parent)}
-    return subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=errors
-    )
+    environment = {**os.environ, "YOMI_CACHE_DIR": str(CACHE_DIRECTORY.parent), **(settings or {})}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=errors)
 
 
 def _read_groups() -> Iterator[str]:
@@ -235,6 +253,11 @@ def main(words: Sequence[str]) -> None:
     try:
         if words[:1] == [CHECK]:
             typecheck.check(GROUPS[group].compile for group in words[1:])
+        elif words[:1] == [COMPARE]:
+            _watch_stdin(queue.SimpleQueue())
+            with _alone(list(NAMES), lambda line: None):
+                _compile_here(_missing(NAMES))
+            compare(words[1])
         elif words[:1] == [LATER]:
             _watch_stdin(queue.SimpleQueue())
             with _alone(words[1:], lambda line: None):

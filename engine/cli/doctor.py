@@ -132,23 +132,29 @@ def kernels() -> Iterator[Finding]:
     yield OK, f"networks on the processor: vectors of {WIDTH} floats, products in {products}"
 
 
+PARTS = {"more": "other networks and evaluators", "learning": "learning"}
+
+
 def compiled_kernels(found: Sequence[Kept]) -> Iterator[Finding]:
     """Yield the state of each game's kernels, and the kernels that this yomi does not use."""
     from native.jit import CACHE_DIRECTORY
-    from native.warmup import PROCESSES
+    from native.kernel_groups import NAMES
 
     sizes = {kept.path.name: kept.size for kept in found}
-    for game in PROCESSES:
-        marks = [kept for kept in found if kept.is_mark and kept.name == game]
-        used = next((kept for kept in marks if not kept.reason), None)
-        if used is not None:
-            size = sum(sizes.get(str(name), 0) for name in used.content.get("folders", ()))
-            took = f" in {used.content['seconds']:.0f} s" if "seconds" in used.content else ""
-            yield OK, f"kernels for {game}: compiled {_date(used.time)}{took}, {_megabytes(size)}"
+    for name, groups in NAMES.items():
+        marks = [kept for kept in found if kept.is_mark and kept.name in groups]
+        used = [kept for kept in marks if not kept.reason]
+        game, _, part = name.partition("-")
+        title = f"kernels for {game}" + (f" ({PARTS[part]})" if part else "")
+        if len(used) == len(groups):
+            folders = {str(folder) for kept in used for folder in kept.content.get("folders", ())}
+            size = _megabytes(sum(sizes.get(folder, 0) for folder in folders))
+            yield OK, f"{title}: compiled {_date(used[-1].time)}, {size}"
             continue
-        state = f"out of date ({marks[-1].reason}, {_date(marks[-1].time)})" if marks else "not compiled yet"
-        yield MISSING, f"kernels for {game}: {state}; the first start compiles them, or now:"
-        yield MISSING, f"    yomi setup {game.rpartition('-')[2]}"
+        stale = [kept for kept in marks if kept.reason]
+        state = f"out of date ({stale[-1].reason}, {_date(stale[-1].time)})" if stale else "not compiled yet"
+        yield MISSING, f"{title}: {state}; the first start compiles them, or now:"
+        yield MISSING, f"    yomi setup {game}"
     yield OK, f"cache of kernels: {CACHE_DIRECTORY}, {_megabytes(sum(sizes.values()))}"
     others = [kept for kept in found if kept.reason and not kept.is_mark]
     for reason in dict.fromkeys(kept.reason for kept in others):

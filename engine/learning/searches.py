@@ -79,9 +79,7 @@ class Searches:
         self._wanted = np.zeros(count, np.bool_)
         self._idle = np.zeros(count, np.bool_)
         generator = np.random.default_rng(seed)
-        self.each = [
-            SmallSearch(self, number, tree, generator) for number, tree in enumerate(self._trees)
-        ]
+        self.each = [SmallSearch(self, number, tree, generator) for number, tree in enumerate(self._trees)]
 
     @property
     def side(self) -> int:

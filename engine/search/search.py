@@ -24,10 +24,9 @@ from engine.search.report import SearchReport
 from engine.search.reports import fullness, read_report, root_priors
 from engine.search.root_evaluation import evaluate_root, is_renewed, replace_own
 from engine.search.root_priors import RootPriors
-from native.calls import NO_CALLS
+from native.game_calls import BoundBoard
 from native.tree import arrays
 from native.tree.arrays import KEYS_BROKEN, SUMS_BROKEN, Batch
-from native.game_calls import BoundBoard
 from native.tree.buffers import make_batch, make_board, make_worker
 from native.tree.expansion import complete_root
 from native.tree.memory import clear_tree, compact

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from native.bits import U
 from native.calls import NO_CALLS, Calls, ask, call_all, store
 from native.game_calls import BoundBoard
-from native.jit import IS_PLAIN, inlined, kernel
+from native.jit import inlined, kernel
 from native.tree.arrays import Batch, Tree, Worker
 from native.tree.buffers import without_positions
 from native.tree.search import ARGUMENTS, are_numbers, gather, good_rows, scatter

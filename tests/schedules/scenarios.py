@@ -14,12 +14,13 @@ import numpy as np
 from engine.evaluators.queue import InlineQueue
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search
+from native.calls import ask
 from native.spec import Inputs
-from native.tree import search as tree_search
 from native.tree.arrays import BIAS_DTYPE, EXPANDED, IN_FLIGHT, NONE, VALUE, Tree
 from native.tree.forest import make_forest
 from native.tree.memory import clear_tree, compact
 from native.tree.report import CHILD_DTYPE, most_visited_path, root_children
+from native.tree.searcher import Searcher
 from tests.schedules import sums
 from tests.unit.trees import check_tree
 
@@ -55,6 +56,15 @@ class Opinions:
 
     def close(self) -> None:
         pass
+
+
+def gather(searcher: Searcher, rows: int) -> int:
+    """Gather at most `rows` rows, also if the tree is too young for so many."""
+    return int(ask(searcher.task[1], searcher.task[0], 0, rows))
+
+
+def scatter(searcher: Searcher, rows: int) -> None:
+    ask(searcher.task[2], searcher.task[0], 0, rows)
 
 
 class Searching:
@@ -100,7 +110,7 @@ class Searching:
         )
         self.search.tree = self._small(self.search.tree)
         self.search.set_position(sums.Game(moves[:-1]) if before else sums.Game(moves))
-        self._batches = [self.search._make_batch(1)]
+        self._bind(1, 1)
         if before:
             self._begin(before)
             for _ in range(before):
@@ -113,10 +123,15 @@ class Searching:
             self.search.tree = tree = tree._replace(nodes=tree.nodes[:nodes], locks=tree.locks[: nodes * 128])
         self._begin(2 * threads * rounds * rows)
         self.rounds = rounds
-        self._batches = [self.search._make_batch(rows) for _ in range(threads)]
-        workers = [array for worker in self.search._workers for array in worker if array.size]
+        self._bind(threads, rows)
+        boards = [board.board for board in self.search._boards]
+        workers = [array for each in (*self.search._workers, *boards) for array in each if array.size]
         self._arrays = [array for name, array in tree._asdict().items() if name not in ("locks", "banned")] + workers
         self._saved = [array.copy() for array in self._arrays]
+
+    def _bind(self, threads: int, rows: int) -> None:
+        """Make searchers of the current tree."""
+        self._searchers = [self.search._searcher(number, self.search._make_batch(rows)) for number in range(threads)]
 
     def _begin(self, playouts: int) -> None:
         """Do what Search.start does before its threads run: `playouts` may be begun."""
@@ -134,7 +149,7 @@ class Searching:
     def reset(self) -> list[Callable[[], None]]:
         for array, saved in zip(self._arrays, self._saved, strict=True):
             np.copyto(array, saved)
-        works = [lambda number=number: self._search(number) for number in range(len(self._batches))]
+        works = [lambda number=number: self._search(number) for number in range(len(self._searchers))]
         return [*works, self._report] if self.reports else works
 
     def memory(self) -> tuple[bytes, ...]:
@@ -149,16 +164,16 @@ class Searching:
         )
 
     def _search(self, number: int) -> None:
-        search, batch = self.search, self._batches[number]
-        tree, root, worker = search.tree, search._root_record[0], search._workers[number]
+        searcher = self._searchers[number]
+        batch = searcher.batch
         for _ in range(self.rounds):
-            rows = int(tree_search.gather(tree, root, worker, batch, np.int64(0), np.int64(len(batch.node))))
+            rows = gather(searcher, len(batch.node))
             if not rows:
                 return
             for row in range(rows):
                 self._check_leaf(batch, row)
-            search.queue.evaluator.evaluate(batch, rows)
-            tree_search.scatter(tree, root, worker, batch, np.int64(0), np.int64(rows))
+            self.search.queue.evaluator.evaluate(batch, rows)
+            scatter(searcher, rows)
 
     def _report(self) -> None:
         tree = self.search.tree
@@ -248,7 +263,11 @@ class Forest:
             SimpleNamespace(tree=tree, settings=settings, _root_record=self._search._root_record)
             for tree in self._trees
         ]
-        self._batches = [self._search._make_batch(1) for _ in self._trees]
+        workers, boards = self._search._workers, self._search._boards
+        self._searchers = [
+            Searcher(tree, worker, board, self._search._make_batch(1))
+            for tree, worker, board in zip(self._trees, workers, boards, strict=True)
+        ]
         self._arrays = [getattr(tree, name) for tree in self._trees for name in ("nodes", "edges", "stats", "counters")]
         self._arrays += [getattr(tree, name) for tree in self._trees for name in ("shared", "biases")]
         self._saved = [array.copy() for array in self._arrays]
@@ -262,12 +281,11 @@ class Forest:
         return tuple(array.tobytes() for array in self._arrays)
 
     def _grow(self, number: int) -> None:
-        tree, batch = self._trees[number], self._batches[number]
-        root, worker = self._search._root_record[0], self._search._workers[number]
+        searcher = self._searchers[number]
         for _ in range(2):
-            rows = int(tree_search.gather(tree, root, worker, batch, np.int64(0), np.int64(1)))
-            self._search.queue.evaluator.evaluate(batch, rows)
-            tree_search.scatter(tree, root, worker, batch, np.int64(0), np.int64(rows))
+            rows = gather(searcher, 1)
+            self._search.queue.evaluator.evaluate(searcher.batch, rows)
+            scatter(searcher, rows)
 
     def check(self) -> None:
         for search in self._searches:

@@ -18,6 +18,7 @@ from engine.go.networks.rollouts import RolloutEvaluator
 from engine.search import search as search_module
 from engine.search.limits import Limits
 from native.calls import NO_CALLS, Calls
+from native.tree.searcher import Searcher
 from native.tree.uniform import write_zeros
 from tests.unit.trees import check_tree, contents_of, new_game, new_search
 
@@ -167,14 +168,14 @@ def test_the_clock_is_looked_at_though_nothing_is_slow() -> None:
 def test_batches_that_last_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def advance(*args: Any) -> Any:
-        asked.append(args[-1])
+    def advance(searcher: Searcher, used: int, calls: Calls, rounds: int, most: int) -> int:
+        asked.append(rounds)
         time.sleep(0.02 if len(asked) > 6 else 0.0)
-        return original(*args)
+        return original(searcher, used, calls, rounds, most)
 
-    original = search_module.advance
+    original = Searcher.advance
     monkeypatch.setattr(search_module, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(search_module, "advance", advance)
+    monkeypatch.setattr(Searcher, "advance", advance)
     search = new_search(UniformEvaluator(1), 5)
     search.set_position(new_game(5))
     search.start(Limits())

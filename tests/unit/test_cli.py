@@ -739,6 +739,6 @@ def test_kernels_that_cannot_be_compiled_are_one_line(
         raise CompileError("compiling failed: no room")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("native.warmup.compile_all", fail)
+    monkeypatch.setattr("native.warmup.compile_names", fail)
     assert main(words.split()) == 2
     assert capsys.readouterr().err.endswith("error: compiling failed: no room\n")

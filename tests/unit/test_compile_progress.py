@@ -11,35 +11,11 @@ from typing import Any
 import pytest
 
 from engine.cli.main import main
+from engine.go.descriptor import GO
 from native import compile_progress, warmup
 from native.compile_progress import Display, Progress
-
-STEPS = {"a": (("heavy", 20.0), ("a", 10.0)), "b": (("b", 10.0),)}
-
-
-@pytest.fixture(autouse=True)
-def steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_progress, "STEPS", STEPS)
-
-
-def test_the_time_left_follows_the_speed_of_the_machine() -> None:
-    progress = Progress(("a", "b"), 100.0)
-    assert progress.total == progress.left(100.0) == 40.0
-    assert progress.left(110.0) == 30.0
-    assert progress.left(200.0) == 40.0 - 19.0  # never past a kernel that is not finished
-    progress.finish("unknown", 200.0)
-    progress.finish("heavy", 140.0)  # 20 s took 40 s
-    assert progress.left(140.0) == 40.0
-    progress.finish("b", 141.0)  # the first group was in the cache
-    assert progress.left(141.0) == 0.0
-
-
-def test_an_ended_process_has_no_time_left() -> None:
-    progress = Progress(("a", "b"), 0.0)
-    progress.end(1.0)
-    assert progress.left(2.0) == 0.0
-    assert Progress(("a",), 0.0, 0.5).left(0.0) == 60.0  # the machine was half as fast in the stage before
-    assert Progress(("--check", "a"), 0.0).total == compile_progress.SECONDS_TO_CHECK
+from native.kernel_groups import NAMES
+from tests.waiting import wait_until
 
 
 class Clock:
@@ -57,31 +33,49 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_lines_come_every_15_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, lines = Clock(), list[str]()
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
     monkeypatch.setattr(compile_progress, "time", clock)
-    display = Display(lines.append, [40.0, 10.0])
-    display.begin_stage()
-    progress = Progress(("a", "b"), 0.0)
+    return clock
+
+
+def test_the_time_left_follows_the_speed_of_the_machine(clock: Clock) -> None:
+    progress = Progress({"a": 20.0, "b": 10.0, "c": 10.0}, 2)
+    assert progress.left() == 20.0
+    progress.begin("a")
+    progress.begin("b")
+    clock.now = 10.0
+    assert progress.left() == (10.0 + 0.5 + 10.0) / 2  # a group that is not finished has some time left
+    clock.now = 20.0
+    progress.finish("b")  # 10 s took 20 s: from now on, all takes twice as long
+    progress.begin("c")
+    assert progress.left() == 2 * 10.0
+    progress.finish("a")
+    progress.finish("c")
+    assert progress.left() == 0.0
+
+
+def test_lines_come_every_15_seconds(clock: Clock) -> None:
+    lines: list[str] = []
+    display, progress = Display(lines.append), Progress({"a": 40.0, "b": 10.0}, 1)
+    progress.begin("a")
     for second in range(40):
         clock.now = float(second)
-        display.show([progress])
-    assert lines == ["compiling: 30%, about 35 s left", "compiling: 49%, about 31 s left"]
-    assert display.begin_stage() == 40.0 / 39.0
+        display.show(progress)
+    assert lines == ["compiling: 30%, about 35 s left", "compiling: 60%, about 20 s left"]
     assert display.close() == 39.0
 
 
-def test_a_terminal_gets_a_bar_that_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, lines, terminal = Clock(), list[str](), Terminal()
-    monkeypatch.setattr(compile_progress, "time", clock)
+def test_a_terminal_gets_a_bar_that_never_goes_back(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, terminal = list[str](), Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    display = Display(lines.append, [40.0])
-    display.begin_stage()
-    progress = Progress(("a", "b"), 0.0)
+    display, progress = Display(lines.append), Progress({"a": 20.0, "b": 20.0}, 1)
+    progress.begin("a")
     shown = []
     for second in range(0, 40, 4):
         clock.now = float(second)
-        display.show([progress])
+        display.show(progress)
         shown.append(display._bar.n)
     assert shown == sorted(shown)
     assert shown[-1] > 50
@@ -102,46 +96,57 @@ def test_times_are_short() -> None:
 
 
 @pytest.fixture
-def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Compile nothing, but print the names of kernels as compiling processes do."""
-    started: list[list[str]] = []
+def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Compile nothing, but report and mark the groups as compiling processes do; return the cache."""
+    script = (
+        "import sys; from native import warmup; warmup._check = print; "
+        "warmup.GROUPS = {name: warmup.GROUPS[name].__class__(lambda: None, group.packages, 1.0) "
+        "for name, group in warmup.GROUPS.items()}; warmup.main(sys.argv[1:])"
+    )
     popen = subprocess.Popen
 
     def start(command: list[str], **how: Any) -> subprocess.Popen[bytes]:
-        started.append(command[3:])
-        return popen([sys.executable, "-c", "print('heavy'); print('a')"], **how)
+        return popen([sys.executable, "-c", script, *command[3:]], **how)
 
-    monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path)
-    monkeypatch.setattr(warmup, "ROOT", tmp_path)
+    monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path / "kernels")
+    (tmp_path / "kernels").mkdir(mode=0o700)
     monkeypatch.setattr(subprocess, "Popen", start)
-    return started
+    return tmp_path / "kernels"
 
 
-def test_lines_elsewhere_are_two_if_it_is_quick(fake_compiler: list[list[str]]) -> None:
+def test_lines_elsewhere_are_two_if_it_is_quick(fake_compiler: Path) -> None:
     lines: list[str] = []
-    warmup.compile_all("go", lines.append)
+    warmup.compile_names(["go"], lines.append)
     assert len(lines) == 2
     assert lines[0] == f"compiling the engine for go. {warmup.WHEN_AGAIN}"
     assert lines[1].startswith("compiled in ")
-    warmup.compile_all("go", lines.append)
+    warmup.compile_names(["go"], lines.append)
     assert len(lines) == 2
+    assert not warmup.is_compiled("go-more")
 
 
-@pytest.mark.parametrize(
-    ("words", "games"),
-    [("go", ["go", "learning-go"]), ("all", list(warmup.PROCESSES)), ("", list(warmup.PROCESSES))],
-)
+@pytest.mark.parametrize(("words", "games"), [("go", ["go"]), ("all", ["go", "shogi"]), ("", ["go", "shogi"])])
 def test_setup_compiles_a_game(
-    words: str, games: list[str], fake_compiler: list[list[str]], capsys: pytest.CaptureFixture[str]
+    words: str, games: list[str], fake_compiler: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["setup", *words.split()]) == 0
-    assert fake_compiler == [list(groups) for game in games for groups in warmup.PROCESSES[game]]
-    assert all(warmup.is_compiled(game) for game in games)
+    groups = {group for game in games for part in ("", "-more", "-learning") for group in NAMES[game + part]}
+    assert {path.name.rpartition("-")[0] for path in fake_compiler.glob("*.complete")} == groups
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 2
     assert captured.out.endswith("ready to play\n")
     assert main(["setup", *words.split()]) == 0
     assert capsys.readouterr() == (captured.out.replace("ready to play", "everything is compiled"), "")
+
+
+def test_what_the_first_game_does_not_need_is_compiled_in_the_background(fake_compiler: Path) -> None:
+    lines: list[str] = []
+    GO.compile(lines.append, everything=False)
+    assert warmup.is_compiled("go")
+    wait_until(lambda: warmup.is_compiled("go-more"), 60.0)
+    assert len(lines) == 2
+    (process,) = warmup._background
+    assert process.wait(10.0) == 0
 
 
 def test_setup_knows_its_games(capsys: pytest.CaptureFixture[str]) -> None:

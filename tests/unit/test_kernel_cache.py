@@ -23,6 +23,7 @@ from engine.cli.main import main
 from native import cache_folder, inventory, jit, warmup
 from native.cache_folder import cache_directory
 from native.errors import CompileError
+from native.kernel_groups import GROUPS, NAMES, Group
 from tests.waiting import wait_until
 
 
@@ -193,10 +194,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder = tmp_path / f"tree-{number:016x}"
         cache_folder.make_folder(folder, {**jit.kernel_facts("tree"), fact: value} if fact else {})
     cache_folder.make_folder(tmp_path / f"tree-{jit.kernel_key('tree')}", jit.kernel_facts("tree"))
-    cache_folder.make_folder(tmp_path / f"others-{7:016x}", jit.kernel_facts("tree"))
+    cache_folder.make_folder(tmp_path / f"others-{7:016x}", jit.kernel_facts("others"))
     (tmp_path / "notes-of-the-user").mkdir()
-    warmup._write_mark("go", 71.04)
-    (tmp_path / f"shogi-{1:016x}.complete").touch()
+    for group in NAMES["go"]:
+        warmup._write_mark(group, 71.04)
+    (tmp_path / f"shogi-board-{1:016x}.complete").touch()
     return tmp_path
 
 
@@ -208,6 +210,10 @@ STALE = (
     ("settings", "YOMI_CHECKED=2"),
     ("", ""),
 )
+
+
+def marks_of_go() -> list[str]:
+    return [warmup.mark_of(group).name for group in NAMES["go"]]
 
 
 def test_the_inventory_gives_reasons(cache: Path) -> None:
@@ -223,17 +229,17 @@ def test_the_inventory_gives_reasons(cache: Path) -> None:
     ]
     assert [found[f"tree-{number:016x}"].may_remove for number in range(len(STALE))] == [True] * 4 + [False, True]
     used = [name for name, kept in found.items() if not kept.reason]
-    assert set(used) == {f"tree-{jit.kernel_key('tree')}", f"others-{7:016x}", warmup.mark_of("go").name}
-    assert len(found) == len(STALE) + 4
+    assert set(used) == {f"tree-{jit.kernel_key('tree')}", f"others-{7:016x}", *marks_of_go()}
+    assert len(found) == len(STALE) + 3 + len(NAMES["go"])
 
 
 def test_doctor_lists_kernels_and_reasons(cache: Path) -> None:
     text = "\n".join(line for _, line in doctor.compiled_kernels(inventory.inventory()))
-    assert re.search(r"kernels for go: compiled \d+-\d\d-\d\d in 71 s, 0\.\d MB", text)
+    assert re.search(r"kernels for go: compiled \d+-\d\d-\d\d, 0\.\d MB", text)
     assert re.search(
         r"kernels for shogi: out of date \(an earlier version of yomi, \d+-\d\d-\d\d\); .*\n +yomi setup shogi", text
     )
-    assert "kernels for learning-go: not compiled yet" in text
+    assert "kernels for go (learning): not compiled yet" in text
     assert re.search(r"not used here: 1 folders, 0\.\d MB, until .*: Python cpython-312\n", text)
     assert text.endswith("yomi setup --clean")
 
@@ -241,7 +247,7 @@ def test_doctor_lists_kernels_and_reasons(cache: Path) -> None:
 def test_clean_keeps_what_this_yomi_uses(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["setup", "--clean"]) == 0
     kept = {path.name for path in cache.iterdir()}
-    used = {f"tree-{jit.kernel_key('tree')}", f"others-{7:016x}", warmup.mark_of("go").name}
+    used = {f"tree-{jit.kernel_key('tree')}", f"others-{7:016x}", *marks_of_go()}
     assert kept == {*used, f"tree-{4:016x}", "notes-of-the-user"}
     assert f"removed tree-{0:016x} (Python cpython-312)\n" in capsys.readouterr().out
     assert main(["setup", "go", "--clean"]) == 2
@@ -255,9 +261,9 @@ def test_a_compiling_process_may_say_much(status: int, tmp_path: Path, monkeypat
     monkeypatch.setattr(subprocess, "Popen", lambda _, **how: popen([sys.executable, "-c", script], **how))
     if status:
         with pytest.raises(RuntimeError, match=r"^compiling failed: the last line$"):
-            warmup.compile_all("go", lambda line: None)
+            warmup.compile_names(["go"], lambda line: None)
     else:
-        warmup.compile_all("go", lambda line: None)
+        warmup.compile_names(["go"], lambda line: None)
     assert warmup.is_compiled("go") == (status == 0)
 
 
@@ -308,13 +314,13 @@ def test_a_full_disk_is_told_and_kernels_work_nevertheless(
     fault = f"{Cache.cache_path}: No space left on device"
     assert capsys.readouterr().err == f"yomi: compiled kernels cannot be kept: {fault}\n"
     assert [fault, fault] == jit.UNSAVED
-    monkeypatch.setitem(warmup.GROUPS, "forward", lambda: None)
+    monkeypatch.setitem(GROUPS, "forward", Group(lambda: None, (), 1.0))
     with pytest.raises(SystemExit, match=rf"^{fault}: expected room for compiled kernels"):
-        warmup.main(["forward"])
+        warmup._compile_here(["forward"])
     monkeypatch.setattr(jit, "UNSAVED", [])
-    monkeypatch.setitem(warmup.GROUPS, "forward", lambda: Cache().save_overload(None, None))
+    monkeypatch.setitem(GROUPS, "forward", Group(lambda: Cache().save_overload(None, None), (), 1.0))
     with pytest.raises(SystemExit, match=r"No space left on device: expected room for compiled kernels"):
-        warmup.main(["forward"])
+        warmup._compile_here(["forward"])
 
 
 OUTSIDE = {
@@ -380,14 +386,14 @@ def test_an_edit_of_a_game_outside_this_package_counts(tmp_path: Path) -> None:
 
 def test_a_cache_without_room_for_a_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path)
-    monkeypatch.setattr(warmup, "PROCESSES", {"go": ()})
+    monkeypatch.setattr(warmup, "_run", lambda groups, display: warmup._write_mark(groups[0], 1.0))
 
     def refuse(path: Path, text: str, encoding: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", refuse)
     with pytest.raises(CompileError, match=r"No space left on device: expected room for compiled kernels"):
-        warmup.compile_all("go", lambda line: None)
+        warmup.compile_names(["go"], lambda line: None)
 
 
 def test_of_two_starts_at_once_one_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,13 +401,14 @@ def test_of_two_starts_at_once_one_compiles(tmp_path: Path, monkeypatch: pytest.
     lines: list[str] = []
     compiled: list[str] = []
 
-    def compile_slowly(games: list[str], report: Any) -> None:
+    def compile_slowly(what: str, groups: list[str], report: Any) -> None:
         wait_until(lambda: bool(lines), 10.0)
-        compiled.extend(games)
-        warmup.mark_of(games[0]).touch()
+        compiled.append(what)
+        for group in groups:
+            warmup.mark_of(group).touch()
 
     monkeypatch.setattr(warmup, "_compile", compile_slowly)
-    threads = [threading.Thread(target=warmup.compile_all, args=("go", lines.append)) for _ in range(2)]
+    threads = [threading.Thread(target=warmup.compile_names, args=(["go"], lines.append)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -423,7 +430,7 @@ def is_alive(process: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not list processes in /proc")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_start_that_is_ended_leaves_no_process(number: int, tmp_path: Path) -> None:
-    script = "from native.warmup import compile_all; compile_all('go', print)"
+    script = "from native.warmup import compile_names; compile_names(['go'], print)"
     environment = {**os.environ, "YOMI_CACHE_DIR": str(tmp_path)}
     children: list[int] = []
     parent = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.DEVNULL)

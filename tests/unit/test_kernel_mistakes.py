@@ -36,12 +36,13 @@ def compile_outer():
 """
 RUN = """
 from native import warmup
+from native.kernel_groups import Group
 
 def compile_edited():
     from native.edited import compile_outer
     compile_outer()
 
-warmup.GROUPS["edited"] = compile_edited
+warmup.GROUPS["edited"] = Group(compile_edited, (), 1.0)
 warmup.main([warmup.CHECK, "edited"])
 """
 
@@ -89,6 +90,6 @@ def test_one_mistake_ends_all_processes(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(subprocess, "Popen", start)
     begin = time.monotonic()
     with pytest.raises(RuntimeError, match=r"^compiling failed: board.py:7: x = y\nNameError: y$"):
-        warmup.compile_all("go", lambda line: None)
+        warmup.compile_names(["go"], lambda line: None)
     assert time.monotonic() - begin < 60
     assert all(process.poll() is not None for process in started)

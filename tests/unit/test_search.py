@@ -28,7 +28,7 @@ from native.tree import arrays
 from native.tree.arrays import Batch
 from native.tree.buffers import make_batch
 from native.tree.memory import clear_tree, compact
-from native.tree.search import advance
+from native.tree.searcher import Searcher
 from tests.fakes.evaluators import RootedEvaluator, ScriptedEvaluator
 from tests.unit.trees import check_tree, new_game, new_search
 from tests.waiting import wait_until
@@ -180,19 +180,22 @@ def test_the_latency_is_that_of_a_batch_however_many_a_call_makes(monkeypatch: p
     clock = BatchClock()
     claimed_elsewhere = [1]
 
-    def advance_with_others(tree: Any, *given: Any) -> Any:
+    original = Searcher.advance
+    search = new_search(UniformEvaluator(1), 5)
+    counters = search.tree.counters[0]
+
+    def advance_with_others(searcher: Searcher, *given: Any) -> Any:
         """Make the last playout wait for another worker, which has claimed it and takes it back."""
-        before = int(tree.counters[0].evaluated)
-        tree.counters[0].claimed += claimed_elsewhere[0]
-        rows = advance(tree, *given)
-        tree.counters[0].claimed -= claimed_elsewhere[0]
-        clock.batches += int(tree.counters[0].evaluated) - before
+        before = int(counters.evaluated)
+        counters.claimed += claimed_elsewhere[0]
+        rows = original(searcher, *given)
+        counters.claimed -= claimed_elsewhere[0]
+        clock.batches += int(counters.evaluated) - before
         claimed_elsewhere[0] *= rows > 0
         return rows
 
     monkeypatch.setattr(search_module, "time", clock)
-    monkeypatch.setattr(search_module, "advance", advance_with_others)
-    search = new_search(UniformEvaluator(1), 5)
+    monkeypatch.setattr(Searcher, "advance", advance_with_others)
     search.set_position(new_game(5))
     run(search, Limits(playouts=1000))
     assert claimed_elsewhere == [0]

@@ -12,7 +12,6 @@ from engine.evaluators.uniform import UniformEvaluator
 from engine.go.vertex import board_points, format_vertex
 from engine.search.limits import Limits
 from engine.search.search import MOST_VISITS, Search
-from native.calls import NO_CALLS
 from native.go.board import PASS
 from native.go.planes import policy_index
 from native.go.spec import go_spec
@@ -22,7 +21,7 @@ from native.tree import arrays
 from native.tree.arrays import LEAD, SCORE, STDEV
 from native.tree.backup import back_up
 from native.tree.report import find_child
-from native.tree.search import advance, dynamic_utility
+from native.tree.search import dynamic_utility
 from tests.fakes.evaluators import ScriptedEvaluator, opinion
 from tests.naive import tree_search as naive
 from tests.unit.trees import check_tree, children_of, contents_of, edges_of, new_game, new_search, path_to, shape_of
@@ -178,8 +177,7 @@ def test_a_finished_game_that_is_being_backed_up_elsewhere_is_left_to_that_threa
     for visits in (0, 1):  # before the other thread has counted its visit, and after
         node["state"] = arrays.TERMINAL if visits else arrays.PENDING
         node["visits"] = node["value_sum"] = node["weight_sum"] = node["own_weight"] = stat["visits"] = visits
-        worker, batch = search._workers[0], search._make_batch(1)
-        assert advance(tree, search._root_record, worker, batch, 0, NO_CALLS.table, 1) == 0
+        assert search._searcher(0, search._make_batch(1)).advance(0) == 0
         assert node["visits"] == stat["visits"] == (99 if visits else 0)
         assert node["value_sum"] == node["weight_sum"]
         assert stat["in_flight"] == 0

@@ -1,0 +1,50 @@
+"""Compiles kernels for each level of x86-64 processors, for a wheel: `python -m native.build_kernels [LEVEL ...]`.
+
+They are put into native/compiled/LEVEL. `pip wheel` then makes a wheel for this system and Python that contains them.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numba
+
+from native.cache_folder import COMPLETE, FACTS
+from native.levels import COMPILED, LEVELS, SETTING
+
+ROOT = COMPILED.parent.parent
+
+
+def build(level: str) -> None:
+    """Compile all kernels for a level, in place of those that the folder has.
+
+    Raises:
+        subprocess.CalledProcessError: compiling failed; the message is on stderr.
+    """
+    target = COMPILED / level
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, SETTING: level, "YOMI_CACHE_DIR": folder}
+        script = "from native.kernel_groups import NAMES; from native.warmup import compile_names; "
+        command = [sys.executable, "-c", script + "compile_names(list(NAMES), lambda line: print(line, flush=True))"]
+        shutil.rmtree(target, ignore_errors=True)
+        subprocess.run(command, cwd=ROOT, env=environment, check=True)
+        for path in sorted(Path(folder, "kernels").rglob("*")):
+            if path.suffix in (".nbi", ".nbc", COMPLETE):
+                place = target / path.relative_to(Path(folder, "kernels"))
+                place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+                shutil.copyfile(path, place)
+    facts = {"python": sys.implementation.cache_tag, "numba": numba.__version__}
+    (target / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+    size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+    print(f"{target}: {size / 1e6:.1f} MB", flush=True)
+
+
+if __name__ == "__main__":
+    for word in sys.argv[1:] or LEVELS:
+        if word not in LEVELS:
+            raise SystemExit(f"{word} found, expected {' or '.join(LEVELS)}")
+        build(word)

@@ -1,0 +1,80 @@
+"""Levels of x86-64 processors, and the compiled kernels for them that a wheel may bring.
+
+A wheel may contain native/compiled/LEVEL, made by `python -m native.build_kernels`. A first start uses these kernels
+and compiles kernels for the exact processor in the background. YOMI_KERNELS=native or YOMI_KERNELS=LEVEL decides
+otherwise. numba must learn the level before it compiles anything: native.jit calls `level_in_use` when it is imported.
+"""
+
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numba
+
+from native.cache_folder import FACTS, require_private
+from native.errors import CompileError
+
+_V3 = "cx16,sahf,popcnt,sse3,sse4.1,sse4.2,ssse3,avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe,xsave"
+LEVELS = {  # the best first
+    "x86-64-v4": f"{_V3},avx512f,avx512bw,avx512cd,avx512dq,avx512vl",
+    "x86-64-v3": _V3,
+}
+"""LLVM's name of a level -> its features."""
+NATIVE = "native"
+SETTING = "YOMI_KERNELS"
+COMPILED = Path(__file__).resolve().parent / "compiled"
+"""Folder of the levels' kernels; a checkout has none."""
+
+
+def features_of(level: str) -> str:
+    """Return the features of a level as numba's setting has them."""
+    return ",".join(f"+{feature}" for feature in LEVELS[level].split(","))
+
+
+def level_in_use(choice: Path) -> str | None:
+    """Return the level whose kernels this process uses; None for kernels of the exact processor.
+
+    Args:
+        choice: file that names the faster kernels, once there are native ones.
+
+    Raises:
+        CompileError: YOMI_KERNELS is no level, or others can write to the folder of the kernels.
+    """
+    setting = os.environ.get(SETTING, "")
+    if setting in LEVELS:
+        return setting
+    if setting not in ("", NATIVE):
+        raise CompileError(f"{SETTING}={setting} found, expected {NATIVE} or {' or '.join(LEVELS)}")
+    if setting == NATIVE or os.environ.get("NUMBA_CPU_NAME") or os.environ.get("NUMBA_CPU_FEATURES"):
+        return None
+    if not COMPILED.exists() or platform.machine() not in ("x86_64", "AMD64"):
+        return None
+    has = llvm.get_host_cpu_features()
+    fitting = (level for level, features in LEVELS.items() if all(has.get(name) for name in features.split(",")))
+    level = next((level for level in fitting if packaged_kernels(level) is not None), None)
+    return level if level is not None and _choice(choice) in (None, level) else None
+
+
+def packaged_kernels(level: str | None) -> Path | None:
+    """Return the folder of the kernels for a level that this installation has, for this numba and Python.
+
+    Raises:
+        CompileError: others can write to the folder.
+    """
+    folder = COMPILED / str(level)
+    if level is None or not folder.is_dir():
+        return None
+    require_private(COMPILED)
+    require_private(folder)
+    facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+    return folder if facts == {"python": sys.implementation.cache_tag, "numba": numba.__version__} else None
+
+
+def _choice(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8").strip() or None
+    except OSError:
+        return None  # nothing is compiled yet
