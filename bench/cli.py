@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bench.flags import board, count, network, positive, winrate
 from bench.options import BY_LEVEL, EVALUATOR_OPTIONS, GPU_OPTIONS, PRECISION_OPTIONS, RULES, SEARCH_OPTIONS, all_but
+from engine.arguments import add_old_names
 from engine.cli.errors import CliError, Parser
 from engine.cli.flags import add_options, collect, suited
 from engine.cli.games import GAMES, GO, SHOGI
@@ -280,7 +281,8 @@ def _add_nets(add: Add) -> None:
     nets.add_argument(
         "--sizes", metavar="BxC", type=network, nargs="+", default=[(4, 64), (10, 192)], help="(4x64 10x192)"
     )
-    nets.add_argument("--threads", metavar="N", type=count, default=2, help="threads that evaluate (2)")
+    workers = nets.add_argument("--workers", metavar="N", type=count, default=2, help="threads that evaluate (2)")
+    add_old_names(nets, workers, "--threads")
     _add_duration(nets, 1.0)
 
 
@@ -288,7 +290,7 @@ def _nets(args: argparse.Namespace) -> Rows:
     _expect("onnx", "onnxruntime")
     from bench import nets
 
-    return nets.run(args.sizes, args.threads, args.duration)
+    return nets.run(args.sizes, args.workers, args.duration)
 
 
 def _add_gpu(add: Add) -> None:

@@ -974,6 +974,19 @@ def reference() -> str:
         "names) is understood as well. In shogi those with a USI name (after `USI`) are options of `setoption`, where",
         "none is 0 or `<empty>`, and `× 50` says that USI shows 50 times the value. Options marked `start` cannot be",
         "changed while the engine runs; in USI they take effect with the next `isready`.",
+        "",
+        "These flags say how much runs at the same time, with one meaning in all commands:",
+        "",
+        "| flag | number of | commands | old names, still understood |",
+        "|---|---|---|---|",
+        "| `--workers` | search threads of one engine | all that search; `bench tree`, `bench nets` | `--threads` |",
+        "| `--processes` | operating-system processes | `duel`, `tune`, `learn`, `train`, `dataset play shogi` |"
+        " `--workers`, `--actors` (`learn`) |",
+        "| `--at-once` | games or positions at the same time; in each process, if there are several |"
+        " `match`, `duel`, `tune`, `learn`, `analysis` |"
+        " `--parallel`, `--side-by-side`, `--games` (`learn`), `--threads` |",
+        "",
+        "`--games` is the number of games in all. `match --cpus` lists processors by their numbers.",
     ]
     for group in dict.fromkeys(row.group for row in TABLE.values()):
         lines += ["", f"## {group}", "", "| option | value | default | other names, when | meaning |"]

@@ -57,7 +57,7 @@ examples:
   yomi match --config match.toml
 
 In a TOML file stand the same settings (`seconds = 1`, `opening_moves = 8`) and tables [[players]] with engine, name,
-the limits, options, init, folder, env. Games go on at the same time with --parallel, or with --cpus on processors of
+the limits, options, init, folder, env. Games go on at the same time with --at-once, or with --cpus on processors of
 their own; engines do not ponder. Each game is written as it ends, and an interrupted match goes on when the same
 command is given again. `yomi rate FOLDER` prints the tables at any time.
 """
@@ -133,9 +133,9 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     from engine.matches.journal import Journal
     from engine.matches.runner import Plan, Runner
 
-    parallel = settings.parallel or len(settings.cpus) or 1
-    if settings.cpus and parallel > len(settings.cpus):
-        raise CliError(f"--parallel {parallel} with {len(settings.cpus)} of --cpus: expected no more games than those")
+    at_once = settings.at_once or len(settings.cpus) or 1
+    if settings.cpus and at_once > len(settings.cpus):
+        raise CliError(f"--at-once {at_once} with {len(settings.cpus)} of --cpus: expected no more games than those")
     _check_cpus(settings.cpus)
     referee = RefereeSettings(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
     with Journal(
@@ -152,7 +152,7 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
             journal.keep({"openings": openings})
         pairings = list(schedule(pairs, settings.games, len(openings)))
         host = functools.partial(Host, game.matches(), rules, referee)
-        plan = Plan(players, pairings, openings, host, settings.out, parallel, settings.cpus, settings.restart)
+        plan = Plan(players, pairings, openings, host, settings.out, at_once, settings.cpus, settings.restart)
         with _Progress(journal, [player.name for player in players], len(pairings), test) as progress:
             if not progress.is_decided:
                 with ended_by_a_signal():

@@ -75,7 +75,7 @@ def test_the_tree_is_measured_for_both_games() -> None:
         (["tree", "--sizes", "25"], "--sizes: expected a board size of 2 to 19, found '25'"),
         (["rollouts", "--sizes", "0"], "--sizes: expected a board size of 2 to 19, found '0'"),
         (["tree", "--workers", "0"], "--workers: expected a positive number, found '0'"),
-        (["nets", "--threads", "-1"], "--threads: expected a positive number, found '-1'"),
+        (["nets", "--workers", "-1"], "--workers: expected a positive number, found '-1'"),
     ],
 )
 def test_numbers_that_cannot_be(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,11 +20,13 @@ import pytest
 import engine.cli.make
 import engine.cli.play
 import nets
+from bench.cli import make_parser
 from engine.cli import doctor, play
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES, GO
 from engine.cli.help import ESSENTIAL
 from engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, command_module, expanded, main, main_usi
+from engine.cli.match_settings import read_file
 from engine.cli.selfplay import Series
 from engine.evaluators import cuda, gpu, providers
 from engine.evaluators.base import EvaluatorError
@@ -742,3 +744,38 @@ def test_kernels_that_cannot_be_compiled_are_one_line(
     monkeypatch.setattr("native.warmup.compile_all", fail)
     assert main(words.split()) == 2
     assert capsys.readouterr().err.endswith("error: compiling failed: no room\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "old", "new"),
+    [
+        ("duel go", "--side-by-side 4", "--at-once 4"),
+        ("tune go --parameter c_puct 0:1", "--side-by-side 4", "--at-once 4"),
+        ("match a b", "--parallel 4", "--at-once 4"),
+        ("analysis", "--threads 4", "--at-once 4"),
+        ("analysis", "-analysis-threads 4", "--at-once 4"),
+        ("learn go", "--workers 4", "--processes 4"),
+        ("learn go --cluster local", "--actors 4", "--processes 4"),
+        ("learn go --cluster local", "--actor-cpus 0.5", "--cores-per-process 0.5"),
+        ("learn go --cluster local", "--actor-gpus 0.5", "--gpus-per-process 0.5"),
+        ("learn go", "--games 4", "--at-once 4"),
+        ("bench nets", "--threads 4", "--workers 4"),
+    ],
+)
+def test_old_names_of_flags(words: str, old: str, new: str, capsys: pytest.CaptureFixture[str]) -> None:
+    is_bench = words.startswith(BENCH)
+    parse = make_parser(()).parse_args if is_bench else build(words.split()).parse_args
+    before, after = (parse(f"{words} {flag}".split()[is_bench:]) for flag in (old, new))
+    assert vars(before) == vars(after)
+    command = re.match(r"[a-z]+( go| nets)?", words)
+    assert command is not None
+    text = help_of(f"{command[0]} --help-all", capsys)
+    assert new.split()[0] in text
+    assert not re.search(rf"^ +{old.split()[0]}\b", text, re.MULTILINE)
+
+
+def test_a_match_file_may_have_the_old_name(tmp_path: Path) -> None:
+    path = tmp_path / "match.toml"
+    for key in ("parallel", "at_once"):
+        path.write_text(f"{key} = 3\n", encoding="ascii")
+        assert read_file(path)[0] == {"at_once": 3}
