@@ -130,7 +130,7 @@ LIMIT_HELP = {
 }
 
 SETTINGS = (
-    Setting("game", one_of(GAMES), None, "GAME", "go or shogi (default: what the engines speak, GTP or USI)"),
+    Setting("game", one_of(GAMES), None, "GAME", argparse.SUPPRESS),  # on the command line it goes before the players
     Setting("games", count, 2, "N", "games of each pair of players (default: 2)"),
     Setting(
         "form", one_of(FORMS), FORMS[0], "FORM",

@@ -23,7 +23,7 @@ import nets
 from bench.cli import make_parser
 from engine.cli import doctor, play
 from engine.cli.errors import CliError
-from engine.cli.games import GAMES, GO
+from engine.cli.games import GAMES, GO, split_game, with_game
 from engine.cli.help import ESSENTIAL
 from engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, command_module, expanded, main, main_usi
 from engine.cli.match_settings import read_file
@@ -684,7 +684,7 @@ def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.
             "required: FILE|FOLDER; KaTrain's protocol, which needs no file, is yomi analysis (see yomi review",
         ),
         ("tune b6c96.bin.gz", "the fastest way to compute a network is found by yomi net calibrate FILE"),
-        ("play game.sgf", "a saved game is resumed by yomi play GAME --resume FILE"),
+        ("play game.sgf", "a saved game is resumed by yomi play --resume FILE"),
         (
             "net tune go",
             "go: a game found, expected the file of a network; parameters of the search are tuned by yomi tune",
@@ -779,3 +779,47 @@ def test_a_match_file_may_have_the_old_name(tmp_path: Path) -> None:
     for key in ("parallel", "at_once"):
         path.write_text(f"{key} = 3\n", encoding="ascii")
         assert read_file(path)[0] == {"at_once": 3}
+
+
+@pytest.mark.parametrize(
+    ("words", "game"),
+    [
+        ("play --resume saved.sgf", "go"),
+        ("play --color white --resume=saved.KIFU", "shogi"),
+        ("selfplay --net yomi-go-b6c96 --games 2", "go"),
+        ("duel --net=yomi-shogi-6x64.onnx", "shogi"),
+        ("tune --net yomi-shogi-sparse --parameter c_puct 1:2", "shogi"),
+        ("play --net yomi-shogi-sparse --help", "shogi"),
+        ("dataset play --teacher yomi-go-b6c96 --size 9", "go"),
+    ],
+)
+def test_a_file_tells_the_game(words: str, game: str) -> None:
+    command, flags, rest = words.partition(" --")
+    assert with_game(words.split()) == f"{command} {game}{flags}{rest}".split()
+
+
+@pytest.mark.parametrize(
+    "words", ["play go --net x", "play", "play --visits 9", "play --net fast", "learn", "learn --help"]
+)
+def test_a_command_without_a_game(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if " go" in words or "--help" in words:
+        assert with_game(words.split()) == words.split()
+        return
+    command = words.split()[0]
+    expected = f"yomi {command} without a game: expected yomi {command} go or yomi {command} shogi"
+    assert expected in error_of(capsys, *words.split())
+
+
+def test_a_network_that_cannot_tell_the_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "net.bin.gz"
+    path.write_bytes(b"nothing")
+    assert "net.bin.gz: " in error_of(capsys, "play", "--net", str(path))
+
+
+def test_the_game_of_a_match_goes_before_the_players() -> None:
+    assert split_game(["shogi", "a", "b"], None) == ("shogi", ["a", "b"])
+    assert split_game(["shogi", "a", "b"], "shogi") == ("shogi", ["a", "b"])
+    assert split_game(["a", "b"], "shogi") == ("shogi", ["a", "b"])
+    assert split_game([], None) == (None, [])
+    with pytest.raises(CliError, match="go with --game shogi: expected one game"):
+        split_game(["go", "a"], "shogi")
