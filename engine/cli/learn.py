@@ -23,6 +23,7 @@ from engine.learning.settings import LearnSettings, flag_name, make_settings, tr
 from engine.machine import usable_cores
 from engine.option_row import OptionError
 from engine.options import TABLE
+from engine.own_network import is_bundled, named_file, network_fault
 from nets.installation import missing_line
 from nets.text import read_toml
 
@@ -130,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         given = {row.name: getattr(args, PREFIX + row.name) for row in dataclasses.fields(LearnSettings)}
         settings = make_settings({name: value for name, value in given.items() if value is not None})
-        tables = _read_tables(args.network)
+        tables = _read_tables(args.network, args.game)
         game = game.learning(args, tables.get("network"))
         engines = _engines(args, settings, game)
         goal = _goal(args, settings, [*plain_anchors(game), *(each.name for each in engines)])
@@ -339,8 +340,12 @@ def _asked_cluster(args: argparse.Namespace) -> Asked | None:
     return asked
 
 
-def _read_tables(path: Path | None) -> dict[str, Any]:
-    """Return the tables of a file with [network], [training] and [loss]."""
+def _read_tables(path: Path | None, game: str | None = None) -> dict[str, Any]:
+    """Return the tables of a file with [network], [training] and [loss].
+
+    Raises:
+        CliError: the file cannot be read, or no network has the name of `start`.
+    """
     if path is None:
         return {}
     try:
@@ -356,6 +361,20 @@ def _read_tables(path: Path | None) -> dict[str, Any]:
     kind, start = network.get("kind"), network.get("start")
     if isinstance(kind, str) and ".py:" in kind:  # a module of one's own lies beside the file
         network["kind"] = str((path.parent / kind).absolute())
-    if isinstance(start, str) and start:  # so does a network
-        network["start"] = str((path.parent / start).absolute())
+    if isinstance(start, str) and start:
+        network["start"] = str(_start_file(path, start, game))
     return tables
+
+
+def _start_file(path: Path, start: str, game: str | None) -> Path:
+    """Return the network that a run begins with: a file beside the TOML file, or else a bundled network by its name."""
+    beside = (path.parent / start).absolute()
+    try:
+        if beside.is_file():
+            return beside
+        fault = network_fault(start, game)
+    except OSError as error:  # a name that no file can have
+        raise CliError(f"--network {path}: start: {error.strerror or error}") from None
+    if fault is not None or not is_bundled(start):
+        raise CliError(f"--network {path}: start {start}: {fault or 'no such file beside it'}")
+    return Path(named_file(start, game)).absolute()

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from engine.cli.errors import CliError
+from engine.cli.learn import _read_tables
 from engine.learning.settings import LearnSettings, make_settings, reference, training_tables
 from engine.option_row import OptionError
 
@@ -41,3 +43,36 @@ def test_tables_of_ones_own_are_put_over_the_settings() -> None:
     assert tables["training"]["decay"] == pytest.approx(1 - 1 / 100)
     assert tables["loss"]["lead"] == 1.0
     assert LearnSettings() == make_settings({})
+
+
+@pytest.mark.parametrize(
+    ("start", "game", "file"),
+    [
+        ("yomi-shogi-sparse", "shogi", "yomi-shogi-sparse.safetensors"),
+        ("yomi-go-b6c96", "go", "yomi-go-b6c96.bin.gz"),
+        ("fast", "go", "yomi-go-b6c96.bin.gz"),
+    ],
+)
+def test_a_run_begins_with_a_network_by_its_name(tmp_path: Path, start: str, game: str, file: str) -> None:
+    config = tmp_path / "network.toml"
+    config.write_text(f'[network]\nkind = "go"\nstart = "{start}"\n', encoding="ascii")
+    assert _read_tables(config, game)["network"]["start"] == str(ROOT / "nets/models" / file)
+    (tmp_path / start).write_bytes(b"a network")  # a file beside the configuration goes first
+    assert _read_tables(config, game)["network"]["start"] == str(tmp_path / start)
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ("yomi-go-b6c69", "start yomi-go-b6c69: no such file; expected a network's file, or the name fast or "),
+        ("pyproject.toml", "start pyproject.toml: no such file beside it"),
+        ("x" * 300, "start: File name too long"),
+    ],
+)
+def test_a_start_that_is_no_network(tmp_path: Path, start: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    config = tmp_path / "network.toml"
+    config.write_text(f'[network]\nstart = "{start}"\n', encoding="ascii")
+    with pytest.raises(CliError) as caught:
+        _read_tables(config, "go")
+    assert str(caught.value).startswith(f"--network {config}: {message}")
