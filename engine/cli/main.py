@@ -41,7 +41,7 @@ COMMANDS = {
     "train": "train networks, and test them on data",
     "setup": "compile the engine now instead of at the first start",
     "config": "write or show the file of options that all commands read",
-    "completion": "print a script that completes commands in bash or zsh",
+    "completion": "print a script that completes commands in bash, zsh or fish",
     "doctor": "show what runs here, what is missing, and how to install it",
 }
 GROUPS = {

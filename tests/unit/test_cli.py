@@ -8,6 +8,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -230,46 +231,82 @@ def test_usi_as_a_program_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "workers: expected an integer" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [
-        ("yomi gt", "gtp"),
-        ("yomi re", "review"),
-        ("yomi gtp --vis", "--visits"),
-        ("yomi gtp --device cu", "cuda"),
-        ("yomi play sh", "shogi"),
-        ("yomi play go --color wh", "white"),
-        ("yomi bench nps --workers 3 --siz", "--size"),
-        ("yomi review pypro", "pyproject.toml"),
-    ],
-)
-def test_completion_in_bash(typed: str, completed: str, script: Path) -> None:
-    *words, last = typed.split()
-    line = f"COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _shtab_yomi yomi {last}; echo ${{COMPREPLY[*]}}"
-    command = ["bash", "-c", f"source {script}; {line}"]
-    found = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=True)
-    assert found.stdout.split() == [completed]
+COMPLETED = [
+    ("yomi gt", "gtp"),
+    ("yomi re", "review"),
+    ("yomi gtp --vis", "--visits"),
+    ("yomi gtp --device cu", "cuda"),
+    ("yomi play sh", "shogi"),
+    ("yomi play go --color wh", "white"),
+    ("yomi bench nps sh", "shogi"),
+    ("yomi bench nps --workers 3 --siz", "--size"),
+    ("yomi review pypro", "pyproject.toml"),
+]
 
 
 @pytest.fixture(scope="module")
-def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a file with the script of `yomi completion bash`."""
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the scripts of `yomi completion`: _yomi is that for zsh."""
     pytest.importorskip("shtab")
-    path = tmp_path_factory.mktemp("completion") / "yomi.bash"
-    with path.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
-        assert main(["completion", "bash"]) == 0
-    return path
+    folder = tmp_path_factory.mktemp("completion")
+    for shell, name in (("bash", "yomi.bash"), ("zsh", "_yomi"), ("fish", "yomi.fish")):
+        with (folder / name).open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+            assert main(["completion", shell]) == 0
+    return folder
 
 
-def test_completion_in_zsh(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("shtab")
-    assert main(["completion", "zsh"]) == 0
-    assert capsys.readouterr().out.startswith("#compdef yomi\n")
+def in_shell(shell: str, *words: str) -> str:
+    """Return what a shell prints that runs a command; skip the test if this machine lacks the shell."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"needs {shell}")
+    ran = subprocess.run([shell, *words], capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout
+
+
+@pytest.mark.parametrize(("typed", "completed"), COMPLETED)
+def test_completion_in_bash(typed: str, completed: str, scripts: Path) -> None:
+    *words, last = typed.split()
+    line = f"COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _shtab_yomi yomi {last}; echo ${{COMPREPLY[*]}}"
+    assert in_shell("bash", "-c", f"source {scripts / 'yomi.bash'}; {line}").split() == [completed]
+
+
+@pytest.mark.parametrize(("typed", "completed"), COMPLETED)
+def test_completion_in_fish(typed: str, completed: str, scripts: Path) -> None:
+    printed = in_shell("fish", "--no-config", "-c", f"source {scripts / 'yomi.fish'}; complete -C '{typed}'")
+    assert [line.partition("\t")[0] for line in printed.splitlines()] == [completed]
+
+
+@pytest.mark.parametrize(("typed", "completed"), COMPLETED[:1] + COMPLETED[2:7])
+def test_completion_in_zsh(typed: str, completed: str, scripts: Path) -> None:
+    begin = f"fpath=({scripts} $fpath); autoload -Uz compinit; compinit -D -u; print rea''dy"
+    line = f"{typed.rpartition(' ')[0]} {completed}"
+    commands = (
+        "zmodload zsh/zpty",
+        "zpty shell zsh -f -i",
+        f'zpty -w shell "{begin}"',
+        "zpty -r shell text '*ready*'",
+        f"zpty -n -w shell $'{typed}\\t'",
+        f"zpty -r shell text '*{line}*'",  # waits for it
+        "zpty -d shell",
+        "print -r -- $text",
+    )
+    printed = in_shell("zsh", "-f", "-c", "; ".join(commands))
+    assert line in printed
+    assert "command not found" not in printed
 
 
 def test_completion_without_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert "completion needs shtab, which is not installed" in error_of(capsys, "completion", "bash")
+
+
+def test_completion_by_an_old_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    shtab = pytest.importorskip("shtab")
+    monkeypatch.setattr(shtab, "SUPPORTED_SHELLS", ["bash", "zsh"])
+    error = error_of(capsys, "completion", "fish")
+    assert "makes no script for fish: " in error
+    assert "--upgrade shtab" in error
 
 
 def test_words_for_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
