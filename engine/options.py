@@ -332,8 +332,8 @@ class Options(SearchOptions):
     net: str | None = option(
         None,
         "file",
-        "network to play with: a name of `yomi net list`, `fast`, or a file: KataGo's .bin.gz or .txt.gz, dlshogi's "
-        ".onnx, yomi's own .onnx or .safetensors; a file goes before a name; none: the bundled one for the device",
+        "network: a name of `yomi net list`, fast, or a file; files are KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, "
+        "yomi's own .onnx or .safetensors; a file goes before a name; none: the bundled one for the device",
         NETWORK,
         live=False,
         usi=Usi("DNN_Model"),
@@ -397,7 +397,7 @@ class Options(SearchOptions):
     visits: int | None = option(
         None,
         "int",
-        "visits of the root for a move, those kept from earlier searches included",
+        "visits for a move; those of the root that are kept from earlier searches count",
         LIMITS,
         low=1,
         high=10**12,
@@ -583,7 +583,7 @@ class Options(SearchOptions):
     level: int = option(
         0,
         "int",
-        "strength, from a beginner's (1) to 10; 0: full strength; a level chooses network, visits, temperature and "
+        "strength, from 1 (a beginner's) to 10, or 0: full strength; a level chooses network, visits, temperature and "
         "noise, except those that the command line or the file names",
         PLAY,
         low=0,
@@ -727,11 +727,13 @@ class Options(SearchOptions):
         usi=Usi("BookEvalWhiteLimit"),
     )
 
-    size: int = option(19, "int", "board size until boardsize is sent", GAME, low=2, high=19, live=False, games=("go",))
+    size: int = option(
+        19, "int", "board size; GTP changes it by boardsize", GAME, low=2, high=19, live=False, games=("go",)
+    )
     rules: str = option(
         "tromp-taylor",
         "text",
-        "tromp-taylor, chinese, japanese, korean, aga, new-zealand, another of KataGo's names, or KataGo's JSON form",
+        "tromp-taylor, chinese, japanese, korean, aga, new-zealand; also other names of KataGo's, and its JSON form",
         GAME,
         live=False,
         games=("go",),
@@ -739,7 +741,7 @@ class Options(SearchOptions):
     komi: float | None = option(
         None,
         "real",
-        "komi until GTP sends one, or instead of those of reviewed records; none: that of the rules",
+        "komi; GTP may change it; in reviews it replaces that of the records; none: that of the rules",
         GAME,
         low=-MAX_KOMI,
         high=MAX_KOMI,

@@ -27,7 +27,7 @@ FILE_FOR_A_PROTOCOL = (
     "yomi review FILE reviews game records, --net FILE sets a network"
 )
 TAKES_NO_FILE = ("yomi gtp", "yomi usi", "yomi analysis")
-MISSING = {"yomi review": "; KaTrain's protocol, which needs no file, is yomi analysis"}
+MISSING = {"yomi review": ", such as game.sgf or a folder; KaTrain's protocol, which needs no file, is yomi analysis"}
 """What to say if a command lacks an argument."""
 CHOICES = {
     "yomi tune": "; the fastest way to compute a network is found by yomi net calibrate FILE",

@@ -25,7 +25,7 @@ from bench.cli import make_parser
 from engine.cli import doctor, play
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES, GO, split_game, with_game
-from engine.cli.help import ESSENTIAL
+from engine.cli.help import ESSENTIAL, short_help
 from engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, command_module, expanded, main, main_usi
 from engine.cli.match_settings import read_file
 from engine.cli.selfplay import Series
@@ -138,6 +138,25 @@ def test_short_help_is_one_screen(
     full = help_of(f"{words} --help-all", capsys)
     assert text == full or "--help-all" in text.splitlines()[-1]
     assert set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)) <= set(re.findall(r"--[a-z-]+", full))
+
+
+def test_the_short_help_of_every_action_is_one_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    parsers = children_of("yomi", build((), with_all=True))
+    assert len(parsers) > 60
+    for name, parser in parsers.items():
+        lines = sum(max(1, -(-len(line) // 80)) for line in short_help(parser).splitlines())
+        assert lines <= 40, name
+
+
+def children_of(name: str, parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of a command's actions and games, and of theirs, by their command lines."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, child in action.choices.items():
+                found |= {f"{name} {word}": child} | children_of(f"{name} {word}", child)
+    return found
 
 
 @pytest.mark.parametrize("words", ["gtp", "usi", "review", "analysis", "play go", "play shogi", "match", "duel go"])
@@ -389,13 +408,14 @@ def test_a_game_in_the_terminal(tmp_path: Path) -> None:
     player = FakePlayer(Options(size=5))
     path = tmp_path / "game.sgf"
     terminal, text = play_with(
-        ["help", "A1", "a1", "z9", "score", "hint", "undo", "undo", "B2", "board", f"save {path}", "save", "resign",
-         f"save {tmp_path}/no/such/game.sgf", "b1", "quit"],
+        ["help", "A1", "a1", "z9", "back", "score", "hint", "undo", "undo", "B2", "board", f"save {path}", "save",
+         "resign", f"save {tmp_path}/no/such/game.sgf", "b1", "quit"],
         player,
     )  # fmt: skip
     assert terminal.result == "W+R"
     assert "illegal move B A1" in text
-    assert "invalid vertex 'z9'" in text
+    assert "invalid vertex 'z9': expected A1 to E5 or pass\n" in text
+    assert "invalid vertex 'back': expected A1 to E5 or pass; help lists the commands\n" in text
     assert "cannot undo" in text
     assert "expected a file name" in text
     assert "cannot write" in text
@@ -718,7 +738,7 @@ def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.
         ("usi game.csa", "takes no file: yomi review FILE reviews game records"),
         (
             "analyze",
-            "required: FILE|FOLDER; KaTrain's protocol, which needs no file, is yomi analysis (see yomi review",
+            "required: FILE|FOLDER, such as game.sgf or a folder; KaTrain's protocol, which needs no file, is yomi",
         ),
         ("tune b6c96.bin.gz", "the fastest way to compute a network is found by yomi net calibrate FILE"),
         ("play game.sgf", "a saved game is resumed by yomi play --resume FILE"),
