@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from engine.cli.errors import CliError
-from engine.cli.learn import _read_tables
+from engine.cli.learn import _asked_cluster, _read_tables
+from engine.cli.main import build
+from engine.learning.cluster import Asked
 from engine.learning.settings import LearnSettings, make_settings, reference, training_tables
 from engine.option_row import OptionError
 
@@ -76,3 +78,27 @@ def test_a_start_that_is_no_network(tmp_path: Path, start: str, message: str, mo
     with pytest.raises(CliError) as caught:
         _read_tables(config, "go")
     assert str(caught.value).startswith(f"--network {config}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--gpus-per-process 0.5", "--cores-per-process, --gpus-per-process, --insecure: expected --cluster with them"),
+        ("--cluster local --processes 0", "--processes, --cores-per-process, --gpus-per-process: expected a process"),
+        ("--cluster local --cores-per-process -1", "--processes, --cores-per-process, --gpus-per-process: expected a"),
+        ("--cluster local --cores-per-process 0", "--cores-per-process 0 --gpus-per-process 0: expected something"),
+    ],
+)
+def test_a_cluster_that_cannot_be(flags: str, message: str) -> None:
+    words = ["learn", "go", *flags.split()]
+    with pytest.raises(CliError) as caught:
+        _asked_cluster(build(words).parse_args(words))
+    assert str(caught.value).startswith(message)
+
+
+def test_processes_are_those_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    words = ["learn", "go", "--cluster", "auto", "--processes", "30", "--gpus-per-process", "0.25", "--insecure"]
+    assert _asked_cluster(build(words).parse_args(words)) == Asked("auto", 30, 1.0, 0.25, True)
+    words = ["learn", "go", "--processes", "3"]
+    assert _asked_cluster(build(words).parse_args(words)) is None
