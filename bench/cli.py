@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bench.flags import board, count, network, positive, winrate
 from bench.options import BY_LEVEL, EVALUATOR_OPTIONS, GPU_OPTIONS, PRECISION_OPTIONS, RULES, SEARCH_OPTIONS, all_but
+from engine.arguments import add_old_names
 from engine.cli.errors import CliError, Parser
 from engine.cli.flags import add_options, collect, suited
-from engine.cli.games import GAMES, GO, SHOGI
+from engine.cli.games import GAMES, GO, HELP, SHOGI, game_of_files, split_game
 from engine.cli.logs import say
 from engine.cli.report import plot_check, print_facts, print_table, write_json
 from engine.options import Options
@@ -36,8 +37,8 @@ Output: TypeAlias = tuple[Path, Callable[[Path], None]]
 EPILOG = """\
 examples:
   yomi bench nps --net g170-b6c96.bin.gz --size 9 --json nps.json
-  yomi bench nps --game shogi --net model.onnx --against fairy-stockfish --csv nps.csv --plot nps.png
-  yomi bench tree --game shogi
+  yomi bench nps shogi --net model.onnx --against fairy-stockfish --csv nps.csv --plot nps.png
+  yomi bench tree shogi
   yomi bench rollouts --seconds 2
   yomi bench perft --depth 5
   yomi bench mate problems.sfen
@@ -50,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         args = make_parser(words).parse_args(words)
+        _check_game(args, words)
         rows = _measure(args)
         print_facts()
         print_table(rows)
@@ -112,9 +114,8 @@ def _write(files: Iterable[Output]) -> None:
 
 def make_parser(words: Sequence[str]) -> Parser:
     """Return the parser; `words` name the game, which decides the options."""
-    chooser = argparse.ArgumentParser(add_help=False)
-    chooser.add_argument("--game", default=GO.name)
-    game = GAMES.get(chooser.parse_known_args(words)[0].game, GO)  # decides which options there are
+    game = _find_game(words)
+    first = next(iter(words[1:]), "" if words else HELP[0])  # without words the parser is for completion
     parser = Parser(
         prog="yomi bench",
         description="Measure yomi on this machine: a table on stdout, and with --json everything in a file.",
@@ -129,18 +130,18 @@ def make_parser(words: Sequence[str]) -> Parser:
         child.set_defaults(has_failed=False)
         return child
 
-    _add_nps(add, game)
-    _add_evaluator(add, game)
-    _add_selfplay(add, game)
-    _add_tree(add, game)
+    _add_nps(add, game, first)
+    _add_evaluator(add, game, first)
+    _add_selfplay(add, game, first)
+    _add_tree(add, game, first)
     _add_rollouts(add)
     _add_nets(add)
     _add_gpu(add)
     _add_perft(add)
     _add_mate(add)
-    _add_levels(add, game)
+    _add_levels(add, game, first)
     _add_choices(add, game)
-    _add_precision(add, game)
+    _add_precision(add, game, first)
     _add_score(add)
     _add_train(add)
     signature = add("signature", "one number that changes when the search's decisions change", _signature)
@@ -148,9 +149,51 @@ def make_parser(words: Sequence[str]) -> Parser:
     return parser
 
 
-def _add_game(child: argparse.ArgumentParser, game: Game[Any, Any]) -> None:
-    child.add_argument("--game", choices=GAMES, default=GO.name, help="the game (go)")
-    child.set_defaults(kernels=(game,))
+def _find_game(words: Sequence[str]) -> Game[Any, Any]:
+    """Return the game of a command line, which decides about the options.
+
+    It is the word after the benchmark's name, or that of the old flag --game, or that of --net, or else Go.
+
+    Raises:
+        CliError: the network of --net cannot be read.
+    """
+    if len(words) > 1 and words[1] in GAMES:
+        return GAMES[words[1]]
+    chooser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    chooser.add_argument("--game", nargs="?")
+    name = chooser.parse_known_args(words)[0].game or game_of_files(words)
+    return GAMES.get(name or "", GO)
+
+
+def _check_game(args: argparse.Namespace, words: Sequence[str]) -> None:
+    """Check that a benchmark got the options of its game.
+
+    Raises:
+        CliError: two games were given.
+    """
+    if (chosen := _find_game(words).name) != getattr(args, "game", chosen):
+        raise CliError(f"{chosen} with --game {args.game}: expected one game")
+
+
+def _add_game(child: argparse.ArgumentParser, game: Game[Any, Any], first: str | None) -> None:
+    """Add the game.
+
+    Args:
+        child: parser of the benchmark.
+        game: the game of the command line.
+        first: the word after the benchmark's name; empty without one, None if players may follow the game: then
+            `split_game` finds the game among them.
+    """
+    name = child.prog.rpartition(" ")[2]
+    child.set_defaults(game=game.name, kernels=(game,))
+    child.usage = f"yomi bench {name} [GAME] {'PLAYER ... ' if first is None else ''}[options]"
+    # Without this condition the value of an unknown option would be taken for the game.
+    if first in HELP or (first and not first.startswith("-")):
+        text = "go or shogi (default: that of --net, or else go)"
+        child.add_argument(
+            "game", metavar="GAME", nargs="?", choices=tuple(GAMES), default=argparse.SUPPRESS, help=text
+        )
+    child.add_argument("--game", choices=GAMES, default=argparse.SUPPRESS, help=argparse.SUPPRESS)  # its old name
 
 
 def _add_duration(child: argparse.ArgumentParser, seconds: float, what: str = "seconds each") -> None:
@@ -176,9 +219,9 @@ def _searching(args: argparse.Namespace) -> Options:
     return tuned(options, game.name, game.board_size(options))
 
 
-def _add_nps(add: Add, game: Game[Any, Any]) -> None:
+def _add_nps(add: Add, game: Game[Any, Any], first: str) -> None:
     nps = add("nps", "nodes per second of the search, and of its evaluator alone", _nps)
-    _add_game(nps, game)
+    _add_game(nps, game, first)
     _add_duration(nps, 1.0, "seconds a position")
     nps.add_argument(
         "--against",
@@ -217,9 +260,9 @@ def _nps_outputs(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) 
         yield args.plot, lambda path: plot_boxes(boxes, "nodes per second", path)
 
 
-def _add_evaluator(add: Add, game: Game[Any, Any]) -> None:
+def _add_evaluator(add: Add, game: Game[Any, Any], first: str) -> None:
     evaluator = add("evaluator", "positions per second of the evaluator, by batch size", _evaluator)
-    _add_game(evaluator, game)
+    _add_game(evaluator, game, first)
     _add_duration(evaluator, 1.0)
     add_options(evaluator, game, leave_out=all_but(EVALUATOR_OPTIONS))
 
@@ -230,9 +273,9 @@ def _evaluator(args: argparse.Namespace) -> Rows:
     return evaluator.run(_searching(args), args.duration, GAMES[args.game])
 
 
-def _add_selfplay(add: Add, game: Game[Any, Any]) -> None:
+def _add_selfplay(add: Add, game: Game[Any, Any], first: str) -> None:
     selfplay = add("selfplay", "evaluations per second of self-play, by games side by side", _selfplay)
-    _add_game(selfplay, game)
+    _add_game(selfplay, game, first)
     _add_duration(selfplay, 20.0)
     add_options(selfplay, game, leave_out=all_but(EVALUATOR_OPTIONS))
 
@@ -243,9 +286,9 @@ def _selfplay(args: argparse.Namespace) -> Rows:
     return selfplay.run(_searching(args), args.duration, GAMES[args.game])
 
 
-def _add_tree(add: Add, game: Game[Any, Any]) -> None:
+def _add_tree(add: Add, game: Game[Any, Any], first: str) -> None:
     tree = add("tree", "playouts per second with an evaluator that costs nothing", _tree)
-    _add_game(tree, game)
+    _add_game(tree, game, first)
     tree.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help="Go: board sizes (9 19)")
     tree.add_argument(
         "--mate-depth", metavar="N", type=int, choices=(0, 1, 3, 5), default=0, help="shogi: mate search at leaves (0)"
@@ -280,7 +323,8 @@ def _add_nets(add: Add) -> None:
     nets.add_argument(
         "--sizes", metavar="BxC", type=network, nargs="+", default=[(4, 64), (10, 192)], help="(4x64 10x192)"
     )
-    nets.add_argument("--threads", metavar="N", type=count, default=2, help="threads that evaluate (2)")
+    workers = nets.add_argument("--workers", metavar="N", type=count, default=2, help="threads that evaluate (2)")
+    add_old_names(nets, workers, "--threads")
     _add_duration(nets, 1.0)
 
 
@@ -288,7 +332,7 @@ def _nets(args: argparse.Namespace) -> Rows:
     _expect("onnx", "onnxruntime")
     from bench import nets
 
-    return nets.run(args.sizes, args.threads, args.duration)
+    return nets.run(args.sizes, args.workers, args.duration)
 
 
 def _add_gpu(add: Add) -> None:
@@ -354,9 +398,9 @@ def _mate(args: argparse.Namespace) -> Rows:
         raise CliError(str(error)) from None
 
 
-def _add_levels(add: Add, game: Game[Any, Any]) -> None:
+def _add_levels(add: Add, game: Game[Any, Any], first: str) -> None:
     levels = add("levels", "Elo of the levels of `yomi play`, from games between neighbours", _levels)
-    _add_game(levels, game)
+    _add_game(levels, game, first)
     levels.add_argument("--games", metavar="N", type=count, default=100, help="games of each pairing, even (100)")
     levels.add_argument(
         "--levels",
@@ -392,8 +436,9 @@ def _add_choices(add: Add, game: Game[Any, Any]) -> None:
     choices = add(
         "choices", "what the moves of engines are worth, judged by a stronger one in positions of games", _choices
     )
-    _add_game(choices, game)
-    choices.add_argument("players", metavar="PLAYER", nargs="+", help="as for yomi match; compared with the first")
+    _add_game(choices, game, None)
+    text = "as for yomi match; compared with the first; before the players: go or shogi (default: go)"
+    choices.add_argument("players", metavar="PLAYER", nargs="+", help=text)
     choices.add_argument("--judge", metavar="PLAYER", required=True, help="whose winrates count")
     choices.add_argument("--positions", metavar="FILE", type=Path, required=True, help="records, or a folder of them")
     choices.add_argument("--from", dest="begin", metavar="N", type=count, default=4, help="moves before the first (4)")
@@ -413,7 +458,10 @@ def _choices(args: argparse.Namespace) -> Rows:
 
     game = GAMES[args.game]
     try:
-        specs = with_own_names([parse_spec(text, game.name, game.protocol) for text in args.players])
+        _, words = split_game(args.players, args.game)
+        if not words:
+            raise CliError("no PLAYER after the game: expected at least one")
+        specs = with_own_names([parse_spec(text, game.name, game.protocol) for text in words])
         judge = parse_spec(args.judge, game.name, game.protocol)
         for spec in (*specs, judge):
             if is_own(spec) and spec.limits == EngineLimits():
@@ -428,9 +476,9 @@ def _choices(args: argparse.Namespace) -> Rows:
         raise CliError(f"{error.filename}: {error.strerror}") from None
 
 
-def _add_precision(add: Add, game: Game[Any, Any]) -> None:
+def _add_precision(add: Add, game: Game[Any, Any], first: str) -> None:
     precision = add("precision", "how far a network in fewer bits is from fp32", _precision)
-    _add_game(precision, game)
+    _add_game(precision, game, first)
     precision.add_argument("--positions", metavar="N", type=count, default=1000, help="positions compared (1000)")
     add_options(precision, game, leave_out=all_but(PRECISION_OPTIONS))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,8 +16,8 @@ T = TypeVar("T")
 
 def add_value(
     group: _ActionsContainer, flag: str, default: int | float | str, metavar: str | None, text: str, shown: str = ""
-) -> None:
-    """Add a flag with a value of the default's type.
+) -> argparse.Action:
+    """Add a flag with a value of the default's type, and return it.
 
     Args:
         group: the parser, or a group of it.
@@ -27,8 +28,15 @@ def add_value(
         shown: the default in words; empty for the value.
     """
     default_text = shown or (f"{default:g}" if isinstance(default, float) else str(default))
-    group.add_argument(
+    return group.add_argument(
         flag, type=type(default), default=default, metavar=metavar, help=f"{text} (default: {default_text})"
+    )
+
+
+def add_old_names(group: _ActionsContainer, action: argparse.Action, *flags: str) -> None:
+    """Let a flag that takes one value be given by its old names, too. The help does not show them."""
+    group.add_argument(
+        *flags, dest=action.dest, type=action.type or str, default=argparse.SUPPRESS, help=argparse.SUPPRESS
     )
 
 

@@ -332,8 +332,8 @@ class Options(SearchOptions):
     net: str | None = option(
         None,
         "file",
-        "network to play with: a name of `yomi net list`, `fast`, or a file: KataGo's .bin.gz or .txt.gz, dlshogi's "
-        ".onnx, yomi's own .onnx or .safetensors; a file goes before a name; none: the bundled one for the device",
+        "network: a name of `yomi net list`, fast, or a file; files are KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, "
+        "yomi's own .onnx or .safetensors; a file goes before a name; none: the bundled one for the device",
         NETWORK,
         live=False,
         usi=Usi("DNN_Model"),
@@ -397,7 +397,7 @@ class Options(SearchOptions):
     visits: int | None = option(
         None,
         "int",
-        "visits of the root for a move, those kept from earlier searches included",
+        "visits for a move; those of the root that are kept from earlier searches count",
         LIMITS,
         low=1,
         high=10**12,
@@ -583,7 +583,7 @@ class Options(SearchOptions):
     level: int = option(
         0,
         "int",
-        "strength, from a beginner's (1) to 10; 0: full strength; a level chooses network, visits, temperature and "
+        "strength, from 1 (a beginner's) to 10, or 0: full strength; a level chooses network, visits, temperature and "
         "noise, except those that the command line or the file names",
         PLAY,
         low=0,
@@ -727,11 +727,13 @@ class Options(SearchOptions):
         usi=Usi("BookEvalWhiteLimit"),
     )
 
-    size: int = option(19, "int", "board size until boardsize is sent", GAME, low=2, high=19, live=False, games=("go",))
+    size: int = option(
+        19, "int", "board size; GTP changes it by boardsize", GAME, low=2, high=19, live=False, games=("go",)
+    )
     rules: str = option(
         "tromp-taylor",
         "text",
-        "tromp-taylor, chinese, japanese, korean, aga, new-zealand, another of KataGo's names, or KataGo's JSON form",
+        "tromp-taylor, chinese, japanese, korean, aga, new-zealand; also other names of KataGo's, and its JSON form",
         GAME,
         live=False,
         games=("go",),
@@ -739,7 +741,7 @@ class Options(SearchOptions):
     komi: float | None = option(
         None,
         "real",
-        "komi until GTP sends one, or instead of those of reviewed records; none: that of the rules",
+        "komi; GTP may change it; in reviews it replaces that of the records; none: that of the rules",
         GAME,
         low=-MAX_KOMI,
         high=MAX_KOMI,
@@ -974,6 +976,19 @@ def reference() -> str:
         "names) is understood as well. In shogi those with a USI name (after `USI`) are options of `setoption`, where",
         "none is 0 or `<empty>`, and `× 50` says that USI shows 50 times the value. Options marked `start` cannot be",
         "changed while the engine runs; in USI they take effect with the next `isready`.",
+        "",
+        "These flags say how much runs at the same time, with one meaning in all commands:",
+        "",
+        "| flag | number of | commands | old names, still understood |",
+        "|---|---|---|---|",
+        "| `--workers` | search threads of one engine | all that search; `bench tree`, `bench nets` | `--threads` |",
+        "| `--processes` | operating-system processes | `duel`, `tune`, `learn`, `train`, `dataset play shogi` |"
+        " `--workers`, `--actors` (`learn`) |",
+        "| `--at-once` | games or positions at the same time; in each process, if there are several |"
+        " `match`, `duel`, `tune`, `learn`, `analysis` |"
+        " `--parallel`, `--side-by-side`, `--games` (`learn`), `--threads` |",
+        "",
+        "`--games` is the number of games in all. `match --cpus` lists processors by their numbers.",
     ]
     for group in dict.fromkeys(row.group for row in TABLE.values()):
         lines += ["", f"## {group}", "", "| option | value | default | other names, when | meaning |"]

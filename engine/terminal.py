@@ -257,7 +257,12 @@ class Terminal:
             self._is_saved = self._is_saved and obeyed.result is None
             return
         self._check_running()
-        self.game.play(line)
+        try:
+            self.game.play(line)
+        except ValueError as error:
+            if word.isascii() and word.isalpha():  # only pass is a move without a digit
+                raise ValueError(f"{error}; help lists the commands") from None
+            raise
         self._is_saved = False
         self.write(self.game.board())
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from engine.arguments import add_old_names
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
@@ -42,14 +43,9 @@ IGNORED = frozenset({"homeDataDir", "logDir", "logFile", "logToStderr", "logAllR
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
-    parser.add_argument(
-        "--threads",
-        "-analysis-threads",
-        dest="analysts",
-        type=int,
-        metavar="N",
-        help="positions that are searched at a time (default: 1 on a processor, 4 on a GPU)",
-    )
+    text = "positions that are searched at the same time (default: 1 on a processor, 4 on a GPU)"
+    at_once = parser.add_argument("--at-once", type=int, metavar="N", help=text)
+    add_old_names(parser, at_once, "--threads", "-analysis-threads")  # the last is KataGo's
     parser.add_argument(
         "--perspective",
         choices=list(PERSPECTIVES),
@@ -82,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     options = collect(args, GO, **ANALYSIS_DEFAULTS, **visits_without_limit(args, DEFAULT_VISITS, GO))
     logs.set_up(options)
     pairs = {"reportAnalysisWinratesAs": PERSPECTIVES[args.perspective], **read_pairs(args.override_config)}
-    count = take_threads(pairs, options, args.analysts)
+    count = take_threads(pairs, options, args.at_once)
     settings = override_settings(options, pairs)
     check_limited(settings.options, GO)
 
@@ -126,7 +122,7 @@ def take_threads(pairs: dict[str, str], options: Options, count: int | None) -> 
     if "numAnalysisThreads" in pairs:
         threads = _at_least_one("numAnalysisThreads", pairs.pop("numAnalysisThreads"))
         count = threads if count is None else count
-    return None if count is None else _at_least_one("--threads", str(count))
+    return None if count is None else _at_least_one("--at-once", str(count))
 
 
 def _at_least_one(name: str, text: str) -> int:

@@ -314,11 +314,12 @@ def _print(path: Path, name: str, review: Review, worst: int, written: Sequence[
 
     report_notes(logs.say, path, review.notes)
     rate = review.evaluations / review.seconds if review.seconds else 0.0
+    count = len(review.opinions)
     number = f" ({name})" if name != path.stem else ""
     logs.echo(printable(f"{path}{number}: {review.heading()}"))
     logs.echo(table(review, worst))
     logs.echo(
-        f"\n{len(review.opinions)} positions in {review.seconds:.1f} s, {review.evaluations} evaluations,"
+        f"\n{count} position{'s' * (count != 1)} in {review.seconds:.1f} s, {review.evaluations} evaluations,"
         f" {rate:.0f}/s; {review.engine}"
     )
     logs.echo("".join(f"written to {printable(each)}\n" for each in written))

@@ -1,4 +1,4 @@
-"""`yomi completion bash|zsh`: a script for the shell that completes commands, options and files with Tab."""
+"""`yomi completion bash|zsh|fish`: a script for the shell that completes commands, options and files with Tab."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import importlib.util
 from collections.abc import Iterator
 
 from engine.cli.errors import CliError
-from nets.installation import missing_line
+from nets.installation import missing_line, pip_command
 
-USAGE = "yomi completion bash | zsh"
+SHELLS = ("bash", "zsh", "fish")
+USAGE = "yomi completion bash | zsh | fish"
 EPILOG = """\
 examples:
   yomi completion bash > ~/.local/share/bash-completion/completions/yomi
   yomi completion zsh > ~/.zfunc/_yomi      with fpath+=~/.zfunc before compinit in ~/.zshrc
+  yomi completion fish > ~/.config/fish/completions/yomi.fish
 
 Open a new shell afterwards. Write the script again after an update of yomi.
 """
@@ -24,7 +26,7 @@ FILES, FOLDERS = ("FILE", "FILE|FOLDER", "NET", "PATH", "MOVES", "VALUES"), ("FO
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the shell."""
-    parser.add_argument("shell", choices=("bash", "zsh"), help="the shell that reads the script")
+    parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,6 +36,9 @@ def run(args: argparse.Namespace) -> int:
     if importlib.util.find_spec("shtab") is None:
         raise CliError(missing_line("shtab", "completion"))
     shtab = importlib.import_module("shtab")
+    if args.shell not in shtab.SUPPORTED_SHELLS:
+        update = pip_command("install", "--upgrade", "shtab")
+        raise CliError(f"shtab {shtab.__version__} makes no script for {args.shell}: {update}")
     parser = build((), with_all=True)
     for action in _actions(parser):
         if action.metavar in FILES:

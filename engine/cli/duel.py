@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.arguments import add_value, check_counts
+from engine.arguments import add_old_names, add_value, check_counts
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check, collect, suited
@@ -77,8 +77,9 @@ def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: s
     """Add the flags of all commands that play such games."""
     text = f"of the journal, with which the same command goes on (default: {command})"
     parser.add_argument("--out", type=Path, default=Path(command), metavar="FOLDER", help=text)
-    parser.add_argument("--processes", type=int, metavar="N", help="that play (default: the cores; on a GPU 1)")
-    add_value(parser, "--side-by-side", 32, "N", "games that a process plays at once")
+    parser.add_argument("--processes", type=int, metavar="N", help="processes (default: the cores; on a GPU 1)")
+    at_once = add_value(parser, "--at-once", 32, "N", "games that a process plays at the same time")
+    add_old_names(parser, at_once, "--side-by-side")
     add_value(parser, "--opening-moves", 8, "N", "moves of each opening, drawn from short searches; 0: none")
     parser.add_argument("--openings", type=Path, metavar="FILE", help="take openings from records (or a folder)")
     add_value(parser, "--temperature", 0.0, "X", "of the first moves behind the opening; it falls fast")
@@ -129,7 +130,7 @@ def read_players(
     Raises:
         CliError: an option or a file is wrong.
     """
-    check_counts(args, side_by_side=1, opening_moves=0, seed=0, **({} if args.processes is None else {"processes": 1}))
+    check_counts(args, at_once=1, opening_moves=0, seed=0, **({} if args.processes is None else {"processes": 1}))
     own = {name: value for name, value in vars(args).items() if name != "seed"}
     options = collect(argparse.Namespace(**own), game, **_defaults(game))
     logs.set_up(options)
@@ -179,7 +180,7 @@ def open_referees(
         prepare(game, player, learning=True)
     processes = args.processes or (usable_cores() if all(chooses_cpu(each.device) for each in players) else 1)
     processes = min(processes, games)
-    count = min(args.side_by_side, -(-games // processes))
+    count = min(args.at_once, -(-games // processes))
     if processes == 1:
         return Duel(game, players, terms, count)
     return Crew(processes, game, players, terms, count)

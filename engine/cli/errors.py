@@ -27,11 +27,11 @@ FILE_FOR_A_PROTOCOL = (
     "yomi review FILE reviews game records, --net FILE sets a network"
 )
 TAKES_NO_FILE = ("yomi gtp", "yomi usi", "yomi analysis")
-MISSING = {"yomi review": "; KaTrain's protocol, which needs no file, is yomi analysis"}
+MISSING = {"yomi review": ", such as game.sgf or a folder; KaTrain's protocol, which needs no file, is yomi analysis"}
 """What to say if a command lacks an argument."""
 CHOICES = {
     "yomi tune": "; the fastest way to compute a network is found by yomi net calibrate FILE",
-    "yomi play": "; a saved game is resumed by yomi play GAME --resume FILE",
+    "yomi play": "; a saved game is resumed by yomi play --resume FILE",
 }
 """What to say if a command gets a file in place of a game."""
 
@@ -65,6 +65,8 @@ class Parser(argparse.ArgumentParser):
             hint = "".join(hints) or (did_you_mean(flags[0], self._option_string_actions) if flags else "")
             if not flags and self.prog in TAKES_NO_FILE:
                 hint = FILE_FOR_A_PROTOCOL
+            elif not flags and self.prog.startswith("yomi bench "):
+                hint = f"; a game comes first: {self.prog} go or {self.prog} shogi"
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return found, unknown
 

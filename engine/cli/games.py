@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.cli.errors import CliError
 from engine.game import Game
 from engine.go.descriptor import GAME as GO
 from engine.shogi.descriptor import GAME as SHOGI
@@ -12,10 +16,24 @@ from engine.shogi.descriptor import GAME as SHOGI
 if TYPE_CHECKING:
     from nets.data.sparse import SparseEncoder
 
-__all__ = ["GAMES", "GO", "SHOGI", "add_flags", "add_games", "find_encoder"]
+__all__ = [
+    "GAMES",
+    "GO",
+    "SHOGI",
+    "add_flags",
+    "add_games",
+    "find_encoder",
+    "game_of_files",
+    "game_of_network",
+    "split_game",
+    "with_game",
+]
 
 GAMES: dict[str, Game[Any, Any]] = {game.name: game for game in (GO, SHOGI)}
 """By name; whoever has another one adds it here before `main` runs."""
+
+
+HELP = ("-h", "--help", "--help-all")
 
 
 def find_encoder(name: str) -> SparseEncoder | None:
@@ -66,3 +84,74 @@ def add_flags(group: argparse._ActionsContainer, command: str, game: Game[Any, A
     """Add the flags that a command has for a game only."""
     if command in game.flags:
         game.flags[command](group)
+
+
+def with_game(words: Sequence[str]) -> list[str]:
+    """Return a command line with its game: `play --resume a.sgf` becomes `play go --resume a.sgf`.
+
+    Only the commands of `add_games` are changed, and only if a file in the flags belongs to a game.
+
+    Raises:
+        CliError: a network cannot be read, or no file belongs to a game.
+    """
+    for length in (1, 2):
+        command, rest = " ".join(words[:length]), words[length:]
+        games = [name for name, game in GAMES.items() if command in game.examples]
+        if not games or (rest and not rest[0].startswith("-")):
+            continue
+        game = game_of_files(rest)
+        if game is None and any(word in rest for word in HELP):
+            continue
+        if game is None:
+            lines = " or ".join(f"yomi {command} {name}" for name in games)
+            raise CliError(f"yomi {command} without a game: expected {lines} (see yomi {command} --help)")
+        return [*words[:length], game, *rest]
+    return [*words]
+
+
+def split_game(words: Sequence[str], by_flag: str | None) -> tuple[str | None, list[str]]:
+    """Return the game before a list of engines, or else that of --game, and the engines.
+
+    Raises:
+        CliError: the two are not the same.
+    """
+    if not words or words[0] not in GAMES:
+        return by_flag, list(words)
+    if by_flag not in (None, words[0]):
+        raise CliError(f"{words[0]} with --game {by_flag}: expected one game")
+    return words[0], list(words[1:])
+
+
+def game_of_files(flags: Sequence[str]) -> str | None:
+    """Return the game of a saved game (--resume) or of a network (--net, --teacher), or None.
+
+    Raises:
+        CliError: the network cannot be read.
+    """
+    values: dict[str, str] = {}
+    for word, following in zip_longest(flags, flags[1:], fillvalue=""):
+        flag, equals, value = word.partition("=")
+        values[flag] = value if equals else following
+    suffix = Path(values.get("--resume", "")).suffix.lower()
+    for game in GAMES.values():
+        if suffix in game.saved:
+            return game.name
+    networks = [values[flag] for flag in ("--net", "--teacher") if values.get(flag)]
+    return game_of_network(networks[0]) if networks else None
+
+
+def game_of_network(name: str) -> str | None:
+    """Return the game of a network, or None if no file has this name, which may be `fast` or `none`.
+
+    Raises:
+        CliError: the file cannot be read.
+    """
+    from engine.own_network import named_file
+    from nets.errors import NetworkError
+    from nets.load import game_of
+
+    path = Path(named_file(name, None))
+    try:
+        return game_of(path) if path.is_file() else None
+    except NetworkError as error:
+        raise CliError(str(error)) from None

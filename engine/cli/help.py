@@ -23,12 +23,12 @@ ESSENTIAL = {
     "usi": "net seconds visits level multipv book-file entering-king memory workers log-file config",
     "play": "color level save resume handicap sfen net seconds size rules komi config",
     "review": "net visits seconds out worst json plot rules komi workers config",
-    "analysis": "net visits seconds threads perspective rules memory workers log-file config",
+    "analysis": "net visits seconds at-once perspective rules memory workers log-file config",
     "selfplay": "games out format openings rows net visits seconds size rules komi config",
-    "match": "config game games out seconds visits main byoyomi cpus size komi openings sprt",
+    "match": "config games out seconds visits main byoyomi cpus size komi openings sprt",
     "duel": "first second games sprt out processes openings net visits size config",
     "tune": "parameter games confirm out processes openings net visits size config",
-    "learn": "out hours networks workers network openings size visits games device config",
+    "learn": "out hours networks processes at-once network openings size visits device config",
 }
 """Options in the short help of a command and of its games, by their flags. A game may lack some of them."""
 

@@ -12,16 +12,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.arguments import add_old_names, add_value
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect, suited
 from engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
 from engine.cli.make import loading_errors, prepare
 from engine.cli.signals import stopped_by_a_signal
-from engine.learning.settings import LearnSettings, make_settings, training_tables
+from engine.learning.settings import LearnSettings, flag_name, make_settings, training_tables
 from engine.machine import usable_cores
 from engine.option_row import OptionError
 from engine.options import TABLE
+from engine.own_network import is_bundled, named_file, network_fault
 from nets.installation import missing_line
 from nets.text import read_toml
 
@@ -72,8 +74,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument("--out", type=Path, metavar="FOLDER", help="of the run (default: learn-GAME)")
         child.add_argument("--hours", type=float, metavar="H", help="end after so long (default: never)")
         child.add_argument("--networks", type=int, metavar="N", help="end with this network (default: never)")
-        text = "processes that play; 0: play and train in turns (default: the cores)"
-        child.add_argument("--workers", dest="processes", type=int, metavar="N", help=text)
+        text = "processes that play; 0: play and train in turns (default: the cores; on a cluster: as many as fit)"
+        processes = child.add_argument("--processes", type=int, metavar="N", help=text)
+        add_old_names(child, processes, "--workers", "--actors")
         child.add_argument("--network", type=Path, metavar="FILE", help="TOML with [network], [training], [loss]")
         text = "engine from outside that the ladder has as an anchor, as yomi match has it; may be given again"
         child.add_argument("--anchor", dest="anchors", action="append", default=[], metavar="ENGINE", help=text)
@@ -87,12 +90,14 @@ def add(parser: argparse.ArgumentParser) -> None:
             kind: Any = type(row.default)
             default = "none" if row.default == "" else row.default
             text = f"{row.metadata['text']} (default: {default})".replace("%", "%%")
-            flag = f"--{row.name.replace('_', '-')}"
+            flag = f"--{flag_name(row).replace('_', '-')}"
             if kind is bool:
                 group.add_argument(flag, dest=PREFIX + row.name, action=argparse.BooleanOptionalAction, help=text)
             else:
                 metavar = "N" if kind is not str else "NAME" if row.metadata["choices"] else "ENGINE"
-                group.add_argument(flag, dest=PREFIX + row.name, type=kind, metavar=metavar, help=text)
+                action = group.add_argument(flag, dest=PREFIX + row.name, type=kind, metavar=metavar, help=text)
+                if flag_name(row) != row.name:
+                    add_old_names(group, action, f"--{row.name}")
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -100,9 +105,10 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("cluster")
     text = "play on a cluster of Ray: auto (this machine is one of its nodes), local (one of its own), or HOST:PORT"
     group.add_argument("--cluster", metavar="ADDRESS", help=text)
-    group.add_argument("--actors", type=int, metavar="N", help="actors that play (default: as many as fit)")
-    group.add_argument("--actor-cpus", type=float, default=1.0, metavar="N", help="cores of each (default: 1)")
-    group.add_argument("--actor-gpus", type=float, default=0.0, metavar="N", help="GPUs of each, or parts (default: 0)")
+    cores = add_value(group, "--cores-per-process", 1.0, "N", "cores of each process")
+    add_old_names(group, cores, "--actor-cpus")
+    gpus = add_value(group, "--gpus-per-process", 0.0, "N", "GPUs of each process, or parts of one")
+    add_old_names(group, gpus, "--actor-gpus")
     text = "copy shards, records, networks, journal and state there, too: a folder or what fsspec knows (s3://...)"
     group.add_argument("--mirror", metavar="URL", help=text)
     group.add_argument("--insecure", action="store_true", help="use a cluster that runs the code of all who reach it")
@@ -125,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         given = {row.name: getattr(args, PREFIX + row.name) for row in dataclasses.fields(LearnSettings)}
         settings = make_settings({name: value for name, value in given.items() if value is not None})
-        tables = _read_tables(args.network)
+        tables = _read_tables(args.network, args.game)
         game = game.learning(args, tables.get("network"))
         engines = _engines(args, settings, game)
         goal = _goal(args, settings, [*plain_anchors(game), *(each.name for each in engines)])
@@ -318,24 +324,28 @@ def _asked_cluster(args: argparse.Namespace) -> Asked | None:
     """
     from engine.learning.cluster import Asked
 
-    asked = Asked(args.cluster or "", args.actors, args.actor_cpus, args.actor_gpus, args.insecure)
+    cores, gpus = args.cores_per_process, args.gpus_per_process
     if args.cluster is None:
-        if asked != Asked(""):
-            raise CliError("--actors, --actor-cpus, --actor-gpus, --insecure: expected --cluster with them")
+        if Asked("", None, cores, gpus, args.insecure) != Asked(""):
+            raise CliError("--cores-per-process, --gpus-per-process, --insecure: expected --cluster with them")
         return None
-    if args.processes is not None:
-        raise CliError("--workers: expected --actors in its place on a cluster")
-    if (args.actors is not None and args.actors < 1) or args.actor_cpus < 0 or args.actor_gpus < 0:
-        raise CliError("--actors, --actor-cpus, --actor-gpus: expected an actor at least, and no negative numbers")
-    if not args.actor_cpus + args.actor_gpus:
-        raise CliError("--actor-cpus 0 --actor-gpus 0: expected something that an actor needs")
+    asked = Asked(args.cluster, args.processes, cores, gpus, args.insecure)
+    if (asked.actors is not None and asked.actors < 1) or cores < 0 or gpus < 0:
+        flags = "--processes, --cores-per-process, --gpus-per-process"
+        raise CliError(f"{flags}: expected a process at least, and no negative numbers")
+    if not cores + gpus:
+        raise CliError("--cores-per-process 0 --gpus-per-process 0: expected something that a process needs")
     if importlib.util.find_spec("ray") is None:
         raise CliError(missing_line("ray", "--cluster"))
     return asked
 
 
-def _read_tables(path: Path | None) -> dict[str, Any]:
-    """Return the tables of a file with [network], [training] and [loss]."""
+def _read_tables(path: Path | None, game: str | None = None) -> dict[str, Any]:
+    """Return the tables of a file with [network], [training] and [loss].
+
+    Raises:
+        CliError: the file cannot be read, or no network has the name of `start`.
+    """
     if path is None:
         return {}
     try:
@@ -351,6 +361,20 @@ def _read_tables(path: Path | None) -> dict[str, Any]:
     kind, start = network.get("kind"), network.get("start")
     if isinstance(kind, str) and ".py:" in kind:  # a module of one's own lies beside the file
         network["kind"] = str((path.parent / kind).absolute())
-    if isinstance(start, str) and start:  # so does a network
-        network["start"] = str((path.parent / start).absolute())
+    if isinstance(start, str) and start:
+        network["start"] = str(_start_file(path, start, game))
     return tables
+
+
+def _start_file(path: Path, start: str, game: str | None) -> Path:
+    """Return the network that a run begins with: a file beside the TOML file, or else a bundled network by its name."""
+    beside = (path.parent / start).absolute()
+    try:
+        if beside.is_file():
+            return beside
+        fault = network_fault(start, game)
+    except OSError as error:  # a name that no file can have
+        raise CliError(f"--network {path}: start: {error.strerror or error}") from None
+    if fault is not None or not is_bundled(start):
+        raise CliError(f"--network {path}: start {start}: {fault or 'no such file beside it'}")
+    return Path(named_file(start, game)).absolute()

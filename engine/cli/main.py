@@ -41,7 +41,7 @@ COMMANDS = {
     "train": "train networks, and test them on data",
     "setup": "compile the engine now instead of at the first start",
     "config": "write or show the file of options that all commands read",
-    "completion": "print a script that completes commands in bash or zsh",
+    "completion": "print a script that completes commands in bash, zsh or fish",
     "doctor": "show what runs here, what is missing, and how to install it",
 }
 GROUPS = {
@@ -56,6 +56,8 @@ ALIASES = {"analyze": "review", "analyse": "review"}
 MODULES = {"review": "analyze"}
 """Modules that are not called as their commands."""
 
+OF_GAMES = ("play", "selfplay", "duel", "tune", "learn", "dataset")
+"""Commands that may take the game from a file: see engine.cli.games."""
 PROTOCOLS = ("gtp", "usi", "analysis")
 """Commands that speak to programs, and choose for themselves how text becomes bytes."""
 
@@ -155,6 +157,10 @@ def _run(words: list[str]) -> int:
             from bench.cli import main as bench
 
             return bench(words[1:])
+        if words and words[0] in OF_GAMES:
+            from engine.cli.games import with_game
+
+            words = with_game(words)
         parser = build(words)
         args = parser.parse_args(words)
         if args.command is None:

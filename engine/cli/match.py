@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.cli.games import GAMES
+from engine.cli.games import GAMES, game_of_network, split_game
 from engine.cli.match_settings import add_settings, merge, read_file
 from engine.cli.rate import add_output, show
 from engine.cli.report import plot_check
@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from engine.matches.journal import Journal
     from engine.matches.sprt import Sprt
 
-USAGE = "yomi match PLAYER PLAYER [PLAYER ...] [options]"
+USAGE = "yomi match [GAME] PLAYER PLAYER [PLAYER ...] [options]"
 EPILOG = """\
+GAME is go or shogi. Without it the first engine other than yomi decides by its protocol, or else a network.
 A PLAYER is `yomi`, `yomi:OPTION=VALUE,...` (options of docs/OPTIONS.md), or the command line of any GTP engine (Go) or
 USI engine (shogi). Settings of a player follow after ` ;; `: name=NAME, limits of its own (seconds=1, visits=400),
 option.NAME=VALUE (USI), init=COMMAND (GTP, once), folder=FOLDER, env.NAME=VALUE, evaluations=false.
@@ -52,12 +53,12 @@ option.NAME=VALUE (USI), init=COMMAND (GTP, once), folder=FOLDER, env.NAME=VALUE
 examples:
   yomi match "yomi:net=b6c96.bin.gz" "gnugo --mode gtp --level 10" --size 9 --komi 7 --games 100 --seconds 1
   yomi match "yomi:net=a.bin.gz ;; name=a visits=400" "yomi:net=b.bin.gz ;; name=b visits=200" --cpus 0,1
-  yomi match yomi fairy-stockfish --games 20 --main 60 --byoyomi 1 --openings balanced.sfen
+  yomi match shogi yomi fairy-stockfish --games 20 --main 60 --byoyomi 1 --openings balanced.sfen
   yomi match ./new ./old --sprt 0,20 --games 10000 --openings policy      (new, old: scripts that start an engine)
   yomi match --config match.toml
 
 In a TOML file stand the same settings (`seconds = 1`, `opening_moves = 8`) and tables [[players]] with engine, name,
-the limits, options, init, folder, env. Games go on at the same time with --parallel, or with --cpus on processors of
+the limits, options, init, folder, env. Games go on at the same time with --at-once, or with --cpus on processors of
 their own; engines do not ponder. Each game is written as it ends, and an interrupted match goes on when the same
 command is given again. `yomi rate FOLDER` prints the tables at any time.
 """
@@ -76,9 +77,8 @@ SHARE = 200
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
-    parser.add_argument(
-        "players", nargs="*", metavar="PLAYER", help="yomi, yomi:OPTION=VALUE,..., or an engine's command line"
-    )
+    text = "yomi, yomi:OPTION=VALUE,..., or an engine's command line; before the players: go or shogi"
+    parser.add_argument("players", nargs="*", metavar="PLAYER", help=text)
     parser.add_argument("--config", type=Path, metavar="FILE", help="read settings and players from a TOML file")
     add_settings(parser)
     add_output(parser)
@@ -89,9 +89,10 @@ def run(args: argparse.Namespace) -> int:
     if args.plot is not None:
         plot_check(args.plot)
     from_file, tables = read_file(args.config)
+    args.game, words = split_game(args.players, args.game)
     settings = merge(args, from_file)
     try:
-        results = _play(settings, [*map(table_of, args.players), *tables])
+        results = _play(settings, [*map(table_of, words), *tables])
     except (SpecError, MatchError) as error:
         raise CliError(str(error)) from None
     if results:
@@ -133,9 +134,9 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     from engine.matches.journal import Journal
     from engine.matches.runner import Plan, Runner
 
-    parallel = settings.parallel or len(settings.cpus) or 1
-    if settings.cpus and parallel > len(settings.cpus):
-        raise CliError(f"--parallel {parallel} with {len(settings.cpus)} of --cpus: expected no more games than those")
+    at_once = settings.at_once or len(settings.cpus) or 1
+    if settings.cpus and at_once > len(settings.cpus):
+        raise CliError(f"--at-once {at_once} with {len(settings.cpus)} of --cpus: expected no more games than those")
     _check_cpus(settings.cpus)
     referee = RefereeSettings(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
     with Journal(
@@ -152,7 +153,7 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
             journal.keep({"openings": openings})
         pairings = list(schedule(pairs, settings.games, len(openings)))
         host = functools.partial(Host, game.matches(), rules, referee)
-        plan = Plan(players, pairings, openings, host, settings.out, parallel, settings.cpus, settings.restart)
+        plan = Plan(players, pairings, openings, host, settings.out, at_once, settings.cpus, settings.restart)
         with _Progress(journal, [player.name for player in players], len(pairings), test) as progress:
             if not progress.is_decided:
                 with ended_by_a_signal():
@@ -287,11 +288,17 @@ def _digest(value: str) -> str:
 
 
 def _find_game(tables: Sequence[Mapping[str, Any]]) -> Game[Any, Any]:
-    """Return the game that the first engine other than yomi plays, by its protocol; the first game if there is none."""
+    """Return the game of the first engine other than yomi, by its protocol, or else that of the first network.
+
+    Without either it is the first game.
+    """
     first = next(iter(GAMES.values()))
     other = next((table for table in tables if not is_yomi(command_of(table)[0])), None)
     if other is None:
-        return first
+        options = (option for table in tables for option in command_of(table)[0].partition(":")[2].split(","))
+        networks = (option.removeprefix("net=") for option in options if option.startswith("net="))
+        name = next(filter(None, map(game_of_network, networks)), first.name)
+        return GAMES[name]
     protocol = detect_protocol(spec_of(other, first.name, first.protocol))
     return next(game for game in GAMES.values() if game.protocol == protocol)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.arguments import add_old_names
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES
 from engine.clients.limits import COUNTS, TIMES
@@ -110,6 +111,8 @@ class Setting:
     metavar: str
     help: str
     group: str = ""
+    old_name: str = ""
+    """Still understood as a flag and as a key of the file."""
 
 
 LIMITS = "limits of all players that have none of their own"
@@ -127,7 +130,7 @@ LIMIT_HELP = {
 }
 
 SETTINGS = (
-    Setting("game", one_of(GAMES), None, "GAME", "go or shogi (default: what the engines speak, GTP or USI)"),
+    Setting("game", one_of(GAMES), None, "GAME", argparse.SUPPRESS),  # on the command line it goes before the players
     Setting("games", count, 2, "N", "games of each pair of players (default: 2)"),
     Setting(
         "form", one_of(FORMS), FORMS[0], "FORM",
@@ -142,7 +145,8 @@ SETTINGS = (
         "silence beyond its time by which an engine loses (default: 60; 600 where one has no time limit)", LIMITS,
     ),
     Setting(
-        "parallel", count, None, "N", "games at the same time (default: one for each of --cpus, else 1)", "running"
+        "at_once", count, None, "N", "games at the same time (default: one for each of --cpus, else 1)", "running",
+        "parallel",
     ),
     Setting("cpus", cpus, [], "LIST", "processors of each game, which its engines share: 0,1 or 0-1,2-3", "running"),
     Setting("restart", flag, False, "", "start the engines anew for every game", "running"),
@@ -193,7 +197,9 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         if setting.read is flag:
             group.add_argument(words, action="store_const", const=True, help=setting.help)
         else:
-            group.add_argument(words, metavar=setting.metavar, type=_reader(setting), help=setting.help)
+            action = group.add_argument(words, metavar=setting.metavar, type=_reader(setting), help=setting.help)
+            if setting.old_name:
+                add_old_names(group, action, f"--{setting.old_name}")
 
 
 def _reader(setting: Setting) -> Callable[[str], Any]:
@@ -224,9 +230,10 @@ def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]
     if not isinstance(players, list) or not all(isinstance(each, Mapping) for each in players):
         raise CliError(f"--config {path}: expected players as tables [[players]]")
     known = {setting.name: setting for setting in SETTINGS}
+    by_old_name = {setting.old_name: setting for setting in SETTINGS if setting.old_name}
     values = {}
     for key, value in data.items():
-        setting = known.get(key.replace("-", "_"))
+        setting = {**by_old_name, **known}.get(key.replace("-", "_"))
         if setting is None:
             raise CliError(f"--config {path}: unknown key '{key}', expected one of {', '.join(known)}, players")
         try:

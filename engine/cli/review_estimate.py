@@ -54,7 +54,9 @@ def estimate(game: Game[Any, Any], options: Options, reviewer: Reviewer, record:
     if not times:
         return None
     why, seconds = min(times, key=lambda each: each[1])
-    text = f"{positions:,} positions, {limit_text(options)} each: about {duration(seconds)} ({why})"
+    text = (
+        f"{positions:,} position{'s' * (positions != 1)}, {limit_text(options)} each: about {duration(seconds)} ({why})"
+    )
     return text + _offer(game, options) if seconds >= LONG else text
 
 

@@ -1,4 +1,4 @@
-"""Settings of `yomi learn`, with what they mean; their names are those of the flags."""
+"""Settings of `yomi learn`: their meaning and the names of their flags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ LOSSES = {"score_mean": 0.25, "ownership": 1.0}
 
 
 def setting(
-    default: Any, text: str, low: float = 0.0, high: float = float("inf"), *, live: bool = False, choices: Any = ()
+    default: Any,
+    text: str,
+    low: float = 0.0,
+    high: float = float("inf"),
+    *,
+    live: bool = False,
+    choices: Any = (),
+    flag: str = "",
 ) -> Any:
     """Return the field of a setting.
 
@@ -26,8 +33,9 @@ def setting(
         high: the greatest.
         live: whether a run that has begun may go on with another value.
         choices: the words that it may be, if it is a word; searches may be added to POLICIES later.
+        flag: name of its flag with `_` for `-`, if that differs from the name in the journals of runs.
     """
-    metadata = {"text": text, "low": low, "high": high, "live": live, "choices": choices}
+    metadata = {"text": text, "low": low, "high": high, "live": live, "choices": choices, "flag": flag}
     return field(default=default, metadata=metadata)
 
 
@@ -41,7 +49,7 @@ class SelfPlaySettings:
     visits: int = setting(100, "visits of a full search, whose position is learned", 2)
     cheap_visits: int = setting(20, "visits of the other searches, which only carry the game on", 2)
     full_share: float = setting(0.25, "share of the searches that are full", 0.01, 1)
-    games: int = setting(16, "games that one worker plays side by side", 1, live=True)
+    games: int = setting(16, "games that one process plays at the same time", 1, live=True, flag="at_once")
     keep_tree: bool = setting(False, "go on with what was searched below a move; its visits count")
     noise: float = setting(0.25, "share of Dirichlet noise in the root's priors of full searches", 0, 1)
     noise_total: float = setting(10.8, "sum of the noise's parameters (KataGo's)", 0.01)
@@ -90,6 +98,11 @@ class LearnSettings(SelfPlaySettings):
     seed: int = setting(1, "of everything that is drawn")
 
 
+def flag_name(row: dataclasses.Field[Any]) -> str:
+    """Return the name of a setting's flag, with `_` for `-`."""
+    return str(row.metadata["flag"] or row.name)
+
+
 def make_settings(values: Mapping[str, Any]) -> LearnSettings:
     """Return settings with some values in place of the defaults.
 
@@ -105,6 +118,7 @@ def make_settings(values: Mapping[str, Any]) -> LearnSettings:
         if given is not wanted and not (wanted is float and given is int):
             raise OptionError(f"{name} {value!r}: expected {wanted.__name__}")
         choices = row.metadata["choices"]
+        name = flag_name(row)
         if choices and value not in choices:
             raise OptionError(f"{name} {value}: expected one of {', '.join(choices)}")
         if wanted in (int, float) and not row.metadata["low"] <= value <= row.metadata["high"]:
@@ -118,7 +132,7 @@ def reference() -> str:
     for row in dataclasses.fields(LearnSettings):
         live = "; live" if row.metadata["live"] else ""
         default = f"{row.default:g}" if isinstance(row.default, float) else str(row.default) or "none"
-        lines.append(f"| `{row.name}` | {default} | {row.metadata['text']}{live} |")
+        lines.append(f"| `{flag_name(row)}` | {default} | {row.metadata['text']}{live} |")
     return "\n".join(lines) + "\n"
 
 

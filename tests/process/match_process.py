@@ -58,8 +58,8 @@ def kill_and_go_on(folder: Path, times: int, games: int, seed: int) -> tuple[int
     """
     rng = random.Random(seed)
     words = command(
-        scripted("gtp", "fine", 0.004, "a"), scripted("gtp", "flood", 0.004, "b"), "--game", "go", "--size", "9",
-        "--games", str(games), "--parallel", "2", "--out", str(folder),
+        "go", scripted("gtp", "fine", 0.004, "a"), scripted("gtp", "flood", 0.004, "b"), "--size", "9",
+        "--games", str(games), "--at-once", "2", "--out", str(folder),
     )  # fmt: skip
     announced: dict[int, str] = {}
     kills = 0

@@ -114,7 +114,7 @@ def test_usi(broken: Path, nets: dict[str, str], by_option: bool) -> None:
         "selfplay go",
         "selfplay shogi",
         "bench nps",
-        "bench nps --game shogi",
+        "bench nps shogi",
         "bench evaluator",
         "analysis",
         "analyze game.sgf",

@@ -22,7 +22,7 @@ pytest.importorskip("torch")
 
 SIZE = 3
 NETWORK = '[network]\nkind = "go"\nblocks = 1\nchannels = 16\npooled = 8\npooling_blocks = []\n'
-SETTINGS = "--size 3 --workers 1 --rows 60 --visits 8 --cheap-visits 4 --ladder 0 --window 200 --reanalyze 0.5"
+SETTINGS = "--size 3 --processes 1 --rows 60 --visits 8 --cheap-visits 4 --ladder 0 --window 200 --reanalyze 0.5"
 
 
 def command(*words: str) -> list[str]:

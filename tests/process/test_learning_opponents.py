@@ -177,7 +177,7 @@ def test_a_run_ends_with_the_strength_that_was_asked_for(tmp_path: Path, capfd: 
     net = tmp_path / "net.toml"
     net.write_text('[network]\nkind = "go"\nblocks = 1\nchannels = 16\npooled = 8\npooling_blocks = []\n')
     # so many rows that the engine, a process that has to start, plays in some of the games
-    settings = "--size 3 --workers 0 --rows 1500 --visits 4 --cheap-visits 2 --window 2000 --match-visits 2"
+    settings = "--size 3 --processes 0 --rows 1500 --visits 4 --cheap-visits 2 --window 2000 --match-visits 2"
     settings += f" --ladder 20 --ladder-every 1 --network {net} --out {tmp_path / 'run'}"
     words = ["learn", "go", *settings.split()]
     engine = scripted("gtp", "resign", name="quitter")

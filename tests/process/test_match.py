@@ -19,7 +19,7 @@ from engine.shogi.records.files import load_records
 from tests.process.match_process import kill_and_go_on, run_match, scripted
 
 FINE, FINE_USI = scripted("gtp", "fine"), scripted("usi", "fine")
-FAST = ("--byoyomi", "60", "--timeout", "5", "--parallel", "8", "--games", "2")
+FAST = ("--byoyomi", "60", "--timeout", "5", "--at-once", "8", "--games", "2")
 """Time enough for engines that are only slow on a busy machine; those that are late or hang have their own limits."""
 OWN_LIMITS = {"late": " byoyomi=1", "hang": " seconds=0.5"}
 

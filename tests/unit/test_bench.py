@@ -75,7 +75,7 @@ def test_the_tree_is_measured_for_both_games() -> None:
         (["tree", "--sizes", "25"], "--sizes: expected a board size of 2 to 19, found '25'"),
         (["rollouts", "--sizes", "0"], "--sizes: expected a board size of 2 to 19, found '0'"),
         (["tree", "--workers", "0"], "--workers: expected a positive number, found '0'"),
-        (["nets", "--threads", "-1"], "--threads: expected a positive number, found '-1'"),
+        (["nets", "--workers", "-1"], "--workers: expected a positive number, found '-1'"),
     ],
 )
 def test_numbers_that_cannot_be(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,7 +89,7 @@ def test_shogi_from_the_command_line(
 ) -> None:
     monkeypatch.setattr("native.warmup.compile_names", lambda names, report: None)
     path = tmp_path / "rows.json"
-    words = [benchmark, "--game", "shogi", "--for", "0.02", "--workers", "1", "--json", str(path)]
+    words = [benchmark, "shogi", "--for", "0.02", "--workers", "1", "--json", str(path)]
     words += ["--memory", "16M"] if benchmark == "nps" else []
     assert main([*words, "--evaluator", "material"]) == 0
     rows = json.loads(path.read_text())["results"]
@@ -115,7 +115,7 @@ def test_the_search_is_as_it_was_tuned(
     monkeypatch.setattr("native.warmup.compile_names", lambda names, report: None)
     monkeypatch.setattr(cli, "tuned", tuned)
     monkeypatch.setattr(nps if benchmark == "nps" else evaluator, "run", run)
-    words = [benchmark, "--game", game, "--evaluator", "uniform"]
+    words = [benchmark, game, "--evaluator", "uniform"]
     assert main([*words, *(["--size", str(size)] if game == "go" else [])]) == 0
     assert used == [(game, size), found]
     assert "(no results)" in capsys.readouterr().out
@@ -204,7 +204,7 @@ def test_nps_against_other_engines(
 ) -> None:
     monkeypatch.setattr("native.warmup.compile_names", lambda names, report: None)
     path = tmp_path / "rates.csv"
-    words = ["nps", "--game", game, "--for", "0.1", "--workers", "1", "--memory", "16M", "--evaluator", "uniform"]
+    words = ["nps", game, "--for", "0.1", "--workers", "1", "--memory", "16M", "--evaluator", "uniform"]
     words += ["--size", "5"] if game == "go" else []
     rival = scripted("gtp" if game == "go" else "usi", "fine", name="other")
     assert main([*words, "--against", rival, "--against", rival, "--csv", str(path)]) == 0
@@ -386,10 +386,11 @@ def test_only_options_that_matter_are_offered(
     benchmark: str, offered: str, left_out: str, game: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        main([benchmark, "--game", game, "--help-all"])
+        main([benchmark, game, "--help-all"])
     flags = set(re.findall(r"^  --(?:\[no-\])?([a-z-]+)", capsys.readouterr().out, re.MULTILINE))
     flags |= {"size"} if game == "shogi" else set()
-    assert {*offered.split(), "size", "game", "json", "config"} <= flags
+    assert {*offered.split(), "size", "json", "config"} <= flags
+    assert "game" not in flags
     play = "visits seconds lag ponder resign-threshold temperature-moves cleanup own-book max-moves komi multipv"
     assert not flags & {*left_out.split(), *play.split()}
 
@@ -397,8 +398,14 @@ def test_only_options_that_matter_are_offered(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        ("nps chess", "invalid choice: 'chess'"),
         ("nps --game chess", "invalid choice: 'chess'"),
+        ("nps shogi --komi 7", "unrecognized arguments: --komi"),
         ("nps --game shogi --komi 7", "unrecognized arguments: --komi"),
+        ("nps --net yomi-shogi-6x64 --komi 7", "unrecognized arguments: --komi"),
+        ("nps --for 1 shogi", "unrecognized arguments: shogi; a game comes first: yomi bench nps go or yomi bench nps"),
+        ("nps go --game shogi", "go with --game shogi: expected one game"),
+        ("choices go --judge yomi:visits=1 --positions x", "no PLAYER after the game"),
         ("nps --entering-king 27", "unrecognized arguments: --entering-king"),
         ("tree --mate-depth 2", "invalid choice: 2"),
     ],

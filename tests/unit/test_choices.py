@@ -42,8 +42,8 @@ def test_positions_come_from_games(record: Path) -> None:
 
 def test_a_search_is_worth_more_than_none(record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept, table = tmp_path / "said.jsonl", tmp_path / "table.json"
-    words = [f"{PLAIN},visits=200 ;; name=search", f"{BLIND} ;; name=none"]
-    words += ["--game", "shogi", "--judge", f"{PLAIN},visits=400 ;; name=judge", "--positions", str(record)]
+    words = ["shogi", f"{PLAIN},visits=200 ;; name=search", f"{BLIND} ;; name=none"]
+    words += ["--judge", f"{PLAIN},visits=400 ;; name=judge", "--positions", str(record)]
     words += ["--from", "3", "--every", "1", "--balance", "0", "--out", str(kept), "--json", str(table)]
     assert main(["choices", *words]) == 0
     first, second = json.loads(table.read_text())["results"]
@@ -66,7 +66,7 @@ def test_a_file_of_something_else_is_told(record: Path, tmp_path: Path, capsys: 
     empty.mkdir()
     board.write_text("(;SZ[9];B[ee];W[cc];B[gg];W[cg];B[gc])")
     quick = f"{PLAIN},visits=2"
-    shogi = [quick, "--game", "shogi", "--judge"]
+    shogi = ["shogi", quick, "--judge"]
     for words in (
         [*shogi, quick, "--positions", str(record), "--out", str(kept)],
         [*shogi, quick, "--positions", str(tmp_path / "none")],

@@ -8,6 +8,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,11 +21,13 @@ import pytest
 import engine.cli.make
 import engine.cli.play
 import nets
+from bench.cli import make_parser
 from engine.cli import doctor, play
 from engine.cli.errors import CliError
-from engine.cli.games import GAMES, GO
-from engine.cli.help import ESSENTIAL
+from engine.cli.games import GAMES, GO, split_game, with_game
+from engine.cli.help import ESSENTIAL, short_help
 from engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, command_module, expanded, main, main_usi
+from engine.cli.match_settings import read_file
 from engine.cli.selfplay import Series
 from engine.evaluators import cuda, gpu, providers
 from engine.evaluators.base import EvaluatorError
@@ -137,6 +140,25 @@ def test_short_help_is_one_screen(
     assert set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)) <= set(re.findall(r"--[a-z-]+", full))
 
 
+def test_the_short_help_of_every_action_is_one_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    parsers = children_of("yomi", build((), with_all=True))
+    assert len(parsers) > 60
+    for name, parser in parsers.items():
+        lines = sum(max(1, -(-len(line) // 80)) for line in short_help(parser).splitlines())
+        assert lines <= 40, name
+
+
+def children_of(name: str, parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of a command's actions and games, and of theirs, by their command lines."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, child in action.choices.items():
+                found |= {f"{name} {word}": child} | children_of(f"{name} {word}", child)
+    return found
+
+
 @pytest.mark.parametrize("words", ["gtp", "usi", "review", "analysis", "play go", "play shogi", "match", "duel go"])
 def test_short_help_has_about_ten_options(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert 8 <= len(re.findall(r"^  --", help_of(f"{words} -h", capsys), re.MULTILINE)) <= 13
@@ -228,46 +250,82 @@ def test_usi_as_a_program_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "workers: expected an integer" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [
-        ("yomi gt", "gtp"),
-        ("yomi re", "review"),
-        ("yomi gtp --vis", "--visits"),
-        ("yomi gtp --device cu", "cuda"),
-        ("yomi play sh", "shogi"),
-        ("yomi play go --color wh", "white"),
-        ("yomi bench nps --workers 3 --siz", "--size"),
-        ("yomi review pypro", "pyproject.toml"),
-    ],
-)
-def test_completion_in_bash(typed: str, completed: str, script: Path) -> None:
-    *words, last = typed.split()
-    line = f"COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _shtab_yomi yomi {last}; echo ${{COMPREPLY[*]}}"
-    command = ["bash", "-c", f"source {script}; {line}"]
-    found = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=True)
-    assert found.stdout.split() == [completed]
+COMPLETED = [
+    ("yomi gt", "gtp"),
+    ("yomi re", "review"),
+    ("yomi gtp --vis", "--visits"),
+    ("yomi gtp --device cu", "cuda"),
+    ("yomi play sh", "shogi"),
+    ("yomi play go --color wh", "white"),
+    ("yomi bench nps sh", "shogi"),
+    ("yomi bench nps --workers 3 --siz", "--size"),
+    ("yomi review pypro", "pyproject.toml"),
+]
 
 
 @pytest.fixture(scope="module")
-def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a file with the script of `yomi completion bash`."""
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the scripts of `yomi completion`: _yomi is that for zsh."""
     pytest.importorskip("shtab")
-    path = tmp_path_factory.mktemp("completion") / "yomi.bash"
-    with path.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
-        assert main(["completion", "bash"]) == 0
-    return path
+    folder = tmp_path_factory.mktemp("completion")
+    for shell, name in (("bash", "yomi.bash"), ("zsh", "_yomi"), ("fish", "yomi.fish")):
+        with (folder / name).open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+            assert main(["completion", shell]) == 0
+    return folder
 
 
-def test_completion_in_zsh(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("shtab")
-    assert main(["completion", "zsh"]) == 0
-    assert capsys.readouterr().out.startswith("#compdef yomi\n")
+def in_shell(shell: str, *words: str) -> str:
+    """Return what a shell prints that runs a command; skip the test if this machine lacks the shell."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"needs {shell}")
+    ran = subprocess.run([shell, *words], capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout
+
+
+@pytest.mark.parametrize(("typed", "completed"), COMPLETED)
+def test_completion_in_bash(typed: str, completed: str, scripts: Path) -> None:
+    *words, last = typed.split()
+    line = f"COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _shtab_yomi yomi {last}; echo ${{COMPREPLY[*]}}"
+    assert in_shell("bash", "-c", f"source {scripts / 'yomi.bash'}; {line}").split() == [completed]
+
+
+@pytest.mark.parametrize(("typed", "completed"), COMPLETED)
+def test_completion_in_fish(typed: str, completed: str, scripts: Path) -> None:
+    printed = in_shell("fish", "--no-config", "-c", f"source {scripts / 'yomi.fish'}; complete -C '{typed}'")
+    assert [line.partition("\t")[0] for line in printed.splitlines()] == [completed]
+
+
+@pytest.mark.parametrize(("typed", "completed"), COMPLETED[:1] + COMPLETED[2:7])
+def test_completion_in_zsh(typed: str, completed: str, scripts: Path) -> None:
+    begin = f"fpath=({scripts} $fpath); autoload -Uz compinit; compinit -D -u; print rea''dy"
+    line = f"{typed.rpartition(' ')[0]} {completed}"
+    commands = (
+        "zmodload zsh/zpty",
+        "zpty shell zsh -f -i",
+        f'zpty -w shell "{begin}"',
+        "zpty -r shell text '*ready*'",
+        f"zpty -n -w shell $'{typed}\\t'",
+        f"zpty -r shell text '*{line}*'",  # waits for it
+        "zpty -d shell",
+        "print -r -- $text",
+    )
+    printed = in_shell("zsh", "-f", "-c", "; ".join(commands))
+    assert line in printed
+    assert "command not found" not in printed
 
 
 def test_completion_without_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert "completion needs shtab, which is not installed" in error_of(capsys, "completion", "bash")
+
+
+def test_completion_by_an_old_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    shtab = pytest.importorskip("shtab")
+    monkeypatch.setattr(shtab, "SUPPORTED_SHELLS", ["bash", "zsh"])
+    error = error_of(capsys, "completion", "fish")
+    assert "makes no script for fish: " in error
+    assert "--upgrade shtab" in error
 
 
 def test_words_for_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -350,13 +408,14 @@ def test_a_game_in_the_terminal(tmp_path: Path) -> None:
     player = FakePlayer(Options(size=5))
     path = tmp_path / "game.sgf"
     terminal, text = play_with(
-        ["help", "A1", "a1", "z9", "score", "hint", "undo", "undo", "B2", "board", f"save {path}", "save", "resign",
-         f"save {tmp_path}/no/such/game.sgf", "b1", "quit"],
+        ["help", "A1", "a1", "z9", "back", "score", "hint", "undo", "undo", "B2", "board", f"save {path}", "save",
+         "resign", f"save {tmp_path}/no/such/game.sgf", "b1", "quit"],
         player,
     )  # fmt: skip
     assert terminal.result == "W+R"
     assert "illegal move B A1" in text
-    assert "invalid vertex 'z9'" in text
+    assert "invalid vertex 'z9': expected A1 to E5 or pass\n" in text
+    assert "invalid vertex 'back': expected A1 to E5 or pass; help lists the commands\n" in text
     assert "cannot undo" in text
     assert "expected a file name" in text
     assert "cannot write" in text
@@ -679,10 +738,10 @@ def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.
         ("usi game.csa", "takes no file: yomi review FILE reviews game records"),
         (
             "analyze",
-            "required: FILE|FOLDER; KaTrain's protocol, which needs no file, is yomi analysis (see yomi review",
+            "required: FILE|FOLDER, such as game.sgf or a folder; KaTrain's protocol, which needs no file, is yomi",
         ),
         ("tune b6c96.bin.gz", "the fastest way to compute a network is found by yomi net calibrate FILE"),
-        ("play game.sgf", "a saved game is resumed by yomi play GAME --resume FILE"),
+        ("play game.sgf", "a saved game is resumed by yomi play --resume FILE"),
         (
             "net tune go",
             "go: a game found, expected the file of a network; parameters of the search are tuned by yomi tune",
@@ -742,3 +801,82 @@ def test_kernels_that_cannot_be_compiled_are_one_line(
     monkeypatch.setattr("native.warmup.compile_names", fail)
     assert main(words.split()) == 2
     assert capsys.readouterr().err.endswith("error: compiling failed: no room\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "old", "new"),
+    [
+        ("duel go", "--side-by-side 4", "--at-once 4"),
+        ("tune go --parameter c_puct 0:1", "--side-by-side 4", "--at-once 4"),
+        ("match a b", "--parallel 4", "--at-once 4"),
+        ("analysis", "--threads 4", "--at-once 4"),
+        ("analysis", "-analysis-threads 4", "--at-once 4"),
+        ("learn go", "--workers 4", "--processes 4"),
+        ("learn go --cluster local", "--actors 4", "--processes 4"),
+        ("learn go --cluster local", "--actor-cpus 0.5", "--cores-per-process 0.5"),
+        ("learn go --cluster local", "--actor-gpus 0.5", "--gpus-per-process 0.5"),
+        ("learn go", "--games 4", "--at-once 4"),
+        ("bench nets", "--threads 4", "--workers 4"),
+    ],
+)
+def test_old_names_of_flags(words: str, old: str, new: str, capsys: pytest.CaptureFixture[str]) -> None:
+    is_bench = words.startswith(BENCH)
+    parse = make_parser(()).parse_args if is_bench else build(words.split()).parse_args
+    before, after = (parse(f"{words} {flag}".split()[is_bench:]) for flag in (old, new))
+    assert vars(before) == vars(after)
+    command = re.match(r"[a-z]+( go| nets)?", words)
+    assert command is not None
+    text = help_of(f"{command[0]} --help-all", capsys)
+    assert new.split()[0] in text
+    assert not re.search(rf"^ +{old.split()[0]}\b", text, re.MULTILINE)
+
+
+def test_a_match_file_may_have_the_old_name(tmp_path: Path) -> None:
+    path = tmp_path / "match.toml"
+    for key in ("parallel", "at_once"):
+        path.write_text(f"{key} = 3\n", encoding="ascii")
+        assert read_file(path)[0] == {"at_once": 3}
+
+
+@pytest.mark.parametrize(
+    ("words", "game"),
+    [
+        ("play --resume saved.sgf", "go"),
+        ("play --color white --resume=saved.KIFU", "shogi"),
+        ("selfplay --net yomi-go-b6c96 --games 2", "go"),
+        ("duel --net=yomi-shogi-6x64.onnx", "shogi"),
+        ("tune --net yomi-shogi-sparse --parameter c_puct 1:2", "shogi"),
+        ("play --net yomi-shogi-sparse --help", "shogi"),
+        ("dataset play --teacher yomi-go-b6c96 --size 9", "go"),
+    ],
+)
+def test_a_file_tells_the_game(words: str, game: str) -> None:
+    command, flags, rest = words.partition(" --")
+    assert with_game(words.split()) == f"{command} {game}{flags}{rest}".split()
+
+
+@pytest.mark.parametrize(
+    "words", ["play go --net x", "play", "play --visits 9", "play --net fast", "learn", "learn --help"]
+)
+def test_a_command_without_a_game(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if " go" in words or "--help" in words:
+        assert with_game(words.split()) == words.split()
+        return
+    command = words.split()[0]
+    expected = f"yomi {command} without a game: expected yomi {command} go or yomi {command} shogi"
+    assert expected in error_of(capsys, *words.split())
+
+
+def test_a_network_that_cannot_tell_the_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "net.bin.gz"
+    path.write_bytes(b"nothing")
+    assert "net.bin.gz: " in error_of(capsys, "play", "--net", str(path))
+
+
+def test_the_game_of_a_match_goes_before_the_players() -> None:
+    assert split_game(["shogi", "a", "b"], None) == ("shogi", ["a", "b"])
+    assert split_game(["shogi", "a", "b"], "shogi") == ("shogi", ["a", "b"])
+    assert split_game(["a", "b"], "shogi") == ("shogi", ["a", "b"])
+    assert split_game([], None) == (None, [])
+    with pytest.raises(CliError, match="go with --game shogi: expected one game"):
+        split_game(["go", "a"], "shogi")

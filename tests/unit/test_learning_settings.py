@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 
+from engine.cli.errors import CliError
+from engine.cli.learn import _asked_cluster, _read_tables
+from engine.cli.main import build
+from engine.learning.cluster import Asked
 from engine.learning.settings import LearnSettings, make_settings, reference, training_tables
 from engine.option_row import OptionError
 
@@ -41,3 +45,60 @@ def test_tables_of_ones_own_are_put_over_the_settings() -> None:
     assert tables["training"]["decay"] == pytest.approx(1 - 1 / 100)
     assert tables["loss"]["lead"] == 1.0
     assert LearnSettings() == make_settings({})
+
+
+@pytest.mark.parametrize(
+    ("start", "game", "file"),
+    [
+        ("yomi-shogi-sparse", "shogi", "yomi-shogi-sparse.safetensors"),
+        ("yomi-go-b6c96", "go", "yomi-go-b6c96.bin.gz"),
+        ("fast", "go", "yomi-go-b6c96.bin.gz"),
+    ],
+)
+def test_a_run_begins_with_a_network_by_its_name(tmp_path: Path, start: str, game: str, file: str) -> None:
+    config = tmp_path / "network.toml"
+    config.write_text(f'[network]\nkind = "go"\nstart = "{start}"\n', encoding="ascii")
+    assert _read_tables(config, game)["network"]["start"] == str(ROOT / "nets/models" / file)
+    (tmp_path / start).write_bytes(b"a network")  # a file beside the configuration goes first
+    assert _read_tables(config, game)["network"]["start"] == str(tmp_path / start)
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ("yomi-go-b6c69", "start yomi-go-b6c69: no such file; expected a network's file, or the name fast or "),
+        ("pyproject.toml", "start pyproject.toml: no such file beside it"),
+        ("x" * 300, "start: File name too long"),
+    ],
+)
+def test_a_start_that_is_no_network(tmp_path: Path, start: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    config = tmp_path / "network.toml"
+    config.write_text(f'[network]\nstart = "{start}"\n', encoding="ascii")
+    with pytest.raises(CliError) as caught:
+        _read_tables(config, "go")
+    assert str(caught.value).startswith(f"--network {config}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--gpus-per-process 0.5", "--cores-per-process, --gpus-per-process, --insecure: expected --cluster with them"),
+        ("--cluster local --processes 0", "--processes, --cores-per-process, --gpus-per-process: expected a process"),
+        ("--cluster local --cores-per-process -1", "--processes, --cores-per-process, --gpus-per-process: expected a"),
+        ("--cluster local --cores-per-process 0", "--cores-per-process 0 --gpus-per-process 0: expected something"),
+    ],
+)
+def test_a_cluster_that_cannot_be(flags: str, message: str) -> None:
+    words = ["learn", "go", *flags.split()]
+    with pytest.raises(CliError) as caught:
+        _asked_cluster(build(words).parse_args(words))
+    assert str(caught.value).startswith(message)
+
+
+def test_processes_are_those_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    words = ["learn", "go", "--cluster", "auto", "--processes", "30", "--gpus-per-process", "0.25", "--insecure"]
+    assert _asked_cluster(build(words).parse_args(words)) == Asked("auto", 30, 1.0, 0.25, True)
+    words = ["learn", "go", "--processes", "3"]
+    assert _asked_cluster(build(words).parse_args(words)) is None

@@ -32,7 +32,9 @@ NETWORKS = {
     "dlshogi-resnet": "blocks = 1\nchannels = 4\nhidden = 8\n",
     "sparse-shogi": 'value = 128\npolicy = 128\n[training]\noptimizer = "adamw"\n',
 }
-WORDS = "--workers 0 --networks 2 --rows 40 --window 60 --batch 16 --passes 0.4 --games 6 --visits 8 --cheap-visits 3"
+WORDS = (
+    "--processes 0 --networks 2 --rows 40 --window 60 --batch 16 --passes 0.4 --at-once 6 --visits 8 --cheap-visits 3"
+)
 MORE = "--max-moves 24 --ladder 2 --ladder-every 2 --match-visits 3 --surprise 0 --forks 0.4 --full-share 0.5"
 
 

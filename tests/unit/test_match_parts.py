@@ -72,6 +72,7 @@ def test_the_game_is_that_of_the_first_other_engine(tmp_path: Path) -> None:
     engine = [sys.executable, "-S", "-E", str(script), "usi", "fine"]
     assert _find_game([{"engine": ["yomi:resign", "--lag", "0"]}]).name == "go"
     assert _find_game([{"engine": "'yomi:net=my net'"}, {"engine": engine}]).name == "shogi"
+    assert _find_game([{"engine": "yomi:visits=2"}, {"engine": "yomi:visits=2,net=yomi-shogi-6x64"}]).name == "shogi"
     (tmp_path / "engine").symlink_to(sys.executable)
     (tmp_path / "scripted").symlink_to(script)
     command = "/bin/sh -c 'exec ./engine -S -E scripted $PROTOCOL fine'"

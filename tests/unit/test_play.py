@@ -430,7 +430,7 @@ def test_the_ladder_is_played(game: str, tmp_path: Path, capsys: pytest.CaptureF
     from bench.cli import main as bench
 
     out = tmp_path / "levels.json"
-    words = ["levels", "--game", game, "--games", "2", "--levels", "2", "--out", str(out)]
+    words = ["levels", game, "--games", "2", "--levels", "2", "--out", str(out)]
     words += ["--size", "5"] if game == "go" else []
     for games in (2, 4):
         assert bench(words) == 0

@@ -1,0 +1,122 @@
+"""Pictures as SVG text: elements with escaped text, and the sheet that a board is drawn on.
+
+A sheet has its own background, so that it can be read on white and on dark pages. It has neither ids nor styles nor
+scripts, so that a page may hold many sheets. The same data always gives the same text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from engine.records import printable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Grid: TypeAlias = "Sequence[Sequence[float]] | NDArray[Any]"
+"""A number for each point of a board: rows from the top, each from the left."""
+
+WOOD, INK = "#e6bf76", "#3b2a14"
+"""Board, lines and text on it."""
+WARM, COLD = ((0xFB, 0xD8, 0xCE), (0xC8, 0x1E, 0x1E)), ((0xD5, 0xE5, 0xF7), (0x1D, 0x4E, 0xD8))
+"""Red and blue of the least and the greatest heat, which most color-blind readers can tell apart. They are opaque: blue
+mixed with the color of wood is gray."""
+MARK = "#e11d2e"
+"""Color of the last move where a number hides its ring."""
+
+SANS = "system-ui, 'Noto Sans', sans-serif"
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BASELINE = 0.35
+"""Half the height of digits and capitals as a share of the font's size. Not all readers know dominant-baseline."""
+
+
+def escaped(text: object) -> str:
+    """Return text for an element or a quoted attribute; characters that XML forbids become U+FFFD."""
+    return escape(_NOT_XML.sub("\ufffd", printable(text, keep="\n")), quote=True)
+
+
+def number(value: float) -> str:
+    """Return a coordinate with at most two decimals."""
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def element(name: str, content: str = "", **attributes: object) -> str:
+    """Return an element.
+
+    Args:
+        name: of the element.
+        content: elements inside it, or escaped text.
+        attributes: in this order, with `_` for `-` (and at the end of Python's own words); None is left out.
+    """
+    words = [name]
+    for key, value in attributes.items():
+        if value is not None:
+            text = number(value) if isinstance(value, int | float) else escaped(value)
+            words.append(f'{key.rstrip("_").replace("_", "-")}="{text}"')
+    return f"<{' '.join(words)}>{content}</{name}>" if content else f"<{' '.join(words)}/>"
+
+
+def text_at(x: float, y: float, text: object, size: float, fill: str = INK, **attributes: object) -> str:
+    """Return text whose middle is at a place."""
+    return element(
+        "text",
+        escaped(text),
+        x=x,
+        y=y + _BASELINE * size,
+        font_size=size,
+        text_anchor="middle",
+        fill=fill,
+        **attributes,
+    )
+
+
+def sheet(width: float, height: float, title: str, body: Sequence[str], font: str = SANS) -> str:
+    """Return a whole picture on wood; screen readers read its title, and a page may give it another size by CSS."""
+    content = [
+        element("title", escaped(title)),
+        element("rect", width=width, height=height, rx=6, fill=WOOD),
+        *body,
+    ]
+    return element(
+        "svg",
+        "\n".join(["", *content, ""]),
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {number(width)} {number(height)}",
+        width=width,
+        height=height,
+        role="img",
+        aria_label=title,
+        font_family=font,
+    )
+
+
+def rows_of(grid: Grid, width: int, height: int, name: str) -> list[list[float]]:
+    """Return the numbers of a grid.
+
+    Raises:
+        ValueError: the grid is not of the board's size.
+    """
+    rows = [[float(value) for value in row] for row in grid]
+    if len(rows) != height or any(len(row) != width for row in rows):
+        widths = sorted({len(row) for row in rows})
+        raise ValueError(f"{name} of {len(rows)} rows of {widths} values: expected {height} rows of {width}")
+    return rows
+
+
+def heat_color(value: float) -> str:
+    """Return the color of a value from -1 to 1, blue above zero. Its root decides: small shares show."""
+    share = strength(value) ** 0.5
+    least, greatest = COLD if value > 0 else WARM
+    mixed = (round(low + share * (high - low)) for low, high in zip(least, greatest, strict=True))
+    return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+def strength(value: float) -> float:
+    """Return a value's size from 0 to 1; 0 if it is not a number."""
+    return min(1.0, abs(value)) if math.isfinite(value) else 0.0
