@@ -26,7 +26,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
 from native.cache_folder import cache_directory, locked, make_folder, require_private
-from native.levels import features_of, level_in_use, packaged_kernels
+from native.levels import features_of, level_in_use, packaged_kernels, processor_of
 from native.plain import plain_kernel
 
 P = ParamSpec("P")
@@ -58,7 +58,7 @@ def _choose_level() -> str | None:
     level = level_in_use(CHOICE)
     if level is not None:
         settings: Any = config
-        settings.CPU_NAME, settings.CPU_FEATURES = level, features_of(level)
+        settings.CPU_NAME, settings.CPU_FEATURES = processor_of(level), features_of(level)
     return level
 
 

@@ -18,11 +18,13 @@ from native.cache_folder import FACTS, require_private
 from native.errors import CompileError
 
 _V3 = "cx16,sahf,popcnt,sse3,sse4.1,sse4.2,ssse3,avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe,xsave"
+_V4 = f"{_V3},avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
 LEVELS = {  # the best first
-    "x86-64-v4": f"{_V3},avx512f,avx512bw,avx512cd,avx512dq,avx512vl",
+    "x86-64-v4-bf16": f"{_V4},avx512vnni,avx512bf16",  # AMD since Zen 4, Intel's servers since Sapphire Rapids
+    "x86-64-v4": _V4,
     "x86-64-v3": _V3,
 }
-"""LLVM's name of a level -> its features."""
+"""Level -> its features, by LLVM's names."""
 NATIVE = "native"
 SETTING = "YOMI_KERNELS"
 COMPILED = Path(__file__).resolve().parent / "compiled"
@@ -32,6 +34,11 @@ COMPILED = Path(__file__).resolve().parent / "compiled"
 def features_of(level: str) -> str:
     """Return the features of a level as numba's setting has them."""
     return ",".join(f"+{feature}" for feature in LEVELS[level].split(","))
+
+
+def processor_of(level: str) -> str:
+    """Return LLVM's name of a processor to compile for: it decides how, and the features with what."""
+    return level.removesuffix("-bf16")
 
 
 def level_in_use(choice: Path) -> str | None:
