@@ -73,6 +73,13 @@ STEPS: Mapping[str, tuple[tuple[str, float], ...]] = {
         ("find_move_rows", 2.7),
         ("shogi-sparse", 0.9),
     ),
+    "shogi-nnue": (
+        ("_sum_afresh", 2.0),
+        ("static_at", 2.2),
+        ("quiesce", 7.7),
+        ("search", 7.2),
+        ("shogi-nnue", 1.9),
+    ),
     "shogi-mate": (
         ("checking_moves", 2.7),
         ("_judge_repetition", 2.0),

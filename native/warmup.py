@@ -303,6 +303,19 @@ def compile_sparse() -> None:
     evaluate_rows.bind(batch, EXAMPLE, make_scratch(EXAMPLE, 1), np.zeros(1, SCRATCH_DTYPE)[0])
 
 
+def compile_nnue() -> None:
+    """Compile the search at leaves by an NNUE evaluation."""
+    from native.shogi.spec import shogi_spec
+    from native.sparse.nnue_leaf import EXAMPLE, make_leaf_scratch, make_settings
+    from native.sparse.nnue_shogi import clear_rows, evaluate_leaves
+    from native.tree.buffers import make_batch
+
+    batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
+    arguments = batch, EXAMPLE, make_leaf_scratch(EXAMPLE), make_settings(1, 1.0, 1.0, 0.0)
+    for bound in (clear_rows, evaluate_leaves):
+        bound.bind(*arguments)
+
+
 def compile_mate() -> None:
     """Compile the search for a mate at the root."""
     from native.shogi.dfpn import MAX_PLY, make_solver, prove
@@ -325,11 +338,12 @@ GROUPS: dict[str, Callable[[], None]] = {
     "shogi-forest": compile_shogi_forest,
     "shogi-material": compile_material,
     "shogi-sparse": compile_sparse,
+    "shogi-nnue": compile_nnue,
     "shogi-mate": compile_mate,
 }
 PROCESSES = {
     "go": (("go-planes", "go-tree"), ("go-rules", "go-rollouts", "forward", "go-partial")),
-    "shogi": (("shogi-rules", "shogi-tree"), ("shogi-material", "shogi-sparse", "forward", "shogi-mate")),
+    "shogi": (("shogi-rules", "shogi-tree"), ("shogi-material", "shogi-sparse", "shogi-nnue", "forward", "shogi-mate")),
     "learning-go": (("go-forest",),),
     "learning-shogi": (("shogi-forest",),),
 }
