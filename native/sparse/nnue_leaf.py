@@ -26,7 +26,7 @@ NODES, LIMIT, IS_STOPPED, BEST, VALUE_FOUND, DEPTH, ALL_NODES = range(7)
 """Places in `counters`: nodes of this search, their limit, whether the limit was reached, the best move at the leaf in
 the current iteration (0: none yet); then the results: value and completed depth; then the nodes of all searches."""
 COUNTERS = 8
-TABLE_BITS = 16
+TABLE_BITS = 17
 """The table has 1 << TABLE_BITS entries of 16 bytes."""
 UPPER, LOWER, EXACT = 1, 2, 3
 """What a value in the table is of the true one."""
@@ -93,7 +93,7 @@ def make_leaf_scratch(network: NnueNetwork) -> LeafScratch:
         np.zeros(PIECE_SQUARES, np.int32),
         np.zeros((1 << TABLE_BITS, 2), np.uint64),
         np.zeros(COUNTERS, np.int64),
-        (0.4 + np.outer(number, number) / 2.0).astype(np.int32).ravel(),
+        (0.8 + np.outer(number, number) / 1.6).astype(np.int32).ravel(),
     )
 
 

@@ -45,11 +45,11 @@ WON = MATE - 2 * PLIES
 """Values from here on are mates."""
 DEPTHS = 24
 """Depth of a search, at most."""
-MARGIN = 90
+MARGIN = 60
 """A static value this far above the upper bound, for each ply left, ends the search of a position."""
 RAZOR = 220
 """A static value this far below the lower bound, for each ply left, leaves the quiescence search only."""
-FUTILITY = 120
+FUTILITY = 60
 """Quiet moves are left out if the static value is this far below the lower bound, for each ply left and one more."""
 DELTA = 150
 """What a capture may gain beyond the captured piece in the quiescence search."""
@@ -246,26 +246,21 @@ def _search_moves(address, ply, depth, alpha, beta, static, table_move, is_impro
     best, best_move = -MATE + ply, 0
     count = generate(pos, leaf.moves[U(ply)])
     score_moves(address, ply, count, table_move)
-    quiet_limit = (4 + depth * depth) * (2 if is_improving else 1)
-    quiets = 0
     for i in range(count):
         move = np.int64(take_best(leaf.moves[U(ply)], leaf.scores[U(ply)], i, count))
         quiet = is_quiet(pos, move)
         check = gives_check(pos, move)
         if ply > 0 and best > -WON and not is_in_check and not check:
             if quiet:
-                if quiets >= quiet_limit:
-                    continue
                 if depth <= 4 and static + FUTILITY * (depth + 1) <= alpha:
                     continue
                 if depth <= 3 and not gains(pos, move, -60 * depth):
                     continue
             elif depth <= 4 and not gains(pos, move, -200 * depth):
                 continue
-        quiets += quiet
         deeper = depth - 1 + (check and depth <= 3 and gains(pos, move, 0))
         reduction = 0
-        if depth >= 2 and i >= 3 and quiet and not check and not is_in_check:
+        if depth >= 2 and i >= 2 and quiet and not check and not is_in_check:
             reduction = np.int64(leaf.reductions[U(min(depth, 63)) * U(64) + U(min(i, 63))])
             reduction += (not is_improving) - is_open
             reduction = min(max(reduction, 0), deeper)
@@ -321,6 +316,8 @@ def search_leaf(address, pos):  # type: ignore[no-untyped-def]
         leaf.killers[ply, U(0)] = 0
         leaf.killers[ply, U(1)] = 0
     value = quiesce(address, 0, 0, -INFINITE, INFINITE)
+    if counters[U(IS_STOPPED)] != 0 and value <= -WON:
+        value = static_at(address, 0)  # in check, and no evasion was searched to its end
     move = 0
     for depth in range(1, DEPTHS):
         if counters[U(NODES)] >= counters[U(LIMIT)]:
