@@ -370,7 +370,7 @@ class Options(SearchOptions):
         usi=Usi("Leaf_Nodes"),
     )
     leaf_value_scale: float = option(
-        600.0,
+        450.0,
         "real",
         "value of an NNUE evaluation, a pawn being 90, at which the winrate is 1 / (1 + 1 / e) = 73%",
         NETWORK,

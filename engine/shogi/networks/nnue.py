@@ -37,7 +37,7 @@ class LeafSearch:
 
     fv_scale: int = 24
     nodes: int = 100
-    value_scale: float = 600.0
+    value_scale: float = 450.0
     weight: float = 1.0
     boost: float = 0.0
 
