@@ -333,7 +333,8 @@ class Options(SearchOptions):
         None,
         "file",
         "network: a name of `yomi net list`, fast, or a file; files are KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, "
-        "yomi's own .onnx or .safetensors; a file goes before a name; none: the bundled one for the device",
+        "an NNUE evaluation (nn.bin), yomi's own .onnx or .safetensors; a file goes before a name; none: the bundled "
+        "one for the device",
         NETWORK,
         live=False,
         usi=Usi("DNN_Model"),
@@ -342,10 +343,64 @@ class Options(SearchOptions):
         None,
         "file",
         "second network: values are its, moves those of --net; if neither has values (Aya's policy network alone), "
-        "rollouts judge positions",
+        "rollouts judge positions; shogi: an NNUE evaluation (nn.bin), with a search at each leaf",
         NETWORK,
         live=False,
-        games=("go",),
+    )
+    fv_scale: int = option(
+        24,
+        "int",
+        "divisor of an NNUE evaluation's output; the file's author names it (SuishoPetite, Suisho5: 24)",
+        NETWORK,
+        low=1,
+        high=128,
+        live=False,
+        games=("shogi",),
+        usi=Usi("FV_SCALE"),
+    )
+    leaf_nodes: int = option(
+        100,
+        "int",
+        "nodes of the alpha-beta search at each leaf, with an NNUE evaluation",
+        NETWORK,
+        low=1,
+        high=10**6,
+        live=False,
+        games=("shogi",),
+        usi=Usi("Leaf_Nodes"),
+    )
+    leaf_value_scale: float = option(
+        450.0,
+        "real",
+        "value of an NNUE evaluation, a pawn being 90, at which the winrate is 1 / (1 + 1 / e) = 73%",
+        NETWORK,
+        low=1,
+        high=10**4,
+        live=False,
+        games=("shogi",),
+        usi=Usi("Leaf_Value_Scale"),
+    )
+    leaf_weight: float = option(
+        1.0,
+        "real",
+        "weight of the leaf search's value; the rest is the value of the network that has the moves",
+        NETWORK,
+        low=0,
+        high=1,
+        live=False,
+        games=("shogi",),
+        usi=Usi("Leaf_Weight", scale=100),
+    )
+    leaf_boost: float = option(
+        0.0,
+        "real",
+        "what the logit of the leaf search's best move gains",
+        NETWORK,
+        low=0,
+        high=10,
+        live=False,
+        games=("shogi",),
+        usi=Usi("Leaf_Boost", scale=100),
     )
     evaluator: str = option(
         "auto",

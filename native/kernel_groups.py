@@ -287,6 +287,19 @@ def compile_sparse() -> None:
     evaluate_rows.bind(batch, EXAMPLE, make_scratch(EXAMPLE, 1), np.zeros(1, SCRATCH_DTYPE)[0])
 
 
+def compile_nnue() -> None:
+    """Compile the search at leaves by an NNUE evaluation."""
+    from native.shogi.spec import shogi_spec
+    from native.sparse.nnue_leaf import EXAMPLE, make_leaf_scratch, make_settings
+    from native.sparse.nnue_shogi import clear_rows, evaluate_leaves
+    from native.tree.buffers import make_batch
+
+    batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
+    arguments = batch, EXAMPLE, make_leaf_scratch(EXAMPLE), make_settings(1, 1.0, 1.0, 0.0)
+    for bound in (clear_rows, evaluate_leaves):
+        bound.bind(*arguments)
+
+
 def compile_mate() -> None:
     """Compile the search for a mate at the root."""
     from native.shogi.dfpn import MAX_PLY, make_solver, prove
@@ -323,6 +336,7 @@ GROUPS: dict[str, Group] = {
     "shogi-sparse": Group(compile_sparse, ("shogi", "sparse"), 3.0),
     "shogi-mate": Group(compile_mate, ("shogi",), 4.0),
     "shogi-inputs": Group(compile_shogi_inputs, ("shogi",), 4.0),
+    "shogi-nnue": Group(compile_nnue, ("shogi", "sparse"), 10.0),
     "shogi-material": Group(compile_material, ("shogi", "forward"), 3.0),
     "shogi-learning": Group(compile_shogi_learning, ("shogi", "datasets"), 3.0),
 }
@@ -331,7 +345,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "go-more": ("go-inputs", "go-rollouts", "go-partial"),
     "go-learning": ("go-learning",),
     "shogi": ("tree-gather", "tree", "shogi-board", "shogi-rules", "shogi-mate", "shogi-sparse"),
-    "shogi-more": ("forward", "shogi-inputs", "shogi-material"),
+    "shogi-more": ("forward", "shogi-nnue", "shogi-inputs", "shogi-material"),
     "shogi-learning": ("shogi-learning",),
 }
 """Groups by what takes them: a game with its default network; other networks and evaluators; learning. The longest

@@ -21,6 +21,7 @@ from nets.files import default_cache_dir, source_digest, temporary_cache_dir, wr
 from nets.installation import missing_line
 from nets.katago.file import looks_like_network
 from nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
+from nets.nnue.file import looks_like_nnue
 from nets.onnx_header import OnnxHeader, read_onnx_header
 from nets.sparse.file import looks_sparse, read_info
 from nets.text import parse_json
@@ -38,6 +39,11 @@ class NetworkKind(enum.Enum):
     DLSHOGI = "dlshogi ONNX"
     ALPHAZERO_SHOGI = "AlphaZero shogi ONNX"
     SPARSE = "sparse network"
+    NNUE = "NNUE evaluation"
+
+
+FOR_PROCESSORS = (NetworkKind.SPARSE, NetworkKind.NNUE)
+"""Kinds that processors alone compute."""
 
 
 _SHOGI_KINDS = {ShogiForm.DLSHOGI: NetworkKind.DLSHOGI, ShogiForm.ALPHAZERO: NetworkKind.ALPHAZERO_SHOGI}
@@ -136,7 +142,7 @@ def prepare_shogi(path: str | Path) -> tuple[ShogiNetwork, NetworkInfo]:
     path = Path(path)
     kind, header = _identify(path)
     if header is None:
-        raise NetworkError(f"{path}: {kind.value} for Go found, expected a network for shogi (dlshogi ONNX)")
+        raise NetworkError(f"{path}: {kind.value} found, expected a network for shogi (dlshogi ONNX)")
     network = _recognise(path, header)
     if kind is NetworkKind.YOMI_ONNX:
         info = own_info(path, NetworkInfo.from_props(header.metadata))
@@ -175,12 +181,15 @@ def _identify(path: Path) -> tuple[NetworkKind, OnnxHeader | None]:
         raise NetworkError(
             f"{path}: an ONNX file with {names} found, expected one with yomi's metadata or a dlshogi network"
         )
+    if looks_like_nnue(_start(path)):
+        return NetworkKind.NNUE, None
     if looks_like_network(path):
         return NetworkKind.KATAGO, None
     if looks_sparse(_start(path)):
         return NetworkKind.SPARSE, None
     raise NetworkError(
-        f"{path}: {_describe(path)} found, expected a KataGo network (.bin.gz), an ONNX file or a sparse network"
+        f"{path}: {_describe(path)} found, expected a KataGo network (.bin.gz), an ONNX file, a sparse network or "
+        "an NNUE evaluation (nn.bin)"
     )
 
 

@@ -128,8 +128,10 @@ def facts(path: Path) -> list[tuple[str, str]]:
     Raises:
         NetworkError: It is no network that can be used.
     """
+    from nets.files import source_digest
     from nets.katago.file import read_network
     from nets.load import NetworkKind, open_file, own_info
+    from nets.nnue.file import read_architecture
 
     file = open_file(path)
     kind = file.kind
@@ -151,6 +153,10 @@ def facts(path: Path) -> list[tuple[str, str]]:
         return rows
     if kind in (NetworkKind.DLSHOGI, NetworkKind.ALPHAZERO_SHOGI):
         return rows + _shogi_facts(path)
+    if kind is NetworkKind.NNUE:
+        architecture = read_architecture(path)
+        inputs = f"{architecture.features.rows:,} for each side"
+        return [*rows, ("architecture", architecture.name), ("inputs", inputs), ("sha256", source_digest(path))]
     if file.info is not None:
         for name, value in dataclasses.asdict(own_info(path, file.info)).items():
             rows.append((name.replace("_", " "), str(value)))

@@ -9,7 +9,7 @@ from typing import overload
 from engine.evaluators.base import UnsupportedError
 from engine.evaluators.network import Backend, FileEvaluator, FileFormat, Format, NetworkEvaluator, recognise
 from engine.evaluators.providers import NATIVE_PRECISIONS, check_backend, chooses_cpu, expect_packages
-from engine.evaluators.sparse import SparseEvaluator, SparseFormat
+from engine.evaluators.sparse import KernelEvaluator, KernelFormat, SparseEvaluator, SparseFormat
 
 
 @overload
@@ -69,6 +69,8 @@ def load(
     form = recognise(formats, path, size)
     if isinstance(form, SparseFormat):
         return SparseEvaluator(form, device, backend, batch_size, precision)
+    if isinstance(form, KernelFormat):
+        return KernelEvaluator(form, device, backend, batch_size, precision)
     assert isinstance(form, Format)
     why = ""
     if backend == "native" or (backend == "auto" and chooses_cpu(device)):

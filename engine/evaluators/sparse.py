@@ -1,9 +1,9 @@
-"""Sparse networks of any game: computed on a processor alone, straight from the positions."""
+"""Networks that are computed on a processor alone, straight from the positions: sparse networks of any game, NNUE."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.network import FileEvaluator, FileFormat
@@ -24,11 +24,28 @@ ROWS = 1
 """Of a batch: an evaluation costs no more than the rest of a playout, and a batch of one makes the best search."""
 
 
-class SparseFormat(FileFormat):
+class KernelFormat(FileFormat):
     """A game's own format says which files it knows (`recognise`), and what evaluates a batch of its positions."""
 
     reads = Inputs.POSITIONS
     says_score = False
+    noun: ClassVar[str]
+    """Name of such networks, for error messages."""
+    backend: ClassVar[str]
+    """Description of the kernels."""
+    precision: ClassVar[str]
+
+    @abstractmethod
+    def bind(self, batch: Batch) -> Calls:
+        """Return the call that evaluates a batch, with working memory of its own."""
+
+
+class SparseFormat(KernelFormat):
+    """Sparse networks of a game."""
+
+    noun = "a sparse network"
+    backend = f"sparse kernels, vectors of {WIDTH}"
+    precision = PRECISION
     inputs: int
     """Rows of the first layer that the game has."""
     move_rows: int
@@ -53,21 +70,15 @@ class SparseFormat(FileFormat):
                 f"expected {self.inputs} and {self.move_rows}"
             )
 
-    @abstractmethod
-    def bind(self, batch: Batch) -> Calls:
-        """Return the call that evaluates a batch, with working memory of its own."""
 
-
-class SparseEvaluator(FileEvaluator):
-    """A sparse network."""
+class KernelEvaluator(FileEvaluator):
+    """A network that kernels compute from positions."""
 
     device = "cpu"
-    backend = f"sparse kernels, vectors of {WIDTH}"
-    precision = PRECISION
     is_exact = True
-    format: SparseFormat
+    format: KernelFormat
 
-    def __init__(self, form: SparseFormat, device: str, backend: str, batch_size: int | None, precision: str) -> None:
+    def __init__(self, form: KernelFormat, device: str, backend: str, batch_size: int | None, precision: str) -> None:
         """Hold a network.
 
         Raises:
@@ -76,12 +87,12 @@ class SparseEvaluator(FileEvaluator):
         name = form.info.source_file
         if device not in ("auto", "cpu") or backend not in ("auto", "native"):
             raise EvaluatorError(
-                f"{name}: device {device} and backend {backend} found for a sparse network, expected cpu and native, "
-                "or auto"
+                f"{name}: device {device} and backend {backend} found for {form.noun}, expected cpu and native, or auto"
             )
-        if precision not in ("auto", PRECISION):
-            raise EvaluatorError(f"{name}: precision {precision} found for a sparse network, expected {PRECISION}")
+        if precision not in ("auto", form.precision):
+            raise EvaluatorError(f"{name}: precision {precision} found for {form.noun}, expected {form.precision}")
         self.format, self.info = form, form.info
+        self.backend, self.precision = form.backend, form.precision
         self.batch_size = batch_size or ROWS
         self.inputs = form.reads
 
@@ -95,3 +106,9 @@ class SparseEvaluator(FileEvaluator):
 
     def close(self) -> None:
         """Do nothing: the weights are plain memory."""
+
+
+class SparseEvaluator(KernelEvaluator):
+    """A sparse network."""
+
+    format: SparseFormat

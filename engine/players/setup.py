@@ -19,7 +19,7 @@ from engine.own_network import check_network, has_network, network_file
 from engine.players.precision import Sampling, with_suitable_precision
 from engine.search.parameters import SearchSettings
 from native.spec import Inputs
-from nets.load import NetworkKind, open_file
+from nets.load import FOR_PROCESSORS, open_file
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
@@ -95,7 +95,7 @@ class Judges:
             made = with_suitable_precision(in_precision, options.precision, lambda each: Sampling(each.spec, begin))
             return finish(made, device)
 
-        if open_file(net).kind is NetworkKind.SPARSE:  # for processors alone
+        if open_file(net).kind in FOR_PROCESSORS:
             return InlineQueue(network(options.device))
         return make_device_queue(network, options)
 

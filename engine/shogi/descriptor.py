@@ -47,7 +47,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     name = "shogi"
     title = "shogi"
     protocol = "usi"
-    networks = "dlshogi's .onnx"
+    networks = "dlshogi's .onnx, nn.bin"
     plain_evaluator = "material"
     # A mate would flatten all else.
     score = Score("cp", 0, "Black's evaluation (centipawns)", limit=3000, mean_limit=2000)

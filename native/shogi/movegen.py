@@ -95,10 +95,11 @@ def drop_pawn_mates(pos, square, occupied_low, occupied_high):  # type: ignore[n
 
 
 @inlined
-def _write_king_moves(pos, moves, us, king, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
+def _write_king_moves(pos, moves, us, king, target_low, target_high, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
+    """Write the king's moves to a set of squares."""
     row = ((U(8) + us * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
-    low = STEPS[row] & ~pos.color_bits[us * U(2)]
-    high = STEPS[row + U(1)] & ~pos.color_bits[us * U(2) + U(1)]
+    low = STEPS[row] & target_low
+    high = STEPS[row + U(1)] & target_high
     # a king does not hide behind itself
     occupied_low, occupied_high = toggled(occupied_low, occupied_high, king)
     count = U(0)
@@ -223,7 +224,7 @@ def generate(pos, moves):  # type: ignore[no-untyped-def]
     pinned_high = U(0)
     count = U(0)
     if king != U(NO_SQUARE):
-        count = _write_king_moves(pos, moves, us, king, occupied_low, occupied_high)
+        count = _write_king_moves(pos, moves, us, king, target_low, target_high, occupied_low, occupied_high)
         if pos.in_check != 0:
             # the checking piece is taken or, where there is room, blocked; two cannot be met at once
             target_low, target_high = attackers(pos, king, U(1) - us, occupied_low, occupied_high)
@@ -256,6 +257,54 @@ def generate(pos, moves):  # type: ignore[no-untyped-def]
     )
     return _write_drops(
         pos, moves, count, us, target_low & ~occupied_low, target_high & ~occupied_high, occupied_low, occupied_high
+    )
+
+
+@kernel
+def generate_captures(pos, moves):  # type: ignore[no-untyped-def]
+    """Write the legal captures, and the promotions of pawns, of a side that is not in check; return how many."""
+    us = U(pos.side_to_move) - U(1)
+    king = U(pos.king[us])
+    own_low = pos.color_bits[us * U(2)]
+    own_high = pos.color_bits[us * U(2) + U(1)]
+    target_low = pos.color_bits[U(2) - us * U(2)]
+    target_high = pos.color_bits[U(3) - us * U(2)]
+    occupied_low = own_low | target_low
+    occupied_high = own_high | target_high
+    pinned_low = U(0)
+    pinned_high = U(0)
+    count = U(0)
+    if king != U(NO_SQUARE):
+        count = _write_king_moves(pos, moves, us, king, target_low, target_high, occupied_low, occupied_high)
+        pinned_low, pinned_high = lone_blockers(pos, king, U(1) - us, us, occupied_low, occupied_high)
+        own_low, own_high = toggled(own_low, own_high, king)
+    pawn_low = own_low & pos.type_bits[U(PAWNS)] & ~pinned_low
+    pawn_high = own_high & pos.type_bits[U(PAWNS + 1)] & ~pinned_high
+    # All moves of pawns into the zone: it is a pawn's promotion that gains most.
+    zone_low = target_low | (ZONE[us * U(2)] & ~occupied_low)
+    zone_high = target_high | (ZONE[us * U(2) + U(1)] & ~occupied_high)
+    ahead_low, ahead_high = _pawns_ahead(us, pawn_low, pawn_high)
+    ahead_low &= zone_low
+    ahead_high &= zone_high
+    behind = U(1 << 7) if us == U(0) else U(0) - U(1 << 7)
+    zone_low = ZONE[us * U(2)]
+    zone_high = ZONE[us * U(2) + U(1)]
+    count = write_moves(moves, count, ahead_low & zone_low, ahead_high & zone_high, behind + U(PROMOTES), U(129))
+    count = write_moves(moves, count, ahead_low & ~zone_low, ahead_high & ~zone_high, behind, U(129))
+    return _write_piece_moves(
+        pos,
+        moves,
+        count,
+        us,
+        king,
+        own_low ^ pawn_low,
+        own_high ^ pawn_high,
+        target_low,
+        target_high,
+        pinned_low,
+        pinned_high,
+        occupied_low,
+        occupied_high,
     )
 
 

@@ -278,10 +278,15 @@ def gives_check(pos, move):  # type: ignore[no-untyped-def]
 @kernel
 def play(pos, history, move):  # type: ignore[no-untyped-def]
     """Play a legal move of the side to move and append the position to the history."""
+    play_checked(pos, history, move, gives_check(pos, move))
+
+
+@kernel
+def play_checked(pos, history, move, check):  # type: ignore[no-untyped-def]
+    """Play a legal move as `play` does, if it is known whether it gives check."""
     us = U(pos.side_to_move) - U(1)
     to = U(move) & U(127)
     origin = (U(move) >> U(7)) & U(127)
-    check = gives_check(pos, move)
     if origin >= U(FIRST_DROP):
         kind = origin - U(80)
         code = kind | (us << U(4))
@@ -306,4 +311,12 @@ def play(pos, history, move):  # type: ignore[no-untyped-def]
     pos.side_to_move = U(2) - us
     pos.ply += 1
     pos.in_check = check
+    _finish(pos, history)
+
+
+@kernel
+def pass_move(pos, history):  # type: ignore[no-untyped-def]
+    """Let the side to move, which is not in check, pass: no move of shogi, but searches look what it would lead to."""
+    pos.side_to_move = U(3) - U(pos.side_to_move)
+    pos.ply += 1
     _finish(pos, history)

@@ -63,12 +63,15 @@ from nets.files import source_digest
 from nets.katago.description import describe
 from nets.katago.write import write_network
 from nets.load import NetworkInfo, prepare
+from nets.nnue.architecture import FEATURES, Architecture
+from nets.nnue.file import WIDTH_STEP, read_nnue
 from nets.packed import Variant, make_variant
 from nets.sparse.file import HIDDEN, LAST, read_info, read_sparse, write_sparse
 from nets.training.config import read_config as read_training_config
 from nets.training.log import CsvLog
 from tests.fakes.books import write_apery, write_yaneuraou
 from tests.fuzz.harness import Files, Reader
+from tests.naive import nnue
 from tests.naive.katago_networks import RandomNetworks
 
 SIZE = 7
@@ -195,6 +198,18 @@ def _read_sparse_network(path: Path) -> None:
     net.facts(path)
     with contextlib.suppress(NetworkError):  # a tiny network has not the rows that shogi has
         recognise(SHOGI_FORMATS, path, 9)
+
+
+def _nnue_files() -> Files:
+    features = next(row for row in FEATURES if row.name == "K-P")
+    architecture = Architecture(features, WIDTH_STEP, (8, 32))
+    return {"nn.bin": nnue.file_of(architecture, nnue.random_tensors(architecture, 1))}
+
+
+def _read_nnue_file(path: Path) -> None:
+    read_nnue(path)
+    net.facts(path)
+    recognise(SHOGI_FORMATS, path, 9)
 
 
 def _variant_files() -> Files:
@@ -751,6 +766,7 @@ _ALL = (
     Reader("converted", _read_converted, (NetworkError,), _converted_files, fixed=("net.bin",), cost=4),
     Reader("variant", _read_variant, (NetworkError,), _variant_files),
     Reader("sparse", _read_sparse_network, (NetworkError,), _sparse_files),
+    Reader("nnue", _read_nnue_file, (NetworkError,), _nnue_files, cost=2),
     Reader("program", _read_program, (), _program_files),
     Reader("ini", _read_ini, (NetworkError, OptionError), lambda: {"net.bin.ini": INI}),
     Reader("shards", _read_dataset, (NetworkError,), _dataset_files),

@@ -1,7 +1,8 @@
 """What judges positions of shogi: networks by format, and material."""
 
 from engine.shogi.networks.dlshogi import Dlshogi
+from engine.shogi.networks.nnue import Nnue
 from engine.shogi.networks.sparse import ShogiSparse
 
-FORMATS = (ShogiSparse, Dlshogi)
+FORMATS = (ShogiSparse, Nnue, Dlshogi)
 """The formats of networks for shogi, in the order in which they are asked whether they know a file."""

@@ -6,18 +6,23 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.evaluators.network import FileEvaluator, network_in
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.load import load
+from engine.evaluators.network import FileEvaluator, network_in, recognise
 from engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
-from engine.own_network import network_file
+from engine.own_network import has_network, named_file, network_file
 from engine.players.precision import Sampling
 from engine.players.setup import Judges, common_settings
 from engine.shogi.book import Book, BookError, BookSettings, open_book
 from engine.shogi.game import ShogiGame
 from engine.shogi.networks import FORMATS
 from engine.shogi.networks.material import MaterialEvaluator
+from engine.shogi.networks.nnue import LeafSearch, Nnue, WithLeafSearch
 from native.shogi.spec import shogi_spec
 from nets.dlshogi.network import SIDE
 from nets.dlshogi.settings import read_settings
+from nets.errors import NetworkError
+from nets.models import default_network
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
@@ -42,8 +47,37 @@ JUDGES = Judges("shogi", "shogi", "material", lambda options: MaterialEvaluator(
 
 
 def make_queue(options: Options) -> EvaluationQueue:
-    """Return the evaluation queue that the options describe; see Judges."""
-    return JUDGES.make_queue(options, SIDE, ShogiGame)
+    """Return the evaluation queue that the options describe; see Judges.
+
+    Raises:
+        NetworkError, EvaluatorError: see Judges; and the value network is no NNUE evaluation, or has no use.
+    """
+    if options.value_net is not None and not has_network(options):
+        raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
+
+    def finish(network: FileEvaluator, device: str) -> Evaluator:
+        if isinstance(network.format, Nnue):
+            if options.value_net is not None:
+                name = network.info.source_file
+                raise NetworkError(f"{name}: an NNUE evaluation found for --net, expected one for --value-net only")
+            moves = load(FORMATS, default_network("shogi", on_processor=True), SIDE, "cpu", precision="auto")
+            return _with_leaf_search(moves, network.format, options)
+        if options.value_net is None:
+            return network
+        path = Path(named_file(options.value_net, "shogi", options))
+        values = recognise(FORMATS, path, SIDE)
+        if not isinstance(values, Nnue):
+            network.close()
+            raise NetworkError(f"{path}: {values.title} found, expected {Nnue.title} for --value-net")
+        return _with_leaf_search(network, values, options)
+
+    return JUDGES.make_queue(options, SIDE, ShogiGame, finish)
+
+
+def _with_leaf_search(network: FileEvaluator, values: Nnue, options: Options) -> WithLeafSearch:
+    """Return a network with a search at each leaf as the options describe it."""
+    values.use(LeafSearch.of(options))
+    return WithLeafSearch(network, values)
 
 
 def shogi_sampling(network: FileEvaluator) -> Sampling[ShogiGame]:

@@ -1,0 +1,375 @@
+"""NNUE evaluations: sums of 16-bit rows for each view of the board, and small layers of 8-bit integers behind them.
+
+The sums of a position are those of the position before plus the rows that a move adds, minus the rows that it takes
+away. They wrap around as in YaneuraOu, so that the order of additions does not matter and values agree to the unit.
+(Efficiently updatable networks: Nasu 2018.)
+
+Weights of the layers lie by words of four inputs: for each word four weights of each output. Words that are all zero
+are not left out: SuishoPetite has a fifth of them, and to find them costs as much as they do.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+
+from native.bits import U
+from native.forward.emit import (
+    HAS_DOT_PRODUCTS,
+    I8,
+    I32,
+    INT_VECTOR,
+    PAIR_VECTOR,
+    WIDTH,
+    Emitter,
+    Routine,
+)
+from native.jit import inlined_early, kernel
+from native.shogi.nnue import MAX_ROWS, NnueChanges, NnueInputs, find_rows, make_changes
+
+LANES = 2 * WIDTH
+"""16-bit integers of a vector."""
+CHUNK = 4
+"""Vectors of sums that are added up side by side, in registers."""
+ONE = 127
+"""1 in the outputs of a layer."""
+SHIFT = 6
+"""1 in the weights of a layer is 1 << SHIFT."""
+GROUP = 16
+"""Outputs of a layer come in groups."""
+WORD = 4
+"""Inputs of a layer that are multiplied together."""
+WORDS_STEP = 4
+"""Words of inputs come in multiples of this: a layer has a multiple of GROUP inputs."""
+MAX_VALUE = 31753
+"""Values are clamped to this, as in YaneuraOu."""
+
+
+class NnueNetwork(NamedTuple):
+    """The numbers of a network: N inputs, H sums for each view, layers of h1, h2 and 1 outputs."""
+
+    inputs: NnueInputs
+    rows: Any
+    """int16[N, H]"""
+    bias: Any
+    """int16[H]"""
+    first: Any
+    """int8[2 H / 4, outputs, 4]: h1 outputs, filled up to a multiple of GROUP"""
+    first_bias: Any
+    """int32[outputs]"""
+    second: Any
+    """int8[outputs of `first` / 4, outputs, 4]"""
+    second_bias: Any
+    """int32[outputs]"""
+    last: Any
+    """int8[outputs of `second`]"""
+    facts: Any
+    """int32[2]: bias of the last layer, FV_SCALE"""
+
+
+class NnueScratch(NamedTuple):
+    """Working memory of one thread, for a position and the plies behind it."""
+
+    sums: Any
+    """int16[plies, 2, H]: of Black's view and of White's"""
+    is_summed: Any
+    """uint8[plies, 2]: whether these sums are computed"""
+    changes: NnueChanges
+    rows: Any
+    """int32[MAX_ROWS]"""
+    clipped: Any
+    """uint8[2 H]: the mover's clipped sums, then the other side's"""
+    first: Any
+    """uint8[outputs]"""
+    second: Any
+    """uint8[outputs]"""
+
+
+def _by_words(weights: Any, inputs: int) -> Any:
+    """Return weights [outputs, inputs] as [inputs / 4, outputs, 4], filled up with zeros."""
+    outputs = -(-len(weights) // GROUP) * GROUP
+    filled = np.zeros((outputs, inputs), np.int8)
+    filled[: len(weights), : weights.shape[1]] = weights
+    return np.ascontiguousarray(filled.reshape(outputs, inputs // WORD, WORD).transpose(1, 0, 2))
+
+
+def _filled(numbers: Any, count: int) -> Any:
+    return np.concatenate([numbers, np.zeros(count - len(numbers), numbers.dtype)])
+
+
+def network_of(inputs: NnueInputs, tensors: Mapping[str, Any], fv_scale: int) -> NnueNetwork:
+    """Return a network of the arrays of a file.
+
+    Args:
+        inputs: tables of its inputs.
+        tensors: rows int16[N, H], bias int16[H], and of the layers first, second and last the weights int8[outputs,
+            inputs] and the biases int32[outputs], as `first` and `first_bias` and so on.
+        fv_scale: divisor of the network's output.
+    """
+    first = _by_words(tensors["first"], 2 * len(tensors["bias"]))
+    second = _by_words(tensors["second"], first.shape[1])
+    return NnueNetwork(
+        inputs,
+        np.ascontiguousarray(tensors["rows"], np.int16),
+        np.ascontiguousarray(tensors["bias"], np.int16),
+        first,
+        _filled(tensors["first_bias"].astype(np.int32), first.shape[1]),
+        second,
+        _filled(tensors["second_bias"].astype(np.int32), second.shape[1]),
+        _filled(tensors["last"][0].astype(np.int8), second.shape[1]),
+        np.array([tensors["last_bias"][0], fv_scale], np.int32),
+    )
+
+
+def make_scratch(network: NnueNetwork, plies: int) -> NnueScratch:
+    """Return working memory for a network and `plies` positions, one behind the other."""
+    width = len(network.bias)
+    return NnueScratch(
+        np.zeros((plies, 2, width), np.int16),
+        np.zeros((plies, 2), np.uint8),
+        make_changes(plies),
+        np.zeros(MAX_ROWS, np.int32),
+        np.zeros(2 * width, np.uint8),
+        np.zeros(len(network.first_bias), np.uint8),
+        np.zeros(len(network.second_bias), np.uint8),
+    )
+
+
+def _row(e: Emitter, table: Any, row_bytes: Any, numbers: Any, index: Any) -> Any:
+    """Return the address of the row that `numbers` (int32) names at an index."""
+    place = e.ir.inttoptr(e.at(numbers, e.times(index, 4)), I32.as_pointer())
+    return e.at(table, e.ir.mul(e.ir.sext(e.ir.load(place, align=4), row_bytes.type), row_bytes))
+
+
+def _write_sums(
+    e: Emitter, sums: Any, before: Any, table: Any, width: Any, added: Any, adds: Any, removed: Any, removals: Any
+) -> None:
+    """Write `before` plus some rows of a table minus others; all of 16-bit integers that wrap around."""
+    row_bytes, vector_bytes = e.times(width, 2), 2 * LANES
+    with e.loop(width, CHUNK * LANES) as chunks:
+        first = e.times(chunks.index, 2)
+        places = [i * vector_bytes for i in range(CHUNK)]
+        totals = [e.load(e.at(before, first, place), PAIR_VECTOR) for place in places]
+        for numbers, count, combine in ((added, adds, e.ir.add), (removed, removals, e.ir.sub)):
+            with e.loop(count, 1, totals, may_be_empty=True) as rows:
+                row = _row(e, e.at(table, first), row_bytes, numbers, rows.index)
+                found = [e.load(e.at(row, place), PAIR_VECTOR) for place in places]
+                rows.results = [combine(total, each) for total, each in zip(rows.values, found, strict=True)]
+            totals = list(rows.results)
+        for total, place in zip(totals, places, strict=True):
+            e.store(total, e.at(sums, first, place))
+        chunks.results = []
+
+
+def _clip(e: Emitter, numbers: Any) -> Any:
+    """Return a vector of integers clipped to 0 to ONE."""
+    zero, one = (ir.Constant(numbers.type, [n] * numbers.type.count) for n in (0, ONE))
+    numbers = e.ir.select(e.ir.icmp_signed(">", numbers, zero), numbers, zero)
+    return e.ir.select(e.ir.icmp_signed("<", numbers, one), numbers, one)
+
+
+def _store_bytes(e: Emitter, numbers: Any, address: Any) -> None:
+    """Store a vector of integers as bytes."""
+    narrow = e.ir.trunc(numbers, ir.VectorType(I8, numbers.type.count))
+    e.ir.store(narrow, e.ir.inttoptr(address, narrow.type.as_pointer()), align=1)
+
+
+def _write_clipped(e: Emitter, clipped: Any, sums: Any, width: Any) -> None:
+    """Write sums (int16) clipped to bytes."""
+    with e.loop(width, LANES) as parts:
+        wide = e.load(e.at(sums, e.times(parts.index, 2)), PAIR_VECTOR)
+        _store_bytes(e, _clip(e, wide), e.at(clipped, parts.index))
+        parts.results = []
+
+
+def _add_word(e: Emitter, word: Any, weights: Any, total: Any) -> Any:
+    """Return sums plus the products of a word of inputs, in every place, with four weights in each place."""
+    if HAS_DOT_PRODUCTS:
+        return e.add_products_of_bytes(word, weights, total)
+    bits = 32 * WIDTH
+    if WIDTH > 4:
+        # Sums of two products fit 16 bits: an input is at most 127.
+        byte_vector = ir.VectorType(I8, 4 * WIDTH)
+        name = "llvm.x86.avx512.pmaddubs.w.512" if WIDTH == 16 else "llvm.x86.avx2.pmadd.ub.sw"
+        pairs = _call(e, name, PAIR_VECTOR, [e.ir.bitcast(each, byte_vector) for each in (word, weights)])
+        name = "llvm.x86.avx512.pmaddw.d.512" if bits == 512 else "llvm.x86.avx2.pmadd.wd"
+        ones = ir.Constant(PAIR_VECTOR, [1] * LANES)
+        return e.ir.add(total, _call(e, name, INT_VECTOR, [pairs, ones]))
+    for i in range(WORD):
+        shift = ir.Constant(INT_VECTOR, [24 - 8 * i] * WIDTH)
+        top = ir.Constant(INT_VECTOR, [24] * WIDTH)
+        unit = e.ir.lshr(e.ir.shl(word, shift), top)
+        weight = e.ir.ashr(e.ir.shl(weights, shift), top)
+        total = e.ir.add(total, e.ir.mul(unit, weight))
+    return total
+
+
+def _call(e: Emitter, name: str, result: Any, values: list[Any]) -> Any:
+    module = e.ir.module
+    kind = ir.FunctionType(result, [value.type for value in values])
+    function = module.globals[name] if name in module.globals else ir.Function(module, kind, name)
+    return e.ir.call(function, values)
+
+
+def _layer(outputs: int) -> Any:
+    """Return what writes the code of a layer, `outputs` of its outputs at a time."""
+    vectors, side_by_side = outputs // WIDTH, max(1, min(WORDS_STEP, 8 * WIDTH // outputs))
+
+    def write(e: Emitter, target: Any, units: Any, words: Any, weights: Any, bias: Any, all_outputs: Any) -> None:
+        """Write outputs as bytes.
+
+        Args:
+            e: writes the code.
+            target: uint8[all_outputs].
+            units: uint8, the inputs.
+            words: how many words of four inputs there are; a multiple of WORDS_STEP.
+            weights: int8[inputs / 4, all_outputs, 4].
+            bias: int32[all_outputs].
+            all_outputs: a multiple of `outputs`.
+        """
+        zero = ir.Constant(INT_VECTOR, [0] * WIDTH)
+        word_bytes = e.times(all_outputs, WORD)
+        with e.loop(all_outputs, outputs) as groups:
+            own = e.at(weights, e.times(groups.index, WORD))
+            with e.loop(words, side_by_side, [zero] * (vectors * side_by_side)) as loop:
+                for k in range(side_by_side):
+                    word = e.broadcast_bytes(e.at(units, e.times(loop.index, WORD), WORD * k))
+                    row = e.at(own, e.ir.mul(e.at(loop.index, k), word_bytes))
+                    for v in range(vectors):
+                        weight = e.load(e.at(row, 4 * WIDTH * v), INT_VECTOR)
+                        loop.results.append(_add_word(e, word, weight, loop.values[k * vectors + v]))
+            for v in range(vectors):
+                total = e.load(e.at(bias, e.times(groups.index, 4), 4 * WIDTH * v), INT_VECTOR)
+                for part in loop.results[v::vectors]:
+                    total = e.ir.add(total, part)
+                shifted = e.ir.ashr(total, ir.Constant(INT_VECTOR, [SHIFT] * WIDTH))
+                _store_bytes(e, _clip(e, shifted), e.at(target, groups.index, WIDTH * v))
+            groups.results = []
+
+    return write
+
+
+_sums = Routine("nnue_sums", 8, _write_sums).intrinsic()
+_clipped = Routine("nnue_clipped", 3, _write_clipped).intrinsic()
+_layer_by_16 = Routine("nnue_layer_by_16", 6, _layer(16)).intrinsic()
+_layer_by_32 = Routine("nnue_layer_by_32", 6, _layer(32)).intrinsic()
+
+
+@kernel
+def begin(network, scratch, pos):  # type: ignore[no-untyped-def]
+    """Compute the sums of a position, as that of ply 0."""
+    for view in range(U(2)):
+        _sum_afresh(network, scratch, pos, U(0), view)
+
+
+@kernel
+def _sum_afresh(network, scratch, pos, ply, view):  # type: ignore[no-untyped-def]
+    """Compute the sums of a view of a position at `ply` from all of its rows."""
+    count = find_rows(network.inputs, pos, view, scratch.rows)
+    width = network.bias.size
+    _sums(
+        scratch.sums[U(ply), U(view)].ctypes.data,
+        network.bias.ctypes.data,
+        network.rows.ctypes.data,
+        width,
+        scratch.rows.ctypes.data,
+        count,
+        scratch.rows.ctypes.data,
+        0,
+    )
+    scratch.is_summed[U(ply), U(view)] = 1
+
+
+@inlined_early
+def _sum_up_to(network, scratch, positions, ply, view):  # type: ignore[no-untyped-def]
+    """Compute the sums of a view at `ply` from the nearest ply before whose sums are known."""
+    known = ply
+    while scratch.is_summed[U(known), U(view)] == 0:
+        if scratch.changes.counts[U(known), U(view), U(0)] < 0:
+            _sum_afresh(network, scratch, positions[U(known)], known, view)
+            break
+        known -= 1
+    width = network.bias.size
+    while known < ply:
+        known += 1
+        _sums(
+            scratch.sums[U(known), U(view)].ctypes.data,
+            scratch.sums[U(known - 1), U(view)].ctypes.data,
+            network.rows.ctypes.data,
+            width,
+            scratch.changes.added[U(known), U(view)].ctypes.data,
+            np.int64(scratch.changes.counts[U(known), U(view), U(0)]),
+            scratch.changes.removed[U(known), U(view)].ctypes.data,
+            np.int64(scratch.changes.counts[U(known), U(view), U(1)]),
+        )
+        scratch.is_summed[U(known), U(view)] = 1
+
+
+@inlined_early
+def _output(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
+    """Return the network's output for positions[ply], undivided, for the side to move.
+
+    Args:
+        network: an NnueNetwork.
+        scratch: an NnueScratch, with the changes that lead from each ply to the next, and `begin` done for ply 0.
+        positions: the positions of all plies up to this one.
+        ply: int64.
+    """
+    us = np.int64(positions[U(ply)].side_to_move) - 1
+    width = network.bias.size
+    for i in range(2):
+        view = us ^ i
+        _sum_up_to(network, scratch, positions, ply, view)
+        _clipped(scratch.clipped.ctypes.data + i * width, scratch.sums[U(ply), U(view)].ctypes.data, width)
+    _apply(scratch.first, scratch.clipped, network.first, network.first_bias)
+    _apply(scratch.second, scratch.first, network.second, network.second_bias)
+    total = np.int32(network.facts[U(0)])
+    for i in range(U(network.last.size)):
+        total += np.int32(scratch.second[i]) * np.int32(network.last[i])
+    return np.int64(total)
+
+
+@inlined_early
+def _apply(target, units, weights, bias):  # type: ignore[no-untyped-def]
+    """Write the outputs of a layer."""
+    if bias.size & U(31) == U(0):
+        _layer_by_32(
+            target.ctypes.data,
+            units.ctypes.data,
+            weights.shape[0],
+            weights.ctypes.data,
+            bias.ctypes.data,
+            bias.size,
+        )
+    else:
+        _layer_by_16(
+            target.ctypes.data,
+            units.ctypes.data,
+            weights.shape[0],
+            weights.ctypes.data,
+            bias.ctypes.data,
+            bias.size,
+        )
+
+
+@kernel
+def raw_output(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
+    """See `_output`."""
+    return _output(network, scratch, positions, ply)
+
+
+@kernel
+def value_of(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
+    """See `static_value`."""
+    return static_value(network, scratch, positions, ply)
+
+
+@inlined_early
+def static_value(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
+    """Return the value of positions[ply] for the side to move: the output by FV_SCALE, toward zero; a pawn is 90."""
+    raw = _output(network, scratch, positions, ply)
+    scale = np.int64(network.facts[U(1)])
+    value = abs(raw) // scale
+    value = min(value, MAX_VALUE)
+    return value if raw >= 0 else -value

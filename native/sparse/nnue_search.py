@@ -1,0 +1,338 @@
+"""A small alpha-beta search with a quiescence search behind it: what a leaf of the tree is worth.
+
+Values are those of the network, for the side to move; a mate in n plies is MATE - n. The search ends after a number of
+nodes. It is shallow, so that most of its work is in the quiescence search and in the last two plies.
+"""
+
+import numpy as np
+
+from native.bits import U
+from native.calls import load
+from native.jit import inlined, kernel
+from native.shogi import mate, rules
+from native.shogi.effects import CAPTURE
+from native.shogi.exchange import gains
+from native.shogi.movegen import generate, generate_captures
+from native.shogi.position import copy, gives_check
+from native.sparse.nnue import begin
+from native.sparse.nnue_leaf import (
+    ALL_NODES,
+    ARGUMENTS,
+    BEST,
+    DEPTH,
+    EXACT,
+    IS_STOPPED,
+    LIMIT,
+    LOWER,
+    NO_VALUE,
+    NODES,
+    PLIES,
+    UPPER,
+    VALUE_FOUND,
+    is_quiet,
+    lookup,
+    pass_at,
+    play_at,
+    reward,
+    score_moves,
+    static_at,
+    store,
+    take_best,
+)
+
+INFINITE, MATE = 32001, 32000
+WON = MATE - 2 * PLIES
+"""Values from here on are mates."""
+DEPTHS = 24
+"""Depth of a search, at most."""
+MARGIN = 60
+"""A static value this far above the upper bound, for each ply left, ends the search of a position."""
+RAZOR = 220
+"""A static value this far below the lower bound, for each ply left, leaves the quiescence search only."""
+FUTILITY = 60
+"""Quiet moves are left out if the static value is this far below the lower bound, for each ply left and one more."""
+DELTA = 150
+"""What a capture may gain beyond the captured piece in the quiescence search."""
+
+
+@kernel
+def _stops(counters):  # type: ignore[no-untyped-def]
+    """Count a node; return whether there may be no more of them."""
+    if counters[U(NODES)] >= counters[U(LIMIT)]:
+        counters[U(IS_STOPPED)] = 1
+        return True
+    counters[U(NODES)] += 1
+    return False
+
+
+@kernel
+def _ended(pos, history, ply):  # type: ignore[no-untyped-def]
+    """Return whether rules end the game here, other than by mate, and the value then."""
+    if pos.max_moves != 0 and pos.ply >= pos.max_moves:
+        return True, 0
+    kind = rules.repetition(pos, history)
+    if kind != rules.NONE:
+        if kind == rules.DRAW:
+            return True, 0
+        return True, (WON - 1 if kind == rules.WIN or kind == rules.SUPERIOR else 1 - WON)
+    if rules.declaration(pos):
+        return True, MATE - ply
+    return False, 0
+
+
+@kernel
+def _to_table(value, ply):  # type: ignore[no-untyped-def]
+    """Return a value as the table has it: mates are counted from the position on, not from the leaf."""
+    if value >= WON:
+        return value + ply
+    return value - ply if value <= -WON else value
+
+
+@kernel
+def _from_table(value, ply):  # type: ignore[no-untyped-def]
+    """Return a value of the table as it is at a ply."""
+    if value >= WON:
+        return value - ply
+    return value + ply if value <= -WON else value
+
+
+@kernel
+def _holds(bound, value, alpha, beta):  # type: ignore[no-untyped-def]
+    """Whether a value of the table answers for a window."""
+    if bound == EXACT:
+        return True
+    return (bound == LOWER and value >= beta) or (bound == UPPER and value <= alpha)
+
+
+@kernel
+def quiesce(address, ply, plies_behind, alpha, beta):  # type: ignore[no-untyped-def]
+    """Return the value of the position at a ply when captures, promotions of pawns and evasions are searched.
+
+    Args:
+        address: of a batch, a network, the scratch and the settings.
+        ply: of the position.
+        plies_behind: plies of this search so far.
+        alpha: values up to this one are of no interest.
+        beta: nor are values from this one on.
+    """
+    _, _, leaf, _ = load(address, ARGUMENTS)
+    if _stops(leaf.counters):
+        return 0
+    pos = leaf.positions[U(ply)]
+    if ply >= PLIES - 4:
+        return static_at(address, ply)
+    is_over, value = _ended(pos, leaf.history, ply)
+    if is_over:
+        return value
+    table_move, value, static, _, bound = lookup(leaf.table, pos.key)
+    value = _from_table(value, ply)
+    if bound != 0 and _holds(bound, value, alpha, beta):
+        return value
+    first_alpha = alpha
+    best = -MATE + ply
+    best_move = 0
+    is_in_check = pos.in_check != 0
+    if is_in_check:
+        static = NO_VALUE
+        count = generate(pos, leaf.moves[U(ply)])
+    else:
+        if plies_behind == 0 and mate.attack(leaf.positions, leaf.history, leaf.moves, ply, 1) != 0:
+            return MATE - ply - 1
+        if static == NO_VALUE:
+            static = static_at(address, ply)
+        best = static
+        if best >= beta:
+            store(leaf.table, pos.key, 0, _to_table(best, ply), static, 0, LOWER)
+            return best
+        alpha = max(alpha, best)
+        count = generate_captures(pos, leaf.moves[U(ply)])
+    score_moves(address, ply, count, table_move)
+    for i in range(count):
+        move = np.int64(take_best(leaf.moves[U(ply)], leaf.scores[U(ply)], i, count))
+        check = gives_check(pos, move)
+        if not is_in_check and not check:
+            victim = U(pos.board[U(move) & U(127)]) & U(15)
+            reached = static + np.int64(CAPTURE[victim]) * 9 // 10 + DELTA
+            if U(move) >> U(14) != U(0):
+                reached += 450
+            if reached <= alpha:
+                best = max(best, reached)
+                continue
+        if not is_in_check and not gains(pos, move, 0):
+            continue
+        play_at(address, ply, move, check)
+        value = -quiesce(address, ply + 1, plies_behind + 1, -beta, -alpha)
+        if leaf.counters[U(IS_STOPPED)] != 0:
+            return best
+        if value > best:
+            best = value
+            if value > alpha:
+                best_move = move
+                alpha = value
+                if value >= beta:
+                    break
+    bound = LOWER if best >= beta else (EXACT if best > first_alpha and is_in_check else UPPER)
+    if best < beta and best > first_alpha:
+        bound = EXACT
+    store(leaf.table, pos.key, best_move, _to_table(best, ply), static, 0, bound)
+    return best
+
+
+@kernel
+def search(address, ply, depth, alpha, beta):  # type: ignore[no-untyped-def]
+    """Return the value of the position at a ply, searched some plies deep; at ply 0 note the best move.
+
+    Args:
+        address: see `quiesce`.
+        ply: of the position.
+        depth: plies; captures follow behind them.
+        alpha: see `quiesce`.
+        beta: see `quiesce`.
+    """
+    if depth <= 0 or ply >= PLIES - 8:
+        return quiesce(address, ply, 0, alpha, beta)
+    _, _, leaf, _ = load(address, ARGUMENTS)
+    if _stops(leaf.counters):
+        return 0
+    pos = leaf.positions[U(ply)]
+    if ply > 0:
+        is_over, value = _ended(pos, leaf.history, ply)
+        if is_over:
+            return value
+    is_open = beta - alpha > 1
+    table_move, value, static, table_depth, bound = lookup(leaf.table, pos.key)
+    value = _from_table(value, ply)
+    if bound != 0 and ply > 0 and not is_open and table_depth >= depth and _holds(bound, value, alpha, beta):
+        return value
+    is_in_check = pos.in_check != 0
+    is_improving = False
+    if is_in_check:
+        static = NO_VALUE
+        leaf.statics[U(ply)] = leaf.statics[U(ply - 2)] if ply >= 2 else 0
+    else:
+        if static == NO_VALUE:
+            static = static_at(address, ply)
+        leaf.statics[U(ply)] = static
+        is_improving = ply >= 2 and static > leaf.statics[U(ply - 2)]
+        if not is_open:
+            if depth <= 2 and static + RAZOR * depth < alpha:
+                value = quiesce(address, ply, 0, alpha, beta)
+                if leaf.counters[U(IS_STOPPED)] != 0 or value <= alpha:
+                    return value
+            if depth <= 6 and static - MARGIN * (depth - is_improving) >= beta and static < WON:
+                return static
+        if ply > 0 and mate.attack(leaf.positions, leaf.history, leaf.moves, ply, 1) != 0:
+            return MATE - ply - 1
+        if not is_open and leaf.is_pass[U(ply)] == 0 and depth >= 3 and static >= beta and beta > -WON:
+            pass_at(address, ply)
+            value = -search(address, ply + 1, depth - 3 - depth // 4, -beta, -beta + 1)
+            if leaf.counters[U(IS_STOPPED)] != 0:
+                return 0
+            if value >= beta:
+                return min(value, WON - 1)
+    if table_move == 0 and depth >= 4:
+        depth -= 1
+    return _search_moves(address, ply, depth, alpha, beta, static, table_move, is_improving)
+
+
+@inlined
+def _search_moves(address, ply, depth, alpha, beta, static, table_move, is_improving):  # type: ignore[no-untyped-def]
+    """Return the value of a position by its moves; see `search`."""
+    _, _, leaf, _ = load(address, ARGUMENTS)
+    pos = leaf.positions[U(ply)]
+    is_open = beta - alpha > 1
+    is_in_check = pos.in_check != 0
+    first_alpha = alpha
+    best, best_move = -MATE + ply, 0
+    count = generate(pos, leaf.moves[U(ply)])
+    score_moves(address, ply, count, table_move)
+    for i in range(count):
+        move = np.int64(take_best(leaf.moves[U(ply)], leaf.scores[U(ply)], i, count))
+        quiet = is_quiet(pos, move)
+        check = gives_check(pos, move)
+        if ply > 0 and best > -WON and not is_in_check and not check:
+            if quiet:
+                if depth <= 4 and static + FUTILITY * (depth + 1) <= alpha:
+                    continue
+                if depth <= 3 and not gains(pos, move, -60 * depth):
+                    continue
+            elif depth <= 4 and not gains(pos, move, -200 * depth):
+                continue
+        deeper = depth - 1 + (check and depth <= 3 and gains(pos, move, 0))
+        reduction = 0
+        if depth >= 2 and i >= 2 and quiet and not check and not is_in_check:
+            reduction = np.int64(leaf.reductions[U(min(depth, 63)) * U(64) + U(min(i, 63))])
+            reduction += (not is_improving) - is_open
+            reduction = min(max(reduction, 0), deeper)
+        play_at(address, ply, move, check)
+        if i == 0:
+            value = -search(address, ply + 1, deeper, -beta, -alpha)
+        else:
+            value = -search(address, ply + 1, deeper - reduction, -alpha - 1, -alpha)
+            if value > alpha and reduction > 0 and leaf.counters[U(IS_STOPPED)] == 0:
+                value = -search(address, ply + 1, deeper, -alpha - 1, -alpha)
+            if value > alpha and is_open and leaf.counters[U(IS_STOPPED)] == 0:
+                value = -search(address, ply + 1, deeper, -beta, -alpha)
+        if leaf.counters[U(IS_STOPPED)] != 0:
+            return best
+        if value > best:
+            best = value
+            if value > alpha:
+                best_move = move
+                alpha = value
+                if ply == 0:
+                    leaf.counters[U(BEST)] = move
+                if value >= beta:
+                    if quiet:
+                        reward(address, ply, depth, i)
+                    break
+    bound = LOWER if best >= beta else (EXACT if best > first_alpha else UPPER)
+    store(leaf.table, pos.key, best_move, _to_table(best, ply), static, depth, bound)
+    return best
+
+
+@kernel
+def search_leaf(address, pos):  # type: ignore[no-untyped-def]
+    """Search a position until the settings' number of nodes is reached, ever deeper; results are in the counters.
+
+    Returns:
+        The value for the side to move; `counters[BEST]` is the best move, 0 if none was found.
+    """
+    _, network, leaf, settings = load(address, ARGUMENTS)
+    root = leaf.positions[U(0)]
+    copy(root, pos)
+    root.history_length = 2
+    leaf.history[U(0)] = pos.board_key
+    leaf.history[U(1)] = pos.hands
+    begin(network, leaf.network, root)
+    leaf.is_pass[U(0)] = 0
+    counters = leaf.counters
+    counters[U(NODES)] = 0
+    counters[U(LIMIT)] = max(settings.nodes[U(0)], 1)
+    counters[U(IS_STOPPED)] = 0
+    counters[U(BEST)] = 0
+    counters[U(DEPTH)] = 0
+    for ply in range(U(PLIES)):
+        leaf.killers[ply, U(0)] = 0
+        leaf.killers[ply, U(1)] = 0
+    value = quiesce(address, 0, 0, -INFINITE, INFINITE)
+    if counters[U(IS_STOPPED)] != 0 and value <= -WON:
+        value = static_at(address, 0)  # in check, and no evasion was searched to its end
+    move = 0
+    for depth in range(1, DEPTHS):
+        if counters[U(NODES)] >= counters[U(LIMIT)]:
+            break
+        counters[U(BEST)] = 0
+        found = search(address, 0, depth, -INFINITE, INFINITE)
+        if counters[U(BEST)] != 0:
+            # Of an iteration that was cut short the moves before count: the first one was the best so far.
+            move, value = counters[U(BEST)], found
+        if counters[U(IS_STOPPED)] != 0:
+            break
+        counters[U(DEPTH)] = depth
+        if abs(value) >= WON:
+            break
+    counters[U(BEST)] = move
+    counters[U(VALUE_FOUND)] = value
+    counters[U(ALL_NODES)] += counters[U(NODES)]
+    return value

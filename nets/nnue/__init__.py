@@ -1,0 +1,1 @@
+"""NNUE evaluation files of shogi engines (nn.bin)."""

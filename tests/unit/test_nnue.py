@@ -1,0 +1,145 @@
+"""NNUE kernels against the slow twin: inputs of all architectures, sums that follow moves, layers of every size."""
+
+import random
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from engine.shogi.game import ShogiGame
+from engine.shogi.notation import parse_usi
+from native.shogi import nnue as inputs
+from native.shogi.movegen import legal_moves
+from native.shogi.nnue import MAX_ROWS, SHAPES, find_changes, make_inputs, no_changes
+from native.shogi.position import MAX_MOVES, POSITION_DTYPE, copy, pass_move, play
+from native.sparse import nnue
+from native.sparse.nnue import NnueNetwork, begin, make_scratch, network_of, raw_output, value_of
+from nets.nnue.architecture import FEATURES, Architecture
+from nets.nnue.file import read_nnue
+from tests.naive.nnue import output_of, random_tensors, rows_of
+from tests.shared_data import shared_path
+
+PLIES = 12
+START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
+HANDS = "ln1gkg1nl/6+P2/2sppps1p/2p3p2/p8/P1P1P3P/2NP1PP2/3s1KSR1/L1+b2G1NL w R2Pbgp 42"
+SPARSE = ("4k4/9/9/9/9/9/9/9/4K4 b - 1", "4k4/9/3s5/9/9/9/9/2R6/9 w 2P 1", "8k/9/9/9/6B2/9/9/9/K8 b r9p 1")
+"""Positions with most pieces absent, one of them without a king."""
+
+
+class Case(NamedTuple):
+    """An architecture, or what differs in its numbers."""
+
+    name: str
+    width: int = 128
+    hidden: tuple[int, int] = (8, 32)
+    size: int = 40
+
+
+CASES = [Case(name) for name in SHAPES]
+CASES += [Case("K-P", 256, (32, 32)), Case("K-P", 384, (16, 64)), Case("K-P", 128, (32, 96)), Case("K-P", size=9000)]
+
+
+@cache
+def made(case: Case) -> tuple[NnueNetwork, dict[str, Any]]:
+    features = next(row for row in FEATURES if row.name == case.name)
+    tensors = random_tensors(Architecture(features, case.width, case.hidden), 7, case.size)
+    return network_of(make_inputs(case.name), tensors, 16), tensors
+
+
+def views_of(name: str, pos: Any) -> list[list[int]]:
+    return [rows_of(name, pos["board"].tolist(), pos["hand"].tolist(), view) for view in range(2)]
+
+
+def walked(seed: int, sfen: str = START, plies: int = 120) -> list[np.void]:
+    """Return positions of a random game."""
+    rng = random.Random(seed)
+    game = ShogiGame(sfen)
+    found = [game.position.copy()]
+    for _ in range(plies):
+        moves = game.legal_moves()
+        if not moves:
+            break
+        game.play(rng.choice(moves))
+        found.append(game.position.copy())
+    return found
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_rows_are_those_of_the_twin(name: str) -> None:
+    tables = make_inputs(name)
+    rows = np.zeros(MAX_ROWS, np.int32)
+    positions = [pos for sfen in (START, HANDS) for pos in walked(3, sfen)[::7]]
+    for pos in [*positions, *(ShogiGame(sfen).position for sfen in SPARSE)]:
+        for view, wanted in enumerate(views_of(name, pos)):
+            count = inputs.find_rows(tables, pos, view, rows)
+            assert sorted(rows[:count].tolist()) == wanted
+
+
+@pytest.mark.parametrize(
+    ("sfen", "name", "sums"),
+    [
+        (START, "HalfKP", (2605103, 2605103)),
+        (START, "HalfKA1", (3029704, 3029704)),
+        (START, "HalfKA2", (2887063, 2887063)),
+        (HANDS, "HalfKP", (2014349, 2602549)),
+        (HANDS, "HalfKA1", (2343180, 3027160)),
+        (HANDS, "HalfKA2", (2232939, 2884519)),
+    ],
+)
+def test_rows_are_those_of_the_engines(sfen: str, name: str, sums: tuple[int, int]) -> None:
+    rows = np.zeros(MAX_ROWS, np.int32)
+    for view, expected in enumerate(sums):
+        count = inputs.find_rows(make_inputs(name), ShogiGame(sfen).position, view, rows)
+        assert rows[:count].sum() == expected
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_outputs_are_those_of_the_twin_after_every_move(case: Case) -> None:
+    network, tensors = made(case)
+    scratch = make_scratch(network, PLIES)
+    positions = np.zeros(PLIES, POSITION_DTYPE)
+    history = np.zeros(4 * PLIES, np.uint64)
+    moves = np.zeros(MAX_MOVES, np.uint16)
+    rng = random.Random(case.width)
+    for start in [*walked(5)[::15], *walked(6, HANDS)[::30]]:
+        positions[0] = start
+        positions[0]["history_length"] = 2
+        begin(network, scratch, positions[0])
+        for ply in range(1, PLIES):
+            count = legal_moves(positions[ply - 1], history, moves)
+            scratch.is_summed[ply] = 0
+            copy(positions[ply], positions[ply - 1])
+            if count == 0 or (ply == 5 and not positions[ply]["in_check"]):
+                no_changes(scratch.changes, ply)
+                pass_move(positions[ply], history)
+            else:
+                move = int(rng.choice(moves[:count]))
+                find_changes(network.inputs, positions[ply - 1], move, scratch.changes, ply)
+                play(positions[ply], history, move)
+            if ply % 3 == 0:  # otherwise the sums of several plies are made at once
+                pos = positions[ply]
+                wanted = output_of(tensors, views_of(case.name, pos), int(pos["side_to_move"]) - 1)
+                assert raw_output(network, scratch, positions, ply) == wanted
+                quotient = abs(wanted) // 16 * (1 if wanted >= 0 else -1)
+                assert value_of(network, scratch, positions, ply) == np.clip(quotient, -nnue.MAX_VALUE, nnue.MAX_VALUE)
+
+
+def test_values_are_those_of_yaneuraou() -> None:
+    file = read_nnue(shared_path("data", "shogi", "suisho-petite-20211123.kp256.nn.bin"))
+    tensors: dict[str, Any] = {"rows": file.rows, "bias": file.bias}
+    for name, layer in zip(("first", "second", "last"), file.layers, strict=True):
+        tensors |= {name: layer.weights, f"{name}_bias": layer.bias}
+    network = network_of(make_inputs("K-P"), tensors, 24)
+    scratch = make_scratch(network, 1)
+    lines = shared_path("data", "shogi", "nnue-reference-kp256.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    assert len(rows) == 1000
+    for text, raw, value, _ in rows:
+        game = ShogiGame(START if text.startswith("startpos") else text)
+        for move in text.split()[2:] if text.startswith("startpos") else []:
+            game.play(parse_usi(move))
+        positions = np.array([game.position], POSITION_DTYPE)
+        begin(network, scratch, positions[0])
+        assert raw_output(network, scratch, positions, 0) == int(raw), text
+        assert value_of(network, scratch, positions, 0) == int(value), text
