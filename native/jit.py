@@ -381,7 +381,10 @@ def _widening(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` as `kernel` does, and make it a part of each kernel that calls it."""
+    """Compile `function` as `kernel` does, and make it a part of each kernel that calls it.
+
+    It may not call a kernel that calls it: such a pair needs `inlined_early`.
+    """
     return _compiled(function, allocates=False, inline=True)
 
 

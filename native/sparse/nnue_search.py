@@ -8,7 +8,7 @@ import numpy as np
 
 from native.bits import U
 from native.calls import load
-from native.jit import inlined, kernel
+from native.jit import inlined_early, kernel
 from native.shogi import mate, rules
 from native.shogi.effects import CAPTURE
 from native.shogi.exchange import gains
@@ -235,7 +235,7 @@ def search(address, ply, depth, alpha, beta):  # type: ignore[no-untyped-def]
     return _search_moves(address, ply, depth, alpha, beta, static, table_move, is_improving)
 
 
-@inlined
+@inlined_early
 def _search_moves(address, ply, depth, alpha, beta, static, table_move, is_improving):  # type: ignore[no-untyped-def]
     """Return the value of a position by its moves; see `search`."""
     _, _, leaf, _ = load(address, ARGUMENTS)
