@@ -133,6 +133,10 @@ def _compile(what: str, groups: Sequence[str], report: Callable[[str], None]) ->
         _run(groups, display)
     finally:
         seconds = display.close()
+    if left := [group for group in groups if not mark_of(group).exists()]:
+        raise CompileError(
+            f"compiling failed: no kernels of {', '.join(left)} found, expected them in {CACHE_DIRECTORY}"
+        )
     report(f"compiled in {time_text(seconds)}; kept in {CACHE_DIRECTORY}")
 
 

@@ -520,7 +520,7 @@ class Search:
         rows, count = self._rows(), self.settings.batches_in_flight
         bound = self._bind(number) if count == 1 else None
         if bound is None:
-            return self._submit([self._searcher(number, self._make_batch(rows)) for _ in range(count)])
+            return self._submit(number, [self._searcher(number, self._make_batch(rows)) for _ in range(count)])
         return self._advance(*bound, rows)
 
     def _searcher(self, number: int, batch: Batch) -> Searcher:
@@ -536,30 +536,35 @@ class Search:
             self._bound[number] = self._searcher(number, batch), calls
         return self._bound[number]
 
-    def _submit(self, idle: list[Searcher]) -> bool:
+    def _submit(self, number: int, idle: list[Searcher]) -> bool:
         """Search until the end (True) or until the tree is full (False); the evaluation queue evaluates the batches.
 
         Args:
-            idle: this thread's searchers, one for each batch that may be in flight.
+            number: of the worker.
+            idle: its searchers, one for each batch that may be in flight.
         """
         done: SimpleQueue[Job] = SimpleQueue()
-        flying: dict[int, Searcher] = {}  # by the identity of the batch
+        searchers = {id(searcher.batch): searcher for searcher in idle}
+        flying = 0
         searcher, evaluated = idle.pop(), 0
         while True:
             begin = time.perf_counter()
             rows = searcher.advance(evaluated)
             if rows:
-                flying[id(searcher.batch)] = searcher
                 self.queue.submit(Job(searcher.batch, rows, done))
+                flying += 1
             else:
                 idle.append(searcher)
             if rows and idle:
                 searcher, evaluated = idle.pop(), 0
             elif flying:
                 job = done.get()
-                searcher, evaluated = flying.pop(id(job.batch)), job.rows
+                flying -= 1
                 if job.error is not None:
                     raise job.error
+                if id(job.batch) not in searchers:  # a device hangs with the batch: the queue took a copy of it
+                    searchers[id(job.batch)] = self._searcher(number, job.batch)
+                searcher, evaluated = searchers[id(job.batch)], job.rows
             else:
                 ended = self._has_ended()
                 if ended is not None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.cli.main import main
-from engine.go.descriptor import GO
+from engine.go.descriptor import GAME as GO
 from native import compile_progress, warmup
 from native.compile_progress import Display, Progress
 from native.kernel_groups import NAMES
@@ -106,7 +106,7 @@ def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     popen = subprocess.Popen
 
     def start(command: list[str], **how: Any) -> subprocess.Popen[bytes]:
-        return popen([sys.executable, "-c", script, *command[3:]], **how)
+        return popen([sys.executable, "-c", script, *command[command.index("native.warmup") + 1 :]], **how)
 
     monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path / "kernels")
     (tmp_path / "kernels").mkdir(mode=0o700)
