@@ -9,12 +9,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numba
 
 from native.cache_folder import COMPLETE, FACTS
-from native.levels import COMPILED, LEVELS, SETTING
+from native.levels import COMPILED, LEVELS, SETTING, lacking_features
 
 ROOT = COMPILED.parent.parent
 
@@ -43,8 +44,24 @@ def build(level: str) -> None:
     print(f"{target}: {size / 1e6:.1f} MB", flush=True)
 
 
-if __name__ == "__main__":
-    for word in sys.argv[1:] or LEVELS:
+def main(words: Sequence[str]) -> None:
+    """Build the levels that the words name, or all; leave out those that this processor cannot run.
+
+    Raises:
+        SystemExit: a word is no level, or no level is left.
+    """
+    for word in words:
         if word not in LEVELS:
             raise SystemExit(f"{word} found, expected {' or '.join(LEVELS)}")
-        build(word)
+    lacking = {level: lacking_features(level) for level in words or LEVELS}
+    for level, features in lacking.items():
+        if features:
+            print(f"{level} is left out: this processor lacks {features}", flush=True)
+        else:
+            build(level)
+    if all(lacking.values()):
+        raise SystemExit("no kernels are built: expected a level that this processor has")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -49,8 +49,6 @@ CHECKED = os.environ.get("YOMI_CHECKED", "0") not in ("", "0")
 
 
 CACHE_DIRECTORY = cache_directory()
-CHOICE = CACHE_DIRECTORY / "faster-kernels"
-"""File that contains `native` or a level, once native kernels were compiled and compared with those of a level."""
 
 
 def _choose_level() -> str | None:
@@ -97,6 +95,8 @@ def _processor() -> str:
     return f"{name or llvm.get_host_cpu_name()} {llvm.get_process_triple()} {used}"
 
 
+CHOICE = CACHE_DIRECTORY / f"faster-kernels-{kernel_facts('others')['sources']}"
+"""File that contains `native` or a level, once native kernels of these sources were compared with those of a level."""
 LEVEL = _choose_level()
 """Level of processors that kernels are compiled for; None for this very processor."""
 PACKAGED = packaged_kernels(LEVEL)

@@ -37,8 +37,14 @@ def features_of(level: str) -> str:
 
 
 def processor_of(level: str) -> str:
-    """Return LLVM's name of a processor to compile for: it decides how, and the features with what."""
+    """Return the name of the processor for which LLVM tunes the kernels of a level."""
     return level.removesuffix("-bf16")
+
+
+def lacking_features(level: str) -> str:
+    """Return the features of a level that this processor lacks, separated by commas."""
+    has = llvm.get_host_cpu_features()
+    return ", ".join(name for name in LEVELS[level].split(",") if not has.get(name))
 
 
 def level_in_use(choice: Path) -> str | None:
@@ -48,10 +54,14 @@ def level_in_use(choice: Path) -> str | None:
         choice: file that names the faster kernels, once there are native ones.
 
     Raises:
-        CompileError: YOMI_KERNELS is no level, or others can write to the folder of the kernels.
+        CompileError: YOMI_KERNELS is no level of this processor, or others can write to the folder of the kernels.
     """
     setting = os.environ.get(SETTING, "")
     if setting in LEVELS:
+        if lacking := lacking_features(setting):
+            raise CompileError(
+                f"{SETTING}={setting} found, expected a level without {lacking}: this processor lacks it"
+            )
         return setting
     if setting not in ("", NATIVE):
         raise CompileError(f"{SETTING}={setting} found, expected {NATIVE} or {' or '.join(LEVELS)}")
@@ -59,8 +69,7 @@ def level_in_use(choice: Path) -> str | None:
         return None
     if not COMPILED.exists() or platform.machine() not in ("x86_64", "AMD64"):
         return None
-    has = llvm.get_host_cpu_features()
-    fitting = (level for level, features in LEVELS.items() if all(has.get(name) for name in features.split(",")))
+    fitting = (level for level in LEVELS if not lacking_features(level))
     level = next((level for level in fitting if packaged_kernels(level) is not None), None)
     return level if level is not None and _choice(choice) in (None, level) else None
 

@@ -49,7 +49,7 @@ class RawNode:
     properties: dict[str, list[str]] = field(default_factory=dict)
     """Values are still escaped."""
     places: dict[str, int] = field(default_factory=dict)
-    """Offsets of the properties in the text, by name."""
+    """Property name -> offset of the property in the text."""
 
 
 class GameParser:
@@ -59,7 +59,7 @@ class GameParser:
         """Prepare to parse the game that begins at `start`, a place that `find_game` returned."""
         self.text = text
         self.end = start
-        """Offset after the game. It is set when `nodes` has yielded the last node."""
+        """Offset of the first character after the game. `nodes` sets it after the last node."""
         self.notes: list[Note] = []
 
     def note(self, offset: int, fault: str) -> None:

@@ -14,9 +14,9 @@ from engine.shogi.pieces import HAND_TYPES, NAMES, PROMOTION, code_of, color_of,
 from engine.svg import INK, element, sheet, text_at
 
 WIDTH, HEIGHT = 42, 46
-"""Of a square."""
+"""Width of a square."""
 HAND_WIDTH, TOP, RIGHT, BOTTOM = 58, 26, 22, 14
-"""Of the column for a hand, and of the board's margins; coordinates stand above and at the right."""
+"""Widths of the column for a hand and of the board's margins. Coordinates are above and at the right."""
 LEFT = HAND_WIDTH + 10
 SQUARES, HAND_KINDS, MAX_CODE = 81, len(HAND_TYPES), 30
 PIECE, PROMOTED = "#fbeecb", "#b3131b"

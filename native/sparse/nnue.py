@@ -355,13 +355,13 @@ def _apply(target, units, weights, bias):  # type: ignore[no-untyped-def]
 
 @kernel
 def raw_output(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
-    """See `_output`."""
+    """Return the network's output for positions[ply], as `_output` does; Python can call it."""
     return _output(network, scratch, positions, ply)
 
 
 @kernel
 def value_of(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
-    """See `static_value`."""
+    """Return the value of positions[ply], as `static_value` does; Python can call it."""
     return static_value(network, scratch, positions, ply)
 
 

@@ -49,7 +49,13 @@ def make_batch(spec: GameSpec, rows: int, inputs: Inputs) -> Batch:
 
 
 def make_board(spec: GameSpec, root: npt.NDArray[np.void], history: npt.NDArray[np.uint64] | None = None) -> Board:
-    """Return a Board whose root is records[1] `root`; its history begins anew, or is a given uint64[H]."""
+    """Return a Board.
+
+    Args:
+        spec: sizes of the game's arrays.
+        root: records[1], the root's position.
+        history: uint64[H] to use; None for an empty one.
+    """
     return Board(
         root=root,
         position=spec.positions(1),

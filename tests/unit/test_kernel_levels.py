@@ -11,7 +11,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from native import jit, levels, speed
+from native import build_kernels, jit, levels, speed
 from native.errors import CompileError
 
 
@@ -70,6 +70,23 @@ def test_an_unknown_level_gets_a_line(package: Path, tmp_path: Path, monkeypatch
     monkeypatch.setenv("YOMI_KERNELS", "x86-64-v9")
     with pytest.raises(CompileError, match=r"^YOMI_KERNELS=x86-64-v9 found, expected native or x86-64-v4-bf16 or "):
         levels.level_in_use(tmp_path / "choice")
+
+
+def test_a_level_that_the_processor_lacks_gets_a_line(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    features = {feature: feature != "avx512bw" for feature in levels.LEVELS["x86-64-v4"].split(",")}
+    monkeypatch.setattr(levels.llvm, "get_host_cpu_features", lambda: features)
+    monkeypatch.setenv("YOMI_KERNELS", "x86-64-v4")
+    with pytest.raises(CompileError, match=r"^YOMI_KERNELS=x86-64-v4 found, expected a level without avx512bw: "):
+        levels.level_in_use(tmp_path / "choice")
+    with pytest.raises(SystemExit, match="no kernels are built"):
+        build_kernels.main(["x86-64-v4"])
+    assert capsys.readouterr().out == "x86-64-v4 is left out: this processor lacks avx512bw\n"
+
+
+def test_a_comparison_counts_for_its_sources_only() -> None:
+    assert jit.CHOICE.name == f"faster-kernels-{jit.kernel_facts('others')['sources']}"
 
 
 @pytest.mark.parametrize("fact", ["python", "numba"])
@@ -136,7 +153,7 @@ print(outer(6), inner(6), outer(7), fibonacci(7), jit.PACKAGED is not None, sum(
 """
 
 
-@pytest.mark.skipif(levels.platform.machine() != "x86_64", reason="this is no x86-64 processor")
+@pytest.mark.skipif(bool(levels.lacking_features("x86-64-v3")), reason="this processor has no AVX2")
 def test_kernels_of_a_package_need_no_compiling(tmp_path: Path) -> None:
     """The kernels in the folder also show that parts of kernels work in them and by themselves."""
     (tmp_path / "kernels.py").write_text(KERNELS)
