@@ -1,8 +1,8 @@
-"""`python -m bench`."""
+"""`python -m yomi.bench`."""
 
 import sys
 
-from bench.cli import main
+from yomi.bench.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -17,20 +17,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
-from engine.clients.client import RESIGN, WIN, EngineClient
-from engine.clients.limits import GameClock
-from engine.clients.process import EngineError
-from engine.clock import TimeSettings
-from engine.color import DRAW, opponent
-from engine.matches.results import fault_of
-from engine.matches.schedule import record_files
-from engine.play import G
-from nets.errors import LineError
-from nets.text import parse_json
+from yomi.engine.clients.client import RESIGN, WIN, EngineClient
+from yomi.engine.clients.limits import GameClock
+from yomi.engine.clients.process import EngineError
+from yomi.engine.clock import TimeSettings
+from yomi.engine.color import DRAW, opponent
+from yomi.engine.matches.results import fault_of
+from yomi.engine.matches.schedule import record_files
+from yomi.engine.play import G
+from yomi.nets.errors import LineError
+from yomi.nets.text import parse_json
 
 if TYPE_CHECKING:
-    from engine.clients.spec import EngineSpec
-    from engine.matches.games import MatchGame
+    from yomi.engine.clients.spec import EngineSpec
+    from yomi.engine.matches.games import MatchGame
 
 Said: TypeAlias = dict[tuple[str, str, str], Any]
 """(engine, position, move): the judge's winrate for the side to move, of the position itself where the move is empty;

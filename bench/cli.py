@@ -1,4 +1,4 @@
-"""The command line of the benchmarks: `yomi bench NAME ...`, the same as `python -m bench NAME ...`."""
+"""The command line of the benchmarks: `yomi bench NAME ...`, the same as `python -m yomi.bench NAME ...`."""
 
 from __future__ import annotations
 
@@ -11,22 +11,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bench.flags import board, count, network, positive, winrate
-from bench.options import BY_LEVEL, EVALUATOR_OPTIONS, GPU_OPTIONS, PRECISION_OPTIONS, RULES, SEARCH_OPTIONS, all_but
-from engine.arguments import add_old_names
-from engine.cli.errors import CliError, Parser
-from engine.cli.flags import add_options, collect, suited
-from engine.cli.games import GAMES, GO, HELP, SHOGI, game_of_files, split_game
-from engine.cli.logs import say
-from engine.cli.report import plot_check, print_facts, print_table, write_json
-from engine.options import Options
-from engine.players.tuning import tuned
-from engine.plotting import PlotError
-from nets.installation import missing_line
+from yomi.bench.flags import board, count, network, positive, winrate
+from yomi.bench.options import (
+    BY_LEVEL,
+    EVALUATOR_OPTIONS,
+    GPU_OPTIONS,
+    PRECISION_OPTIONS,
+    RULES,
+    SEARCH_OPTIONS,
+    all_but,
+)
+from yomi.engine.arguments import add_old_names
+from yomi.engine.cli.errors import CliError, Parser
+from yomi.engine.cli.flags import add_options, collect, suited
+from yomi.engine.cli.games import GAMES, GO, HELP, SHOGI, game_of_files, split_game
+from yomi.engine.cli.logs import say
+from yomi.engine.cli.report import plot_check, print_facts, print_table, write_json
+from yomi.engine.options import Options
+from yomi.engine.players.tuning import tuned
+from yomi.engine.plotting import PlotError
+from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:
-    from bench.rivals import Rival
-    from engine.game import Game
+    from yomi.bench.rivals import Rival
+    from yomi.engine.game import Game
 
 Rows = list[dict[str, Any]]
 Add: TypeAlias = Callable[[str, str, Callable[[argparse.Namespace], Rows]], argparse.ArgumentParser]
@@ -70,8 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _measure(args: argparse.Namespace) -> Rows:
-    from engine.evaluators.base import EvaluatorError
-    from nets.errors import NetworkError
+    from yomi.engine.evaluators.base import EvaluatorError
+    from yomi.nets.errors import NetworkError
 
     try:
         args.check(args)  # an error must not wait until kernels are compiled
@@ -204,7 +212,7 @@ def _add_duration(child: argparse.ArgumentParser, seconds: float, what: str = "s
 def _check_devices(args: argparse.Namespace) -> None:
     """See that the device for the network, if there is one, can be used."""
     if getattr(args, "net", None) is not None:
-        from engine.evaluators.devices import choose_devices
+        from yomi.engine.evaluators.devices import choose_devices
 
         choose_devices(collect(args, GAMES[args.game]))
 
@@ -236,8 +244,8 @@ def _add_nps(add: Add, game: Game[Any, Any], first: str) -> None:
 
 
 def _nps(args: argparse.Namespace) -> Rows:
-    from bench import nps
-    from bench.rivals import ratio_rows
+    from yomi.bench import nps
+    from yomi.bench.rivals import ratio_rows
 
     if args.plot is not None:
         plot_check(args.plot)
@@ -249,8 +257,8 @@ def _nps(args: argparse.Namespace) -> Rows:
 
 def _nps_outputs(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) -> Iterator[Output]:
     """Yield the files that only `bench nps` has."""
-    from bench import nps
-    from engine.matches.report import plot_boxes
+    from yomi.bench import nps
+    from yomi.engine.matches.report import plot_boxes
 
     if args.csv is not None:
         yield args.csv, lambda path: nps.write_csv(path, rows, rivals)
@@ -268,7 +276,7 @@ def _add_evaluator(add: Add, game: Game[Any, Any], first: str) -> None:
 
 
 def _evaluator(args: argparse.Namespace) -> Rows:
-    from bench import evaluator
+    from yomi.bench import evaluator
 
     return evaluator.run(_searching(args), args.duration, GAMES[args.game])
 
@@ -281,7 +289,7 @@ def _add_selfplay(add: Add, game: Game[Any, Any], first: str) -> None:
 
 
 def _selfplay(args: argparse.Namespace) -> Rows:
-    from bench import selfplay
+    from yomi.bench import selfplay
 
     return selfplay.run(_searching(args), args.duration, GAMES[args.game])
 
@@ -299,7 +307,7 @@ def _add_tree(add: Add, game: Game[Any, Any], first: str) -> None:
 
 def _tree(args: argparse.Namespace) -> Rows:
 
-    from bench import tree
+    from yomi.bench import tree
 
     game, options = GAMES[args.game], Options(leaf_mate_depth=args.mate_depth)
     boards = {game.board_size(each): each for each in (replace(options, size=size) for size in args.sizes)}
@@ -313,7 +321,7 @@ def _add_rollouts(add: Add) -> None:
 
 
 def _rollouts(args: argparse.Namespace) -> Rows:
-    from bench import rollouts
+    from yomi.bench import rollouts
 
     return list(rollouts.run(args.seconds, tuple(args.sizes)))
 
@@ -330,7 +338,7 @@ def _add_nets(add: Add) -> None:
 
 def _nets(args: argparse.Namespace) -> Rows:
     _expect("onnx", "onnxruntime")
-    from bench import nets
+    from yomi.bench import nets
 
     return nets.run(args.sizes, args.workers, args.duration)
 
@@ -346,19 +354,19 @@ def _add_gpu(add: Add) -> None:
 
 
 def _check_gpu(args: argparse.Namespace) -> None:
-    from engine.evaluators.providers import gpu_command
+    from yomi.engine.evaluators.providers import gpu_command
 
     missing = [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
     if missing:
         need = f"this benchmark needs {' and '.join(missing)}, not installed here; the extra cuda brings what it needs"
         raise CliError(f"{need}: {gpu_command('cuda')}")
-    from bench import gpu
+    from yomi.bench import gpu
 
     gpu.choose_gpu(collect(args, GO))
 
 
 def _gpu(args: argparse.Namespace) -> Rows:
-    from bench import gpu
+    from yomi.bench import gpu
 
     rows = gpu.run(collect(args, GO), args.duration, args.stress)
     args.has_failed = gpu.failed(rows)
@@ -373,8 +381,8 @@ def _add_perft(add: Add) -> None:
 
 
 def _perft(args: argparse.Namespace) -> Rows:
-    from bench import perft
-    from engine.shogi.sfen import STARTPOS, SfenError
+    from yomi.bench import perft
+    from yomi.engine.shogi.sfen import STARTPOS, SfenError
 
     try:
         return perft.run(args.sfen or STARTPOS, args.depth)
@@ -390,7 +398,7 @@ def _add_mate(add: Add) -> None:
 
 
 def _mate(args: argparse.Namespace) -> Rows:
-    from bench import mate
+    from yomi.bench import mate
 
     try:
         return mate.run(args.files, args.nodes)
@@ -415,9 +423,9 @@ def _add_levels(add: Add, game: Game[Any, Any], first: str) -> None:
 
 
 def _levels(args: argparse.Namespace) -> Rows:
-    from bench import levels
-    from engine.levels import COUNT
-    from engine.players.request import LoadingError
+    from yomi.bench import levels
+    from yomi.engine.levels import COUNT
+    from yomi.engine.players.request import LoadingError
 
     for level in args.levels:
         if not 2 <= level <= COUNT:
@@ -452,9 +460,9 @@ def _add_choices(add: Add, game: Game[Any, Any]) -> None:
 
 
 def _choices(args: argparse.Namespace) -> Rows:
-    from bench import choices
-    from engine.clients.limits import EngineLimits, SpecError
-    from engine.clients.spec import is_own, parse_spec, with_own_names
+    from yomi.bench import choices
+    from yomi.engine.clients.limits import EngineLimits, SpecError
+    from yomi.engine.clients.spec import is_own, parse_spec, with_own_names
 
     game = GAMES[args.game]
     try:
@@ -484,7 +492,7 @@ def _add_precision(add: Add, game: Game[Any, Any], first: str) -> None:
 
 
 def _precision(args: argparse.Namespace) -> Rows:
-    from bench import precision
+    from yomi.bench import precision
 
     return precision.run(collect(args, GAMES[args.game]), GAMES[args.game], args.positions)
 
@@ -497,7 +505,7 @@ def _add_score(add: Add) -> None:
 
 
 def _score(args: argparse.Namespace) -> Rows:
-    from bench import score
+    from yomi.bench import score
 
     return score.run(args.network, args.data, args.positions)
 
@@ -511,12 +519,12 @@ def _add_train(add: Add) -> None:
 
 def _train(args: argparse.Namespace) -> Rows:
     _expect("torch")
-    from bench import train
+    from yomi.bench import train
 
     return train.run(args.config, args.duration)
 
 
 def _signature(args: argparse.Namespace) -> Rows:
-    from bench import signature
+    from yomi.bench import signature
 
     return signature.run()

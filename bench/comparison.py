@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from nets.installation import pip_command
+from yomi.nets.installation import pip_command
 
 
 def find_cshogi() -> Any:

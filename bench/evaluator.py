@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bench.measure import batch_sizes, evaluator_rate
+from yomi.bench.measure import batch_sizes, evaluator_rate
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.options import Options
+    from yomi.engine.game import Game
+    from yomi.engine.options import Options
 
 
 def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ def count(text: str) -> int:
 
 def board(text: str) -> int:
     """Read the size of a board of Go."""
-    from native.go.board import MAX_SIZE, MIN_SIZE  # imports numba
+    from yomi.native.go.board import MAX_SIZE, MIN_SIZE  # imports numba
 
     if not text.isdecimal() or not MIN_SIZE <= int(text) <= MAX_SIZE:
         raise ArgumentTypeError(f"expected a board size of {MIN_SIZE} to {MAX_SIZE}, found {text!r}")

@@ -1,4 +1,4 @@
-"""GNU Shogi as a USI engine, so that `yomi match` can play against it: `python -m bench.gnushogi --seconds 1`.
+"""GNU Shogi as a USI engine, so that `yomi match` can play against it: `python -m yomi.bench.gnushogi --seconds 1`.
 
 GNU Shogi 1.4 speaks xshogi's protocol: `new`, `level MOVES MINUTES:SECONDS` (which `new` forgets), `force`, moves as in
 USI, `go`. It echoes a move as `7. 7g7f 1000` and plays one as `7. ... 3c3d 1000`; anything else that it says instead of
@@ -12,7 +12,7 @@ import math
 import re
 import sys
 
-from engine.clients.process import EngineError, EngineProcess
+from yomi.engine.clients.process import EngineError, EngineProcess
 
 _MOVE = re.compile(r"^\d+\. \.\.\. ((?:[1-9][a-i]|[PLNSGBR]\*)[1-9][a-i]\+?)(?!\S)")
 _PERIOD = 60  # moves in a period of its clock

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nets.katago.description import describe
-from nets.katago.network import (
+from yomi.nets.katago.description import describe
+from yomi.nets.katago.network import (
     GLOBAL_CHANNELS,
     SPATIAL_CHANNELS,
     Activation,
@@ -22,7 +22,7 @@ from nets.katago.network import (
     Trunk,
     ValueHead,
 )
-from nets.katago.onnx_export import export_onnx
+from yomi.nets.katago.onnx_export import export_onnx
 
 VERSION = 8
 HEAD_CHANNELS, VALUE_WIDTH = 32, 64

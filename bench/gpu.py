@@ -15,23 +15,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import gpu_proofs
-from bench.go_network import write_go_network
-from bench.gpu_proofs import KINDS, NotInstalledError, Proof
-from bench.measure import evaluator_rate
-from bench.options import GPU_OPTIONS
-from engine.cli.logs import say
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.devices import choose_devices, device_numbers
-from engine.evaluators.providers import choose_backend
-from engine.game import Game
-from engine.go.descriptor import GAME as GO
-from engine.options import Options
-from engine.search.search import Search
-from engine.shogi.descriptor import GAME as SHOGI
-from engine.tuning import search_counts
-from nets.dlshogi.definition import NetworkShape, write_network
-from nets.models import default_network
+from yomi.bench import gpu_proofs
+from yomi.bench.go_network import write_go_network
+from yomi.bench.gpu_proofs import KINDS, NotInstalledError, Proof
+from yomi.bench.measure import evaluator_rate
+from yomi.bench.options import GPU_OPTIONS
+from yomi.engine.cli.logs import say
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.devices import choose_devices, device_numbers
+from yomi.engine.evaluators.providers import choose_backend
+from yomi.engine.game import Game
+from yomi.engine.go.descriptor import GAME as GO
+from yomi.engine.options import Options
+from yomi.engine.search.search import Search
+from yomi.engine.shogi.descriptor import GAME as SHOGI
+from yomi.engine.tuning import search_counts
+from yomi.nets.dlshogi.definition import NetworkShape, write_network
+from yomi.nets.models import default_network
 
 BATCHES = (64, 128, 256, 512)
 """Rows: what a session for the greatest has buffers for."""

@@ -1,4 +1,4 @@
-"""The deliberate fault of `bench gpu`: `python -m bench.gpu_fault NUMBER`, in a process of its own.
+"""The deliberate fault of `bench gpu`: `python -m yomi.bench.gpu_fault NUMBER`, in a process of its own.
 
 A kernel reads a bad address, after which CUDA refuses this process everything. The GPU has to be given up in one line,
 batches have to come back with an error, and the process has to end with status 0.
@@ -10,16 +10,16 @@ import contextlib
 import sys
 from queue import SimpleQueue
 
-from engine.cli.logs import set_up
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.queue import Job
-from engine.evaluators.tensorrt_driver import open_driver
-from engine.evaluators.workers import EvaluationWorkers
-from engine.options import Options
-from native.go.spec import go_spec
-from native.spec import Inputs
-from native.tree.arrays import Batch
-from native.tree.buffers import make_batch
+from yomi.engine.cli.logs import set_up
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.queue import Job
+from yomi.engine.evaluators.tensorrt_driver import open_driver
+from yomi.engine.evaluators.workers import EvaluationWorkers
+from yomi.engine.options import Options
+from yomi.native.go.spec import go_spec
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import Batch
+from yomi.native.tree.buffers import make_batch
 
 BAD_ADDRESS = 64
 SECONDS = 60

@@ -16,23 +16,23 @@ from typing import Any
 
 import numpy as np
 
-from bench.measure import write_moves
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.load import load
-from engine.evaluators.providers import choose_backend
-from engine.evaluators.queue import Job
-from engine.evaluators.tensorrt_driver import Driver, open_driver
-from engine.evaluators.workers import EvaluationWorkers
-from engine.game import Game, Subject
-from engine.go.descriptor import GAME as GO
-from engine.options import TABLE, Options
-from engine.players.precision import Agreement
-from engine.shogi.descriptor import GAME as SHOGI
-from native.packing import packed_bytes
-from native.spec import Inputs
-from native.tree.arrays import VALUE, Batch
-from native.tree.buffers import make_batch
-from nets.models import default_network
+from yomi.bench.measure import write_moves
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.providers import choose_backend
+from yomi.engine.evaluators.queue import Job
+from yomi.engine.evaluators.tensorrt_driver import Driver, open_driver
+from yomi.engine.evaluators.workers import EvaluationWorkers
+from yomi.engine.game import Game, Subject
+from yomi.engine.go.descriptor import GAME as GO
+from yomi.engine.options import TABLE, Options
+from yomi.engine.players.precision import Agreement
+from yomi.engine.shogi.descriptor import GAME as SHOGI
+from yomi.native.packing import packed_bytes
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import VALUE, Batch
+from yomi.native.tree.buffers import make_batch
+from yomi.nets.models import default_network
 
 KINDS = (
     ("onnxruntime, CUDA", "cuda", "onnx"),
@@ -207,7 +207,7 @@ def prove_fault(number: int) -> list[dict[str, Any]]:
     Raises:
         EvaluatorError: it does not.
     """
-    command = [sys.executable, "-m", "bench.gpu_fault", str(number)]
+    command = [sys.executable, "-m", "yomi.bench.gpu_fault", str(number)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=FAULT_SECONDS)
     lines = [line for line in ended.stderr.splitlines() if "no other device is left" in line]
     if ended.returncode or len(lines) != 1:

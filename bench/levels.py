@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.color import BLACK, DRAW, WHITE
-from engine.levels import COUNT, TABLE, Rating, level_settings, subject_of
-from engine.machine import usable_cores
-from engine.matches.rating import CONFIDENCE, fit
-from engine.play import PlayerSide, play_game
-from nets.errors import LineError
-from nets.text import parse_json
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.levels import COUNT, TABLE, Rating, level_settings, subject_of
+from yomi.engine.machine import usable_cores
+from yomi.engine.matches.rating import CONFIDENCE, fit
+from yomi.engine.play import PlayerSide, play_game
+from yomi.nets.errors import LineError
+from yomi.nets.text import parse_json
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.options import Options
-    from engine.players.player import Player
+    from yomi.engine.game import Game
+    from yomi.engine.options import Options
+    from yomi.engine.players.player import Player
 
 MEMORY = 64 * 2**20
 """Bytes for the tree of a player."""
@@ -172,7 +172,7 @@ def _row(level: int, pairing: Pairing, ratings: Mapping[int, Rating], seconds: f
 
 def package_table() -> Path:
     """Return the table that comes with yomi."""
-    return Path(str(resources.files("engine") / TABLE))
+    return Path(str(resources.files("yomi.engine") / TABLE))
 
 
 def read_pairings(path: Path) -> dict[str, dict[int, Pairing]]:

@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.comparison import find_cshogi
-from engine.shogi.game import IllegalMove, ShogiGame
-from engine.shogi.players.mate import MateSearch
-from engine.shogi.sfen import SfenError
-from nets.errors import LineError
+from yomi.bench.comparison import find_cshogi
+from yomi.engine.shogi.game import IllegalMove, ShogiGame
+from yomi.engine.shogi.players.mate import MateSearch
+from yomi.engine.shogi.sfen import SfenError
+from yomi.nets.errors import LineError
 
 MAX_PLY = 63
 TURNS = 3

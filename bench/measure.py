@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.evaluators.queue import Job
-from native.bits import U
-from native.game import legal_moves, policy_index
-from native.jit import kernel
-from native.spec import Inputs
-from native.tree.buffers import make_batch
+from yomi.engine.evaluators.queue import Job
+from yomi.native.bits import U
+from yomi.native.game import legal_moves, policy_index
+from yomi.native.jit import kernel
+from yomi.native.spec import Inputs
+from yomi.native.tree.buffers import make_batch
 
 if TYPE_CHECKING:
-    from engine.evaluators.base import Evaluator
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.game import Subject
-    from engine.search.parameters import SearchSettings
-    from engine.search.position import SearchableGame
+    from yomi.engine.evaluators.base import Evaluator
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.game import Subject
+    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.position import SearchableGame
 
 LARGEST_BATCH = 32
 """Rows that are tried even where the search takes fewer."""

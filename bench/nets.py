@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench.measure import run_threads
-from engine.evaluators.load import load
-from engine.shogi.networks.dlshogi import Dlshogi
-from nets.dlshogi.definition import NetworkShape, write_network
-from nets.dlshogi.network import SIDE
+from yomi.bench.measure import run_threads
+from yomi.engine.evaluators.load import load
+from yomi.engine.shogi.networks.dlshogi import Dlshogi
+from yomi.nets.dlshogi.definition import NetworkShape, write_network
+from yomi.nets.dlshogi.network import SIDE
 
 if TYPE_CHECKING:
-    from engine.evaluators.network import NetworkEvaluator
-    from native.tree.arrays import Batch
+    from yomi.engine.evaluators.network import NetworkEvaluator
+    from yomi.native.tree.arrays import Batch
 
 BACKENDS = ("native", "onnx")
 BATCH_SIZES = (1, 4, 8)
@@ -68,10 +68,10 @@ def _rate(evaluator: NetworkEvaluator, rows: int, threads: int) -> float:
 
 def _batch(evaluator: NetworkEvaluator, rows: int) -> Batch:
     """Return a batch of the start position."""
-    from engine.shogi.game import ShogiGame
-    from native.shogi.planes import write_planes
-    from native.spec import Inputs
-    from native.tree.buffers import make_batch
+    from yomi.engine.shogi.game import ShogiGame
+    from yomi.native.shogi.planes import write_planes
+    from yomi.native.spec import Inputs
+    from yomi.native.tree.buffers import make_batch
 
     spec = evaluator.spec
     batch, game = make_batch(spec, rows, Inputs.NUMBERS), ShogiGame()

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.measure import best_batch, evaluator_rate
-from bench.rivals import COUNTS, SUMMARIES, Rival, close_rivals, column, measure, open_rivals
-from engine.search.search import Search
-from engine.tuning import search_counts
+from yomi.bench.measure import best_batch, evaluator_rate
+from yomi.bench.rivals import COUNTS, SUMMARIES, Rival, close_rivals, column, measure, open_rivals
+from yomi.engine.search.search import Search
+from yomi.engine.tuning import search_counts
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.options import Options
+    from yomi.engine.game import Game
+    from yomi.engine.options import Options
 
 RATES = ("evaluations_per_second", "playouts_per_second", "moves_per_second", "evaluator_per_second")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from engine.options import TABLE
-from engine.players.tuning import TUNED
+from yomi.engine.options import TABLE
+from yomi.engine.players.tuning import TUNED
 
 BY_LEVEL = (
     "seconds",

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench.comparison import find_cshogi
-from engine.shogi.game import ShogiGame
-from native.shogi.perft import perft
+from yomi.bench.comparison import find_cshogi
+from yomi.engine.shogi.game import ShogiGame
+from yomi.native.shogi.perft import perft
 
 TURNS = 3
 """Measurements of each depth and side, taking turns; the figures are the best ones."""
@@ -20,7 +20,7 @@ def run(sfen: str, depth: int) -> list[dict[str, Any]]:
     Without cshogi its columns are None.
 
     Raises:
-        engine.shogi.sfen.SfenError: no position, or one that cannot be.
+        yomi.engine.shogi.sfen.SfenError: no position, or one that cannot be.
         RuntimeError: cshogi counts otherwise.
     """
     game = ShogiGame(sfen)

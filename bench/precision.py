@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.devices import choose_devices
-from engine.evaluators.load import load
-from engine.own_network import network_file
-from engine.players.precision import Agreement, compare, record
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.devices import choose_devices
+from yomi.engine.evaluators.load import load
+from yomi.engine.own_network import network_file
+from yomi.engine.players.precision import Agreement, compare, record
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.options import Options
+    from yomi.engine.game import Game
+    from yomi.engine.options import Options
 
 
 def run(options: Options, game: Game[Any, Any], positions: int) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
-"""How the weights of native.go.prior_weights were made: softmax regression of move features on a network's policy.
+"""How the weights of yomi.native.go.prior_weights were made: softmax regression of move features on a network's policy.
 
-`python -m bench.prior_weights NETWORK OUTPUT [SECONDS]` lets a KataGo network play against itself on 9x9 and 19x19, for
-SECONDS (60) each, with moves drawn from its policy and one in eight at random, fits the weights to its policy at every
-position, and writes them as the text that prior_weights.PACKED holds.
+`python -m yomi.bench.prior_weights NETWORK OUTPUT [SECONDS]` lets a KataGo network play against itself on 9x9 and
+19x19, for SECONDS (60) each, with moves drawn from its policy and one in eight at random, fits the weights to its
+policy at every position, and writes them as the text that prior_weights.PACKED holds.
 """
 
 import base64
@@ -15,18 +15,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.load import load
-from engine.go.networks import FORMATS
-from engine.go.networks.katago import raw_outputs
-from native.bits import U
-from native.go import planes, rules
-from native.go.board import KO_POSITIONAL, POSITION_DTYPE, clear
-from native.go.move_features import FEATURES, FEATURES_A_MOVE, FIRST_PATTERN, NONE, OWN_EYE, move_features
-from native.go.prior_weights import UNIT
-from native.go.scratch import SCRATCH_DTYPE
-from native.jit import kernel
-from nets.errors import NetworkError
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.load import load
+from yomi.engine.go.networks import FORMATS
+from yomi.engine.go.networks.katago import raw_outputs
+from yomi.native.bits import U
+from yomi.native.go import planes, rules
+from yomi.native.go.board import KO_POSITIONAL, POSITION_DTYPE, clear
+from yomi.native.go.move_features import FEATURES, FEATURES_A_MOVE, FIRST_PATTERN, NONE, OWN_EYE, move_features
+from yomi.native.go.prior_weights import UNIT
+from yomi.native.go.scratch import SCRATCH_DTYPE
+from yomi.native.jit import kernel
+from yomi.nets.errors import NetworkError
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -143,7 +143,7 @@ def pack(weights: FloatArray) -> str:
 def main(arguments: list[str]) -> int:
     """Run the command line."""
     if len(arguments) not in (2, 3):
-        print("usage: python -m bench.prior_weights NETWORK OUTPUT [SECONDS]", file=sys.stderr)
+        print("usage: python -m yomi.bench.prior_weights NETWORK OUTPUT [SECONDS]", file=sys.stderr)
         return 2
     seconds = float(arguments[2]) if len(arguments) == 3 else 60.0
     rng = np.random.default_rng(1)

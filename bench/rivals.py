@@ -12,21 +12,21 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from engine.cli.errors import CliError
-from engine.cli.games import GAMES
-from engine.clients.gtp import GtpClient
-from engine.clients.limits import SpecError
-from engine.clients.process import EngineError
-from engine.clients.spec import YOMI, EngineSpec, parse_spec, with_own_names
-from engine.clients.usi import UsiClient
-from engine.clock import TimeSettings
-from engine.color import BLACK
-from engine.go.vertex import format_color, format_vertex
-from engine.shogi.notation import format_usi
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.games import GAMES
+from yomi.engine.clients.gtp import GtpClient
+from yomi.engine.clients.limits import SpecError
+from yomi.engine.clients.process import EngineError
+from yomi.engine.clients.spec import YOMI, EngineSpec, parse_spec, with_own_names
+from yomi.engine.clients.usi import UsiClient
+from yomi.engine.clock import TimeSettings
+from yomi.engine.color import BLACK
+from yomi.engine.go.vertex import format_color, format_vertex
+from yomi.engine.shogi.notation import format_usi
 
 if TYPE_CHECKING:
-    from engine.go.game import GoGame
-    from engine.shogi.game import ShogiGame
+    from yomi.engine.go.game import GoGame
+    from yomi.engine.shogi.game import ShogiGame
 
 START_TIMEOUT = 300.0
 """Seconds that an engine has to start."""
@@ -194,7 +194,7 @@ def ratio_rows(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> li
     nothing do not count.
 
     Args:
-        rows: one for each position; those of `bench.nps.run` named mean and so on are passed over.
+        rows: one for each position; those of `yomi.bench.nps.run` named mean and so on are passed over.
         rivals: the other engines.
     """
     positions = [row for row in rows if row["position"] not in SUMMARIES]

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from native.go.board import POSITION_DTYPE, ZOBRIST, clear
-from native.go.rollout import uniform_rollouts
-from native.go.rollout_policy import patterned_rollouts
+from yomi.native.go.board import POSITION_DTYPE, ZOBRIST, clear
+from yomi.native.go.rollout import uniform_rollouts
+from yomi.native.go.rollout_policy import patterned_rollouts
 
 C_SOURCE = Path(__file__).with_name("uniform_rollout.c")
 COMPILER_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.datasets.judging import ROWS, make_judge
-from engine.go.game import GoGame
-from engine.go.networks import FORMATS
-from engine.go.rules import PRESETS
-from engine.go.vertex import board_points
-from native.go.board import BLACK, POSITION_DTYPE, WHITE
-from native.go.rollout_evaluator import rollout_leaves
-from nets.data.batches import BatchSource
-from nets.data.shards import open_dataset
-from nets.data.unpack import FloatArray, unpack
-from nets.errors import NetworkError
+from yomi.engine.datasets.judging import ROWS, make_judge
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.networks import FORMATS
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.vertex import board_points
+from yomi.native.go.board import BLACK, POSITION_DTYPE, WHITE
+from yomi.native.go.rollout_evaluator import rollout_leaves
+from yomi.nets.data.batches import BatchSource
+from yomi.nets.data.shards import open_dataset
+from yomi.nets.data.unpack import FloatArray, unpack
+from yomi.nets.errors import NetworkError
 
 OWN_STONES = {"go-stones-2": 0, "cosumi-3": 0, "katago-v7": 1}
 """By feature set: the plane of the mover's stones; the opponent's follow."""

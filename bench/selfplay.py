@@ -10,14 +10,14 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bench.measure import batch_sizes, evaluator_rate
-from engine.cli.logs import say
-from engine.learning.settings import make_settings
-from engine.learning.workers import Processes, Task
+from yomi.bench.measure import batch_sizes, evaluator_rate
+from yomi.engine.cli.logs import say
+from yomi.engine.learning.settings import make_settings
+from yomi.engine.learning.workers import Processes, Task
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.options import Options
+    from yomi.engine.game import Game
+    from yomi.engine.options import Options
 
 GAMES = (8, 16, 32, 64)
 """Side by side in each process."""

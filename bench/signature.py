@@ -13,16 +13,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from engine.evaluators.base import Evaluator
-from engine.evaluators.queue import InlineQueue
-from engine.game import Subject
-from engine.go.measuring import go_subject
-from engine.go.networks.rollouts import RolloutEvaluator
-from engine.search.limits import Limits
-from engine.search.parameters import SearchSettings
-from engine.search.search import Search
-from engine.shogi.measuring import shogi_subject
-from engine.shogi.networks.material import MaterialEvaluator
+from yomi.engine.evaluators.base import Evaluator
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.game import Subject
+from yomi.engine.go.measuring import go_subject
+from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.search import Search
+from yomi.engine.shogi.measuring import shogi_subject
+from yomi.engine.shogi.networks.material import MaterialEvaluator
 
 SEED = 20070201
 MATE_DEPTH = 3

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engine.cli.games import find_encoder
-from nets.training.config import read_config
-from nets.training.loop import Trainer
+from yomi.engine.cli.games import find_encoder
+from yomi.nets.training.config import read_config
+from yomi.nets.training.loop import Trainer
 
 TURN_STEPS = 10
 WARM_STEPS = 3

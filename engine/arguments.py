@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from engine.option_row import OptionError
+from yomi.engine.option_row import OptionError
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer

@@ -1,4 +1,4 @@
-"""What the shared parts of the engine know of a game. `engine.go` and `engine.shogi` describe theirs.
+"""What the shared parts of the engine know of a game. `yomi.engine.go` and `yomi.engine.shogi` describe theirs.
 
 A descriptor is there before the arguments of a command are read: what it needs of kernels, networks and records is
 imported when a method is called.
@@ -11,32 +11,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from engine.play import G
+from yomi.engine.play import G
 
 if TYPE_CHECKING:
     import argparse
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from engine.evaluators.network import FileEvaluator, FileFormat
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.learning.learnable import Learnable
-    from engine.learning.replay import Recorded, Show
-    from engine.matches.games import MatchGame
-    from engine.options import Options, Value
-    from engine.play import Ended, Referee
-    from engine.players.player import Player
-    from engine.players.precision import Sampling
-    from engine.players.request import Decision
-    from engine.review import Reviewer
-    from engine.scores import Score
-    from engine.search.parameters import SearchSettings
-    from engine.search.position import SearchableGame
-    from engine.terminal import TerminalGame
-    from native.spec import GameSpec
-    from nets.data.shards import Dataset
-    from nets.data.sparse import SparseEncoder
-    from nets.features import FeatureSet
+    from yomi.engine.evaluators.network import FileEvaluator, FileFormat
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.learning.learnable import Learnable
+    from yomi.engine.learning.replay import Recorded, Show
+    from yomi.engine.matches.games import MatchGame
+    from yomi.engine.options import Options, Value
+    from yomi.engine.play import Ended, Referee
+    from yomi.engine.players.player import Player
+    from yomi.engine.players.precision import Sampling
+    from yomi.engine.players.request import Decision
+    from yomi.engine.review import Reviewer
+    from yomi.engine.scores import Score
+    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.position import SearchableGame
+    from yomi.engine.terminal import TerminalGame
+    from yomi.native.spec import GameSpec
+    from yomi.nets.data.shards import Dataset
+    from yomi.nets.data.sparse import SparseEncoder
+    from yomi.nets.features import FeatureSet
 
 P = TypeVar("P", bound="Player[Any]")
 Say = Callable[[str], None]
@@ -53,7 +53,7 @@ class Subject:
     games: tuple[SearchableGame, ...]
     """The first is at its start, the last is late."""
     write_planes: Callable[[Any, Any, int, Any, Any, Any], None]
-    """The kernel that writes a position's network inputs; see native.game."""
+    """The kernel that writes a position's network inputs; see yomi.native.game."""
     write_bits: Callable[[Any, Any, int, Any, Any, Any], None]
     """The same for bits."""
 
@@ -133,11 +133,12 @@ class Game(abc.ABC, Generic[G, P]):
         return self.title
 
     def level_options(self, level: int, *, has_network: bool) -> Mapping[str, Value]:
-        """Return what a level of strength sets otherwise than in all games; see engine.levels."""
+        """Return what a level of strength sets otherwise than in all games; see yomi.engine.levels."""
         return {}
 
     def compile(self, say: Say, *, everything: bool = True, learning: bool = False) -> None:
-        """Compile the kernels that are not in the cache. A game that native.kernel_groups does not have overrides this.
+        """Compile the kernels that are not in the cache. A game that yomi.native.kernel_groups does not have overrides
+        this.
 
         Args:
             say: receives progress.
@@ -147,7 +148,7 @@ class Game(abc.ABC, Generic[G, P]):
         Raises:
             CompileError: it fails.
         """
-        from native.warmup import compile_later, compile_names, compile_natively_later
+        from yomi.native.warmup import compile_later, compile_names, compile_natively_later
 
         more = f"{self.name}-more"
         names = [self.name, *([more] if everything else []), *([f"{self.name}-learning"] if learning else [])]
@@ -297,7 +298,8 @@ class Game(abc.ABC, Generic[G, P]):
     def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
         """Give the subject, and the queue and settings that the options describe, as a player makes them.
 
-        Results of `yomi net calibrate` are not used here; see engine.players.tuning. The queue is closed at the end.
+        Results of `yomi net calibrate` are not used here; see yomi.engine.players.tuning. The queue is closed at the
+        end.
 
         Raises:
             NetworkError: the network's file cannot be used.

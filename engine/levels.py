@@ -18,14 +18,14 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.options import TABLE as OPTIONS
-from engine.options import OptionError, Options
-from engine.own_network import has_network, network_file
-from nets.models import network_of_levels
+from yomi.engine.options import TABLE as OPTIONS
+from yomi.engine.options import OptionError, Options
+from yomi.engine.own_network import has_network, network_file
+from yomi.nets.models import network_of_levels
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.options import Value
+    from yomi.engine.game import Game
+    from yomi.engine.options import Value
 
 COUNT = 10
 FULL = 0
@@ -171,7 +171,7 @@ class Rating:
 
 def read_ratings() -> dict[str, dict[int, Rating]]:
     """Return what was measured, by subject and level."""
-    source = resources.files("engine") / TABLE
+    source = resources.files("yomi.engine") / TABLE
     data: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
     return {
         subject: {int(level): Rating(**rating) for level, rating in entry["ratings"].items()}

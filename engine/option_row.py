@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nets.errors import LineError
+from yomi.nets.errors import LineError
 
 Value = bool | int | float | str | None
 

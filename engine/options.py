@@ -1,7 +1,7 @@
 """One table of options: flags, the TOML file, GTP parameters, USI options and docs/OPTIONS.md are all made from it.
 
 The table is the class `Options`: a field is an option, its type annotation the type that the program sees, its
-metadata (made by `option`) everything else. `python -m engine.options` prints the reference.
+metadata (made by `option`) everything else. `python -m yomi.engine.options` prints the reference.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.option_row import Option, OptionError, Usi, Value, did_you_mean, option
+from yomi.engine.option_row import Option, OptionError, Usi, Value, did_you_mean, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -980,7 +980,7 @@ def read_tables(path: Path, games: Iterable[str] = ()) -> dict[str, dict[str, Va
     Raises:
         OptionError: see `read_config`.
     """
-    from nets.text import read_toml  # here, for few starts need it and a GUI waits for the first answer
+    from yomi.nets.text import read_toml  # here, for few starts need it and a GUI waits for the first answer
 
     try:
         data = read_toml(path)
@@ -1019,7 +1019,7 @@ def reference() -> str:
     lines = [
         "# Options",
         "",
-        "Made from the table in `engine/options.py` by `python -m engine.options`; do not edit.",
+        "Made from the table in `engine/options.py` by `python -m yomi.engine.options`; do not edit.",
         "",
         "Each option is a command-line flag and a key of a TOML file (same name, `_` for `-`), as far as the",
         "command has use for it. All commands read `~/.config/yomi/config.toml` (`yomi config init` writes one) and",

@@ -9,12 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.option_row import did_you_mean
-from nets.errors import NetworkError
-from nets.models import BUNDLED, FAST, MODELS, bundled, default_network, fast_network
+from yomi.engine.option_row import did_you_mean
+from yomi.nets.errors import NetworkError
+from yomi.nets.models import BUNDLED, FAST, MODELS, bundled, default_network, fast_network
 
 if TYPE_CHECKING:
-    from engine.options import Options
+    from yomi.engine.options import Options
 
 
 def has_network(options: Options) -> bool:
@@ -86,7 +86,7 @@ def check_network(path: Path, game: str | None = None) -> None:
 
 def _is_for_own_kernels(options: Options) -> bool:
     """Whether the options leave it to yomi's own kernels to compute a network in integers."""
-    from engine.evaluators.providers import chooses_cpu  # imports numpy, which the first answer does not wait for
+    from yomi.engine.evaluators.providers import chooses_cpu  # imports numpy, which the first answer does not wait for
 
     return (
         options.backend in ("auto", "native") and options.precision in ("auto", "int16") and chooses_cpu(options.device)

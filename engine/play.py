@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from engine.color import DRAW, opponent
-from engine.players.request import Decision, PlayableGame, Request
+from yomi.engine.color import DRAW, opponent
+from yomi.engine.players.request import Decision, PlayableGame, Request
 
 if TYPE_CHECKING:
-    from engine.players.player import Player
+    from yomi.engine.players.player import Player
 
 RESIGNATION = "resignation"
 SCORE = "score"

@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 from typing import Any
 
-from nets.errors import LineError
-from nets.installation import missing_line
+from yomi.nets.errors import LineError
+from yomi.nets.installation import missing_line
 
 DPI = 120
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from nets.errors import is_control
+from yomi.nets.errors import is_control
 
 MAX_RECORD_BYTES = 2**28
 """Size limit of a file of records, and of a compressed file after decompression."""

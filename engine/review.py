@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
-from engine.plotting import figure, png
-from nets.errors import LineError
+from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
+from yomi.engine.plotting import figure, png
+from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
-    from engine.options import Options
-    from engine.records import Note
-    from engine.scores import Score
+    from yomi.engine.options import Options
+    from yomi.engine.records import Note
+    from yomi.engine.scores import Score
 
 LETTERS = {BLACK: "B", WHITE: "W"}
 MARK = "yomi: "

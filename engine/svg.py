@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from engine.records import printable
+from yomi.engine.records import printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
-from engine.color import BLACK, WHITE
-from engine.play import G, PlayerSide
-from engine.players.request import Request
-from engine.records import printable
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.play import G, PlayerSide
+from yomi.engine.players.request import Request
+from yomi.engine.records import printable
 
 if TYPE_CHECKING:
-    from engine.options import Value
-    from engine.players.player import Player
-    from engine.players.request import Decision
+    from yomi.engine.options import Value
+    from yomi.engine.players.player import Player
+    from yomi.engine.players.request import Decision
 
 YOU, ENGINE = "you", "yomi"
 """The players' names in the records."""

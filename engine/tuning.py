@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engine.evaluators.base import EvaluatorError
-from engine.machine import usable_cores
-from engine.players.tuning import TUNED, Tuning
-from engine.search.limits import Limits
-from engine.search.search import Search
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.machine import usable_cores
+from yomi.engine.players.tuning import TUNED, Tuning
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.search import Search
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.options import Options, Value
-    from engine.search.position import SearchableGame
+    from yomi.engine.game import Game
+    from yomi.engine.options import Options, Value
+    from yomi.engine.search.position import SearchableGame
 
 TURNS = 3
 WARM_UP = 0.2

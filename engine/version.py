@@ -1,3 +1,5 @@
 """The version of the distribution; pyproject.toml says the same, which a test checks."""
 
-VERSION = "0.1.0"
+from yomi import __version__
+
+VERSION = __version__

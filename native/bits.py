@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from native.jit import inlined, inlined_early, kernel, machine_code
+from yomi.native.jit import inlined, inlined_early, kernel, machine_code
 
 U = np.uint64
 """Cast to an unsigned index: numba tests a signed one for being negative, which costs rollouts 40% of their speed."""

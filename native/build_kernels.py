@@ -1,4 +1,4 @@
-"""Compiles kernels for each level of x86-64 processors, for a wheel: `python -m native.build_kernels [LEVEL ...]`.
+"""Compiles kernels for each level of x86-64 processors, for a wheel: `python -m yomi.native.build_kernels [LEVEL ...]`.
 
 They are put into native/compiled/LEVEL. `pip wheel` then makes a wheel for this system and Python that contains them.
 """
@@ -14,10 +14,8 @@ from pathlib import Path
 
 import numba
 
-from native.cache_folder import COMPLETE, FACTS
-from native.levels import COMPILED, LEVELS, SETTING, lacking_features
-
-ROOT = COMPILED.parent.parent
+from yomi.native.cache_folder import COMPLETE, FACTS
+from yomi.native.levels import COMPILED, LEVELS, ROOT, SETTING, lacking_features
 
 
 def build(level: str) -> None:
@@ -29,7 +27,7 @@ def build(level: str) -> None:
     target = COMPILED / level
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, SETTING: level, "YOMI_CACHE_DIR": folder}
-        script = "from native.kernel_groups import NAMES; from native.warmup import compile_names; "
+        script = "from yomi.native.kernel_groups import NAMES; from yomi.native.warmup import compile_names; "
         command = [sys.executable, "-c", script + "compile_names(list(NAMES), lambda line: print(line, flush=True))"]
         shutil.rmtree(target, ignore_errors=True)
         subprocess.run(command, cwd=ROOT, env=environment, check=True)

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from native.errors import CompileError
+from yomi.native.errors import CompileError
 
 try:
     import fcntl

@@ -24,9 +24,9 @@ from numba.core import event, sigutils
 from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
-from native.bits import U
-from native.jit import IS_PLAIN, compiling, keep_compiled, kernel, machine_code, mark_kernel
-from native.plain import plain, plain_kernel
+from yomi.native.bits import U
+from yomi.native.jit import IS_PLAIN, compiling, keep_compiled, kernel, machine_code, mark_kernel
+from yomi.native.plain import plain, plain_kernel
 
 _WORDS = 512
 """uint64 words that the arguments of one entry may take: an array takes 5 and 2 for each dimension."""

@@ -1,7 +1,7 @@
 """What the search tree asks of a game: a few functions on a position record and its history.
 
 numba picks the implementation by the type of the position record. A game implements the functions with `implement`,
-usually one line for each. The tree calls them by address (native.game_calls) and is compiled once for all games.
+usually one line for each. The tree calls them by address (yomi.native.game_calls) and is compiled once for all games.
 All of them run without the GIL and none of them allocates what it keeps.
 
 A position is one record, a history is a uint64 array that belongs to it. `play` appends to the history; entries that
@@ -16,7 +16,7 @@ from typing import Any
 from numba import from_dtype
 from numba.extending import overload
 
-from native.jit import IS_PLAIN, note_game
+from yomi.native.jit import IS_PLAIN, note_game
 
 IMPLEMENTATIONS: dict[Any, dict[str, Callable[..., Any]]] = {}
 """Type of record -> name of a function below -> kernel."""

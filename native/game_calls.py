@@ -1,7 +1,7 @@
 """The game's side of a search: entries that the tree calls by address, compiled for each game.
 
-They join the functions of native.game to calls that are coarse enough to cost nothing: a line is replayed, or a leaf
-described, in one call. All work on the `Board` of one search thread and answer in its arrays.
+They join the functions of yomi.native.game to calls that are coarse enough to cost nothing: a line is replayed, or a
+leaf described, in one call. All work on the `Board` of one search thread and answer in its arrays.
 """
 
 import functools
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from native.bits import U
-from native.calls import ANSWERING_ENTRY, ROWS_ENTRY, Entry, ask, load, store
-from native.game import (
+from yomi.native.bits import U
+from yomi.native.calls import ANSWERING_ENTRY, ROWS_ENTRY, Entry, ask, load, store
+from yomi.native.game import (
     HOMES,
     IMPLEMENTATIONS,
     OVER,
@@ -31,7 +31,7 @@ from native.game import (
     write_bits,
     write_planes,
 )
-from native.jit import IS_PLAIN, inlined, kernel, mark_kernel
+from yomi.native.jit import IS_PLAIN, inlined, kernel, mark_kernel
 
 FACTS_DTYPE = np.dtype(
     [
@@ -98,7 +98,7 @@ def step(calls, depth, wanted):  # type: ignore[no-untyped-def]
 
 @inlined
 def describe(calls, is_root, wants_indices):  # type: ignore[no-untyped-def]
-    """Return the state of the current position (native.game.outcome); write its facts, legal moves and indices.
+    """Return the state of the current position (yomi.native.game.outcome); write its facts, legal moves and indices.
 
     A finished game has value and score only. A root is never finished.
     """

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from native.cache_folder import COMPLETE, FACTS
-from native.jit import CACHE_DIRECTORY, kernel_facts, kernel_key
-from native.kernel_groups import GROUPS
-from native.warmup import mark_of
+from yomi.native.cache_folder import COMPLETE, FACTS
+from yomi.native.jit import CACHE_DIRECTORY, kernel_facts, kernel_key
+from yomi.native.kernel_groups import GROUPS
+from yomi.native.warmup import mark_of
 
 OUTSIDE = "others"
 """Name of the folders with kernels of files outside this package."""
@@ -23,7 +23,7 @@ class Kept:
 
     path: Path
     name: str
-    """A package of native, `others`, or a name of native.kernel_groups.GROUPS for a mark."""
+    """A package of native, `others`, or a name of yomi.native.kernel_groups.GROUPS for a mark."""
     is_mark: bool
     size: int
     """Bytes on disk, of the files in it."""

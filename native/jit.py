@@ -25,9 +25,9 @@ from numba.core.caching import CacheImpl, IndexDataCacheFile, _CacheLocator
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
-from native.cache_folder import cache_directory, locked, make_folder, require_private
-from native.levels import features_of, level_in_use, packaged_kernels, processor_of
-from native.plain import plain_kernel
+from yomi.native.cache_folder import cache_directory, locked, make_folder, require_private
+from yomi.native.levels import features_of, level_in_use, packaged_kernels, processor_of
+from yomi.native.plain import plain_kernel
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,7 +36,7 @@ SOURCE_ROOT = Path(__file__).resolve().parent
 CONTAINS = {"datasets": ("go", "shogi"), "sparse": ("shogi",), "others": ("datasets", "go", "shogi", "tree")}
 """Packages whose kernels contain those of other packages. `others` are the files outside native."""
 BATCHES = ("tree/arrays.py", "tree/buffers.py")
-"""What says how a batch lies in memory: evaluators load it by address (native.calls), which no signature tells."""
+"""What says how a batch lies in memory: evaluators load it by address (yomi.native.calls), which no signature tells."""
 WITHOUT_KERNELS = (
     *("warmup.py", "kernel_groups.py", "build_kernels.py", "levels.py", "speed.py", "typecheck.py", "plain.py"),
     *("cache_folder.py", "compile_progress.py", "inventory.py"),
@@ -45,7 +45,7 @@ WITHOUT_KERNELS = (
 FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "YOMI_CHECKED")
 """Environment variables that kernels are compiled by, besides those that decide the processor's features."""
 CHECKED = os.environ.get("YOMI_CHECKED", "0") not in ("", "0")
-"""Whether kernels check the tree while they search it (YOMI_CHECKED=1): see native.tree.search."""
+"""Whether kernels check the tree while they search it (YOMI_CHECKED=1): see yomi.native.tree.search."""
 
 
 CACHE_DIRECTORY = cache_directory()
@@ -209,7 +209,7 @@ def _compiled(function: Callable[P, R], *, allocates: bool, inline: bool = False
     decorate: Any = numba.njit
     options = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     compiled = decorate(**options, forceinline=inline, _nrt=allocates)(function)
-    if compiled._cache.cache_path is not None:  # native.typecheck keeps nothing, and compiles nothing
+    if compiled._cache.cache_path is not None:  # yomi.native.typecheck keeps nothing, and compiles nothing
         compiled.compile = _by_parts(compiled, compiled.compile)
     compiled.compile = _widening(compiled.compile)
     keep_compiled(compiled._cache)
@@ -218,7 +218,7 @@ def _compiled(function: Callable[P, R], *, allocates: bool, inline: bool = False
 
 def keep_compiled(cache: Any) -> None:
     """Make one of numba's caches write alone, and distinguish games outside this package."""
-    if cache.cache_path is not None:  # native.typecheck keeps nothing
+    if cache.cache_path is not None:  # yomi.native.typecheck keeps nothing
         cache.save_overload = _saving(cache)
         cache._index_key = _telling_games(cache._index_key)
         if PACKAGED is not None:

@@ -1,7 +1,7 @@
 """Groups of kernels that are compiled together: functions that call each kernel once.
 
-native.warmup runs the groups in processes; NAMES says which groups playing a game takes. A kernel that Python calls,
-or an entry, is compiled with the code of all kernels that it contains, so that groups wait for nothing.
+yomi.native.warmup runs the groups in processes; NAMES says which groups playing a game takes. A kernel that Python
+calls, or an entry, is compiled with the code of all kernels that it contains, so that groups wait for nothing.
 """
 
 from collections.abc import Callable
@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from native.spec import Inputs
+from yomi.native.spec import Inputs
 
 if TYPE_CHECKING:
-    from native.game_calls import GameCalls
-    from native.spec import GameSpec
+    from yomi.native.game_calls import GameCalls
+    from yomi.native.spec import GameSpec
 
 SIZE = 9
 """Board that the kernels are called on; they are compiled for all sizes at once."""
 
 
 def _position() -> tuple["np.ndarray[tuple[int], np.dtype[np.void]]", "np.ndarray[tuple[int], np.dtype[np.uint64]]"]:
-    from native.go.board import POSITION_DTYPE, clear
-    from native.go.rules import MAX_HISTORY, begin
+    from yomi.native.go.board import POSITION_DTYPE, clear
+    from yomi.native.go.rules import MAX_HISTORY, begin
 
     positions = np.zeros(2, POSITION_DTYPE)
     history = np.zeros(MAX_HISTORY, np.uint64)
@@ -33,8 +33,8 @@ def _position() -> tuple["np.ndarray[tuple[int], np.dtype[np.void]]", "np.ndarra
 
 def compile_rules() -> None:
     """Compile what a game of Go calls: the board, legality, area."""
-    from native.go import area, board, rules
-    from native.go.scratch import SCRATCH_DTYPE
+    from yomi.native.go import area, board, rules
+    from yomi.native.go.scratch import SCRATCH_DTYPE
 
     positions, history = _position()
     pos = positions[0]
@@ -54,16 +54,16 @@ def compile_rules() -> None:
 
 def compile_gather() -> None:
     """Compile the search's largest kernel."""
-    from native.tree.search import gather
+    from yomi.native.tree.search import gather
 
     _ = gather.address
 
 
 def compile_tree() -> None:
     """Compile the rest of the search tree, which is the same for all games."""
-    from native.calls import NO_CALLS, store
-    from native.tree import expansion, memory, report, search, searcher
-    from native.tree.buffers import example_arguments
+    from yomi.native.calls import NO_CALLS, store
+    from yomi.native.tree import expansion, memory, report, search, searcher
+    from yomi.native.tree.buffers import example_arguments
 
     tree, worker, batch, calls = example_arguments()
     memory.clear_tree(tree)
@@ -86,8 +86,8 @@ def compile_tree() -> None:
 
 def _compile_board(spec: "GameSpec", position: Any, history: Any, inputs: Inputs) -> "GameCalls":
     """Compile the calls of a game, and those that write rows for an evaluator that reads `inputs`."""
-    from native.game_calls import BoundBoard
-    from native.tree.buffers import make_batch, make_board
+    from yomi.native.game_calls import BoundBoard
+    from yomi.native.tree.buffers import make_batch, make_board
 
     root = spec.positions(1)
     root[0] = position
@@ -98,7 +98,7 @@ def _compile_board(spec: "GameSpec", position: Any, history: Any, inputs: Inputs
 
 def _compile_learning(spec: "GameSpec", positions: Any, history: Any) -> None:
     """Compile what makes rows of data."""
-    from native.datasets.positions import index_moves, show_positions
+    from yomi.native.datasets.positions import index_moves, show_positions
 
     planes = np.zeros((2, *spec.planes_shape), np.float32)
     extras = np.zeros((2, *spec.extras_shape), np.float32)
@@ -109,7 +109,7 @@ def _compile_learning(spec: "GameSpec", positions: Any, history: Any) -> None:
 
 def compile_go_board() -> None:
     """Compile Go's side of the search."""
-    from native.go.spec import go_spec
+    from yomi.native.go.spec import go_spec
 
     positions, history = _position()
     _compile_board(go_spec(SIZE), positions[0], history, Inputs.NOTHING)
@@ -117,9 +117,9 @@ def compile_go_board() -> None:
 
 def compile_go_planes() -> None:
     """Compile the network's inputs and outputs."""
-    from native.go.outputs import decode, decode_rows
-    from native.go.planes import symmetry_steps
-    from native.go.spec import go_spec
+    from yomi.native.go.outputs import decode, decode_rows
+    from yomi.native.go.planes import symmetry_steps
+    from yomi.native.go.spec import go_spec
 
     positions, history = _position()
     _compile_board(go_spec(SIZE), positions[0], history, Inputs.NUMBERS)
@@ -136,9 +136,9 @@ def compile_go_planes() -> None:
 
 def compile_go_inputs() -> None:
     """Compile the other forms of a network's inputs."""
-    from native.go.planes import policy_index, write_planes
-    from native.go.scratch import SCRATCH_DTYPE
-    from native.go.spec import go_spec
+    from yomi.native.go.planes import policy_index, write_planes
+    from yomi.native.go.scratch import SCRATCH_DTYPE
+    from yomi.native.go.spec import go_spec
 
     positions, history = _position()
     _compile_board(go_spec(SIZE), positions[0], history, Inputs.BITS | Inputs.POSITIONS)
@@ -149,17 +149,17 @@ def compile_go_inputs() -> None:
 
 def compile_go_learning() -> None:
     """Compile what learning Go calls besides."""
-    from native.go.spec import go_spec
+    from yomi.native.go.spec import go_spec
 
     _compile_learning(go_spec(SIZE), *_position())
 
 
 def compile_rollouts() -> None:
     """Compile rollouts and the evaluation of leaves by them."""
-    from native.go.ownership import rollout_ownership
-    from native.go.rollout_evaluator import mix_rollouts, write_priors
-    from native.go.spec import go_spec
-    from native.tree.buffers import make_batch
+    from yomi.native.go.ownership import rollout_ownership
+    from yomi.native.go.rollout_evaluator import mix_rollouts, write_priors
+    from yomi.native.go.spec import go_spec
+    from yomi.native.tree.buffers import make_batch
 
     positions, _ = _position()
     rng = np.ones(1, np.uint64)
@@ -174,11 +174,11 @@ def compile_rollouts() -> None:
 
 def compile_partial() -> None:
     """Compile the planes and outputs of networks that say only a part."""
-    from native.go.aya import AYA_SCRATCH_DTYPE, show_aya
-    from native.go.partial import decode
-    from native.go.spec import go_spec
-    from native.go.stones import show_stones
-    from native.tree.buffers import make_batch
+    from yomi.native.go.aya import AYA_SCRATCH_DTYPE, show_aya
+    from yomi.native.go.partial import decode
+    from yomi.native.go.spec import go_spec
+    from yomi.native.go.stones import show_stones
+    from yomi.native.tree.buffers import make_batch
 
     batch = make_batch(go_spec(SIZE), 1, Inputs.POSITIONS)
     planes, nothing = np.zeros((1, 49, SIZE, SIZE), np.float32), np.zeros((1, 0), np.float32)
@@ -189,8 +189,8 @@ def compile_partial() -> None:
 
 def compile_forward() -> None:
     """Compile the networks' forward pass; a program without operations holds all of its code."""
-    from native.forward.builder import ProgramBuilder
-    from native.forward.squash import TANH
+    from yomi.native.forward.builder import ProgramBuilder
+    from yomi.native.forward.squash import TANH
 
     program = replace(ProgramBuilder(SIZE, 22, 19).build(), squash=TANH)
     area = SIZE * SIZE
@@ -207,7 +207,7 @@ def compile_forward() -> None:
 
 def _shogi_position() -> tuple[Any, Any]:
     """Return the start position's record and history."""
-    from native.shogi.position import MAX_HISTORY, POSITION_DTYPE, set_position
+    from yomi.native.shogi.position import MAX_HISTORY, POSITION_DTYPE, set_position
 
     board = np.zeros(81, np.uint8)
     board[[4 * 9 + 8, 4 * 9]] = 8, 24  # two kings are a position
@@ -220,8 +220,8 @@ def _shogi_position() -> tuple[Any, Any]:
 
 def compile_shogi_rules() -> None:
     """Compile what a game of shogi calls."""
-    from native.shogi import rules, waivers
-    from native.shogi.position import MAX_MOVES
+    from yomi.native.shogi import rules, waivers
+    from yomi.native.shogi.position import MAX_MOVES
 
     position, history = _shogi_position()
     moves = np.zeros(MAX_MOVES, np.uint16)
@@ -235,7 +235,7 @@ def compile_shogi_rules() -> None:
 
 def compile_shogi_board() -> None:
     """Compile shogi's side of the search, and the positions that its default network reads."""
-    from native.shogi.spec import shogi_spec
+    from yomi.native.shogi.spec import shogi_spec
 
     position, history = _shogi_position()
     _compile_board(shogi_spec(), position, history, Inputs.POSITIONS)
@@ -243,7 +243,7 @@ def compile_shogi_board() -> None:
 
 def compile_shogi_inputs() -> None:
     """Compile the inputs of networks over the board."""
-    from native.shogi.spec import shogi_spec
+    from yomi.native.shogi.spec import shogi_spec
 
     position, history = _shogi_position()
     _compile_board(shogi_spec(), position, history, Inputs.NUMBERS)
@@ -252,7 +252,7 @@ def compile_shogi_inputs() -> None:
 
 def compile_shogi_learning() -> None:
     """Compile what learning shogi calls besides."""
-    from native.shogi.spec import shogi_spec
+    from yomi.native.shogi.spec import shogi_spec
 
     position, history = _shogi_position()
     positions = shogi_spec().positions(2)
@@ -262,11 +262,11 @@ def compile_shogi_learning() -> None:
 
 def compile_material() -> None:
     """Compile the evaluation of shogi positions without a network."""
-    from native.forward.policy_value import decode
-    from native.shogi.effects import EFFECTS_DTYPE
-    from native.shogi.material import evaluate_rows
-    from native.shogi.spec import shogi_spec
-    from native.tree.buffers import make_batch
+    from yomi.native.forward.policy_value import decode
+    from yomi.native.shogi.effects import EFFECTS_DTYPE
+    from yomi.native.shogi.material import evaluate_rows
+    from yomi.native.shogi.spec import shogi_spec
+    from yomi.native.tree.buffers import make_batch
 
     position, _ = _shogi_position()
     batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
@@ -277,11 +277,11 @@ def compile_material() -> None:
 
 def compile_sparse() -> None:
     """Compile the evaluation of shogi positions by a sparse network."""
-    from native.shogi.sparse import SCRATCH_DTYPE
-    from native.shogi.spec import shogi_spec
-    from native.sparse.network import make_scratch
-    from native.sparse.shogi import EXAMPLE, evaluate_rows
-    from native.tree.buffers import make_batch
+    from yomi.native.shogi.sparse import SCRATCH_DTYPE
+    from yomi.native.shogi.spec import shogi_spec
+    from yomi.native.sparse.network import make_scratch
+    from yomi.native.sparse.shogi import EXAMPLE, evaluate_rows
+    from yomi.native.tree.buffers import make_batch
 
     batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
     evaluate_rows.bind(batch, EXAMPLE, make_scratch(EXAMPLE, 1), np.zeros(1, SCRATCH_DTYPE)[0])
@@ -289,10 +289,10 @@ def compile_sparse() -> None:
 
 def compile_nnue() -> None:
     """Compile the search at leaves by an NNUE evaluation."""
-    from native.shogi.spec import shogi_spec
-    from native.sparse.nnue_leaf import EXAMPLE, make_leaf_scratch, make_settings
-    from native.sparse.nnue_shogi import clear_rows, evaluate_leaves
-    from native.tree.buffers import make_batch
+    from yomi.native.shogi.spec import shogi_spec
+    from yomi.native.sparse.nnue_leaf import EXAMPLE, make_leaf_scratch, make_settings
+    from yomi.native.sparse.nnue_shogi import clear_rows, evaluate_leaves
+    from yomi.native.tree.buffers import make_batch
 
     batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
     arguments = batch, EXAMPLE, make_leaf_scratch(EXAMPLE), make_settings(1, 1.0, 1.0, 0.0)
@@ -302,7 +302,7 @@ def compile_nnue() -> None:
 
 def compile_mate() -> None:
     """Compile the search for a mate at the root."""
-    from native.shogi.dfpn import MAX_PLY, make_solver, prove
+    from yomi.native.shogi.dfpn import MAX_PLY, make_solver, prove
 
     solver = make_solver(2**16)
     solver.positions[0] = _shogi_position()[0]

@@ -1,8 +1,9 @@
 """Levels of x86-64 processors, and the compiled kernels for them that a wheel may bring.
 
-A wheel may contain native/compiled/LEVEL, made by `python -m native.build_kernels`. A first start uses these kernels
-and compiles kernels for the exact processor in the background. YOMI_KERNELS=native or YOMI_KERNELS=LEVEL decides
-otherwise. numba must learn the level before it compiles anything: native.jit calls `level_in_use` when it is imported.
+A wheel may contain native/compiled/LEVEL, made by `python -m yomi.native.build_kernels`. A first start uses these
+kernels and compiles kernels for the exact processor in the background. YOMI_KERNELS=native or YOMI_KERNELS=LEVEL
+decides otherwise. numba must learn the level before it compiles anything: yomi.native.jit calls `level_in_use` when it
+is imported.
 """
 
 import json
@@ -14,8 +15,9 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import numba
 
-from native.cache_folder import FACTS, require_private
-from native.errors import CompileError
+import yomi
+from yomi.native.cache_folder import FACTS, require_private
+from yomi.native.errors import CompileError
 
 _V3 = "cx16,sahf,popcnt,sse3,sse4.1,sse4.2,ssse3,avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe,xsave"
 _V4 = f"{_V3},avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
@@ -27,6 +29,8 @@ LEVELS = {  # the best first
 """Level -> its features, by LLVM's names."""
 NATIVE = "native"
 SETTING = "YOMI_KERNELS"
+ROOT = Path(yomi.__file__).resolve().parents[1]
+"""Folder that contains the package yomi: processes that import yomi.native are started there."""
 COMPILED = Path(__file__).resolve().parent / "compiled"
 """Folder of the levels' kernels; a checkout has none."""
 

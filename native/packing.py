@@ -1,7 +1,7 @@
 """Numbers in fewer bits: zeros and ones as search workers write them and GPUs take them, halves as GPUs give them.
 
 Bit i of a row of numbers is bit i % 64 of word i // 64, which little-endian machines keep as numpy.packbits does with
-bitorder="little", the slow twin. What unpacks it on a device: `nets.packed` (a part of an ONNX graph) and
+bitorder="little", the slow twin. What unpacks it on a device: `yomi.nets.packed` (a part of an ONNX graph) and
 native/cuda/unpack.cu. Evaluators on a processor read float32, which `unpack_bits` makes of it.
 """
 
@@ -12,9 +12,9 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 
-from native.bits import U, element_pointer
-from native.jit import inlined, kernel, machine_code
-from native.spec import packed_words
+from yomi.native.bits import U, element_pointer
+from yomi.native.jit import inlined, kernel, machine_code
+from yomi.native.spec import packed_words
 
 
 def packed_bytes(count: int) -> int:

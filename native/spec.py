@@ -29,7 +29,9 @@ class Inputs(Flag):
 
 @dataclass(frozen=True, slots=True)
 class GameSpec:
-    """Sizes of one game's arrays. The rules are kernels, found by the type of the position record (native.game)."""
+    """Sizes of one game's arrays. The rules are kernels, found by the type of the position record
+    (yomi.native.game).
+    """
 
     name: str
     """go or shogi"""

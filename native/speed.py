@@ -1,4 +1,4 @@
-"""Compares the kernels of a level of processors with native ones: `python -m native.speed` prints a speed.
+"""Compares the kernels of a level of processors with native ones: `python -m yomi.native.speed` prints a speed.
 
 The work is what playing spends most of its time with: convolutions in the precision that suits the processor best,
 and Go's rules.
@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -24,7 +23,7 @@ def measure() -> float:
 
 
 def _evaluations() -> float:
-    from native.forward.builder import PRECISIONS, ProgramBuilder
+    from yomi.native.forward.builder import PRECISIONS, ProgramBuilder
 
     rng = np.random.default_rng(1)
     precision = next(name for name in ("int16", "fp32") if name in PRECISIONS)
@@ -47,8 +46,8 @@ def _evaluations() -> float:
 
 
 def _games() -> float:
-    from native.go.board import POSITION_DTYPE, clear
-    from native.go.rules import MAX_HISTORY, begin, legal_moves, play
+    from yomi.native.go.board import POSITION_DTYPE, clear
+    from yomi.native.go.rules import MAX_HISTORY, begin, legal_moves, play
 
     pos, history, moves = np.zeros(1, POSITION_DTYPE)[0], np.zeros(MAX_HISTORY, np.uint64), np.zeros(400, np.uint16)
     count, start = 0, time.perf_counter()
@@ -70,8 +69,8 @@ def compare(level: str) -> None:
     Raises:
         OSError: the cache cannot be written.
     """
-    from native.jit import CHOICE
-    from native.levels import NATIVE
+    from yomi.native.jit import CHOICE
+    from yomi.native.levels import NATIVE
 
     speeds = [(_speed_of(level), _speed_of(NATIVE)) for _ in range(TURNS)]
     if not all(min(pair) > 0.0 for pair in speeds):
@@ -84,13 +83,13 @@ def compare(level: str) -> None:
 
 def _speed_of(kernels: str) -> float:
     """Return the speed that a process with these kernels measures; 0 if it fails."""
-    from native.levels import SETTING
+    from yomi.native.levels import ROOT, SETTING
 
-    command = [sys.executable, "-m", "native.speed"]
+    command = [sys.executable, "-m", "yomi.native.speed"]
     environment = {**os.environ, SETTING: kernels}
     found = subprocess.run(
         command,
-        cwd=Path(__file__).resolve().parent.parent,
+        cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,

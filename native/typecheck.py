@@ -20,7 +20,7 @@ from numba.core.ir import Block, FunctionIR, Loc, Scope, Var
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.typing.templates import signature
 
-from native.jit import SOURCE_ROOT, WITHOUT_KERNELS
+from yomi.native.jit import SOURCE_ROOT, WITHOUT_KERNELS
 
 
 def check(groups: Iterable[Callable[[], None]]) -> None:

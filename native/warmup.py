@@ -1,8 +1,8 @@
 """Compiling kernels before they are needed, with progress, in several processes.
 
 numba compiles a kernel when it is first called. A first start would so spend half a minute in the middle of a move,
-without a word; `compile_names` does it beforehand. Each group of kernels (native.kernel_groups) that is compiled has a
-mark in the cache, and later starts return at once.
+without a word; `compile_names` does it beforehand. Each group of kernels (yomi.native.kernel_groups) that is compiled
+has a mark in the cache, and later starts return at once.
 """
 
 import contextlib
@@ -19,16 +19,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from native import jit
-from native.cache_folder import COMPLETE, locked, write_json
-from native.compile_progress import Display, Progress, time_text
-from native.errors import CompileError
-from native.jit import CACHE_DIRECTORY, CHOICE, IS_PLAIN, LEVEL, PACKAGED, kernel_facts, kernel_key
-from native.kernel_groups import GROUPS, NAMES
-from native.levels import NATIVE, SETTING
-from native.speed import compare
+from yomi.native import jit
+from yomi.native.cache_folder import COMPLETE, locked, write_json
+from yomi.native.compile_progress import Display, Progress, time_text
+from yomi.native.errors import CompileError
+from yomi.native.jit import CACHE_DIRECTORY, CHOICE, IS_PLAIN, LEVEL, PACKAGED, kernel_facts, kernel_key
+from yomi.native.kernel_groups import GROUPS, NAMES
+from yomi.native.levels import NATIVE, ROOT, SETTING
+from yomi.native.speed import compare
 
-ROOT = Path(__file__).resolve().parent.parent
 MISTAKE = "a mistake in a kernel: "
 """Prefix of a compiling process's message for the person who edited a kernel."""
 WHEN_AGAIN = (
@@ -112,7 +111,7 @@ def _begin_background(words: Sequence[str], settings: Mapping[str, str]) -> None
     if _background:
         return
     command = ["nice", "-n", str(LOW_PRIORITY)] if os.name == "posix" else []
-    command += [sys.executable, "-m", "native.warmup", *words]
+    command += [sys.executable, "-m", "yomi.native.warmup", *words]
     with contextlib.suppress(OSError):  # there is no such command, or no more process
         _background.append(_start(command, subprocess.DEVNULL, subprocess.DEVNULL, settings))
 
@@ -213,7 +212,7 @@ def _write_mark(group: str, seconds: float) -> None:
 
 def _spawn(words: Sequence[str], errors: IO[bytes]) -> "subprocess.Popen[bytes]":
     """Start a process of this module, in the folder that this one reads from; it writes to `errors`."""
-    return _start([sys.executable, "-m", "native.warmup", *words], subprocess.PIPE, errors)
+    return _start([sys.executable, "-m", "yomi.native.warmup", *words], subprocess.PIPE, errors)
 
 
 def _start(
@@ -252,7 +251,7 @@ def main(words: Sequence[str]) -> None:
     After CHECK only infer the types of some groups, to find the line of a mistake. A mistake is printed on stderr. A
     kernel that cannot be kept ends the process with a line, since others would compile it again.
     """
-    from native import typecheck
+    from yomi.native import typecheck
 
     try:
         if words[:1] == [CHECK]:
@@ -293,7 +292,7 @@ def _compile_here(groups: Iterable[str]) -> None:
 
 def _check(group: str) -> None:
     """End this process with the line of a mistake in a group's kernels, if types show it."""
-    command = [sys.executable, "-m", "native.warmup", CHECK, group]
+    command = [sys.executable, "-m", "yomi.native.warmup", CHECK, group]
     found = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if MISTAKE in found.stderr:
         raise SystemExit(found.stderr.strip())

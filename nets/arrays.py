@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from nets.errors import NetworkError
+from yomi.nets.errors import NetworkError
 
 _MAGIC = b"\x93NUMPY"
 _HEADER = re.compile(

@@ -1,20 +1,20 @@
 """The feature sets: what networks see of a position, by name, and how data sets keep it.
 
 A position is kept as planes of bits, planes of small whole numbers (`levels`) and numbers that hold for the whole board
-(`globals`). Which plane means what is said by the kernels that write them (native.go.stones,
-native.go.aya, native.go.planes, native.shogi.planes, native.datasets.boards).
+(`globals`). Which plane means what is said by the kernels that write them (yomi.native.go.stones,
+yomi.native.go.aya, yomi.native.go.planes, yomi.native.shogi.planes, yomi.native.datasets.boards).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nets.errors import NetworkError
+from yomi.nets.errors import NetworkError
 
 DLSHOGI_DIRECTIONS, ALPHAZERO_DIRECTIONS = 27, 139
 SHOGI_BOARD = "shogi-board"
 """The board itself: pieces by their codes, the side to move's 1 to 14 and the other's 17 to 30, and the counts in both
-hands, all from the side to move's chair. Sparse networks see what an encoder makes of it (nets.data.sparse)."""
+hands, all from the side to move's chair. Sparse networks see what an encoder makes of it (yomi.nets.data.sparse)."""
 LEVEL_SCALE = 0.05
 """A level n is shown to a network as tanh(0.05 n), COSUMI's form of liberties."""
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from nets.errors import NetworkError
-from nets.onnx_header import data_files
+from yomi.nets.errors import NetworkError
+from yomi.nets.onnx_header import data_files
 
 _log = logging.getLogger("yomi.networks")
 

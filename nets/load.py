@@ -15,16 +15,16 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from nets.dlshogi.network import ShogiForm, ShogiNetwork, recognise
-from nets.errors import NetworkError, one_line
-from nets.files import default_cache_dir, source_digest, temporary_cache_dir, write_atomically
-from nets.installation import missing_line
-from nets.katago.file import looks_like_network
-from nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
-from nets.nnue.file import looks_like_nnue
-from nets.onnx_header import OnnxHeader, read_onnx_header
-from nets.sparse.file import looks_sparse, read_info
-from nets.text import parse_json
+from yomi.nets.dlshogi.network import ShogiForm, ShogiNetwork, recognise
+from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.files import default_cache_dir, source_digest, temporary_cache_dir, write_atomically
+from yomi.nets.installation import missing_line
+from yomi.nets.katago.file import looks_like_network
+from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
+from yomi.nets.nnue.file import looks_like_nnue
+from yomi.nets.onnx_header import OnnxHeader, read_onnx_header
+from yomi.nets.sparse.file import looks_sparse, read_info
+from yomi.nets.text import parse_json
 
 _log = logging.getLogger("yomi.networks")
 
@@ -106,7 +106,8 @@ def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = No
     Args:
         path: the network file.
         board_size: N.
-        cache_dir: where converted networks are kept, in a folder `nets`; without it see `nets.files.default_cache_dir`.
+        cache_dir: where converted networks are kept, in a folder `nets`; without it see
+            `yomi.nets.files.default_cache_dir`.
             A folder that cannot be written is replaced by a temporary one, with a warning in the log.
 
     Raises:
@@ -249,7 +250,7 @@ def _convert(path: Path, board_size: int, digest: str, folder: Path, name: str) 
     if importlib.util.find_spec("onnx") is None:
         raise NetworkError(missing_line("onnx", f"{path}: conversion to ONNX"))
     # Imports onnx, which a warm start has no use for.
-    from nets.katago.convert import convert
+    from yomi.nets.katago.convert import convert
 
     _log.info("converting %s for boards of size %d", path, board_size)
     content, info = convert(path, board_size, digest)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nets.errors import NetworkError
-from nets.text import parse_json
+from yomi.nets.errors import NetworkError
+from yomi.nets.text import parse_json
 
 METADATA_FORMAT = 1
 """Version of the record below; a reader refuses newer ones."""
@@ -19,7 +19,8 @@ KATAGO_FEATURES = "katago-v7"
 """KataGo's V7 inputs: `spatial` [B, 22, N, N] and `global` [B, 19]."""
 
 KATAGO_CONVERTER_VERSION = 5
-"""Raise it with every change of the ONNX files that `nets.katago` makes: cached files of other versions go unused."""
+"""Raise it with every change of the ONNX files that `yomi.nets.katago` makes: cached files of other versions go
+unused."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class NetworkInfo:
     source_file: str
     """File name, without folder, of what the ONNX file was made from; empty inside a file that was made of no other."""
     source_sha256: str
-    """Hexadecimal digest of that file; empty likewise. `nets.load` puts the ONNX file itself in the place of both."""
+    """Hexadecimal digest of that file; empty likewise. `yomi.nets.load` puts the ONNX file itself in the place of
+    both."""
     model_version: int
     """KataGo's model version: says how raw outputs are to be read."""
     policy_channels: int
@@ -49,7 +51,7 @@ class NetworkInfo:
     meta_input: bool = False
     """Whether there is an input `meta` [B, 192]."""
     scales: Mapping[str, float] = field(default_factory=dict)
-    """Factors of the raw outputs, by the names of `nets.katago.network.OutputScales`."""
+    """Factors of the raw outputs, by the names of `yomi.nets.katago.network.OutputScales`."""
     outputs: Mapping[str, str] = field(default_factory=dict)
     """Meaning of each output in words."""
     training: Mapping[str, str] = field(default_factory=dict)

@@ -15,8 +15,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from nets.errors import NetworkError
-from nets.onnx_header import ELEMENT_TYPES, GRAPH_INITIALIZER, GRAPH_NODE, MODEL_GRAPH, MalformedError, fields, varint
+from yomi.nets.errors import NetworkError
+from yomi.nets.onnx_header import (
+    ELEMENT_TYPES,
+    GRAPH_INITIALIZER,
+    GRAPH_NODE,
+    MODEL_GRAPH,
+    MalformedError,
+    fields,
+    varint,
+)
 
 Attribute: TypeAlias = int | float | str | list[int] | npt.NDArray[Any]
 

@@ -23,8 +23,8 @@ from typing import Any, Generic, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from nets.forward_program import Builder, FloatArray, M, Norm, V, identity_norm
-from nets.onnx_graph import Node, OnnxGraph, UnsupportedGraphError
+from yomi.nets.forward_program import Builder, FloatArray, M, Norm, V, identity_norm
+from yomi.nets.onnx_graph import Node, OnnxGraph, UnsupportedGraphError
 
 
 class Squash(enum.Enum):

@@ -16,9 +16,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from nets.errors import NetworkError
-from nets.files import default_cache_dir, source_digest, write_atomically
-from nets.onnx_header import data_files
+from yomi.nets.errors import NetworkError
+from yomi.nets.files import default_cache_dir, source_digest, write_atomically
+from yomi.nets.onnx_header import data_files
 
 VERSION = 4
 """Raise it with every change of what is written here: cached files of other versions go unused."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from native.go.board import (
+from yomi.native.go.board import (
     BLACK,
     KO_POSITIONAL,
     KO_SIMPLE,
@@ -17,7 +17,7 @@ from native.go.board import (
     clear,
     place_stone,
 )
-from native.go.rules import begin, play
+from yomi.native.go.rules import begin, play
 
 COLUMNS = "ABCDEFGHJKLMNOPQRST"
 COLORS = {"B": BLACK, "W": WHITE}

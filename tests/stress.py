@@ -17,17 +17,17 @@ os.environ["YOMI_CHECKED"] = "1"
 
 import numpy as np
 
-from engine.evaluators.queue import InlineQueue
-from engine.evaluators.uniform import UniformEvaluator
-from engine.go.game import GoGame
-from engine.go.measuring import go_subject
-from engine.search.limits import Limits
-from engine.search.parameters import SearchSettings
-from engine.search.search import Search
-from engine.shogi.measuring import shogi_subject
-from engine.shogi.networks.material import MaterialEvaluator
-from native.tree.memory import compact
 from tests.unit.trees import check_tree
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.measuring import go_subject
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.search import Search
+from yomi.engine.shogi.measuring import shogi_subject
+from yomi.engine.shogi.networks.material import MaterialEvaluator
+from yomi.native.tree.memory import compact
 
 PLIES = 6
 """Positions of each game."""

@@ -1,11 +1,10 @@
-"""yomi, a playing engine for Go and shogi. Importing it makes its packages importable: engine, native, nets, bench.
+"""yomi, a playing engine for Go and shogi. Its packages are yomi.engine, yomi.native, yomi.nets and yomi.bench."""
 
-An installed yomi keeps them in this folder, where they are in nobody's way; a checkout has them beside it.
-"""
+import os
 
-import sys
-from pathlib import Path
+__version__ = "0.1.0"
 
-_folder = Path(__file__).parent
-if (_folder / "engine").is_dir():
-    sys.path.insert(0, str(_folder))
+# A checkout has symbolic links to the packages here. An unpacked sdist and a checkout on Windows have none: the packages
+# are in the folder above.
+if not os.path.isdir(os.path.join(__path__[0], "engine")):
+    __path__.append(os.path.dirname(__path__[0]))

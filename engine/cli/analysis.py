@@ -6,20 +6,20 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from engine.arguments import add_old_names
-from engine.cli import logs
-from engine.cli.errors import CliError
-from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
-from engine.cli.make import loading_errors, prepare
-from engine.go.descriptor import GAME as GO
-from engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS
+from yomi.engine.arguments import add_old_names
+from yomi.engine.cli import logs
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.flags import add_options, check_limited, collect, visits_without_limit
+from yomi.engine.cli.make import loading_errors, prepare
+from yomi.engine.go.descriptor import GAME as GO
+from yomi.engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.go.analysis.overrides import Settings
-    from engine.go.players.analysis import Analyst
-    from engine.options import Options
+    from yomi.engine.go.analysis.overrides import Settings
+    from yomi.engine.go.players.analysis import Analyst
+    from yomi.engine.options import Options
 
 USAGE = "yomi analysis [options]"
 EPILOG = """\
@@ -72,8 +72,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the end of input."""
-    from engine.go.analysis.serve import serve
-    from engine.protocols.process import LoadError
+    from yomi.engine.go.analysis.serve import serve
+    from yomi.engine.protocols.process import LoadError
 
     options = collect(args, GO, **ANALYSIS_DEFAULTS, **visits_without_limit(args, DEFAULT_VISITS, GO))
     logs.set_up(options)
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     check_limited(settings.options, GO)
 
     def make() -> Sequence[Analyst]:
-        from engine.go.players import analyst
+        from yomi.engine.go.players import analyst
 
         try:
             with loading_errors():
@@ -137,8 +137,8 @@ def override_settings(options: Options, pairs: Mapping[str, str]) -> Settings:
     Raises:
         CliError: a value that cannot be.
     """
-    from engine.go.analysis.fields import FieldError
-    from engine.go.analysis.overrides import Settings, override
+    from yomi.engine.go.analysis.fields import FieldError
+    from yomi.engine.go.analysis.overrides import Settings, override
 
     try:
         settings, unknown = override(Settings(options), pairs)

@@ -1,7 +1,7 @@
 """`yomi review`: review game records.
 
 What is common to all games is here: files and folders, progress, and what is written. How a game is reviewed stands
-in engine.go.review and engine.shogi.review.
+in yomi.engine.go.review and yomi.engine.shogi.review.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.arguments import add_value
-from engine.cli import logs
-from engine.cli.errors import CliError
-from engine.cli.flags import add_options, check_limited, collect, file_values, visits_without_limit
-from engine.cli.games import GAMES
-from engine.cli.make import loading_errors, prepare
-from engine.cli.report import plot_check
-from engine.cli.review_journal import ReviewJournal
-from engine.cli.signals import ended_by_a_signal
-from engine.go.descriptor import GAME as GO
-from engine.options import NOT_FOR_ANALYSIS
-from engine.records import printable, read_record_bytes, report_notes
-from engine.review import ReviewError
+from yomi.engine.arguments import add_value
+from yomi.engine.cli import logs
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.flags import add_options, check_limited, collect, file_values, visits_without_limit
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.make import loading_errors, prepare
+from yomi.engine.cli.report import plot_check
+from yomi.engine.cli.review_journal import ReviewJournal
+from yomi.engine.cli.signals import ended_by_a_signal
+from yomi.engine.go.descriptor import GAME as GO
+from yomi.engine.options import NOT_FOR_ANALYSIS
+from yomi.engine.records import printable, read_record_bytes, report_notes
+from yomi.engine.review import ReviewError
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.options import Options
-    from engine.review import Annotated, KnownPositions, Review, Reviewer
+    from yomi.engine.game import Game
+    from yomi.engine.options import Options
+    from yomi.engine.review import Annotated, KnownPositions, Review, Reviewer
 
 COMMAND = "analyze"
 USAGE = "yomi review FILE|FOLDER... [options]"
@@ -240,8 +240,8 @@ class Reviewers:
 
 def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcome: Outcome, count: str) -> None:
     """Review the games of a file; what is wrong with it is told, and the next file's turn comes."""
-    from engine.evaluators.base import EvaluatorError
-    from nets.errors import NetworkError
+    from yomi.engine.evaluators.base import EvaluatorError
+    from yomi.nets.errors import NetworkError
 
     try:
         game = game_of(job.path)
@@ -269,7 +269,7 @@ def _tell_time(
     game: Game[Any, Any], options: Options, reviewer: Reviewer, records: Sequence[Any], job: Job, outcome: Outcome
 ) -> None:
     """Show how long the records of a game will take, from this job on."""
-    from engine.cli.review_estimate import count_positions, estimate
+    from yomi.engine.cli.review_estimate import count_positions, estimate
 
     later = outcome.jobs[outcome.jobs.index(job) + 1 :]
     paths = [each.path for each in later if each.path.suffix.lower() in game.suffixes]
@@ -290,7 +290,7 @@ def _publish(job: Job, name: str, annotated: Annotated, args: argparse.Namespace
     """Write the files of a game, none of them over that of another record, and print its table."""
     files = annotated.files() if args.record else {}
     if args.plot:
-        from engine.review import draw
+        from yomi.engine.review import draw
 
         files[".png"] = draw(annotated.review, name)
     paths = []
@@ -310,7 +310,7 @@ def _unused(job: Job, name: str, suffix: str, written: set[Path]) -> Path:
 
 
 def _print(path: Path, name: str, review: Review, worst: int, written: Sequence[Path]) -> None:
-    from engine.review import table
+    from yomi.engine.review import table
 
     report_notes(logs.say, path, review.notes)
     rate = review.evaluations / review.seconds if review.seconds else 0.0

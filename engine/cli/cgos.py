@@ -6,17 +6,17 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.cli import logs, servers
-from engine.cli.errors import CliError
-from engine.cli.make import load_player
-from engine.go.descriptor import GAME as GO
+from yomi.engine.cli import logs, servers
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.make import load_player
+from yomi.engine.go.descriptor import GAME as GO
 
 if TYPE_CHECKING:
-    from engine.go.cgos.yomi_seat import GoSeat
-    from engine.servers.client import Client
-    from engine.servers.passwords import Password
-    from engine.servers.reporter import Reporter
-    from engine.servers.settings import Account
+    from yomi.engine.go.cgos.yomi_seat import GoSeat
+    from yomi.engine.servers.client import Client
+    from yomi.engine.servers.passwords import Password
+    from yomi.engine.servers.reporter import Reporter
+    from yomi.engine.servers.settings import Account
 
 USAGE = "yomi cgos FILE [options]"
 EPILOG = """\
@@ -60,15 +60,15 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
     Raises:
         CliError: its options do not go together.
     """
-    from engine.go.cgos.client import CgosClient
-    from engine.go.cgos.yomi_seat import YomiGoSeat
-    from engine.servers.seat import GaveUpError
+    from yomi.engine.go.cgos.client import CgosClient
+    from yomi.engine.go.cgos.yomi_seat import YomiGoSeat
+    from yomi.engine.servers.seat import GaveUpError
 
     options = servers.options_of(account, GO, size=account.server.size, cleanup=True)
 
     def open_seat() -> GoSeat:
         if account.command:
-            from engine.go.cgos.gtp_seat import GtpSeat
+            from yomi.engine.go.cgos.gtp_seat import GtpSeat
 
             GO.compile(logs.say)  # the client checks moves
             return GtpSeat(account)

@@ -7,8 +7,8 @@ import importlib
 import importlib.util
 from collections.abc import Iterator
 
-from engine.cli.errors import CliError
-from nets.installation import missing_line, pip_command
+from yomi.engine.cli.errors import CliError
+from yomi.nets.installation import missing_line, pip_command
 
 SHELLS = ("bash", "zsh", "fish")
 USAGE = "yomi completion bash | zsh | fish"
@@ -31,7 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the script."""
-    from engine.cli.main import build
+    from yomi.engine.cli.main import build
 
     if importlib.util.find_spec("shtab") is None:
         raise CliError(missing_line("shtab", "completion"))

@@ -6,12 +6,12 @@ import argparse
 import json
 from pathlib import Path
 
-from engine.cli import logs
-from engine.cli.errors import CliError
-from engine.cli.flags import user_config
-from engine.cli.games import GAMES
-from engine.option_row import Option, OptionError, Value
-from engine.options import TABLE, read_tables
+from yomi.engine.cli import logs
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.flags import user_config
+from yomi.engine.cli.games import GAMES
+from yomi.engine.option_row import Option, OptionError, Value
+from yomi.engine.options import TABLE, read_tables
 
 USAGE = "yomi config init | show"
 EPILOG = """\

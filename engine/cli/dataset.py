@@ -7,22 +7,22 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.arguments import add_value, check_counts, check_ranges
-from engine.cli.errors import CliError
-from engine.cli.games import GAMES, add_flags, add_games
-from engine.cli.logs import echo, say
-from engine.datasets import SHARD_ROWS
-from engine.go.commands import SCORED_ROWS
-from engine.option_row import OptionError
-from engine.own_network import network_path
-from engine.records import LeftOut
-from engine.shogi.commands import add_score_scale, vary_boards
-from nets.files import atomic_writer, naming
+from yomi.engine.arguments import add_value, check_counts, check_ranges
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.games import GAMES, add_flags, add_games
+from yomi.engine.cli.logs import echo, say
+from yomi.engine.datasets import SHARD_ROWS
+from yomi.engine.go.commands import SCORED_ROWS
+from yomi.engine.option_row import OptionError
+from yomi.engine.own_network import network_path
+from yomi.engine.records import LeftOut
+from yomi.engine.shogi.commands import add_score_scale, vary_boards
+from yomi.nets.files import atomic_writer, naming
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from nets.data.shards import Dataset, Shard
-    from nets.features import FeatureSet
+    from yomi.engine.game import Game
+    from yomi.nets.data.shards import Dataset, Shard
+    from yomi.nets.features import FeatureSet
 
 USAGE = "yomi dataset ACTION ... [options]"
 EPILOG = """\
@@ -68,7 +68,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_make(make: argparse.ArgumentParser) -> None:
-    from nets.features import FEATURE_SETS
+    from yomi.nets.features import FEATURE_SETS
 
     add = make.add_argument
     add("paths", type=Path, nargs="+", metavar="PATH", help="records: files, folders, collections of one SGF a line")
@@ -143,8 +143,8 @@ def _add_openings(openings: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run an action."""
-    from engine.evaluators.base import EvaluatorError
-    from nets.errors import NetworkError
+    from yomi.engine.evaluators.base import EvaluatorError
+    from yomi.nets.errors import NetworkError
 
     actions = {
         "make": make_dataset,
@@ -166,7 +166,7 @@ def run(args: argparse.Namespace) -> int:
 
 def make_dataset(args: argparse.Namespace) -> None:
     """Make a data set, or go on with one."""
-    from nets.features import feature_set
+    from yomi.nets.features import feature_set
 
     check_ranges(args, test_share=(0.0, 0.9))
     check_counts(args, limit=0, seed=0)
@@ -206,8 +206,8 @@ def vary_dataset(args: argparse.Namespace) -> None:
 
 def check_dataset(args: argparse.Namespace) -> None:
     """Read every shard, and play the games again that have their records beside them."""
-    from engine.learning.replay import record_beside
-    from nets.data.shards import check_shard, open_dataset
+    from yomi.engine.learning.replay import record_beside
+    from yomi.nets.data.shards import check_shard, open_dataset
 
     dataset = open_dataset(args.folder)
     features = dataset.manifest.features
@@ -224,7 +224,7 @@ def check_dataset(args: argparse.Namespace) -> None:
 
 def _replay(features: FeatureSet, shard: Shard, record: Path) -> int:
     """Print the faults of a shard whose games are played again, and return how many there are."""
-    from engine.learning.replay import check_rows
+    from yomi.engine.learning.replay import check_rows
 
     spec, show, games = GAMES[features.game].replay(record, features, shard.size)
     faults = 0
@@ -235,14 +235,14 @@ def _replay(features: FeatureSet, shard: Shard, record: Path) -> int:
 
 def describe_dataset(args: argparse.Namespace) -> None:
     """Print what is in a data set."""
-    from nets.data.shards import open_dataset
+    from yomi.nets.data.shards import open_dataset
 
     print_dataset(open_dataset(args.folder))
 
 
 def convert_file(args: argparse.Namespace) -> None:
     """Convert positions of shogi."""
-    from engine.shogi.datasets.rows import ShogiLimits, marks_of, read_rows, to_hcpe, to_psv
+    from yomi.engine.shogi.datasets.rows import ShogiLimits, marks_of, read_rows, to_hcpe, to_psv
 
     writers = {".hcpe": to_hcpe, ".psv": to_psv}
     if args.target.suffix not in (*writers, ".hcpe3"):
@@ -262,11 +262,11 @@ def convert_file(args: argparse.Namespace) -> None:
 
 def _convert_games(source: Path, target: Path) -> None:
     """Write the games of a file or of a folder's files as hcpe3."""
-    from engine.datasets.sources import find_files
-    from engine.shogi.datasets.rows import RECORD_SUFFIXES, read_games, without_handicap
-    from engine.shogi.records.hcpe3 import write_hcpe3
-    from engine.shogi.records.record import RecordError
-    from nets.errors import NetworkError
+    from yomi.engine.datasets.sources import find_files
+    from yomi.engine.shogi.datasets.rows import RECORD_SUFFIXES, read_games, without_handicap
+    from yomi.engine.shogi.records.hcpe3 import write_hcpe3
+    from yomi.engine.shogi.records.record import RecordError
+    from yomi.nets.errors import NetworkError
 
     games = 0
     files, left_out = find_files([source], RECORD_SUFFIXES), LeftOut(say)
@@ -290,8 +290,8 @@ def _convert_games(source: Path, target: Path) -> None:
 
 def write_openings(args: argparse.Namespace) -> None:
     """Write balanced openings."""
-    from engine.datasets.sources import find_files
-    from engine.shogi.datasets.openings import OPENING_SUFFIXES, BalanceLimits, balanced_openings
+    from yomi.engine.datasets.sources import find_files
+    from yomi.engine.shogi.datasets.openings import OPENING_SUFFIXES, BalanceLimits, balanced_openings
 
     first, last = args.plies
     if not 0 <= first < last:

@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.evaluators.providers import gpu_command
-from engine.machine import processor_name, usable_cores
-from engine.version import VERSION
-from native.errors import CompileError
-from nets.installation import EXTRA_OF, extra_command, pip_command
+from yomi.engine.evaluators.providers import gpu_command
+from yomi.engine.machine import processor_name, usable_cores
+from yomi.engine.version import VERSION
+from yomi.native.errors import CompileError
+from yomi.nets.installation import EXTRA_OF, extra_command, pip_command
 
 if TYPE_CHECKING:
-    from native.inventory import Kept
+    from yomi.native.inventory import Kept
 
 USAGE = "yomi doctor"
 EPILOG = """\
@@ -114,8 +114,8 @@ def kernels() -> Iterator[Finding]:
     try:
         import numba
 
-        from native.forward.emit import HAS_DOT_PRODUCTS, HAS_PAIRS, WIDTH, has_tiles
-        from native.inventory import inventory
+        from yomi.native.forward.emit import HAS_DOT_PRODUCTS, HAS_PAIRS, WIDTH, has_tiles
+        from yomi.native.inventory import inventory
     except CompileError as error:
         yield ERROR, str(error)
         return
@@ -137,8 +137,8 @@ PARTS = {"more": "other networks and evaluators", "learning": "learning"}
 
 def compiled_kernels(found: Sequence[Kept]) -> Iterator[Finding]:
     """Yield the state of each game's kernels, and the kernels that this yomi does not use."""
-    from native.jit import CACHE_DIRECTORY
-    from native.kernel_groups import NAMES
+    from yomi.native.jit import CACHE_DIRECTORY
+    from yomi.native.kernel_groups import NAMES
 
     sizes = {kept.path.name: kept.size for kept in found}
     for name, groups in NAMES.items():
@@ -195,9 +195,9 @@ def networks() -> Iterator[Finding]:
 
 def gpu() -> Iterator[Finding]:
     """Yield the GPUs, and which of the ways to use them work, which each proves with a small network."""
-    from engine.evaluators.cuda import gpu_names, gpu_uuid
-    from engine.evaluators.providers import find_direct_fault, find_gpu_fault, find_package_fault
-    from engine.evaluators.tensorrt_driver import driver_name
+    from yomi.engine.evaluators.cuda import gpu_names, gpu_uuid
+    from yomi.engine.evaluators.providers import find_direct_fault, find_gpu_fault, find_package_fault
+    from yomi.engine.evaluators.tensorrt_driver import driver_name
 
     fault = find_gpu_fault()
     if fault is not None:
@@ -233,13 +233,13 @@ def _try(device: str, backend: str) -> str | None:
     try:
         import numpy as np
 
-        from engine.evaluators.providers import expect_packages
+        from yomi.engine.evaluators.providers import expect_packages
 
         expect_packages(Path("the network that is tried"), device)
-        from engine.evaluators.gpu import open_engine
-        from engine.evaluators.onnx_session import GpuSession
-        from nets.dlshogi.definition import NetworkShape, write_network
-        from nets.packed import Variant, variant_file
+        from yomi.engine.evaluators.gpu import open_engine
+        from yomi.engine.evaluators.onnx_session import GpuSession
+        from yomi.nets.dlshogi.definition import NetworkShape, write_network
+        from yomi.nets.packed import Variant, variant_file
 
         outputs = ["output_policy", "output_value"]
         variant = Variant(half=True, packed=("input1", "input2"), constant=("input2",))

@@ -9,28 +9,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.arguments import add_old_names, add_value, check_counts
-from engine.cli import logs
-from engine.cli.errors import CliError
-from engine.cli.flags import add_options, check, collect, suited
-from engine.cli.games import GAMES, add_flags, add_games
-from engine.cli.make import loading_errors, prepare
-from engine.cli.match_settings import bounds
-from engine.cli.signals import ended_by_a_signal
-from engine.machine import usable_cores
-from engine.option_row import OptionError, did_you_mean
-from engine.options import NETWORK, TABLE, SearchOptions, Value, rows_for
-from engine.records import LeftOut
+from yomi.engine.arguments import add_old_names, add_value, check_counts
+from yomi.engine.cli import logs
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.flags import add_options, check, collect, suited
+from yomi.engine.cli.games import GAMES, add_flags, add_games
+from yomi.engine.cli.make import loading_errors, prepare
+from yomi.engine.cli.match_settings import bounds
+from yomi.engine.cli.signals import ended_by_a_signal
+from yomi.engine.machine import usable_cores
+from yomi.engine.option_row import OptionError, did_you_mean
+from yomi.engine.options import NETWORK, TABLE, SearchOptions, Value, rows_for
+from yomi.engine.records import LeftOut
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from engine.game import Game
-    from engine.matches.crew import Referees
-    from engine.matches.duel import Terms
-    from engine.matches.results import GameResult
-    from engine.matches.sprt import Sprt
-    from engine.options import Options
+    from yomi.engine.game import Game
+    from yomi.engine.matches.crew import Referees
+    from yomi.engine.matches.duel import Terms
+    from yomi.engine.matches.results import GameResult
+    from yomi.engine.matches.sprt import Sprt
+    from yomi.engine.options import Options
 
 COMMAND = "duel"
 USAGE = "yomi duel GAME [options] [--first OPTION=VALUE,...] [--second OPTION=VALUE,...]"
@@ -149,8 +149,8 @@ def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Op
         MatchError: the openings cannot be used.
         OptionError: the options of the board do not go together.
     """
-    from engine.matches.duel import Terms
-    from engine.matches.schedule import load_openings, shuffled
+    from yomi.engine.matches.duel import Terms
+    from yomi.engine.matches.schedule import load_openings, shuffled
 
     game.new_game(players[0])
     openings: list[str] = []
@@ -172,9 +172,9 @@ def open_referees(
     Raises:
         NetworkError, EvaluatorError: a player cannot be made.
     """
-    from engine.evaluators.providers import chooses_cpu
-    from engine.matches.crew import Crew
-    from engine.matches.duel import Duel
+    from yomi.engine.evaluators.providers import chooses_cpu
+    from yomi.engine.matches.crew import Crew
+    from yomi.engine.matches.duel import Duel
 
     for player in players:
         prepare(game, player, learning=True)
@@ -188,9 +188,9 @@ def open_referees(
 
 def run(args: argparse.Namespace) -> int:
     """Play the match and tell its result."""
-    from engine.matches.results import MatchError
-    from engine.matches.sprt import Sprt
-    from nets.errors import NetworkError
+    from yomi.engine.matches.results import MatchError
+    from yomi.engine.matches.sprt import Sprt
+    from yomi.nets.errors import NetworkError
 
     game = GAMES[args.game]
     try:
@@ -213,8 +213,8 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
     Raises:
         MatchError, OptionError, NetworkError, EvaluatorError: it cannot be played.
     """
-    from engine.matches.duel import Standing, Task
-    from engine.matches.journal import Journal
+    from yomi.engine.matches.duel import Standing, Task
+    from yomi.engine.matches.journal import Journal
 
     terms = make_terms(args, game, players)
     names = _names(args)

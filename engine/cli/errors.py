@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.cli import help
-from engine.cli.help import Formatter
-from engine.option_row import did_you_mean
-from nets.errors import LineError
+from yomi.engine.cli import help
+from yomi.engine.cli.help import Formatter
+from yomi.engine.option_row import did_you_mean
+from yomi.nets.errors import LineError
 
 FOREIGN_FLAGS = {
     "-config": "leave KataGo's -config out, yomi does not read its files: expected flags such as --visits 500, or"

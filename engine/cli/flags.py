@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.errors import CliError
-from engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
-from engine.own_network import network_fault
-from nets.errors import NetworkError
+from yomi.engine.cli.errors import CliError
+from yomi.engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
+from yomi.engine.own_network import network_fault
+from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
-    from engine.game import Game
+    from yomi.engine.game import Game
 
 LIMITS = ("visits", "playouts", "seconds", "depth")
 """Options that end a search."""
@@ -181,7 +181,7 @@ def _from_user(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Valu
 def _has_level(args: argparse.Namespace) -> bool:
     if "level" not in vars(args):
         return False
-    from engine.levels import FULL  # here, for few commands have levels and a GUI waits for the first answer
+    from yomi.engine.levels import FULL  # here, for few commands have levels and a GUI waits for the first answer
 
     return bool(args.level != FULL)
 

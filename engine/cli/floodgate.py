@@ -6,17 +6,17 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.cli import servers
-from engine.cli.errors import CliError
-from engine.cli.make import load_player
-from engine.shogi.descriptor import GAME as SHOGI
+from yomi.engine.cli import servers
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.make import load_player
+from yomi.engine.shogi.descriptor import GAME as SHOGI
 
 if TYPE_CHECKING:
-    from engine.servers.client import Client
-    from engine.servers.passwords import Password
-    from engine.servers.reporter import Reporter
-    from engine.servers.settings import Account
-    from engine.shogi.floodgate.yomi_seat import ShogiSeat
+    from yomi.engine.servers.client import Client
+    from yomi.engine.servers.passwords import Password
+    from yomi.engine.servers.reporter import Reporter
+    from yomi.engine.servers.settings import Account
+    from yomi.engine.shogi.floodgate.yomi_seat import ShogiSeat
 
 USAGE = "yomi floodgate FILE [options]"
 EPILOG = """\
@@ -60,15 +60,15 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
     Raises:
         CliError: its options do not go together.
     """
-    from engine.servers.seat import GaveUpError
-    from engine.shogi.floodgate.client import CsaClient
-    from engine.shogi.floodgate.yomi_seat import YomiShogiSeat
+    from yomi.engine.servers.seat import GaveUpError
+    from yomi.engine.shogi.floodgate.client import CsaClient
+    from yomi.engine.shogi.floodgate.yomi_seat import YomiShogiSeat
 
     options = servers.options_of(account, SHOGI)
 
     def open_seat() -> ShogiSeat:
         if account.command:
-            from engine.shogi.floodgate.usi_seat import UsiSeat
+            from yomi.engine.shogi.floodgate.usi_seat import UsiSeat
 
             return UsiSeat(account)
         try:

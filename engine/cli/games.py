@@ -8,13 +8,13 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.errors import CliError
-from engine.game import Game
-from engine.go.descriptor import GAME as GO
-from engine.shogi.descriptor import GAME as SHOGI
+from yomi.engine.cli.errors import CliError
+from yomi.engine.game import Game
+from yomi.engine.go.descriptor import GAME as GO
+from yomi.engine.shogi.descriptor import GAME as SHOGI
 
 if TYPE_CHECKING:
-    from nets.data.sparse import SparseEncoder
+    from yomi.nets.data.sparse import SparseEncoder
 
 __all__ = [
     "GAMES",
@@ -38,7 +38,7 @@ HELP = ("-h", "--help", "--help-all")
 
 def find_encoder(name: str) -> SparseEncoder | None:
     """Return the encoder of a feature set's boards, None where there is none."""
-    from nets.features import feature_set
+    from yomi.nets.features import feature_set
 
     return GAMES[feature_set(name).game].encoder(name)
 
@@ -146,9 +146,9 @@ def game_of_network(name: str) -> str | None:
     Raises:
         CliError: the file cannot be read.
     """
-    from engine.own_network import named_file
-    from nets.errors import NetworkError
-    from nets.load import game_of
+    from yomi.engine.own_network import named_file
+    from yomi.nets.errors import NetworkError
+    from yomi.nets.load import game_of
 
     path = Path(named_file(name, None))
     try:

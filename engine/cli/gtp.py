@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from engine.cli import logs
-from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect, named_options
-from engine.cli.make import load_player
-from engine.go.descriptor import GAME as GO
-from engine.levels import LevelSwitch
+from yomi.engine.cli import logs
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.flags import add_options, collect, named_options
+from yomi.engine.cli.make import load_player
+from yomi.engine.go.descriptor import GAME as GO
+from yomi.engine.levels import LevelSwitch
 
 if TYPE_CHECKING:
-    from engine.go.players.player import GoPlayer
+    from yomi.engine.go.players.player import GoPlayer
 
 USAGE = "yomi gtp [options]"
 EPILOG = """\
@@ -36,8 +36,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the controller ends."""
-    from engine.go.gtp.serve import serve
-    from engine.protocols.process import LoadError
+    from yomi.engine.go.gtp.serve import serve
+    from yomi.engine.protocols.process import LoadError
 
     options = collect(args, GO)
     level = LevelSwitch(GO, options, named_options(args, GO))

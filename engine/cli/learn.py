@@ -12,28 +12,28 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.arguments import add_old_names, add_value
-from engine.cli import logs
-from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect, suited
-from engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
-from engine.cli.make import loading_errors, prepare
-from engine.cli.signals import stopped_by_a_signal
-from engine.learning.settings import LearnSettings, flag_name, make_settings, training_tables
-from engine.machine import usable_cores
-from engine.option_row import OptionError
-from engine.options import TABLE
-from engine.own_network import is_bundled, named_file, network_fault
-from nets.installation import missing_line
-from nets.text import read_toml
+from yomi.engine.arguments import add_old_names, add_value
+from yomi.engine.cli import logs
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.flags import add_options, collect, suited
+from yomi.engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
+from yomi.engine.cli.make import loading_errors, prepare
+from yomi.engine.cli.signals import stopped_by_a_signal
+from yomi.engine.learning.settings import LearnSettings, flag_name, make_settings, training_tables
+from yomi.engine.machine import usable_cores
+from yomi.engine.option_row import OptionError
+from yomi.engine.options import TABLE
+from yomi.engine.own_network import is_bundled, named_file, network_fault
+from yomi.nets.installation import missing_line
+from yomi.nets.text import read_toml
 
 if TYPE_CHECKING:
-    from engine.clients.spec import EngineSpec
-    from engine.game import Game
-    from engine.learning.cluster import Asked
-    from engine.learning.loop import Goal, Loop
-    from engine.learning.workers import Workers
-    from engine.options import Options
+    from yomi.engine.clients.spec import EngineSpec
+    from yomi.engine.game import Game
+    from yomi.engine.learning.cluster import Asked
+    from yomi.engine.learning.loop import Goal, Loop
+    from yomi.engine.learning.workers import Workers
+    from yomi.engine.options import Options
 
 COMMAND, STATUS = "learn", "status"
 USAGE = "yomi learn GAME [options] | status FOLDER"
@@ -116,10 +116,10 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Learn until the goal or a signal, and return the exit status."""
-    from engine.evaluators.base import EvaluatorError
-    from engine.learning.errors import LearningError
-    from engine.learning.loop import plain_anchors
-    from nets.errors import NetworkError
+    from yomi.engine.evaluators.base import EvaluatorError
+    from yomi.engine.learning.errors import LearningError
+    from yomi.engine.learning.loop import plain_anchors
+    from yomi.nets.errors import NetworkError
 
     if args.game == STATUS:
         return _tell(args.folder)
@@ -159,9 +159,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell(folder: Path) -> int:
     """Print how a run goes, and write its page."""
-    from engine.learning.errors import LearningError
-    from engine.learning.page import status_text, write_page
-    from engine.learning.store import Store
+    from yomi.engine.learning.errors import LearningError
+    from yomi.engine.learning.page import status_text, write_page
+    from yomi.engine.learning.store import Store
 
     if not (folder / Store.SETTINGS).exists():
         raise CliError(f"{folder}: no run found, expected a folder of yomi learn")
@@ -179,8 +179,8 @@ def _engines(args: argparse.Namespace, settings: LearnSettings, game: Game[Any, 
     Raises:
         OptionError: one of them cannot be, or the one that is to play in self-play.
     """
-    from engine.learning.loop import plain_anchors
-    from engine.learning.opponents import anchor_specs, opponent_spec
+    from yomi.engine.learning.loop import plain_anchors
+    from yomi.engine.learning.opponents import anchor_specs, opponent_spec
 
     if settings.opponent:
         opponent_spec(settings.opponent, game)
@@ -193,8 +193,8 @@ def _goal(args: argparse.Namespace, settings: LearnSettings, anchors: Sequence[s
     Raises:
         CliError: no match of the ladder could tell.
     """
-    from engine.learning.loop import Goal
-    from engine.learning.ratings import ENOUGH
+    from yomi.engine.learning.loop import Goal
+    from yomi.engine.learning.ratings import ENOUGH
 
     if args.until is None:
         return Goal(hours=args.hours, generations=args.networks)
@@ -218,12 +218,12 @@ def _make_loop(
     tables: dict[str, Any],
     engines: Sequence[EngineSpec],
 ) -> Loop:
-    from engine.learning.cluster import LOCAL, Cluster, RayWorkers
-    from engine.learning.loop import Loop
-    from engine.learning.store import Store
-    from engine.learning.workers import InTurns, Processes
-    from engine.matches.duel import Matches, play_match
-    from nets.training.generations import Generations
+    from yomi.engine.learning.cluster import LOCAL, Cluster, RayWorkers
+    from yomi.engine.learning.loop import Loop
+    from yomi.engine.learning.store import Store
+    from yomi.engine.learning.workers import InTurns, Processes
+    from yomi.engine.matches.duel import Matches, play_match
+    from yomi.nets.training.generations import Generations
 
     cluster = _asked_cluster(args)
     folder = args.out or Path(f"learn-{game.name}")
@@ -284,8 +284,8 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> O
 
     It is found once, and networks are not compared with fp32: that would take seconds for every new one.
     """
-    from engine.evaluators.load import fastest_precision
-    from engine.evaluators.providers import chooses_cpu
+    from yomi.engine.evaluators.load import fastest_precision
+    from yomi.engine.evaluators.providers import chooses_cpu
 
     if options.precision != "auto" or options.net is None or not chooses_cpu(options.device):
         return options
@@ -308,7 +308,7 @@ def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
         return
     if importlib.util.find_spec("fsspec") is None:
         raise CliError(missing_line("fsspec", "--mirror"))
-    from engine.learning.mirror import Mirror
+    from yomi.engine.learning.mirror import Mirror
 
     mirror = Mirror(folder, url, logs.say)
     mirror.start()
@@ -322,7 +322,7 @@ def _asked_cluster(args: argparse.Namespace) -> Asked | None:
     Raises:
         CliError: the flags do not go together, or Ray is missing.
     """
-    from engine.learning.cluster import Asked
+    from yomi.engine.learning.cluster import Asked
 
     cores, gpus = args.cores_per_process, args.gpus_per_process
     if args.cluster is None:

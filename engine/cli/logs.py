@@ -3,9 +3,9 @@
 import logging
 import sys
 
-from engine.cli.errors import CliError
-from engine.options import Options
-from engine.records import printable
+from yomi.engine.cli.errors import CliError
+from yomi.engine.options import Options
+from yomi.engine.records import printable
 
 LINE_ENDS = "\n\t"
 """Control characters that messages may have."""

@@ -10,14 +10,14 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from engine.address_space import MIN_TO_START, address_space_limit, limit_text, memory_fault
-from engine.cli.errors import CliError, Parser
-from engine.cli.help import overview
-from engine.cli.logs import LINE_ENDS
-from engine.protocols.streams import CheckedStdout, OutputClosedError
-from engine.records import printable
-from engine.version import VERSION
-from native.errors import CompileError
+from yomi.engine.address_space import MIN_TO_START, address_space_limit, limit_text, memory_fault
+from yomi.engine.cli.errors import CliError, Parser
+from yomi.engine.cli.help import overview
+from yomi.engine.cli.logs import LINE_ENDS
+from yomi.engine.protocols.streams import CheckedStdout, OutputClosedError
+from yomi.engine.records import printable
+from yomi.engine.version import VERSION
+from yomi.native.errors import CompileError
 
 BENCH = "bench"
 """The command that has a parser of its own."""
@@ -57,7 +57,7 @@ MODULES = {"review": "analyze"}
 """Modules that are not called as their commands."""
 
 OF_GAMES = ("play", "selfplay", "duel", "tune", "learn", "dataset")
-"""Commands that may take the game from a file: see engine.cli.games."""
+"""Commands that may take the game from a file: see yomi.engine.cli.games."""
 PROTOCOLS = ("gtp", "usi", "analysis")
 """Commands that speak to programs, and choose for themselves how text becomes bytes."""
 
@@ -102,7 +102,7 @@ def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentPa
         module.add(child)
         child.set_defaults(run=module.run)
     if with_all:
-        from bench.cli import make_parser
+        from yomi.bench.cli import make_parser
 
         commands.choices[BENCH] = make_parser(())
     return parser
@@ -110,7 +110,7 @@ def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentPa
 
 def command_module(name: str) -> ModuleType:
     """Import the module of a command."""
-    return importlib.import_module(f"engine.cli.{MODULES.get(name, name)}")
+    return importlib.import_module(f"yomi.engine.cli.{MODULES.get(name, name)}")
 
 
 def expanded(words: Sequence[str]) -> list[str]:
@@ -154,11 +154,11 @@ def _run(words: list[str]) -> int:
         if words and not words[0].startswith("-"):
             check_address_space()
         if words[:1] == [BENCH]:
-            from bench.cli import main as bench
+            from yomi.bench.cli import main as bench
 
             return bench(words[1:])
         if words and words[0] in OF_GAMES:
-            from engine.cli.games import with_game
+            from yomi.engine.cli.games import with_game
 
             words = with_game(words)
         parser = build(words)

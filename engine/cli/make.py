@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from engine.cli import logs
-from engine.cli.errors import CliError
-from engine.options import OptionError, Options
-from engine.own_network import has_network, is_bundled
+from yomi.engine.cli import logs
+from yomi.engine.cli.errors import CliError
+from yomi.engine.options import OptionError, Options
+from yomi.engine.own_network import has_network, is_bundled
 
 if TYPE_CHECKING:
-    from engine.game import Game, P, Say
-    from engine.play import G
+    from yomi.engine.game import Game, P, Say
+    from yomi.engine.play import G
 
 
 def make_player(game: Game[G, P], options: Options, say: Say = logs.say) -> P:
@@ -40,9 +40,9 @@ def prepare(game: Game[Any, Any], options: Options, say: Say = logs.say, *, lear
     Raises:
         EvaluatorError: the device cannot be used, and the message says what mends that, or compiling fails.
     """
-    from engine.evaluators.devices import choose_devices
-    from engine.players.request import LoadingError
-    from native.errors import CompileError
+    from yomi.engine.evaluators.devices import choose_devices
+    from yomi.engine.players.request import LoadingError
+    from yomi.native.errors import CompileError
 
     if has_network(options):
         choose_devices(options)
@@ -75,7 +75,7 @@ def loading_errors() -> Iterator[None]:
     Raises:
         CliError: The network, the device or the position cannot be used.
     """
-    from engine.evaluators.base import EvaluatorError
+    from yomi.engine.evaluators.base import EvaluatorError
 
     try:
         yield

@@ -15,15 +15,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from engine.cli import logs
-from engine.cli.errors import CliError
-from engine.cli.games import GAMES, game_of_network, split_game
-from engine.cli.match_settings import add_settings, merge, read_file
-from engine.cli.rate import add_output, show
-from engine.cli.report import plot_check
-from engine.cli.signals import ended_by_a_signal
-from engine.clients.limits import COUNTS, TIMES, EngineLimits, SpecError
-from engine.clients.spec import (
+from yomi.engine.cli import logs
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.games import GAMES, game_of_network, split_game
+from yomi.engine.cli.match_settings import add_settings, merge, read_file
+from yomi.engine.cli.rate import add_output, show
+from yomi.engine.cli.report import plot_check
+from yomi.engine.cli.signals import ended_by_a_signal
+from yomi.engine.clients.limits import COUNTS, TIMES, EngineLimits, SpecError
+from yomi.engine.clients.spec import (
     EngineSpec,
     command_of,
     detect_protocol,
@@ -32,16 +32,16 @@ from engine.clients.spec import (
     table_of,
     with_own_names,
 )
-from engine.color import BLACK, DRAW, WHITE
-from engine.matches.results import GameResult, MatchError
-from engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
-from engine.options import Options
-from engine.records import LeftOut, printable
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.matches.results import GameResult, MatchError
+from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
+from yomi.engine.options import Options
+from yomi.engine.records import LeftOut, printable
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.matches.journal import Journal
-    from engine.matches.sprt import Sprt
+    from yomi.engine.game import Game
+    from yomi.engine.matches.journal import Journal
+    from yomi.engine.matches.sprt import Sprt
 
 USAGE = "yomi match [GAME] PLAYER PLAYER [PLAYER ...] [options]"
 EPILOG = """\
@@ -130,9 +130,9 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
         **rules,
     }
 
-    from engine.matches.games import Host, RefereeSettings
-    from engine.matches.journal import Journal
-    from engine.matches.runner import Plan, Runner
+    from yomi.engine.matches.games import Host, RefereeSettings
+    from yomi.engine.matches.journal import Journal
+    from yomi.engine.matches.runner import Plan, Runner
 
     at_once = settings.at_once or len(settings.cpus) or 1
     if settings.cpus and at_once > len(settings.cpus):
@@ -216,8 +216,8 @@ def make_openings(
 def _policy_openings(
     game: Game[Any, Any], options: Options, moves: int, wanted: int, known: Sequence[str]
 ) -> list[str]:
-    from engine.cli.make import load_player
-    from engine.play import FirstMoves, PlayerSide, play_game
+    from yomi.engine.cli.make import load_player
+    from yomi.engine.play import FirstMoves, PlayerSide, play_game
 
     player = load_player(game, options)
     side = PlayerSide(player)
@@ -304,7 +304,7 @@ def _find_game(tables: Sequence[Mapping[str, Any]]) -> Game[Any, Any]:
 
 
 def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
-    from engine.matches.sprt import Sprt
+    from yomi.engine.matches.sprt import Sprt
 
     if settings.sprt is None:
         return None
@@ -366,12 +366,12 @@ class _Progress:
         return self.is_decided
 
     def _pairs(self) -> list[int]:
-        from engine.matches.sprt import pair_counts
+        from yomi.engine.matches.sprt import pair_counts
 
         return pair_counts(self.journal.results, self.players[0])
 
     def _draw(self) -> None:
-        from engine.matches.report import report, to_text
+        from yomi.engine.matches.report import report, to_text
 
         table = to_text(report(self.journal.results)).split("\n\n")[:2]
         width = shutil.get_terminal_size().columns  # a line that is wrapped would be two

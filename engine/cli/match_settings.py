@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.arguments import add_old_names
-from engine.cli.errors import CliError
-from engine.cli.games import GAMES
-from engine.clients.limits import COUNTS, TIMES
-from engine.clients.spec import text_of
-from engine.matches.schedule import FORMS
-from engine.options import TABLE
-from nets.text import read_toml
+from yomi.engine.arguments import add_old_names
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.games import GAMES
+from yomi.engine.clients.limits import COUNTS, TIMES
+from yomi.engine.clients.spec import text_of
+from yomi.engine.matches.schedule import FORMS
+from yomi.engine.options import TABLE
+from yomi.nets.text import read_toml
 
 ENTERING_KING = TABLE["entering_king"].choices
 FILE_PLAYERS = "players"

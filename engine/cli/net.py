@@ -7,14 +7,14 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from engine.arguments import add_value
-from engine.cli import logs
-from engine.cli.errors import CliError
-from engine.cli.games import GAMES
-from engine.cli.logs import say
-from engine.options import TABLE, Options
-from engine.own_network import check_network, network_path
-from nets.models import BUNDLED, FAST, Bundled, default_network, fast_network, network_of_levels
+from yomi.engine.arguments import add_value
+from yomi.engine.cli import logs
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.logs import say
+from yomi.engine.options import TABLE, Options
+from yomi.engine.own_network import check_network, network_path
+from yomi.nets.models import BUNDLED, FAST, Bundled, default_network, fast_network, network_of_levels
 
 USAGE = "yomi net ACTION [NET] [options]"
 EPILOG = """\
@@ -66,7 +66,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show, convert or tune."""
-    from nets.errors import NetworkError
+    from yomi.nets.errors import NetworkError
 
     if args.action in ("calibrate", "tune") and str(args.file) in GAMES and not args.file.exists():
         hint = f"parameters of the search are tuned by yomi tune {args.file}"
@@ -128,10 +128,10 @@ def facts(path: Path) -> list[tuple[str, str]]:
     Raises:
         NetworkError: It is no network that can be used.
     """
-    from nets.files import source_digest
-    from nets.katago.file import read_network
-    from nets.load import NetworkKind, open_file, own_info
-    from nets.nnue.file import read_architecture
+    from yomi.nets.files import source_digest
+    from yomi.nets.katago.file import read_network
+    from yomi.nets.load import NetworkKind, open_file, own_info
+    from yomi.nets.nnue.file import read_architecture
 
     file = open_file(path)
     kind = file.kind
@@ -164,8 +164,8 @@ def facts(path: Path) -> list[tuple[str, str]]:
 
 
 def _shogi_facts(path: Path) -> list[tuple[str, str]]:
-    from nets.dlshogi.facts import graph_facts
-    from nets.load import prepare_shogi
+    from yomi.nets.dlshogi.facts import graph_facts
+    from yomi.nets.load import prepare_shogi
 
     network, info = prepare_shogi(path)
     tensors = [network.board, *([network.hands] if network.hands else []), network.policy, network.value]
@@ -197,7 +197,7 @@ def import_network(path: Path, sizes: list[int]) -> None:
         CliError: A size that no board has.
         NetworkError: The network cannot be used.
     """
-    from nets.load import prepare
+    from yomi.nets.load import prepare
 
     for size in sizes:
         if not 2 <= size <= 19:
@@ -213,8 +213,8 @@ def compress_network(path: Path, out: Path) -> None:
         CliError: it cannot be written there.
         NetworkError: it is no KataGo network.
     """
-    from nets.katago.compress import compress
-    from nets.katago.file import read_network
+    from yomi.nets.katago.compress import compress
+    from yomi.nets.katago.file import read_network
 
     if not out.name.endswith(".bin.xz"):
         raise CliError(f"--out {out}: expected a name ending in .bin.xz")
@@ -230,9 +230,9 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
         CliError: it cannot be written there.
         NetworkError: they are no sparse networks, or do not fit.
     """
-    from nets.errors import NetworkError
-    from nets.load import NetworkKind, open_file, own_info
-    from nets.sparse.file import joined, read_sparse, write_sparse
+    from yomi.nets.errors import NetworkError
+    from yomi.nets.load import NetworkKind, open_file, own_info
+    from yomi.nets.sparse.file import joined, read_sparse, write_sparse
 
     infos, found = [], []
     for path in (values, moves):
@@ -258,7 +258,7 @@ def _write(out: Path, content: bytes) -> None:
     Raises:
         CliError: it cannot be written there.
     """
-    from nets.files import write_atomically
+    from yomi.nets.files import write_atomically
 
     try:
         write_atomically(out, content)
@@ -273,12 +273,12 @@ def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
         CliError: a size that no board has, no way to compute the network here, or the result cannot be written.
         NetworkError: the network cannot be used.
     """
-    from engine.cli.report import print_facts, print_table
-    from engine.evaluators.base import EvaluatorError
-    from engine.evaluators.devices import choose_devices
-    from engine.players.tuning import save
-    from engine.tuning import tune
-    from nets.load import game_of
+    from yomi.engine.cli.report import print_facts, print_table
+    from yomi.engine.evaluators.base import EvaluatorError
+    from yomi.engine.evaluators.devices import choose_devices
+    from yomi.engine.players.tuning import save
+    from yomi.engine.tuning import tune
+    from yomi.nets.load import game_of
 
     if not 2 <= size <= 19 or seconds <= 0.0:
         raise CliError(f"--size {size}, --for {seconds:g}: expected a size of 2 to 19 and a positive time")

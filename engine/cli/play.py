@@ -1,4 +1,4 @@
-"""`yomi play`: the flags of a game against the engine in the terminal; the game itself is in engine.terminal."""
+"""`yomi play`: the flags of a game against the engine in the terminal; the game itself is in yomi.engine.terminal."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli import logs
-from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect
-from engine.cli.games import GAMES, add_flags, add_games
-from engine.cli.make import load_player, loading_errors, prepare
-from engine.cli.signals import ended_by_a_signal
-from engine.color import BLACK, WHITE
-from engine.levels import FULL, describe_level, level_settings
-from engine.options import TABLE, Options
-from engine.terminal import ENGINE, YOU, Terminal
+from yomi.engine.cli import logs
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.flags import add_options, collect
+from yomi.engine.cli.games import GAMES, add_flags, add_games
+from yomi.engine.cli.make import load_player, loading_errors, prepare
+from yomi.engine.cli.signals import ended_by_a_signal
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.levels import FULL, describe_level, level_settings
+from yomi.engine.options import TABLE, Options
+from yomi.engine.terminal import ENGINE, YOU, Terminal
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.options import Value
+    from yomi.engine.game import Game
+    from yomi.engine.options import Value
 
 COMMAND = "play"
 USAGE = "yomi play GAME [options]"

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.cli.errors import CliError
-from engine.cli.games import GAMES
-from engine.cli.logs import echo, say
-from engine.cli.report import plot_check
-from engine.records import LeftOut
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.logs import echo, say
+from yomi.engine.cli.report import plot_check
+from yomi.engine.records import LeftOut
 
 if TYPE_CHECKING:
-    from engine.matches.results import GameResult
+    from yomi.engine.matches.results import GameResult
 
 USAGE = "yomi rate FILE [FILE ...] [options]"
 EPILOG = """\
@@ -49,8 +49,8 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables of some games."""
-    from engine.matches.read import read_results
-    from engine.matches.results import MatchError
+    from yomi.engine.matches.read import read_results
+    from yomi.engine.matches.results import MatchError
 
     if args.plot is not None:
         plot_check(args.plot)
@@ -68,8 +68,8 @@ def show(args: argparse.Namespace, results: Sequence[GameResult]) -> None:
     Raises:
         CliError: the plot cannot be made.
     """
-    from engine.matches.report import plot_ratings, report, to_json, to_markdown, to_text
-    from engine.plotting import PlotError
+    from yomi.engine.matches.report import plot_ratings, report, to_json, to_markdown, to_text
+    from yomi.engine.plotting import PlotError
 
     made = report(results, advantage=not args.no_advantage, unique=args.unique)
     if args.format == "json":

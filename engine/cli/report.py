@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.cli.errors import CliError
-from engine.machine import package_versions, processor_name, usable_cores
-from engine.records import printable
+from yomi.engine.cli.errors import CliError
+from yomi.engine.machine import package_versions, processor_name, usable_cores
+from yomi.engine.records import printable
 
 Row = Mapping[str, Any]
 """One line of a table: column name -> value. Rows of one table have the same columns."""
@@ -90,7 +90,7 @@ def plot_check(path: Path | None = None) -> None:
     Raises:
         CliError: matplotlib is not installed, or the name's ending tells no form.
     """
-    from engine.plotting import PlotError, check
+    from yomi.engine.plotting import PlotError, check
 
     try:
         check(path)

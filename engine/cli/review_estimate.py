@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.own_network import has_network, network_file
-from engine.review import KEPT_VISITS, ReviewError, limit_text
-from nets.models import FAST, FOR_SPEED
+from yomi.engine.own_network import has_network, network_file
+from yomi.engine.review import KEPT_VISITS, ReviewError, limit_text
+from yomi.nets.models import FAST, FOR_SPEED
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.options import Options
-    from engine.review import Reviewer
+    from yomi.engine.game import Game
+    from yomi.engine.options import Options
+    from yomi.engine.review import Reviewer
 
 MAX_FILES = 100
 """Files whose positions are counted. Each further file counts as their mean."""

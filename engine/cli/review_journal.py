@@ -13,10 +13,10 @@ import json
 from pathlib import Path
 from typing import IO, Any
 
-from engine.cli.logs import say
-from engine.records import read_record_bytes
-from engine.review import Judgement, KnownPositions, Opinion
-from engine.version import VERSION
+from yomi.engine.cli.logs import say
+from yomi.engine.records import read_record_bytes
+from yomi.engine.review import Judgement, KnownPositions, Opinion
+from yomi.engine.version import VERSION
 
 
 class ReviewJournal:

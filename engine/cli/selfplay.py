@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
-from engine.arguments import add_value
-from engine.cli import logs
-from engine.cli.errors import CliError
-from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
-from engine.cli.games import GAMES, add_flags, add_games
-from engine.cli.make import load_player, loading_errors
-from engine.cli.signals import ended_by_a_signal
-from engine.color import BLACK, WHITE
-from engine.play import G, PlayerSide, play_game
-from nets.files import write_atomically
+from yomi.engine.arguments import add_value
+from yomi.engine.cli import logs
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.flags import add_options, check_limited, collect, visits_without_limit
+from yomi.engine.cli.games import GAMES, add_flags, add_games
+from yomi.engine.cli.make import load_player, loading_errors
+from yomi.engine.cli.signals import ended_by_a_signal
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.play import G, PlayerSide, play_game
+from yomi.nets.files import write_atomically
 
 if TYPE_CHECKING:
-    from engine.game import Game, Recorder
-    from engine.learning.collection import Collection
-    from engine.options import Value
-    from engine.players.player import Player
-    from engine.players.request import Decision
+    from yomi.engine.game import Game, Recorder
+    from yomi.engine.learning.collection import Collection
+    from yomi.engine.options import Value
+    from yomi.engine.players.player import Player
+    from yomi.engine.players.request import Decision
 
 COMMAND = "selfplay"
 USAGE = "yomi selfplay GAME [options]"
@@ -71,7 +71,7 @@ class Files:
     """Names the files of games in a folder; nothing that is there is overwritten."""
 
     def __init__(self, folder: Path, row_bytes: Mapping[str, int]) -> None:
-        """Use a folder, which exists; for `row_bytes` see engine.game.Recorder."""
+        """Use a folder, which exists; for `row_bytes` see yomi.engine.game.Recorder."""
         self.folder = folder
         self._row_bytes = row_bytes
         self._numbers = itertools.count(1)
@@ -155,8 +155,8 @@ def open_series(args: argparse.Namespace) -> Series[Any]:
     player = load_player(game, options)
     if args.rows is None:
         return Series(game, player, recorder, None)
-    from engine.learning.collection import Collection
-    from nets.errors import NetworkError
+    from yomi.engine.learning.collection import Collection
+    from yomi.nets.errors import NetworkError
 
     try:
         return Series(game, player, recorder, Collection(args.rows, game.learnable(options)))

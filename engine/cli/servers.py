@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli import logs
-from engine.cli.errors import CliError
-from engine.options import Options, Value
+from yomi.engine.cli import logs
+from yomi.engine.cli.errors import CliError
+from yomi.engine.options import Options, Value
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.servers.client import Client
-    from engine.servers.passwords import Password
-    from engine.servers.reporter import Reporter
-    from engine.servers.settings import Account
+    from yomi.engine.game import Game
+    from yomi.engine.servers.client import Client
+    from yomi.engine.servers.passwords import Password
+    from yomi.engine.servers.reporter import Reporter
+    from yomi.engine.servers.settings import Account
 
     MakeClient = Callable[[Account, Password, Path, Reporter], Client]
 
@@ -45,10 +45,10 @@ def run(args: argparse.Namespace, protocol: str, make_client: MakeClient) -> int
     Raises:
         CliError: the file, an account, a password, or where something is to be written is wrong.
     """
-    from engine.servers.passwords import PasswordError, forget_environment
-    from engine.servers.reporter import Reporter
-    from engine.servers.runner import Runner
-    from engine.servers.settings import SettingsError, read_settings
+    from yomi.engine.servers.passwords import PasswordError, forget_environment
+    from yomi.engine.servers.reporter import Reporter
+    from yomi.engine.servers.runner import Runner
+    from yomi.engine.servers.settings import SettingsError, read_settings
 
     if args.games is not None and args.games < 1:
         raise CliError(f"--games {args.games}: expected at least 1")
@@ -91,8 +91,8 @@ def options_of(account: Account, game: Game[Any, Any], **defaults: Value) -> Opt
     Raises:
         CliError: they name a file that is not there, or rules that nobody knows; file, line and key are told.
     """
-    from engine.cli.flags import check, user_values
-    from engine.levels import LevelSwitch
+    from yomi.engine.cli.flags import check, user_values
+    from yomi.engine.levels import LevelSwitch
 
     options = Options.for_game(game.name)
     for name, value in {**user_values(game), **defaults, **account.options}.items():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from engine.cli.errors import CliError
-from engine.cli.games import GAMES
-from engine.cli.logs import echo, say
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.logs import echo, say
 
 USAGE = "yomi setup [go | shogi | all] [--clean]"
 EPILOG = """\
@@ -48,8 +48,8 @@ def compile_now(games: tuple[str, ...]) -> None:
     Raises:
         CompileError: it fails.
     """
-    from native.jit import IS_PLAIN
-    from native.warmup import compile_names, is_compiled
+    from yomi.native.jit import IS_PLAIN
+    from yomi.native.warmup import compile_names, is_compiled
 
     if IS_PLAIN:
         raise CliError("NUMBA_DISABLE_JIT=1 compiles nothing: unset it")
@@ -67,8 +67,8 @@ def clean() -> None:
     Raises:
         CliError: one cannot be removed.
     """
-    from native.cache_folder import remove
-    from native.inventory import inventory
+    from yomi.native.cache_folder import remove
+    from yomi.native.inventory import inventory
 
     removed = [kept for kept in inventory() if kept.may_remove]
     for kept in removed:

@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.cli.errors import CliError
-from engine.cli.games import GAMES, find_encoder
-from engine.cli.signals import stopped_by_a_signal
-from engine.own_network import named_file
-from nets.installation import missing_line
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.games import GAMES, find_encoder
+from yomi.engine.cli.signals import stopped_by_a_signal
+from yomi.engine.own_network import named_file
+from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:
-    from nets.training.loop import Trainer
+    from yomi.nets.training.loop import Trainer
 
 USAGE = "yomi train CONFIG | export CONFIG | test NET DATA [options]"
 EPILOG = """\
@@ -52,8 +52,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, export or test."""
-    from engine.evaluators.base import EvaluatorError
-    from nets.errors import NetworkError
+    from yomi.engine.evaluators.base import EvaluatorError
+    from yomi.nets.errors import NetworkError
 
     if args.limit < 0:
         raise CliError(f"--limit {args.limit}: expected at least 0 (all)")
@@ -90,7 +90,7 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
         CliError: PyTorch is not installed, or there is nothing to export.
         NetworkError: the configuration or its data cannot be used.
     """
-    from nets.training.config import read_config
+    from yomi.nets.training.config import read_config
 
     config = read_config(path)
     for package in ("torch", "onnx"):
@@ -98,8 +98,8 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
             raise CliError(missing_line(package, "training"))
     # Threads that wait for each other in a loop make a busy machine several times slower (measured: 5 times).
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    from nets.training.loop import Trainer
-    from nets.training.processes import started
+    from yomi.nets.training.loop import Trainer
+    from yomi.nets.training.processes import started
 
     logging.basicConfig(level=logging.INFO, format="yomi: %(message)s", stream=sys.stderr)
     folder = args.out or Path("runs") / config.name
@@ -153,10 +153,10 @@ def test(path: Path, folder: Path, args: argparse.Namespace) -> None:
         NetworkError: one of them cannot be used, or they do not fit.
         EvaluatorError: the device cannot be used.
     """
-    from engine.datasets.judging import evaluate_network
-    from nets.data.metrics import NAMES
-    from nets.data.shards import open_dataset
-    from nets.features import feature_set
+    from yomi.engine.datasets.judging import evaluate_network
+    from yomi.nets.data.metrics import NAMES
+    from yomi.nets.data.shards import open_dataset
+    from yomi.nets.features import feature_set
 
     dataset = open_dataset(folder)
     formats = GAMES[feature_set(dataset.manifest.feature_set).game].formats

@@ -8,21 +8,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.arguments import add_value, check_counts, check_ranges
-from engine.cli import logs
-from engine.cli.duel import INERT, add_common, describe, make_terms, open_referees, points_of, read_players
-from engine.cli.errors import CliError
-from engine.cli.games import GAMES, add_children, add_games
-from engine.cli.make import loading_errors
-from engine.cli.signals import ended_by_a_signal
-from engine.option_row import OptionError, did_you_mean
-from engine.options import TABLE, SearchOptions, rows_for
+from yomi.engine.arguments import add_value, check_counts, check_ranges
+from yomi.engine.cli import logs
+from yomi.engine.cli.duel import INERT, add_common, describe, make_terms, open_referees, points_of, read_players
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.games import GAMES, add_children, add_games
+from yomi.engine.cli.make import loading_errors
+from yomi.engine.cli.signals import ended_by_a_signal
+from yomi.engine.option_row import OptionError, did_you_mean
+from yomi.engine.options import TABLE, SearchOptions, rows_for
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.matches.crew import Referees
-    from engine.matches.spsa import Spsa
-    from engine.options import Options
+    from yomi.engine.game import Game
+    from yomi.engine.matches.crew import Referees
+    from yomi.engine.matches.spsa import Spsa
+    from yomi.engine.options import Options
 
 COMMAND, STATUS = "tune", "status"
 USAGE = "yomi tune GAME --parameter NAME LOW:HIGH[:START] [--parameter ...] [options] | status FOLDER"
@@ -66,8 +66,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tune until all games are played, or a signal comes."""
-    from engine.matches.results import MatchError
-    from nets.errors import NetworkError
+    from yomi.engine.matches.results import MatchError
+    from yomi.nets.errors import NetworkError
 
     try:
         if args.game == STATUS:
@@ -116,7 +116,7 @@ def _tune(
     Raises:
         MatchError, OptionError, NetworkError, EvaluatorError: they cannot be played.
     """
-    from engine.matches.journal import Journal
+    from yomi.engine.matches.journal import Journal
 
     terms = make_terms(args, game, players)
     batch = min(args.pairs, -(-args.games // 2))
@@ -157,7 +157,7 @@ def _start(game: Game[Any, Any], options: Options, ranges: Mapping[str, list[flo
 
 def make_spsa(tuned: Mapping[str, Any], start: Mapping[str, float]) -> Spsa:
     """Return the tuning that a journal describes."""
-    from engine.matches.spsa import Parameter, Spsa
+    from yomi.engine.matches.spsa import Parameter, Spsa
 
     ranges = tuned["ranges"].items()
     parameters = [
@@ -188,7 +188,7 @@ def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, 
 
 def _play_confirmation(journal: Any, values: Mapping[str, float], referees: Referees, begin: int, games: int) -> None:
     """Play the tuned values against those of the start, in openings of their own."""
-    from engine.matches.duel import Task
+    from yomi.engine.matches.duel import Task
 
     known = points_of(journal.results)
     tasks = [Task(number, (values, {})) for number in range(begin, begin + games) if number not in known]
@@ -207,10 +207,10 @@ def status(folder: Path) -> str:
     Raises:
         MatchError: there is none.
     """
-    from engine.matches.duel import score_of
-    from engine.matches.journal import NAME, read_journal
-    from engine.matches.results import MatchError
-    from engine.matches.sprt import difference
+    from yomi.engine.matches.duel import score_of
+    from yomi.engine.matches.journal import NAME, read_journal
+    from yomi.engine.matches.results import MatchError
+    from yomi.engine.matches.sprt import difference
 
     path = folder / NAME
     found, results = read_journal(path)

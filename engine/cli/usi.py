@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect, named_options
-from engine.levels import LevelSwitch
-from engine.shogi.descriptor import GAME as SHOGI
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.flags import add_options, collect, named_options
+from yomi.engine.levels import LevelSwitch
+from yomi.engine.shogi.descriptor import GAME as SHOGI
 
 if TYPE_CHECKING:
-    from engine.shogi.players.player import ShogiPlayer
+    from yomi.engine.shogi.players.player import ShogiPlayer
 
 USAGE = "yomi usi [options]"
 EPILOG = """\
@@ -36,13 +36,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the controller ends."""
-    from engine.shogi.usi.serve import serve
+    from yomi.engine.shogi.usi.serve import serve
 
     try:
         options = collect(args, SHOGI)
         level = LevelSwitch(SHOGI, options, named_options(args, SHOGI))
         if options.log_file is not None:
-            from engine.cli import logs
+            from yomi.engine.cli import logs
 
             logs.set_up(options)
     except CliError as error:
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         raise
 
     def make(say: Callable[[str], None]) -> ShogiPlayer:
-        from engine.cli.make import make_player
+        from yomi.engine.cli.make import make_player
 
         return make_player(SHOGI, options, say)
 

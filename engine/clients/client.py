@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from engine.clients.limits import GameClock
-from engine.clients.process import TIMEOUT, EngineError, EngineProcess
-from engine.clients.spec import EngineSpec
+from yomi.engine.clients.limits import GameClock
+from yomi.engine.clients.process import TIMEOUT, EngineError, EngineProcess
+from yomi.engine.clients.spec import EngineSpec
 
 OnStart: TypeAlias = Callable[[EngineProcess], None]
 """Called with the process of an engine before anything is asked of it, so that others can end it meanwhile."""

@@ -7,12 +7,12 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from engine.clients.client import STOP_TIMEOUT, EngineClient, EngineMove, Evaluation, no_answer
-from engine.clients.limits import GameClock
-from engine.clients.process import TIMEOUT, EngineError, RefusedError
-from engine.clock import TimeSettings, TimeSystem
-from engine.color import BLACK
-from nets.text import parse_json
+from yomi.engine.clients.client import STOP_TIMEOUT, EngineClient, EngineMove, Evaluation, no_answer
+from yomi.engine.clients.limits import GameClock
+from yomi.engine.clients.process import TIMEOUT, EngineError, RefusedError
+from yomi.engine.clock import TimeSettings, TimeSystem
+from yomi.engine.color import BLACK
+from yomi.nets.text import parse_json
 
 REPORT_INTERVAL = 20
 """Centiseconds between reports of engines that show their evaluation only while they search."""

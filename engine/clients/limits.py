@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from engine.clock import Left, TimeSettings, TimeSystem, charge
-from nets.errors import LineError
+from yomi.engine.clock import Left, TimeSettings, TimeSystem, charge
+from yomi.nets.errors import LineError
 
 TIMES = ("main", "byoyomi", "increment", "seconds")
 COUNTS = ("periods", "stones", "playouts", "visits", "nodes", "depth")

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engine.clients.limits import COUNTS, TIMES, EngineLimits, SpecError, limits_of
-from engine.clients.process import TIMEOUT, EngineError, EngineProcess
-from engine.option_row import did_you_mean
-from engine.options import TABLE, OptionError, rows_for
+from yomi.engine.clients.limits import COUNTS, TIMES, EngineLimits, SpecError, limits_of
+from yomi.engine.clients.process import TIMEOUT, EngineError, EngineProcess
+from yomi.engine.option_row import did_you_mean
+from yomi.engine.options import TABLE, OptionError, rows_for
 
 MAX_COMMAND = 1 << 15
 """Characters of a command line: shlex takes the square of their number."""

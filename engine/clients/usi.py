@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from engine.clients.client import STOP_TIMEOUT, EngineClient, EngineMove, Evaluation, no_answer
-from engine.clients.limits import GameClock
-from engine.clients.process import EngineError, RefusedError
-from engine.color import BLACK, WHITE
-from engine.scores import MATE_SCORE, winrate_of
+from yomi.engine.clients.client import STOP_TIMEOUT, EngineClient, EngineMove, Evaluation, no_answer
+from yomi.engine.clients.limits import GameClock
+from yomi.engine.clients.process import EngineError, RefusedError
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.scores import MATE_SCORE, winrate_of
 
 OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout", "NodesLimit")}
 """Options of yomi, dlshogi and FukauraOu that limit a search in other ways than `go nodes`."""

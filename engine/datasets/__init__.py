@@ -1,4 +1,6 @@
-"""Training data from game records: reading, choosing, labelling, and writing positions as `nets.data` keeps them."""
+"""Training data from game records: reading, choosing, labelling, and writing positions as `yomi.nets.data` keeps
+them.
+"""
 
 SHARD_ROWS = 16384
 """Positions of a shard, unless told otherwise."""

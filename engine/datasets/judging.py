@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from engine.evaluators.load import load
-from engine.evaluators.network import FileFormat, Format, NetworkEvaluator, recognise
-from engine.evaluators.sparse import SparseFormat
-from nets.data.batches import Batch, BatchSource
-from nets.data.metrics import Judged, Table
-from nets.data.shards import Dataset
-from nets.data.sparse import FindEncoder, no_encoder
-from nets.data.unpack import FloatArray, unpack
-from nets.errors import NetworkError
-from nets.sparse.judging import judge
+from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import FileFormat, Format, NetworkEvaluator, recognise
+from yomi.engine.evaluators.sparse import SparseFormat
+from yomi.nets.data.batches import Batch, BatchSource
+from yomi.nets.data.metrics import Judged, Table
+from yomi.nets.data.shards import Dataset
+from yomi.nets.data.sparse import FindEncoder, no_encoder
+from yomi.nets.data.unpack import FloatArray, unpack
+from yomi.nets.errors import NetworkError
+from yomi.nets.sparse.judging import judge
 
 Formats = Sequence[type[FileFormat]]
 

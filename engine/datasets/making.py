@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from native.jit import CACHE_DIRECTORY, kernel_key
-from nets.data.shards import SPLITS, Dataset, open_dataset, shard_name, write_shard
+from yomi.native.jit import CACHE_DIRECTORY, kernel_key
+from yomi.nets.data.shards import SPLITS, Dataset, open_dataset, shard_name, write_shard
 
 if TYPE_CHECKING:
-    from engine.game import Game, Say
+    from yomi.engine.game import Game, Say
 
 Log = Callable[[str], None]
 """Takes lines of progress."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, cast
 
-from engine.records import MAX_RECORD_BYTES, LeftOut, refuse_special
-from nets.errors import NetworkError
-from nets.files import source_digest
+from yomi.engine.records import MAX_RECORD_BYTES, LeftOut, refuse_special
+from yomi.nets.errors import NetworkError
+from yomi.nets.files import source_digest
 
 
 def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:

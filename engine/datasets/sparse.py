@@ -1,4 +1,4 @@
-"""What encoders of all games have in common (nets.data.sparse): the products of moves, by kernels in threads."""
+"""What encoders of all games have in common (yomi.nets.data.sparse): the products of moves, by kernels in threads."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from native.sparse.products import LANES, add_move_gradients, move_logits
-from nets.errors import NetworkError
+from yomi.native.sparse.products import LANES, add_move_gradients, move_logits
+from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
-    from nets.data.sparse import FloatArray, SparseRows
+    from yomi.nets.data.sparse import FloatArray, SparseRows
 
 
 Result = TypeVar("Result")
 
 
 class MoveProducts:
-    """See nets.data.sparse.SparseEncoder. Positions are shared out among threads."""
+    """See yomi.nets.data.sparse.SparseEncoder. Positions are shared out among threads."""
 
     def __init__(self) -> None:
         """Start no threads before they are needed."""

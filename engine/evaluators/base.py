@@ -6,14 +6,14 @@ import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
-from nets.errors import one_line
+from yomi.nets.errors import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from native.calls import Calls
-    from native.spec import Inputs
-    from native.tree.arrays import Batch
+    from yomi.native.calls import Calls
+    from yomi.native.spec import Inputs
+    from yomi.native.tree.arrays import Batch
 
 
 stop_making: ContextVar[threading.Event] = ContextVar("stop_making", default=threading.Event())  # noqa: B039

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.evaluators.base import DeviceLostError, EvaluatorError
-from engine.machine import usable_cores
+from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError
+from yomi.engine.machine import usable_cores
 
 _log = logging.getLogger("yomi.evaluators")
 
@@ -273,7 +273,7 @@ class ThreadDevice:
 
 
 class CudaDriver(ThreadDevice):
-    """See engine.evaluators.tensorrt_driver.Driver."""
+    """See yomi.engine.evaluators.tensorrt_driver.Driver."""
 
     def __init__(self, number: int) -> None:
         """Push the context of GPU `number` in this thread.
@@ -281,7 +281,7 @@ class CudaDriver(ThreadDevice):
         Raises:
             EvaluatorError: there is no such GPU, or the driver refuses.
         """
-        from native.cuda import read_ptx
+        from yomi.native.cuda import read_ptx
 
         super().__init__(number)
         self._memory: list[int] = []

@@ -6,14 +6,14 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.providers import check_backend, choose_backend, chooses_cpu
-from engine.evaluators.queue import EvaluationQueue, InlineQueue
-from engine.evaluators.workers import EvaluationWorkers
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.providers import check_backend, choose_backend, chooses_cpu
+from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
+from yomi.engine.evaluators.workers import EvaluationWorkers
 
 if TYPE_CHECKING:
-    from engine.evaluators.base import Evaluator
-    from engine.options import Options
+    from yomi.engine.evaluators.base import Evaluator
+    from yomi.engine.options import Options
 
 WORKERS_A_DEVICE = 2
 """While one worker's batch computes, the other's is copied."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from engine.evaluators.onnx_session import GpuSession
-from engine.evaluators.providers import choose_backend
-from native.spec import Inputs
-from nets.packed import SUFFIX, Variant, variant_file
+from yomi.engine.evaluators.onnx_session import GpuSession
+from yomi.engine.evaluators.providers import choose_backend
+from yomi.native.spec import Inputs
+from yomi.nets.packed import SUFFIX, Variant, variant_file
 
 if TYPE_CHECKING:
-    from engine.evaluators.network import Array, Format
+    from yomi.engine.evaluators.network import Array, Format
 
 
 class GpuEngine(Protocol):
@@ -59,7 +59,7 @@ def open_engine(
         NetworkError: the file cannot be used.
     """
     if choose_backend(device, backend) == "tensorrt":
-        from engine.evaluators.tensorrt_session import TensorRtSession
+        from yomi.engine.evaluators.tensorrt_session import TensorRtSession
 
         whole = variant_file(path, Variant(half=variant.half, side=variant.side))
         return TensorRtSession(whole, device, rows, outputs, variant, fixed=fixed), "TensorRT"

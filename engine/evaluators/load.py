@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import overload
 
-from engine.evaluators.base import UnsupportedError
-from engine.evaluators.network import Backend, FileEvaluator, FileFormat, Format, NetworkEvaluator, recognise
-from engine.evaluators.providers import NATIVE_PRECISIONS, check_backend, chooses_cpu, expect_packages
-from engine.evaluators.sparse import KernelEvaluator, KernelFormat, SparseEvaluator, SparseFormat
+from yomi.engine.evaluators.base import UnsupportedError
+from yomi.engine.evaluators.network import Backend, FileEvaluator, FileFormat, Format, NetworkEvaluator, recognise
+from yomi.engine.evaluators.providers import NATIVE_PRECISIONS, check_backend, chooses_cpu, expect_packages
+from yomi.engine.evaluators.sparse import KernelEvaluator, KernelFormat, SparseEvaluator, SparseFormat
 
 
 @overload
@@ -74,7 +74,7 @@ def load(
     assert isinstance(form, Format)
     why = ""
     if backend == "native" or (backend == "auto" and chooses_cpu(device)):
-        from engine.evaluators.native import NativeBackend, native_precision
+        from yomi.engine.evaluators.native import NativeBackend, native_precision
 
         try:
             program = form.program(native_precision(precision), keep=keep)
@@ -127,9 +127,9 @@ def _backend(form: Format, device: str, backend: str, batch_size: int | None, pr
     """Return what computes a network, if it is not our own kernels."""
     path = form.onnx_file()
     if chooses_cpu(device):
-        from engine.evaluators.onnx_session import OnnxBackend
+        from yomi.engine.evaluators.onnx_session import OnnxBackend
 
         return OnnxBackend(path, form, batch_size)
-    from engine.evaluators.gpu import GpuBackend
+    from yomi.engine.evaluators.gpu import GpuBackend
 
     return GpuBackend(path, form, device, backend, batch_size=batch_size, precision=precision)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.evaluators.base import EvaluatorError
-from native.forward.builder import PRECISIONS
-from native.forward.emit import WIDTH
-from native.forward.entry import bind_program
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.native.forward.builder import PRECISIONS
+from yomi.native.forward.emit import WIDTH
+from yomi.native.forward.entry import bind_program
 
 if TYPE_CHECKING:
-    from engine.evaluators.network import Array, FloatArray, Format
-    from native.calls import Calls
-    from native.forward.builder import Program, Scratch
+    from yomi.engine.evaluators.network import Array, FloatArray, Format
+    from yomi.native.calls import Calls
+    from yomi.native.forward.builder import Program, Scratch
 
 ROWS = 4
 """Of a batch. On 9x9 four rows are a tenth faster than one with few weights, a third with many; on 19x19 they are not.

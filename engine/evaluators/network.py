@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from engine.evaluators.base import EvaluatorError
-from native.calls import NO_CALLS
-from native.packing import pack
-from native.spec import Inputs, packed_words
-from native.tree.buffers import make_batch
-from nets.errors import NetworkError, one_line
-from nets.load import open_file
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.native.calls import NO_CALLS
+from yomi.native.packing import pack
+from yomi.native.spec import Inputs, packed_words
+from yomi.native.tree.buffers import make_batch
+from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.load import open_file
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from engine.evaluators.base import Evaluator
-    from native.calls import Calls, Entry
-    from native.forward.builder import Program
-    from native.spec import GameSpec
-    from native.tree.arrays import Batch
-    from nets.data.metrics import Judged
-    from nets.load import NetworkFile
-    from nets.metadata import NetworkInfo
+    from yomi.engine.evaluators.base import Evaluator
+    from yomi.native.calls import Calls, Entry
+    from yomi.native.forward.builder import Program
+    from yomi.native.spec import GameSpec
+    from yomi.native.tree.arrays import Batch
+    from yomi.nets.data.metrics import Judged
+    from yomi.nets.load import NetworkFile
+    from yomi.nets.metadata import NetworkInfo
 
 Array: TypeAlias = npt.NDArray[Any]
 FloatArray: TypeAlias = npt.NDArray[np.float32]
@@ -186,7 +186,7 @@ class Backend(Protocol):
 
 
 class FileEvaluator(ABC):
-    """A network from a file; see engine.evaluators.base.Evaluator."""
+    """A network from a file; see yomi.engine.evaluators.base.Evaluator."""
 
     format: FileFormat
     info: NetworkInfo

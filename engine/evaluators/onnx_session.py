@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.cuda import ThreadDevice
-from engine.evaluators.providers import PROVIDERS, find_fault, split_device
-from nets.files import default_cache_dir, source_digest
-from nets.installation import missing_line
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.cuda import ThreadDevice
+from yomi.engine.evaluators.providers import PROVIDERS, find_fault, split_device
+from yomi.nets.files import default_cache_dir, source_digest
+from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:
-    from engine.evaluators.network import Format
+    from yomi.engine.evaluators.network import Format
 
 _log = logging.getLogger("yomi.evaluators")
 
@@ -88,7 +88,7 @@ def make_session(path: Path, device: str, options: Mapping[str, str] | None = No
 
 
 class OnnxBackend:
-    """One session on the CPU, shared by all threads that call. See engine.evaluators.network.Backend."""
+    """One session on the CPU, shared by all threads that call. See yomi.engine.evaluators.network.Backend."""
 
     name = "onnxruntime"
     device = "cpu"

@@ -6,23 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine.evaluators.base import UnsupportedError
-from engine.evaluators.network import Feed, Format
-from native.forward.builder import ProgramBuilder
-from native.forward.policy_value import decode, decode_rows
-from native.forward.squash import SQUASHES
-from nets.data.metrics import Judged
-from nets.onnx_graph import UnsupportedGraphError, read_onnx_graph
-from nets.onnx_program import Ends, write_program
+from yomi.engine.evaluators.base import UnsupportedError
+from yomi.engine.evaluators.network import Feed, Format
+from yomi.native.forward.builder import ProgramBuilder
+from yomi.native.forward.policy_value import decode, decode_rows
+from yomi.native.forward.squash import SQUASHES
+from yomi.nets.data.metrics import Judged
+from yomi.nets.onnx_graph import UnsupportedGraphError, read_onnx_graph
+from yomi.nets.onnx_program import Ends, write_program
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from engine.evaluators.network import Array, FloatArray
-    from native.forward.builder import Program
-    from native.spec import GameSpec
-    from native.tree.arrays import Batch
-    from nets.metadata import NetworkInfo
+    from yomi.engine.evaluators.network import Array, FloatArray
+    from yomi.native.forward.builder import Program
+    from yomi.native.spec import GameSpec
+    from yomi.native.tree.arrays import Batch
+    from yomi.nets.metadata import NetworkInfo
 
 
 def graph_program(path: Path, ends: Ends, feeds: Sequence[Feed], precision: str) -> Program:
@@ -80,7 +80,7 @@ class PolicyValueFormat(Format):
         return graph_program(self.path, self.ends, self.feeds, precision)
 
     def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
-        """See native.forward.policy_value."""
+        """See yomi.native.forward.policy_value."""
         policy, value = (output.reshape(len(output), -1) for output in outputs)
         return policy, value, self.is_chance, batch.logits, batch.values
 

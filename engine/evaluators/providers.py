@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.cuda import driver_cuda, gpu_names
-from engine.options import TABLE
-from nets.installation import extra_command, missing_line
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.cuda import driver_cuda, gpu_names
+from yomi.engine.options import TABLE
+from yomi.nets.installation import extra_command, missing_line
 
 _log = logging.getLogger("yomi.evaluators")
 

@@ -3,7 +3,7 @@
 Two ways. On a CPU the search worker evaluates its batch itself (`InlineQueue`): one thread a core does everything,
 which was measured at 0.98 to 1.02 of the evaluator's raw throughput, against 0.8 with threads of its own. Where the
 evaluator is made of kernels, `bind` says how to do so without Python. On a GPU evaluation workers own a device each
-(`engine.evaluators.workers`) and search workers go on while they compute.
+(`yomi.engine.evaluators.workers`) and search workers go on while they compute.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.base import EvaluatorError
 
 if TYPE_CHECKING:
-    from engine.evaluators.base import Evaluator
-    from native.calls import Calls
-    from native.tree.arrays import Batch
+    from yomi.engine.evaluators.base import Evaluator
+    from yomi.native.calls import Calls
+    from yomi.native.tree.arrays import Batch
 
 T = TypeVar("T")
 

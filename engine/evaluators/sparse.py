@@ -5,19 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.network import FileEvaluator, FileFormat
-from native.forward.emit import WIDTH
-from native.sparse.network import network_of
-from native.spec import Inputs
-from nets.errors import NetworkError
-from nets.load import own_info
-from nets.sparse.file import read_sparse, with_rows
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.network import FileEvaluator, FileFormat
+from yomi.native.forward.emit import WIDTH
+from yomi.native.sparse.network import network_of
+from yomi.native.spec import Inputs
+from yomi.nets.errors import NetworkError
+from yomi.nets.load import own_info
+from yomi.nets.sparse.file import read_sparse, with_rows
 
 if TYPE_CHECKING:
-    from native.calls import Calls
-    from native.tree.arrays import Batch
-    from nets.load import NetworkFile
+    from yomi.native.calls import Calls
+    from yomi.native.tree.arrays import Batch
+    from yomi.nets.load import NetworkFile
 
 PRECISION = "int16"
 ROWS = 1

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from native.forward.builder import Program, aligned
-from native.forward.program import OP_DTYPE, PLAN_DTYPE
-from native.jit import kernel_key
-from nets import katago
-from nets.errors import NetworkError, one_line
-from nets.files import atomic_writer, default_cache_dir
-from nets.metadata import NetworkInfo
-from nets.text import parse_json
+from yomi.native.forward.builder import Program, aligned
+from yomi.native.forward.program import OP_DTYPE, PLAN_DTYPE
+from yomi.native.jit import kernel_key
+from yomi.nets import katago
+from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.files import atomic_writer, default_cache_dir
+from yomi.nets.metadata import NetworkInfo
+from yomi.nets.text import parse_json
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,7 +40,7 @@ def load_program(digest: str, size: int, precision: str) -> tuple[Program, Netwo
     """Return the program that was kept of a network, and what is known of it; None where none is that can be used.
 
     Args:
-        digest: of the network's file (`nets.files.source_digest`).
+        digest: of the network's file (`yomi.nets.files.source_digest`).
         size: N of the N × N boards.
         precision: that was asked for: fp32, int16, int8 or bf16.
     """

@@ -1,7 +1,7 @@
 """A GPU as one evaluation worker uses it without onnxruntime: its context, its stream, its memory.
 
 Two do the same: pycuda, which pip compiles with a C++ compiler and CUDA's headers, and our own binding of the driver
-(engine.evaluators.cuda), which needs neither. pycuda is used if it is installed.
+(yomi.engine.evaluators.cuda), which needs neither. pycuda is used if it is installed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.cuda import (
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.cuda import (
     BLOCK,
     NON_BLOCKING,
     CudaDriver,
@@ -140,7 +140,7 @@ class PycudaDriver:
                 f"pycuda cannot be imported ({error}): expected one that was compiled for this machine, or none: "
                 "yomi's own binding of the driver takes its place once it is uninstalled"
             ) from error
-        from native.cuda import read_ptx
+        from yomi.native.cuda import read_ptx
 
         self._cuda = cuda
         self._memory: list[Any] = []

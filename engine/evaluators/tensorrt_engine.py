@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from engine.evaluators.base import EvaluatorError, stop_making
-from engine.evaluators.providers import gpu_command
-from nets.files import default_cache_dir, source_digest, write_atomically
+from yomi.engine.evaluators.base import EvaluatorError, stop_making
+from yomi.engine.evaluators.providers import gpu_command
+from yomi.nets.files import default_cache_dir, source_digest, write_atomically
 
 _log = logging.getLogger("yomi.evaluators")
 

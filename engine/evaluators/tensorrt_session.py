@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.evaluators.base import DeviceLostError, EvaluatorError
-from engine.evaluators.onnx_session import batch_sizes
-from engine.evaluators.providers import split_device
-from engine.evaluators.tensorrt_driver import Driver, open_driver
-from engine.evaluators.tensorrt_engine import Network, load_network
-from native.packing import packed_bytes
-from nets.packed import SUFFIX, Variant
+from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError
+from yomi.engine.evaluators.onnx_session import batch_sizes
+from yomi.engine.evaluators.providers import split_device
+from yomi.engine.evaluators.tensorrt_driver import Driver, open_driver
+from yomi.engine.evaluators.tensorrt_engine import Network, load_network
+from yomi.native.packing import packed_bytes
+from yomi.nets.packed import SUFFIX, Variant
 
 _log = logging.getLogger("yomi.evaluators")
 
@@ -44,7 +44,7 @@ class _Packed:
 
 
 class TensorRtSession:
-    """See engine.evaluators.gpu.GpuEngine. Everything happens in the thread that makes it.
+    """See yomi.engine.evaluators.gpu.GpuEngine. Everything happens in the thread that makes it.
 
     A whole batch, from the first copy to the last, is one CUDA graph, which one call starts.
     """

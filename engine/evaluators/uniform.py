@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from native.spec import Inputs
-from native.tree.uniform import write_zeros
+from yomi.native.spec import Inputs
+from yomi.native.tree.uniform import write_zeros
 
 if TYPE_CHECKING:
-    from native.calls import Calls
-    from native.tree.arrays import Batch
+    from yomi.native.calls import Calls
+    from yomi.native.tree.arrays import Batch
 
 
 class UniformEvaluator:

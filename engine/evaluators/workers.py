@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
-from engine.evaluators.queue import EvaluatorCall, Job
+from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
+from yomi.engine.evaluators.queue import EvaluatorCall, Job
 
 if TYPE_CHECKING:
-    from engine.evaluators.base import Evaluator
-    from native.tree.arrays import Batch
+    from yomi.engine.evaluators.base import Evaluator
+    from yomi.native.tree.arrays import Batch
 
 _log = logging.getLogger("yomi.evaluators")
 

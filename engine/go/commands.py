@@ -5,17 +5,17 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from engine.arguments import add_value, check_counts, check_ranges, filled
-from engine.datasets import SHARD_ROWS
-from engine.option_row import OptionError
-from engine.own_network import check_network, network_path
+from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
+from yomi.engine.datasets import SHARD_ROWS
+from yomi.engine.option_row import OptionError
+from yomi.engine.own_network import check_network, network_path
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
 
-    from engine.game import Game, Say
-    from engine.go.datasets.scores import KomiScorer
-    from nets.data.shards import Dataset
+    from yomi.engine.game import Game, Say
+    from yomi.engine.go.datasets.scores import KomiScorer
+    from yomi.nets.data.shards import Dataset
 
 _network = functools.partial(network_path, game="go")
 
@@ -146,12 +146,12 @@ FLAGS = {"play": _add_play, "learn": _add_learn, "dataset make": _add_make, "dat
 
 
 def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
-    """See engine.game.Game."""
-    from engine.datasets.making import announce_kernels
-    from engine.datasets.sources import GO_SUFFIXES, find_files, named
-    from engine.go.datasets.dataset import GoDataOptions, make_go_dataset
-    from engine.go.datasets.games import TRUSTS
-    from engine.go.datasets.teacher import NetworkTeacher
+    """See yomi.engine.game.Game."""
+    from yomi.engine.datasets.making import announce_kernels
+    from yomi.engine.datasets.sources import GO_SUFFIXES, find_files, named
+    from yomi.engine.go.datasets.dataset import GoDataOptions, make_go_dataset
+    from yomi.engine.go.datasets.games import TRUSTS
+    from yomi.engine.go.datasets.teacher import NetworkTeacher
 
     if args.shard_rows is None and args.score_search is not None:
         args.shard_rows = SCORED_ROWS
@@ -186,9 +186,9 @@ def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
 
 def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
     """Return what labels points, and how a manifest tells it."""
-    from engine.datasets.sources import named
-    from engine.go.datasets.scores import STAGES, KomiScorer, parse_stages
-    from engine.go.datasets.teacher import NetworkTeacher
+    from yomi.engine.datasets.sources import named
+    from yomi.engine.go.datasets.scores import STAGES, KomiScorer, parse_stages
+    from yomi.engine.go.datasets.teacher import NetworkTeacher
 
     if args.score_search is None:
         if args.score_stages is not None:
@@ -205,12 +205,12 @@ def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
 
 
 def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
-    """See engine.game.Game."""
-    from engine.datasets.making import announce_kernels
-    from engine.datasets.sources import named
-    from engine.go.datasets.played import PlayOptions, play_go_dataset
-    from engine.go.datasets.teacher import NetworkTeacher
-    from native.go.board import MAX_SIZE, MIN_SIZE
+    """See yomi.engine.game.Game."""
+    from yomi.engine.datasets.making import announce_kernels
+    from yomi.engine.datasets.sources import named
+    from yomi.engine.go.datasets.played import PlayOptions, play_go_dataset
+    from yomi.engine.go.datasets.teacher import NetworkTeacher
+    from yomi.native.go.board import MAX_SIZE, MIN_SIZE
 
     check_ranges(args, size=(MIN_SIZE, MAX_SIZE), kept=(0.001, 1.0), test_share=(0.0, 0.9))
     check_counts(args, visits=1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from engine.game import Game
-from engine.go.commands import EXAMPLES, FLAGS, make_dataset, play_dataset
-from engine.options import ANALYSIS_DEFAULTS
-from engine.scores import Score
+from yomi.engine.game import Game
+from yomi.engine.go.commands import EXAMPLES, FLAGS, make_dataset, play_dataset
+from yomi.engine.options import ANALYSIS_DEFAULTS
+from yomi.engine.scores import Score
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from engine.evaluators.network import FileEvaluator, FileFormat
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.game import Say, Subject
-    from engine.go.game import GoGame
-    from engine.go.learning import LearnableGo
-    from engine.go.matches import GoMatches
-    from engine.go.players.player import GoPlayer
-    from engine.go.referee import GoReferee
-    from engine.go.review import GoReviewer
-    from engine.go.selfplay import GoRecorder
-    from engine.go.terminal import GoTerminalGame
-    from engine.learning.replay import Recorded, Show
-    from engine.options import Options, Value
-    from engine.players.precision import Sampling
-    from engine.search.parameters import SearchSettings
-    from native.spec import GameSpec
-    from nets.data.shards import Dataset
-    from nets.features import FeatureSet
+    from yomi.engine.evaluators.network import FileEvaluator, FileFormat
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.game import Say, Subject
+    from yomi.engine.go.game import GoGame
+    from yomi.engine.go.learning import LearnableGo
+    from yomi.engine.go.matches import GoMatches
+    from yomi.engine.go.players.player import GoPlayer
+    from yomi.engine.go.referee import GoReferee
+    from yomi.engine.go.review import GoReviewer
+    from yomi.engine.go.selfplay import GoRecorder
+    from yomi.engine.go.terminal import GoTerminalGame
+    from yomi.engine.learning.replay import Recorded, Show
+    from yomi.engine.options import Options, Value
+    from yomi.engine.players.precision import Sampling
+    from yomi.engine.search.parameters import SearchSettings
+    from yomi.native.spec import GameSpec
+    from yomi.nets.data.shards import Dataset
+    from yomi.nets.features import FeatureSet
 
 
 class Go(Game["GoGame", "GoPlayer"]):
@@ -68,20 +68,20 @@ class Go(Game["GoGame", "GoPlayer"]):
     @property
     def formats(self) -> tuple[type[FileFormat], ...]:
         """See Game."""
-        from engine.go.networks import FORMATS
+        from yomi.engine.go.networks import FORMATS
 
         return FORMATS
 
     @property
     def idle_moves(self) -> tuple[int, ...]:
         """The pass."""
-        from native.go.board import PASS
+        from yomi.native.go.board import PASS
 
         return (PASS,)
 
     def find_fault(self, options: Options) -> tuple[str, str] | None:
         """Look at the rules."""
-        from engine.go.rules import Rules, RulesError
+        from yomi.engine.go.rules import Rules, RulesError
 
         try:
             Rules.parse(options.rules)
@@ -99,62 +99,62 @@ class Go(Game["GoGame", "GoPlayer"]):
 
     def new_game(self, options: Options) -> GoGame:
         """Return an empty board."""
-        from engine.go.game import new_game
+        from yomi.engine.go.game import new_game
 
         return new_game(options)
 
     def make_player(self, options: Options) -> GoPlayer:
         """Return a player of Go."""
-        from engine.go.players.player import GoPlayer
+        from yomi.engine.go.players.player import GoPlayer
 
         return GoPlayer(options)
 
     def referee(self, player: GoPlayer) -> GoReferee:
         """Return a referee that takes dead stones off as the player judges them, if the rules have agreement."""
-        from engine.go.referee import GoReferee
-        from engine.go.scoring import removed_stones
+        from yomi.engine.go.referee import GoReferee
+        from yomi.engine.go.scoring import removed_stones
 
         return GoReferee(lambda game: game.final_score(removed_stones(game, lambda: player.final_ownership(game))))
 
     def format_opening(self, game: GoGame) -> str:
         """Return the vertices of the moves."""
-        from engine.go.vertex import format_vertex
+        from yomi.engine.go.vertex import format_vertex
 
         return " ".join(format_vertex(move, game.size) for _, move in game.moves)
 
     def matches(self) -> GoMatches:
         """See Game."""
-        from engine.go.matches import GoMatches
+        from yomi.engine.go.matches import GoMatches
 
         return GoMatches()
 
     def start_play(self, args: Namespace, options: Options) -> tuple[GoGame, tuple[str, str]]:
         """Return an empty board, with handicap stones, or the game of a record."""
-        from engine.go.terminal import start_play
+        from yomi.engine.go.terminal import start_play
 
         return start_play(args, options)
 
     def terminal(self, player: GoPlayer, game: GoGame, args: Namespace, advice: Mapping[str, Value]) -> GoTerminalGame:
         """Return Go in the terminal."""
-        from engine.go.terminal import GoTerminalGame
+        from yomi.engine.go.terminal import GoTerminalGame
 
         return GoTerminalGame(player, game, advice)
 
     def may_be_record(self, content: bytes) -> bool:
         """Return whether it begins as SGF, GIB or NGF does."""
-        from engine.go.gib_ngf import looks_like_gib, looks_like_ngf
+        from yomi.engine.go.gib_ngf import looks_like_gib, looks_like_ngf
 
         return content.startswith(b"(") or looks_like_gib(content) or looks_like_ngf(content)
 
     def reviewer(self, options: Options, path: Path) -> GoReviewer:
         """Return a reviewer of records of Go."""
-        from engine.go.review import open_reviewer
+        from yomi.engine.go.review import open_reviewer
 
         return open_reviewer(options, path)
 
     def recorder(self, args: Namespace, options: Options) -> GoRecorder:
         """Return what writes SGF."""
-        from engine.go.selfplay import GoRecorder
+        from yomi.engine.go.selfplay import GoRecorder
 
         return GoRecorder(options)
 
@@ -168,7 +168,7 @@ class Go(Game["GoGame", "GoPlayer"]):
 
     def learnable(self, options: Options) -> LearnableGo:
         """See Game."""
-        from engine.go.learning import LearnableGo
+        from yomi.engine.go.learning import LearnableGo
 
         return LearnableGo(options, **self._learned)
 
@@ -180,26 +180,26 @@ class Go(Game["GoGame", "GoPlayer"]):
 
     def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[GoGame]]]:
         """See Game."""
-        from engine.go.learning import replay
+        from yomi.engine.go.learning import replay
 
         return replay(path, features, size)
 
     def subject(self, options: Options) -> Subject:
         """Return boards of the options' size."""
-        from engine.go.measuring import go_subject
+        from yomi.engine.go.measuring import go_subject
 
         return go_subject(options.size)
 
     def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
         """See Game; the rules are Tromp's and Taylor's."""
-        from engine.go.measuring import measured
+        from yomi.engine.go.measuring import measured
 
         return measured(options)
 
     def sampling(self, network: FileEvaluator, options: Options) -> Sampling[GoGame]:
         """See Game; the rules are Tromp's and Taylor's."""
-        from engine.go.players.setup import go_sampling
-        from engine.go.rules import PRESETS
+        from yomi.engine.go.players.setup import go_sampling
+        from yomi.engine.go.rules import PRESETS
 
         return go_sampling(options.size, PRESETS["tromp-taylor"], network)
 

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from engine.color import BLACK, WHITE
-from engine.go.handicap import fixed_handicap, max_fixed_handicap
-from engine.go.vertex import COLUMNS, format_color, format_vertex, point_at
-from native.go.board import EMPTY
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.handicap import fixed_handicap, max_fixed_handicap
+from yomi.engine.go.vertex import COLUMNS, format_color, format_vertex, point_at
+from yomi.native.go.board import EMPTY
 
 if TYPE_CHECKING:
-    from engine.go.game import GoGame
+    from yomi.engine.go.game import GoGame
 
 SYMBOLS = {EMPTY: ".", BLACK: "X", WHITE: "O"}
 

@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections import Counter
 
-from engine.records import Note
+from yomi.engine.records import Note
 
 CHARSETS = {"windows-31j": "cp932", "shift-jis": "cp932", "x-sjis": "cp932", "big-5": "cp950"}
 """Names that records give in CA, in lower case -> Python's names."""

@@ -1,6 +1,6 @@
 """A game of Go as it stands: the position, how it came about, and the commands that change it.
 
-Rules, position and history are the kernels' (native.go); this class adds what only a user needs: undo, set-up,
+Rules, position and history are the kernels' (yomi.native.go); this class adds what only a user needs: undo, set-up,
 handicap, consecutive moves of one color, and the result.
 """
 
@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from engine.color import BLACK, WHITE, opponent
-from engine.go.diagram import draw
-from engine.go.handicap import HandicapError, check_free_handicap, handicap_stones
-from engine.go.rules import PRESETS, Rules
-from engine.go.scoring import score
-from engine.go.vertex import board_points, format_color, format_vertex
-from engine.option_row import OptionError
-from engine.options import MAX_KOMI, Options
-from native.go import board
-from native.go import rules as kernels
-from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, NO_POINT, PASS, POSITION_DTYPE
+from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.go.diagram import draw
+from yomi.engine.go.handicap import HandicapError, check_free_handicap, handicap_stones
+from yomi.engine.go.rules import PRESETS, Rules
+from yomi.engine.go.scoring import score
+from yomi.engine.go.vertex import board_points, format_color, format_vertex
+from yomi.engine.option_row import OptionError
+from yomi.engine.options import MAX_KOMI, Options
+from yomi.native.go import board
+from yomi.native.go import rules as kernels
+from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, NO_POINT, PASS, POSITION_DTYPE
 
 SNAPSHOT_INTERVAL = 8
 """Moves between two stored positions: undo replays at most 7 moves; 400 moves keep 1.4 MB."""

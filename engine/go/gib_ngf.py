@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 
-from engine.color import BLACK, WHITE, opponent
-from engine.go.encodings import decode_sgf
-from engine.go.handicap import HandicapError, fixed_handicap
-from engine.go.sgf import GameRecord, Node, SgfError
-from engine.go.vertex import point_at
-from engine.go.words import komi_in_text, result_in_words
-from engine.records import Note
-from native.go.board import MAX_SIZE, MIN_SIZE, PASS
+from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.go.encodings import decode_sgf
+from yomi.engine.go.handicap import HandicapError, fixed_handicap
+from yomi.engine.go.sgf import GameRecord, Node, SgfError
+from yomi.engine.go.vertex import point_at
+from yomi.engine.go.words import komi_in_text, result_in_words
+from yomi.engine.records import Note
+from yomi.native.go.board import MAX_SIZE, MIN_SIZE, PASS
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _GIB_FIELD = re.compile(r"\\\[(\w+)=(.*?)\\\]", re.DOTALL)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from engine.color import BLACK, WHITE
-from engine.go.vertex import board_points, column_and_row, parse_vertex, point_at
-from native.go.board import PASS
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.vertex import board_points, column_and_row, parse_vertex, point_at
+from yomi.native.go.board import PASS
 
 HANDICAP_KOMI = 0.5
 """Komi of a handicap game for which none is given."""

@@ -10,40 +10,40 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.clients.client import Evaluation
-from engine.color import BLACK
-from engine.go.datasets.games import parse_result
-from engine.go.game import GoGame, score_text
-from engine.go.record_files import load_records
-from engine.go.referee import GoReferee, sgf_result
-from engine.go.rules import Ko, Rules
-from engine.go.scoring import owners, score
-from engine.go.sgf import COUNTS, RULE_NAMES, GameRecord, SgfError
-from engine.go.vertex import format_color
-from engine.learning.learnable import Outcome
-from engine.learning.replay import Recorded
-from engine.learning.rows import counts_of, noted, planes_of
-from engine.option_row import OptionError
-from engine.options import MAX_KOMI
-from engine.version import VERSION
-from native.go.board import PASS
-from native.go.planes import policy_index
-from native.go.spec import go_spec
-from nets.features import FEATURE_SETS
-from nets.metadata import KATAGO_FEATURES
+from yomi.engine.clients.client import Evaluation
+from yomi.engine.color import BLACK
+from yomi.engine.go.datasets.games import parse_result
+from yomi.engine.go.game import GoGame, score_text
+from yomi.engine.go.record_files import load_records
+from yomi.engine.go.referee import GoReferee, sgf_result
+from yomi.engine.go.rules import Ko, Rules
+from yomi.engine.go.scoring import owners, score
+from yomi.engine.go.sgf import COUNTS, RULE_NAMES, GameRecord, SgfError
+from yomi.engine.go.vertex import format_color
+from yomi.engine.learning.learnable import Outcome
+from yomi.engine.learning.replay import Recorded
+from yomi.engine.learning.rows import counts_of, noted, planes_of
+from yomi.engine.option_row import OptionError
+from yomi.engine.options import MAX_KOMI
+from yomi.engine.version import VERSION
+from yomi.native.go.board import PASS
+from yomi.native.go.planes import policy_index
+from yomi.native.go.spec import go_spec
+from yomi.nets.features import FEATURE_SETS
+from yomi.nets.metadata import KATAGO_FEATURES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy.typing as npt
 
-    from engine.learning.replay import Show
-    from engine.learning.selfplay import Finished
-    from engine.options import Options
-    from engine.play import Ended
-    from native.spec import GameSpec
-    from nets.data.shards import Arrays
-    from nets.features import FeatureSet
+    from yomi.engine.learning.replay import Show
+    from yomi.engine.learning.selfplay import Finished
+    from yomi.engine.options import Options
+    from yomi.engine.play import Ended
+    from yomi.native.spec import GameSpec
+    from yomi.nets.data.shards import Arrays
+    from yomi.nets.features import FeatureSet
 
 KOMI_SPREAD = 1.0
 """Standard deviation of the komi around what is fair."""
@@ -55,7 +55,7 @@ side is far ahead in is learned, too."""
 
 
 class LearnableGo:
-    """See engine.learning.learnable.Learnable. Games are played to the end and scored as the board stands."""
+    """See yomi.engine.learning.learnable.Learnable. Games are played to the end and scored as the board stands."""
 
     features = KATAGO_FEATURES
     network: Mapping[str, Any] = {"kind": "go", "blocks": 4, "channels": 48, "pooled": 16, "pooling_blocks": [1, 3]}
@@ -154,7 +154,7 @@ def _sgf_point(move: int, size: int) -> str:
 
 
 def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[GoGame]]]:
-    """See engine.game.Game.replay."""
+    """See yomi.engine.game.Game.replay."""
     if features.name != KATAGO_FEATURES:
         raise OptionError(f"{path}: rows of {features.name} found, expected {KATAGO_FEATURES}")
     try:

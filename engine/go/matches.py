@@ -8,29 +8,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.clients.client import OnStart
-from engine.clients.gtp import GtpClient
-from engine.clients.limits import SpecError
-from engine.clients.process import EngineError, RefusedError
-from engine.clients.spec import parse_spec
-from engine.clock import TimeSettings
-from engine.color import BLACK, WHITE
-from engine.go.descriptor import GAME
-from engine.go.game import GoGame, new_game
-from engine.go.record_files import load_records
-from engine.go.referee import MOVES_PER_POINT, GoReferee, read_sgf_result, sgf_result
-from engine.go.rules import Rules
-from engine.go.scoring import dead_stones, ownership_by_rollouts
-from engine.go.sgf import GameRecord, SgfError, record_of
-from engine.go.vertex import VertexError, format_color, format_vertex, parse_vertex
-from engine.matches.games import MatchGame
-from engine.matches.results import GameResult, MatchError, Sheet, UnscoredError, key_of
-from engine.players.request import Decision
-from native.go.board import EMPTY, PASS
+from yomi.engine.clients.client import OnStart
+from yomi.engine.clients.gtp import GtpClient
+from yomi.engine.clients.limits import SpecError
+from yomi.engine.clients.process import EngineError, RefusedError
+from yomi.engine.clients.spec import parse_spec
+from yomi.engine.clock import TimeSettings
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.descriptor import GAME
+from yomi.engine.go.game import GoGame, new_game
+from yomi.engine.go.record_files import load_records
+from yomi.engine.go.referee import MOVES_PER_POINT, GoReferee, read_sgf_result, sgf_result
+from yomi.engine.go.rules import Rules
+from yomi.engine.go.scoring import dead_stones, ownership_by_rollouts
+from yomi.engine.go.sgf import GameRecord, SgfError, record_of
+from yomi.engine.go.vertex import VertexError, format_color, format_vertex, parse_vertex
+from yomi.engine.matches.games import MatchGame
+from yomi.engine.matches.results import GameResult, MatchError, Sheet, UnscoredError, key_of
+from yomi.engine.players.request import Decision
+from yomi.native.go.board import EMPTY, PASS
 
 if TYPE_CHECKING:
-    from engine.options import Options
-    from engine.play import Ended
+    from yomi.engine.options import Options
+    from yomi.engine.play import Ended
 
 SCORER_TIMEOUT = 300.0
 AREA, OWNERSHIP = "area", "ownership"

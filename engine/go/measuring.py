@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.game import Subject
-from engine.go.game import GoGame
-from engine.go.players.network import spec_for
-from engine.go.players.setup import make_queue, search_settings
-from engine.go.rules import PRESETS
-from engine.go.vertex import parse_vertex
-from native.go.planes import write_bits, write_planes
-from native.go.spec import go_spec
+from yomi.engine.game import Subject
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.players.network import spec_for
+from yomi.engine.go.players.setup import make_queue, search_settings
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.vertex import parse_vertex
+from yomi.native.go.planes import write_bits, write_planes
+from yomi.native.go.spec import go_spec
 
 if TYPE_CHECKING:
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.options import Options
-    from engine.search.parameters import SearchSettings
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.options import Options
+    from yomi.engine.search.parameters import SearchSettings
 
 LINES: dict[int, tuple[str, ...]] = {
     9: (
@@ -61,7 +61,7 @@ def go_subject(size: int) -> Subject:
 
 @contextlib.contextmanager
 def measured(options: Options) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
-    """See engine.game.Game."""
+    """See yomi.engine.game.Game."""
     with contextlib.closing(make_queue(options, options.size, PRESETS["tromp-taylor"])) as queue:
         subject = replace(go_subject(options.size), spec=spec_for(options.size, queue.evaluator))
         yield subject, queue, search_settings(options, queue)

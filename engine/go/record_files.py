@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.go.gib_ngf import looks_like_gib, looks_like_ngf, read_gib, read_ngf
-from engine.go.sgf import GameRecord, SgfError, each_sgf_game, read_size
-from engine.records import read_record_bytes
+from yomi.engine.go.gib_ngf import looks_like_gib, looks_like_ngf, read_gib, read_ngf
+from yomi.engine.go.sgf import GameRecord, SgfError, each_sgf_game, read_size
+from yomi.engine.records import read_record_bytes
 
 
 def each_record(data: bytes) -> Iterator[GameRecord | SgfError]:

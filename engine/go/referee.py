@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.color import BLACK, DRAW, WHITE
-from engine.go.game import GoGame, score_text
-from engine.go.vertex import format_color
-from engine.go.words import result_in_words
-from engine.play import (
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.go.game import GoGame, score_text
+from yomi.engine.go.vertex import format_color
+from yomi.engine.go.words import result_in_words
+from yomi.engine.play import (
     ADJUDICATION,
     FAILURE,
     MAX_MOVES,

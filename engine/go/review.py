@@ -15,19 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.color import BLACK, WHITE, opponent
-from engine.go.descriptor import GAME
-from engine.go.game import GoGame, score_text
-from engine.go.players.analyst import make_analysts
-from engine.go.record_files import load_records, load_size
-from engine.go.rules import Rules
-from engine.go.scoring import dead_stones
-from engine.go.sgf import GameRecord, Node, SgfError
-from engine.go.vertex import column_and_row, format_color, format_vertex, point_at
-from engine.own_network import network_file
-from engine.players.request import Request
-from engine.records import Note
-from engine.review import (
+from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.go.descriptor import GAME
+from yomi.engine.go.game import GoGame, score_text
+from yomi.engine.go.players.analyst import make_analysts
+from yomi.engine.go.record_files import load_records, load_size
+from yomi.engine.go.rules import Rules
+from yomi.engine.go.scoring import dead_stones
+from yomi.engine.go.sgf import GameRecord, Node, SgfError
+from yomi.engine.go.vertex import column_and_row, format_color, format_vertex, point_at
+from yomi.engine.own_network import network_file
+from yomi.engine.players.request import Request
+from yomi.engine.records import Note
+from yomi.engine.review import (
     MARK,
     Judgement,
     KnownPositions,
@@ -40,14 +40,14 @@ from engine.review import (
     reviewed_moves,
     speed_of,
 )
-from native.go.board import NO_POINT, PASS
+from yomi.native.go.board import NO_POINT, PASS
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from engine.go.players.player import GoPlayer
-    from engine.options import Options
+    from yomi.engine.go.players.player import GoPlayer
+    from yomi.engine.options import Options
 
 MISTAKE, BLUNDER = 0.05, 0.15
 """Losses of winrate from which on a move is marked as doubtful (DO) or bad (BM)."""
@@ -61,7 +61,7 @@ SABAKI = ("SBKV", "SBKS")
 
 @dataclass(slots=True)
 class AnnotatedGo:
-    """See engine.review.Annotated."""
+    """See yomi.engine.review.Annotated."""
 
     review: Review
     record: GameRecord
@@ -92,8 +92,8 @@ def open_reviewer(options: Options, path: Path) -> GoReviewer:
 
 def only_size(net: str | None) -> int:
     """Return the one board size that a network of Go was made for; 0 where it takes all, or cannot be read."""
-    from nets.metadata import METADATA_KEY, NetworkInfo
-    from nets.onnx_header import read_onnx_header
+    from yomi.nets.metadata import METADATA_KEY, NetworkInfo
+    from yomi.nets.onnx_header import read_onnx_header
 
     try:
         header = None if net is None else read_onnx_header(Path(net))
@@ -105,7 +105,7 @@ def only_size(net: str | None) -> int:
 
 
 class GoReviewer:
-    """See engine.review.Reviewer. Several analysts go through parts of a game at the same time."""
+    """See yomi.engine.review.Reviewer. Several analysts go through parts of a game at the same time."""
 
     def __init__(self, analysts: Sequence[GoPlayer], options: Options) -> None:
         """Review with analysts, by the limits of the options."""

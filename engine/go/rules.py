@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
-from engine.option_row import OptionError, did_you_mean
+from yomi.engine.option_row import OptionError, did_you_mean
 
 Ko = Literal["SIMPLE", "POSITIONAL", "SITUATIONAL"]
 Scoring = Literal["AREA", "TERRITORY"]

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.color import BLACK, WHITE, opponent
-from engine.go.vertex import board_points, format_vertex
-from native.go.area import pass_alive
-from native.go.board import EMPTY, MAX_POINTS, POSITION_DTYPE
-from native.go.ownership import rollout_ownership
-from native.go.scratch import SCRATCH_DTYPE
+from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.go.vertex import board_points, format_vertex
+from yomi.native.go.area import pass_alive
+from yomi.native.go.board import EMPTY, MAX_POINTS, POSITION_DTYPE
+from yomi.native.go.ownership import rollout_ownership
+from yomi.native.go.scratch import SCRATCH_DTYPE
 
 if TYPE_CHECKING:
-    from engine.go.game import GoGame
+    from yomi.engine.go.game import GoGame
 
 DEAD_BELOW = 0.0
 """A chain is dead when the mean ownership of its stones, seen from their own side, is below this.

@@ -5,23 +5,23 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from engine.clients.client import Evaluation
-from engine.go.game import new_game
-from engine.go.referee import sgf_result
-from engine.go.sgf import to_sgf
+from yomi.engine.clients.client import Evaluation
+from yomi.engine.go.game import new_game
+from yomi.engine.go.referee import sgf_result
+from yomi.engine.go.sgf import to_sgf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.go.game import GoGame
-    from engine.options import Options
-    from engine.play import Ended
-    from engine.players.request import Decision
-    from engine.search.report import Counts
+    from yomi.engine.go.game import GoGame
+    from yomi.engine.options import Options
+    from yomi.engine.play import Ended
+    from yomi.engine.players.request import Decision
+    from yomi.engine.search.report import Counts
 
 
 class GoRecorder:
-    """See engine.game.Recorder: games from an empty board, as SGF."""
+    """See yomi.engine.game.Recorder: games from an empty board, as SGF."""
 
     row_bytes: Mapping[str, int] = {}
 

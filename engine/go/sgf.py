@@ -1,7 +1,7 @@
 """Game records: SGF in and out, with variations, set-up stones and comments. sgfmill interprets values and writes.
 
 A `GameRecord` is the tree of a game, a `GoGame` one position in it with the moves before it. Not done: boards that are
-not square, other games than Go, writing collections. Files: `engine.go.record_files`.
+not square, other games than Go, writing collections. Files: `yomi.engine.go.record_files`.
 
 Faults of a record become notes if moves can be read all the same: `GameRecord.notes`.
 """
@@ -19,20 +19,20 @@ from typing import Any
 
 from sgfmill import sgf, sgf_grammar, sgf_properties
 
-from engine.color import BLACK, LETTERS, WHITE
-from engine.go.encodings import decode_sgf
-from engine.go.game import GoGame, IllegalMove, SetupError
-from engine.go.handicap import HANDICAP_KOMI, HandicapError
-from engine.go.rules import PRESETS, Rules
-from engine.go.sgf_parser import GameParser, RawNode, find_game
-from engine.go.vertex import column_and_row, point_at
-from engine.go.words import komi_in_text
-from engine.options import MAX_KOMI
-from engine.records import Note
-from engine.search.report import Counts
-from engine.version import VERSION
-from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
-from nets.errors import LineError
+from yomi.engine.color import BLACK, LETTERS, WHITE
+from yomi.engine.go.encodings import decode_sgf
+from yomi.engine.go.game import GoGame, IllegalMove, SetupError
+from yomi.engine.go.handicap import HANDICAP_KOMI, HandicapError
+from yomi.engine.go.rules import PRESETS, Rules
+from yomi.engine.go.sgf_parser import GameParser, RawNode, find_game
+from yomi.engine.go.vertex import column_and_row, point_at
+from yomi.engine.go.words import komi_in_text
+from yomi.engine.options import MAX_KOMI
+from yomi.engine.records import Note
+from yomi.engine.search.report import Counts
+from yomi.engine.version import VERSION
+from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
+from yomi.nets.errors import LineError
 
 RULE_NAMES = {"japanese": "Japanese", "chinese": "Chinese", "aga": "AGA", "new-zealand": "NZ", "goe": "GOE"}
 """SGF's own names of rule sets; others are written as in GTP."""

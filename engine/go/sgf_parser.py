@@ -1,6 +1,6 @@
 """Parsing SGF text into nodes. Faults of grammar become notes: the parser reads as much as it can.
 
-The text must be decoded (`engine.go.encodings`): in some encodings a character contains the byte of a bracket.
+The text must be decoded (`yomi.engine.go.encodings`): in some encodings a character contains the byte of a bracket.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import string
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from engine.records import Note
+from yomi.engine.records import Note
 
 MAX_GAME_NOTES = 100
 """Notes that are kept of a game: a file that is no SGF may have any number of faults."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from engine.color import BLACK, COLOR_NAMES, WHITE
-from engine.svg import INK, MARK, WOOD, Grid, element, heat_color, rows_of, sheet, strength, text_at
+from yomi.engine.color import BLACK, COLOR_NAMES, WHITE
+from yomi.engine.svg import INK, MARK, WOOD, Grid, element, heat_color, rows_of, sheet, strength, text_at
 
 Point: TypeAlias = tuple[int, int]
 

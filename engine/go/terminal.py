@@ -7,18 +7,18 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.color import BLACK, opponent
-from engine.go.game import new_game, score_text
-from engine.go.handicap import HANDICAP_KOMI, HandicapError, fixed_handicap
-from engine.go.record_files import load_record
-from engine.go.rules import Rules
-from engine.go.scoring import removed_stones
-from engine.go.sgf import SgfError, to_sgf
-from engine.go.vertex import format_color, format_vertex, parse_vertex
-from engine.option_row import OptionError
-from engine.records import report_notes
-from engine.terminal import TerminalGame, TurnResult
-from nets.files import write_atomically
+from yomi.engine.color import BLACK, opponent
+from yomi.engine.go.game import new_game, score_text
+from yomi.engine.go.handicap import HANDICAP_KOMI, HandicapError, fixed_handicap
+from yomi.engine.go.record_files import load_record
+from yomi.engine.go.rules import Rules
+from yomi.engine.go.scoring import removed_stones
+from yomi.engine.go.sgf import SgfError, to_sgf
+from yomi.engine.go.vertex import format_color, format_vertex, parse_vertex
+from yomi.engine.option_row import OptionError
+from yomi.engine.records import report_notes
+from yomi.engine.terminal import TerminalGame, TurnResult
+from yomi.nets.files import write_atomically
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from engine.go.game import GoGame
-    from engine.go.players.player import GoPlayer
-    from engine.options import Options
-    from engine.players.request import Decision
+    from yomi.engine.go.game import GoGame
+    from yomi.engine.go.players.player import GoPlayer
+    from yomi.engine.options import Options
+    from yomi.engine.players.request import Decision
 
 log = logging.getLogger("yomi.play")
 
@@ -119,7 +119,7 @@ class GoTerminalGame(TerminalGame["GoGame"]):
 
 
 def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, str]]:
-    """See engine.game.Game; the options get size and komi of a record."""
+    """See yomi.engine.game.Game; the options get size and komi of a record."""
     if args.resume is not None:
         return _load(args.resume, options)
     game = new_game(options)

@@ -2,9 +2,9 @@
 
 import functools
 
-from engine.color import BLACK, COLORS
-from native.go.board import PASS
-from nets.errors import LineError
+from yomi.engine.color import BLACK, COLORS
+from yomi.native.go.board import PASS
+from yomi.nets.errors import LineError
 
 COLUMNS = "ABCDEFGHJKLMNOPQRST"
 

@@ -23,20 +23,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.clients.spec import EngineSpec
-from engine.learning.errors import LearningError
-from engine.learning.store import DIGITS, digest_of
-from engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, Producer, Task
-from engine.machine import usable_cores
-from engine.matches.duel import SIDE_BY_SIDE, Players, Score, play_match
-from engine.version import VERSION
-from nets.files import default_cache_dir, write_atomically
+from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.store import DIGITS, digest_of
+from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, Producer, Task
+from yomi.engine.machine import usable_cores
+from yomi.engine.matches.duel import SIDE_BY_SIDE, Players, Score, play_match
+from yomi.engine.version import VERSION
+from yomi.nets.files import default_cache_dir, write_atomically
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.learning.settings import SelfPlaySettings
-    from engine.matches.sprt import Sprt
-    from engine.options import Options
+    from yomi.engine.game import Game
+    from yomi.engine.learning.settings import SelfPlaySettings
+    from yomi.engine.matches.sprt import Sprt
+    from yomi.engine.options import Options
 
 LOCAL, AUTO = "local", "auto"
 UNDER_WAY = 2
@@ -255,13 +255,13 @@ class Player:
         return pickle.dumps(deliveries)
 
     def match(self, players: Sequence[tuple[Any, Parcel | None]], *arguments: Any) -> Score:
-        """See engine.matches.duel.play_match."""
+        """See yomi.engine.matches.duel.play_match."""
         first, second = (_unpacked(*player) for player in players)
         return play_match(self._game, (first, second), *arguments)
 
 
 def name_of(content: bytes) -> str:
-    """Return a network's name; see engine.learning.store.digest_of."""
+    """Return a network's name; see yomi.engine.learning.store.digest_of."""
     return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
@@ -394,7 +394,7 @@ class RayWorkers:
         lead: float,
         sprt: Sprt | None = None,
     ) -> Score:
-        """Play engine.matches.duel.play_match in parts, each with a seed of its own, on all actors that are there.
+        """Play yomi.engine.matches.duel.play_match in parts, each with a seed of its own, on all actors that are there.
 
         Where there are none, and for those that are lost meanwhile, this process plays. `sprt` is asked when all parts
         of a round are played.

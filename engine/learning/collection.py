@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Generic
 
 import numpy as np
 
-from engine.learning.replay import RECORDS
-from engine.learning.rows import ply_of, rows_of, write_games
-from engine.learning.selfplay import Finished, Ply
-from engine.play import G
-from nets.data.shards import Array, Manifest, begin_dataset
+from yomi.engine.learning.replay import RECORDS
+from yomi.engine.learning.rows import ply_of, rows_of, write_games
+from yomi.engine.learning.selfplay import Finished, Ply
+from yomi.engine.play import G
+from yomi.nets.data.shards import Array, Manifest, begin_dataset
 
 if TYPE_CHECKING:
-    from engine.learning.learnable import Learnable
-    from engine.play import Ended
-    from engine.players.request import Decision
+    from yomi.engine.learning.learnable import Learnable
+    from yomi.engine.play import Ended
+    from yomi.engine.players.request import Decision
 
 SHARD_ROWS = 512
 

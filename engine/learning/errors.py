@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nets.errors import LineError
+from yomi.nets.errors import LineError
 
 
 class LearningError(LineError):

@@ -1,6 +1,6 @@
 """Games played side by side: each is a generator, written as if it were alone, that waits for its own search only.
 
-Or for the answer of an engine from outside (engine.learning.opponents).
+Or for the answer of an engine from outside (yomi.engine.learning.opponents).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from engine.learning.searches import Searches, SmallSearch
+from yomi.engine.learning.searches import Searches, SmallSearch
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engine.learning.errors import LearningError
-from nets.files import lock_file, sync_file, write_atomically
+from yomi.engine.learning.errors import LearningError
+from yomi.nets.files import lock_file, sync_file, write_atomically
 
 _log = logging.getLogger("yomi.learning")
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.play import G
+from yomi.engine.play import G
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from engine.learning.selfplay import Finished
-    from engine.play import Ended
-    from native.spec import GameSpec
-    from nets.data.shards import Arrays
+    from yomi.engine.learning.selfplay import Finished
+    from yomi.engine.play import Ended
+    from yomi.native.spec import GameSpec
+    from yomi.nets.data.shards import Arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class Outcome:
     margin: float | None = None
     """Points that Black is ahead by."""
     owners: npt.NDArray[np.float32] | None = None
-    """[area], +1 Black; as native.game.add_ownership lays the board out."""
+    """[area], +1 Black; as yomi.native.game.add_ownership lays the board out."""
 
 
 class Learnable(Protocol[G]):
     """A game that can be learned."""
 
     features: str
-    """The feature set that is learned from, of nets.features."""
+    """The feature set that is learned from, of yomi.nets.features."""
     spec: GameSpec
     """Of the game as rows show it: its planes are those of the feature set."""
     network: Mapping[str, Any]

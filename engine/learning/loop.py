@@ -16,23 +16,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.learning.opponents import Patience
-from engine.learning.page import LATEST, write_page
-from engine.learning.ratings import EARLIER, newest_shares
-from engine.learning.store import EVERY, Store
-from engine.learning.tally import Tally
-from engine.learning.workers import Task, Workers
-from engine.matches.duel import Matches, Score, play_match
-from engine.matches.sprt import Sprt
-from engine.version import VERSION
-from nets.files import write_atomically
+from yomi.engine.learning.opponents import Patience
+from yomi.engine.learning.page import LATEST, write_page
+from yomi.engine.learning.ratings import EARLIER, newest_shares
+from yomi.engine.learning.store import EVERY, Store
+from yomi.engine.learning.tally import Tally
+from yomi.engine.learning.workers import Task, Workers
+from yomi.engine.matches.duel import Matches, Score, play_match
+from yomi.engine.matches.sprt import Sprt
+from yomi.engine.version import VERSION
+from yomi.nets.files import write_atomically
 
 if TYPE_CHECKING:
-    from engine.clients.spec import EngineSpec
-    from engine.game import Game
-    from engine.learning.settings import LearnSettings
-    from engine.options import Options
-    from nets.data.shards import Dataset
+    from yomi.engine.clients.spec import EngineSpec
+    from yomi.engine.game import Game
+    from yomi.engine.learning.settings import LearnSettings
+    from yomi.engine.options import Options
+    from yomi.nets.data.shards import Dataset
 
 UNIFORM = "uniform"
 AHEAD = 2.0
@@ -65,7 +65,7 @@ def plain_anchors(game: Game[Any, Any]) -> tuple[str, str]:
 
 
 class Learner(Protocol):
-    """What makes networks of rows: nets.training.generations, or one's own."""
+    """What makes networks of rows: yomi.nets.training.generations, or one's own."""
 
     def first(self) -> Path:
         """Write the network before any training, and return its file."""
@@ -416,4 +416,4 @@ class Loop:
 GATE = Sprt(-20.0, 20.0)
 """Ends a gate's match as soon as it is clear whether a network is stronger or weaker by so many Elo."""
 SPEEDS = ("learning_rate", "positions_per_second", "seconds")
-"""What training reports besides its losses; see nets.training.loop."""
+"""What training reports besides its losses; see yomi.nets.training.loop."""

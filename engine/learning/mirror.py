@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from engine.learning.errors import LearningError
+from yomi.engine.learning.errors import LearningError
 
 FIXED = ("settings.json", "rows", "games", "networks")
 """Files and folders of files that are not changed once they are there."""

@@ -13,21 +13,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from engine.clients.client import RESIGN, EngineClient
-from engine.clients.limits import EngineLimits, GameClock, SpecError
-from engine.clients.process import EngineError, EngineProcess
-from engine.clients.spec import EngineSpec, parse_spec, with_own_names
-from engine.clients.usi import UsiClient
-from engine.color import BLACK, DRAW, WHITE, opponent
-from engine.learning.errors import LearningError
-from engine.learning.ratings import EARLIER
-from engine.option_row import OptionError
-from engine.play import DECLARATION, RESIGNATION, Ended, G
+from yomi.engine.clients.client import RESIGN, EngineClient
+from yomi.engine.clients.limits import EngineLimits, GameClock, SpecError
+from yomi.engine.clients.process import EngineError, EngineProcess
+from yomi.engine.clients.spec import EngineSpec, parse_spec, with_own_names
+from yomi.engine.clients.usi import UsiClient
+from yomi.engine.color import BLACK, DRAW, WHITE, opponent
+from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.ratings import EARLIER
+from yomi.engine.option_row import OptionError
+from yomi.engine.play import DECLARATION, RESIGNATION, Ended, G
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.learning.games import Playing
-    from engine.matches.games import MatchGame
+    from yomi.engine.game import Game
+    from yomi.engine.learning.games import Playing
+    from yomi.engine.matches.games import MatchGame
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class Patience:
 
 
 def opponent_spec(text: str, game: Game[Any, Any]) -> EngineSpec:
-    """Read an engine as `yomi match` does (engine.clients.spec.parse_spec).
+    """Read an engine as `yomi match` does (yomi.engine.clients.spec.parse_spec).
 
     Raises:
         OptionError: there is no such engine, or it has no limit that learning can do with.

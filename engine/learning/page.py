@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.learning.errors import LearningError
-from engine.learning.journal import NAME, Event, Journal
-from engine.learning.progress import GENERATIONS, Progress, disk_use
-from engine.learning.ratings import EARLIER
-from engine.matches.results import ORDER
-from nets.files import lock_file, write_atomically
-from nets.text import parse_json
+from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import NAME, Event, Journal
+from yomi.engine.learning.progress import GENERATIONS, Progress, disk_use
+from yomi.engine.learning.ratings import EARLIER
+from yomi.engine.matches.results import ORDER
+from yomi.nets.files import lock_file, write_atomically
+from yomi.nets.text import parse_json
 
 PAGE = "status.html"
 LATEST = "latest.json"
@@ -229,7 +229,7 @@ def write_page(folder: Path, now: float | None = None) -> None:
     embedded = json.dumps(_finite(data), allow_nan=False)
     for sign in "<>&":  # nothing of it may end the script
         embedded = embedded.replace(sign, f"\\u{ord(sign):04x}")
-    template = resources.files("engine.learning").joinpath(TEMPLATE).read_text(encoding="utf-8")
+    template = resources.files("yomi.engine.learning").joinpath(TEMPLATE).read_text(encoding="utf-8")
     try:
         write_atomically(folder / PAGE, template.replace(PLACE, embedded).encode())
     except OSError as error:

@@ -1,7 +1,7 @@
 """How self-play searches a position: which move is played, and what the network is to learn of it.
 
 A policy is a generator, written as if its game were alone: it yields whenever its search has been asked for playouts,
-and goes on once they are made. `engine.learning.games` lets many of them run side by side.
+and goes on once they are made. `yomi.engine.learning.games` lets many of them run side by side.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from engine.learning.searches import SmallSearch
-    from engine.learning.settings import SelfPlaySettings
+    from yomi.engine.learning.searches import SmallSearch
+    from yomi.engine.learning.settings import SelfPlaySettings
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.learning.journal import Event
-from engine.learning.ratings import ratings
+from yomi.engine.learning.journal import Event
+from yomi.engine.learning.ratings import ratings
 
 FOLDERS = ("rows", "games", "networks", "train")
 GENERATIONS = 10

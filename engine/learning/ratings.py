@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.learning.journal import Event
-from engine.matches.rating import CONFIDENCE, Ratings, fit
+from yomi.engine.learning.journal import Event
+from yomi.engine.matches.rating import CONFIDENCE, Ratings, fit
 
 ANCHORS = ("uniform", "rollouts", "material")
 """Players that never change."""
@@ -64,7 +64,7 @@ def newest_shares(events: Iterable[Event]) -> dict[str, float]:
 
 
 def ratings(events: Iterable[Event]) -> NetworkRatings:
-    """Rate all networks and what they have met, by maximum likelihood (see engine.matches.rating).
+    """Rate all networks and what they have met, by maximum likelihood (see yomi.engine.matches.rating).
 
     The anchor is the one of ANCHORS that was met first, else the first network. Who had Black is not known; colors are
     taken to be balanced. A gate lets lucky networks pass rather than others, so a long row of promotions looks steeper

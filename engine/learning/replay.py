@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 import numpy.typing as npt
 
-from engine.color import BLACK, DRAW
-from engine.play import G
-from native.datasets.positions import index_legal_moves
-from nets.errors import NetworkError
+from yomi.engine.color import BLACK, DRAW
+from yomi.engine.play import G
+from yomi.native.datasets.positions import index_legal_moves
+from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from native.spec import GameSpec
-    from nets.data.shards import Array, Arrays, Shard
+    from yomi.native.spec import GameSpec
+    from yomi.nets.data.shards import Array, Arrays, Shard
 
 RECORDS = "games"
 NEEDED = ("game", "ply")
@@ -26,7 +26,7 @@ NEEDED = ("game", "ply")
 
 
 Show = Callable[["npt.NDArray[np.void]", "Array"], "Arrays"]
-"""See engine.learning.learnable.Learnable.show."""
+"""See yomi.engine.learning.learnable.Learnable.show."""
 
 
 @dataclass(frozen=True, slots=True)

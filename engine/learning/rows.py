@@ -1,4 +1,4 @@
-"""From a finished game to rows of a data set (nets.data.shards)."""
+"""From a finished game to rows of a data set (yomi.nets.data.shards)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.color import BLACK, DRAW
-from engine.learning.policies import Found
-from engine.learning.selfplay import Finished, Ply
-from native.datasets.positions import index_moves, show_positions
-from nets.data.shards import COLUMNS, OWNER_SCALE, UNKNOWN_OWNER, Array, shard_name, write_shard
-from nets.files import write_atomically
+from yomi.engine.color import BLACK, DRAW
+from yomi.engine.learning.policies import Found
+from yomi.engine.learning.selfplay import Finished, Ply
+from yomi.native.datasets.positions import index_moves, show_positions
+from yomi.nets.data.shards import COLUMNS, OWNER_SCALE, UNKNOWN_OWNER, Array, shard_name, write_shard
+from yomi.nets.files import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from engine.learning.learnable import Learnable
-    from engine.players.request import Decision
-    from engine.search.report import Counts
-    from native.spec import GameSpec
-    from nets.data.shards import Arrays
-    from nets.features import FeatureSet
+    from yomi.engine.learning.learnable import Learnable
+    from yomi.engine.players.request import Decision
+    from yomi.engine.search.report import Counts
+    from yomi.native.spec import GameSpec
+    from yomi.nets.data.shards import Arrays
+    from yomi.nets.features import FeatureSet
 
 MOST_MOVES = 128
 """Moves that a policy target names; of more the likeliest."""

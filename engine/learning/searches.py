@@ -10,30 +10,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.queue import Job, check_numbers
-from engine.search.reports import read_children
-from engine.search.root_evaluation import evaluate_root, is_renewed
-from engine.search.root_priors import RootPriors
-from engine.search.search import FAULTS
-from native.calls import NO_CALLS
-from native.game_calls import BoundBoard
-from native.tree import arrays
-from native.tree.arrays import LEAST_WEIGHT, Tree
-from native.tree.buffers import make_batch, make_board, make_worker
-from native.tree.expansion import complete_root
-from native.tree.forest import make_forest, tree_of
-from native.tree.memory import clear_tree, compact
-from native.tree.report import find_child, restore_root_order, root_exploration
-from native.tree.search import CENTER_SHARE, recenter
-from native.tree.searcher import Searcher, advance_all
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.queue import Job, check_numbers
+from yomi.engine.search.reports import read_children
+from yomi.engine.search.root_evaluation import evaluate_root, is_renewed
+from yomi.engine.search.root_priors import RootPriors
+from yomi.engine.search.search import FAULTS
+from yomi.native.calls import NO_CALLS
+from yomi.native.game_calls import BoundBoard
+from yomi.native.tree import arrays
+from yomi.native.tree.arrays import LEAST_WEIGHT, Tree
+from yomi.native.tree.buffers import make_batch, make_board, make_worker
+from yomi.native.tree.expansion import complete_root
+from yomi.native.tree.forest import make_forest, tree_of
+from yomi.native.tree.memory import clear_tree, compact
+from yomi.native.tree.report import find_child, restore_root_order, root_exploration
+from yomi.native.tree.search import CENTER_SHARE, recenter
+from yomi.native.tree.searcher import Searcher, advance_all
 
 if TYPE_CHECKING:
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.search.parameters import SearchSettings
-    from engine.search.position import SearchableGame
-    from native.spec import GameSpec
-    from native.tree.arrays import Batch
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.position import SearchableGame
+    from yomi.native.spec import GameSpec
+    from yomi.native.tree.arrays import Batch
 
 ROUNDS = 1000
 """Batches that are made in one call at most, while no search ends."""
@@ -252,7 +252,7 @@ class SmallSearch:
         self.owner._wanted[self.number] = True
 
     def set(self, **parameters: float) -> None:
-        """Change parameters of this tree alone, by their names (native.tree.parameters)."""
+        """Change parameters of this tree alone, by their names (yomi.native.tree.parameters)."""
         for name, value in parameters.items():
             self.tree.parameters[name][0] = value
 

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
-from engine.color import BLACK, WHITE, opponent
-from engine.learning.games import Playing, Table
-from engine.learning.opponents import Dropped, Opponent, Opponents, opponent_spec
-from engine.learning.policies import POLICIES, Found, Searching
-from engine.learning.searches import Searches, SmallSearch
-from engine.play import RESIGNATION, Ended, G
+from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.learning.games import Playing, Table
+from yomi.engine.learning.opponents import Dropped, Opponent, Opponents, opponent_spec
+from yomi.engine.learning.policies import POLICIES, Found, Searching
+from yomi.engine.learning.searches import Searches, SmallSearch
+from yomi.engine.play import RESIGNATION, Ended, G
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.learning.learnable import Learnable, Outcome
-    from engine.learning.settings import SelfPlaySettings
-    from engine.options import Options
-    from engine.search.parameters import SearchSettings
+    from yomi.engine.game import Game
+    from yomi.engine.learning.learnable import Learnable, Outcome
+    from yomi.engine.learning.settings import SelfPlaySettings
+    from yomi.engine.options import Options
+    from yomi.engine.search.parameters import SearchSettings
 
 RECENT = 5
 """Moves in which both sides have seen the game decided before it gets fewer visits."""
@@ -99,7 +99,7 @@ class SelfPlay(Generic[G]):
             seed: of what is drawn.
 
         Raises:
-            NetworkError, EvaluatorError: see engine.game.Game.measured.
+            NetworkError, EvaluatorError: see yomi.engine.game.Game.measured.
             OptionError: the engine that the settings name cannot be.
         """
         self.game, self.settings = game, settings
@@ -128,7 +128,7 @@ class SelfPlay(Generic[G]):
         """Go on with another network; games that are under way are played on with it.
 
         Raises:
-            NetworkError, EvaluatorError: see engine.game.Game.measured; all stays as it was.
+            NetworkError, EvaluatorError: see yomi.engine.game.Game.measured; all stays as it was.
         """
         with contextlib.ExitStack() as stack:
             _, queue, search = stack.enter_context(self.game.measured(options))

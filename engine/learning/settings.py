@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.learning.policies import POLICIES
-from engine.option_row import OptionError
+from yomi.engine.learning.policies import POLICIES
+from yomi.engine.option_row import OptionError
 
 LOSSES = {"score_mean": 0.25, "ownership": 1.0}
 """Weights of losses that are others than in a training of its own: a board's owners teach much to a young network."""
@@ -139,7 +139,7 @@ def reference() -> str:
 def training_tables(
     settings: LearnSettings, network: Mapping[str, Any], tables: Mapping[str, Any], threads: int
 ) -> dict[str, Any]:
-    """Return the configuration of the training (nets.training.config).
+    """Return the configuration of the training (yomi.nets.training.config).
 
     Args:
         settings: of the run.

@@ -3,7 +3,7 @@
     settings.json    what was asked for; a run goes on with the same only
     state.json       how far it has come: the one file that is written over, whole or not at all
     journal.jsonl    what happened, in order
-    rows/            the rows, a data set of nets.data.shards that only grows
+    rows/            the rows, a data set of yomi.nets.data.shards that only grows
     games/           the records of the games, a file for each shard of rows
     pending-09.rows  games that have ended and are not yet enough for a shard
     networks/        the networks, by the digest of their content
@@ -38,11 +38,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from engine.learning.errors import LearningError
-from engine.learning.journal import Journal
-from engine.learning.page import LOCK
-from engine.learning.rows import write_games
-from nets.data.shards import (
+from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import Journal
+from yomi.engine.learning.page import LOCK
+from yomi.engine.learning.rows import write_games
+from yomi.nets.data.shards import (
     Arrays,
     Dataset,
     Manifest,
@@ -53,9 +53,9 @@ from nets.data.shards import (
     open_dataset,
     read_shard,
 )
-from nets.data.window import newest, window_rows
-from nets.errors import NetworkError
-from nets.files import lock_file, naming, remove_drafts, sync_file, sync_folder, write_atomically
+from yomi.nets.data.window import newest, window_rows
+from yomi.nets.errors import NetworkError
+from yomi.nets.files import lock_file, naming, remove_drafts, sync_file, sync_folder, write_atomically
 
 _log = logging.getLogger("yomi.learning")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from engine.color import BLACK, WHITE
+from yomi.engine.color import BLACK, WHITE
 
 if TYPE_CHECKING:
-    from engine.learning.store import Store
-    from engine.learning.workers import Delivery
+    from yomi.engine.learning.store import Store
+    from yomi.engine.learning.workers import Delivery
 
 
 class Tally:

@@ -17,25 +17,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from engine.clients.spec import EngineSpec
-from engine.color import BLACK, DRAW
-from engine.evaluators.base import EvaluatorError
-from engine.learning.errors import LearningError
-from engine.learning.opponents import Dropped
-from engine.learning.rows import rows_of
-from engine.learning.selfplay import Finished, SelfPlay
-from engine.learning.store import Played
-from engine.machine import usable_cores
-from engine.matches.duel import SIDE_BY_SIDE, Duel, Players, Score, Standing, Terms, learning_terms
-from engine.matches.duel import Played as DuelGame
-from engine.matches.duel import Task as DuelTask
-from nets.errors import NetworkError
+from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.color import BLACK, DRAW
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.opponents import Dropped
+from yomi.engine.learning.rows import rows_of
+from yomi.engine.learning.selfplay import Finished, SelfPlay
+from yomi.engine.learning.store import Played
+from yomi.engine.machine import usable_cores
+from yomi.engine.matches.duel import SIDE_BY_SIDE, Duel, Players, Score, Standing, Terms, learning_terms
+from yomi.engine.matches.duel import Played as DuelGame
+from yomi.engine.matches.duel import Task as DuelTask
+from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
-    from engine.game import Game
-    from engine.learning.settings import SelfPlaySettings
-    from engine.matches.sprt import Sprt
-    from engine.options import Options
+    from yomi.engine.game import Game
+    from yomi.engine.learning.settings import SelfPlaySettings
+    from yomi.engine.matches.sprt import Sprt
+    from yomi.engine.options import Options
 
 SHOWN_SECONDS = 30.0
 """Between two games that a worker shows."""
@@ -79,7 +79,7 @@ class Delivery:
     faults: list[str] = dataclasses.field(default_factory=list)
     """The reason for each game that an engine spoilt."""
     shown: dict[str, Any] | None = None
-    """Now and then a game for the page of the run, see engine.learning.page.read_games."""
+    """Now and then a game for the page of the run, see yomi.engine.learning.page.read_games."""
 
 
 class Producer:
@@ -342,7 +342,7 @@ class Processes:
         lead: float,
         sprt: Sprt | None = None,
     ) -> Score:
-        """Play engine.matches.duel.play_match on all workers, in turns with self-play.
+        """Play yomi.engine.matches.duel.play_match on all workers, in turns with self-play.
 
         The games of a worker that is lost are played by another.
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from engine.matches.duel import Duel, Played, Task, Terms
-from engine.matches.results import MatchError
+from yomi.engine.matches.duel import Duel, Played, Task, Terms
+from yomi.engine.matches.results import MatchError
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from engine.game import Game
-    from engine.options import Options
+    from yomi.engine.game import Game
+    from yomi.engine.options import Options
 
 END_SECONDS = 1.0
 """Within which a process that nobody listens to any more ends by itself."""
@@ -32,7 +32,7 @@ class Referees(Protocol):
 class Crew:
     """Processes that play the games of a match; leave it as a context.
 
-    Which of them plays a game makes no difference to it: see engine.matches.duel.
+    Which of them plays a game makes no difference to it: see yomi.engine.matches.duel.
     """
 
     def __init__(

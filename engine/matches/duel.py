@@ -17,24 +17,24 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from engine.clients.spec import EngineSpec
-from engine.color import BLACK, DRAW, WHITE, opponent
-from engine.learning.games import Playing, Table
-from engine.learning.opponents import Dropped, Opponent, Opponents, Patience
-from engine.learning.policies import puct
-from engine.learning.searches import Searches, SmallSearch
-from engine.learning.settings import SelfPlaySettings
-from engine.machine import usable_cores
-from engine.matches.results import ORDER, GameResult, key_of
-from engine.matches.sprt import PAIR_SCORES, Sprt, difference
-from engine.play import Ended
-from engine.search.reports import move_order, utility_bounds
+from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.color import BLACK, DRAW, WHITE, opponent
+from yomi.engine.learning.games import Playing, Table
+from yomi.engine.learning.opponents import Dropped, Opponent, Opponents, Patience
+from yomi.engine.learning.policies import puct
+from yomi.engine.learning.searches import Searches, SmallSearch
+from yomi.engine.learning.settings import SelfPlaySettings
+from yomi.engine.machine import usable_cores
+from yomi.engine.matches.results import ORDER, GameResult, key_of
+from yomi.engine.matches.sprt import PAIR_SCORES, Sprt, difference
+from yomi.engine.play import Ended
+from yomi.engine.search.reports import move_order, utility_bounds
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from engine.game import Game
-    from engine.options import Options
+    from yomi.engine.game import Game
+    from yomi.engine.options import Options
 
 Players: TypeAlias = "tuple[Options, Options | EngineSpec]"
 """What judges positions for each of two players, and how it searches; the second may be an engine from outside."""
@@ -283,7 +283,7 @@ def move_root(search: SmallSearch, played: Any, rooted: int | None) -> None:
 
 
 def best_move(search: SmallSearch) -> int:
-    """Return the move that a player chooses after this search: see engine.search.reports.move_order."""
+    """Return the move that a player chooses after this search: see yomi.engine.search.reports.move_order."""
     children = search.children()
     tried = children[children["visits"] > 0]
     return int(tried["move"][move_order(tried, utility_bounds(tried), search.settings.use_lcb)[0]])

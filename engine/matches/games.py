@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
-from engine.clients.client import RESIGN, EngineClient, Evaluation, OnStart
-from engine.clients.process import TIMEOUT, EngineError, RefusedError
-from engine.color import BLACK, DRAW, WHITE, opponent
-from engine.matches.results import MatchError, PlayedGame, Sheet, UnscoredError
-from engine.play import ADJUDICATION, FAILURE, ILLEGAL, NO_RESULT, TIME, Ended, G, Referee, play_game
-from engine.players.request import Decision
+from yomi.engine.clients.client import RESIGN, EngineClient, Evaluation, OnStart
+from yomi.engine.clients.process import TIMEOUT, EngineError, RefusedError
+from yomi.engine.color import BLACK, DRAW, WHITE, opponent
+from yomi.engine.matches.results import MatchError, PlayedGame, Sheet, UnscoredError
+from yomi.engine.play import ADJUDICATION, FAILURE, ILLEGAL, NO_RESULT, TIME, Ended, G, Referee, play_game
+from yomi.engine.players.request import Decision
 
 if TYPE_CHECKING:
-    from engine.clock import TimeSettings
-    from engine.matches.results import GameResult
-    from engine.options import Options
-    from engine.records import Note
+    from yomi.engine.clock import TimeSettings
+    from yomi.engine.matches.results import GameResult
+    from yomi.engine.options import Options
+    from yomi.engine.records import Note
 
 
 class MatchGame(abc.ABC, Generic[G]):

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from engine.matches.results import GameResult, MatchError
-from nets.files import lock_file, sync_folder
-from nets.text import parse_json
+from yomi.engine.matches.results import GameResult, MatchError
+from yomi.nets.files import lock_file, sync_folder
+from yomi.nets.text import parse_json
 
 NAME = "match.jsonl"
 FORMAT = 1

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from engine.matches.results import GameResult
+    from yomi.engine.matches.results import GameResult
 
 BETA = math.log(10.0) / 400.0
 """Elo into natural logits."""

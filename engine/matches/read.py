@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.matches.journal import NAME, read_journal
-from engine.matches.results import GameResult, MatchError, fault_of
-from engine.records import LeftOut
+from yomi.engine.matches.journal import NAME, read_journal
+from yomi.engine.matches.results import GameResult, MatchError, fault_of
+from yomi.engine.records import LeftOut
 
 if TYPE_CHECKING:
-    from engine.game import Game
+    from yomi.engine.game import Game
 
 
 def read_results(

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from engine.color import BLACK, DRAW, WHITE, opponent
-from engine.matches.rating import Ratings, count, fit
-from engine.matches.results import FAULTS, ORDER, GameResult
-from engine.plotting import figure, save
+from yomi.engine.color import BLACK, DRAW, WHITE, opponent
+from yomi.engine.matches.rating import Ratings, count, fit
+from yomi.engine.matches.results import FAULTS, ORDER, GameResult
+from yomi.engine.plotting import figure, save
 
 HEADINGS = ("#", "PLAYER", "RATING", "ERROR", "POINTS", "PLAYED", "(%)", "CFS(%)", "W", "D", "L", "D(%)")
 MORE_HEADINGS = ("s/game", "s/move", "faults")

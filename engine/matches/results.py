@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Generic
 
-from engine.clients.client import EngineClient, EngineMove
-from engine.color import BLACK, DRAW, WHITE
-from engine.play import FAILURE, ILLEGAL, TIME, Ended, G
-from nets.errors import LineError
+from yomi.engine.clients.client import EngineClient, EngineMove
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.play import FAILURE, ILLEGAL, TIME, Ended, G
+from yomi.nets.errors import LineError
 
 ORDER = "wins-losses-draws"
 """Order of the numbers in every printed score, such as 7-2-1."""

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.clients.client import EngineClient, OnStart
-from engine.clients.process import EngineError, EngineProcess
-from engine.clients.spec import EngineSpec
-from engine.color import BLACK, WHITE, opponent
-from engine.matches.games import Host
-from engine.matches.journal import Journal
-from engine.matches.results import FAULTS, GameResult, MatchError, PlayedGame, UnscoredError, key_of
-from engine.matches.schedule import Pairing
-from engine.play import FAILURE, Ended
-from nets.files import remove_drafts, write_atomically
+from yomi.engine.clients.client import EngineClient, OnStart
+from yomi.engine.clients.process import EngineError, EngineProcess
+from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.matches.games import Host
+from yomi.engine.matches.journal import Journal
+from yomi.engine.matches.results import FAULTS, GameResult, MatchError, PlayedGame, UnscoredError, key_of
+from yomi.engine.matches.schedule import Pairing
+from yomi.engine.play import FAILURE, Ended
+from yomi.nets.files import remove_drafts, write_atomically
 
 UNSCORED = "-unscored"
 """Marks the record of a game that is not in the journal and will be played again."""

@@ -13,11 +13,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.matches.results import MatchError, fault_of
-from engine.records import LeftOut
+from yomi.engine.matches.results import MatchError, fault_of
+from yomi.engine.records import LeftOut
 
 if TYPE_CHECKING:
-    from engine.matches.games import MatchGame
+    from yomi.engine.matches.games import MatchGame
 
 FORMS = ("round-robin", "gauntlet")
 ATTEMPTS, MIN_ATTEMPTS = 20, 200

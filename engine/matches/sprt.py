@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from engine.matches.rating import BETA, CONFIDENCE, expected_score, normal
-from engine.matches.results import GameResult
+from yomi.engine.matches.rating import BETA, CONFIDENCE, expected_score, normal
+from yomi.engine.matches.results import GameResult
 
 PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
 REGULARIZATION = 1e-3

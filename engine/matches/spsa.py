@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from engine.matches.duel import Task
+from yomi.engine.matches.duel import Task
 
 ALPHA, GAMMA = 0.602, 0.101
 """Exponents with which gain and perturbation fall (Spall)."""

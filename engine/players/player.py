@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from engine.address_space import RESERVE, address_space_left, address_space_limit, limit_text
-from engine.evaluators.base import EvaluatorError
-from engine.options import OptionError
-from engine.players.request import Decision, G, LoadingError, Request
-from engine.players.thinking import (
+from yomi.engine.address_space import RESERVE, address_space_left, address_space_limit, limit_text
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.options import OptionError
+from yomi.engine.players.request import Decision, G, LoadingError, Request
+from yomi.engine.players.thinking import (
     DEFAULT_SECONDS,
     PATIENCE,
     Lateness,
@@ -33,17 +33,17 @@ from engine.players.thinking import (
     warm_up,
     watch,
 )
-from engine.search.limits import Limits
-from engine.search.report import SearchReport
-from engine.search.search import Search
-from nets.errors import NetworkError
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.report import SearchReport
+from yomi.engine.search.search import Search
+from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
-    from engine.clock import Budget, Clock
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.options import Options
-    from engine.search.parameters import SearchSettings
-    from native.spec import GameSpec
+    from yomi.engine.clock import Budget, Clock
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.options import Options
+    from yomi.engine.search.parameters import SearchSettings
+    from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.player")
 

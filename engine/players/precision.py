@@ -18,24 +18,24 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from engine.evaluators.network import FileEvaluator
-from engine.evaluators.queue import InlineQueue, Job
-from engine.players.request import PlayableGame
-from engine.search.limits import Limits
-from engine.search.parameters import SearchSettings
-from engine.search.reports import root_priors
-from engine.search.search import Search
-from native.tree.arrays import VALUE, Batch
-from nets.errors import one_line
-from nets.files import default_cache_dir, write_atomically
-from nets.models import PRECISION_DIR
-from nets.text import parse_json
+from yomi.engine.evaluators.network import FileEvaluator
+from yomi.engine.evaluators.queue import InlineQueue, Job
+from yomi.engine.players.request import PlayableGame
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.reports import root_priors
+from yomi.engine.search.search import Search
+from yomi.native.tree.arrays import VALUE, Batch
+from yomi.nets.errors import one_line
+from yomi.nets.files import default_cache_dir, write_atomically
+from yomi.nets.models import PRECISION_DIR
+from yomi.nets.text import parse_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from engine.evaluators.base import Evaluator
-    from native.spec import GameSpec
+    from yomi.engine.evaluators.base import Evaluator
+    from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.networks")
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
-from engine.clock import Clock, Clocks
-from engine.evaluators.base import EvaluatorError
-from engine.search.limits import Limits
-from engine.search.position import SearchableGame
-from engine.search.report import SearchReport
+from yomi.engine.clock import Clock, Clocks
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.position import SearchableGame
+from yomi.engine.search.report import SearchReport
 
 if TYPE_CHECKING:
-    from engine.options import Options
+    from yomi.engine.options import Options
 
 
 class PlayableGame(SearchableGame, Protocol):

@@ -7,25 +7,25 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.devices import make_device_queue
-from engine.evaluators.load import load
-from engine.evaluators.queue import EvaluationQueue, InlineQueue
-from engine.evaluators.uniform import UniformEvaluator
-from engine.evaluators.workers import EvaluationWorkers
-from engine.machine import usable_cores
-from engine.options import SearchOptions, rows_for
-from engine.own_network import check_network, has_network, network_file
-from engine.players.precision import Sampling, with_suitable_precision
-from engine.search.parameters import SearchSettings
-from native.spec import Inputs
-from nets.load import FOR_PROCESSORS, open_file
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.devices import make_device_queue
+from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.evaluators.workers import EvaluationWorkers
+from yomi.engine.machine import usable_cores
+from yomi.engine.options import SearchOptions, rows_for
+from yomi.engine.own_network import check_network, has_network, network_file
+from yomi.engine.players.precision import Sampling, with_suitable_precision
+from yomi.engine.search.parameters import SearchSettings
+from yomi.native.spec import Inputs
+from yomi.nets.load import FOR_PROCESSORS, open_file
 
 if TYPE_CHECKING:
-    from engine.evaluators.base import Evaluator
-    from engine.evaluators.network import FileEvaluator, FileFormat
-    from engine.options import Options
-    from engine.players.request import PlayableGame
+    from yomi.engine.evaluators.base import Evaluator
+    from yomi.engine.evaluators.network import FileEvaluator, FileFormat
+    from yomi.engine.options import Options
+    from yomi.engine.players.request import PlayableGame
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.color import BLACK, WHITE
-from engine.search.limits import Limits
-from engine.search.search import SEARCH_HANG, Search
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.search import SEARCH_HANG, Search
 
 if TYPE_CHECKING:
-    from engine.players.request import PlayableGame
-    from engine.search.report import SearchReport
+    from yomi.engine.players.request import PlayableGame
+    from yomi.engine.search.report import SearchReport
 
 _log = logging.getLogger("yomi.evaluators")
 

@@ -13,12 +13,12 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
-from engine.options import TABLE, OptionError, Options, Value
-from engine.own_network import network_file
-from nets.errors import NetworkError, one_line
-from nets.files import default_cache_dir, known_digest, write_atomically
-from nets.text import parse_json
+from yomi.engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
+from yomi.engine.options import TABLE, OptionError, Options, Value
+from yomi.engine.own_network import network_file
+from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.files import default_cache_dir, known_digest, write_atomically
+from yomi.nets.text import parse_json
 
 _log = logging.getLogger("yomi.networks")
 

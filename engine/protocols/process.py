@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from engine.address_space import memory_fault
-from engine.protocols.streams import Output, OutputClosedError, claim_stdout, read_lines
-from native.cache_folder import check_cache
-from native.errors import CompileError
+from yomi.engine.address_space import memory_fault
+from yomi.engine.protocols.streams import Output, OutputClosedError, claim_stdout, read_lines
+from yomi.native.cache_folder import check_cache
+from yomi.native.errors import CompileError
 
 FAILED = 2
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from engine.protocols.text import MAX_LINE, encode
+from yomi.engine.protocols.text import MAX_LINE, encode
 
 CHUNK = 65536
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from engine.options import SearchOptions
-from native.tree.parameters import RANDOM_SYMMETRY
+from yomi.engine.options import SearchOptions
+from yomi.native.tree.parameters import RANDOM_SYMMETRY
 
 if TYPE_CHECKING:
-    from native.tree.arrays import Tree
+    from yomi.native.tree.arrays import Tree
 
 SYMMETRIES = {"random": RANDOM_SYMMETRY, "none": 0, "average": RANDOM_SYMMETRY}
 
@@ -18,7 +18,7 @@ SYMMETRIES = {"random": RANDOM_SYMMETRY, "none": 0, "average": RANDOM_SYMMETRY}
 class SearchSettings(SearchOptions):
     """What decides how a search goes: the options that it goes by, with what they leave open, and what is no option.
 
-    The defaults are those of the options in Go. A player's settings are made by engine.players.setup.
+    The defaults are those of the options in Go. A player's settings are made by yomi.engine.players.setup.
     """
 
     workers: int = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.color import opponent
+from yomi.engine.color import opponent
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from engine.color import BLACK
+from yomi.engine.color import BLACK
 
 if TYPE_CHECKING:
     import numpy as np

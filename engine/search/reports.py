@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.search.report import MoveReport, SearchReport
-from native.tree.arrays import LEAST_WEIGHT
-from native.tree.report import CHILD_DTYPE, most_visited_path, root_children, root_exploration
+from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.native.tree.arrays import LEAST_WEIGHT
+from yomi.native.tree.report import CHILD_DTYPE, most_visited_path, root_children, root_exploration
 
 if TYPE_CHECKING:
-    from native.tree.arrays import Tree
+    from yomi.native.tree.arrays import Tree
 
 LCB_STDEVS = 5.0
 """Standard deviations that a lower confidence bound lies below the mean (KataGo's value)."""

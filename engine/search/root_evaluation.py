@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.evaluators.queue import Job
-from native.spec import Inputs
-from native.tree.arrays import make_tree
-from native.tree.buffers import make_batch
-from native.tree.memory import clear_tree
-from native.tree.search import recenter
-from native.tree.searcher import Searcher
+from yomi.engine.evaluators.queue import Job
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import make_tree
+from yomi.native.tree.buffers import make_batch
+from yomi.native.tree.memory import clear_tree
+from yomi.native.tree.search import recenter
+from yomi.native.tree.searcher import Searcher
 
 if TYPE_CHECKING:
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.search.parameters import SearchSettings
-    from native.game_calls import BoundBoard
-    from native.spec import GameSpec
-    from native.tree.arrays import Tree, Worker
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.search.parameters import SearchSettings
+    from yomi.native.game_calls import BoundBoard
+    from yomi.native.spec import GameSpec
+    from yomi.native.tree.arrays import Tree, Worker
 
 
 def is_renewed(queue: EvaluationQueue, settings: SearchSettings) -> bool:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from native.tree.edges import PRIOR_SCALE, PRIOR_STEP, all_moves, all_quantized, with_quantized
-from native.tree.report import restore_root_order
+from yomi.native.tree.edges import PRIOR_SCALE, PRIOR_STEP, all_moves, all_quantized, with_quantized
+from yomi.native.tree.report import restore_root_order
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from native.tree.arrays import Tree
+    from yomi.native.tree.arrays import Tree
 
 
 class RootPriors:

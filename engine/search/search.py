@@ -16,28 +16,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.queue import EvaluationQueue, InlineQueue, Job, check_numbers
-from engine.search.limits import Limits
-from engine.search.position import Root, SearchableGame
-from engine.search.report import SearchReport
-from engine.search.reports import fullness, read_report, root_priors
-from engine.search.root_evaluation import evaluate_root, is_renewed, replace_own
-from engine.search.root_priors import RootPriors
-from native.game_calls import BoundBoard
-from native.tree import arrays
-from native.tree.arrays import KEYS_BROKEN, SUMS_BROKEN, Batch
-from native.tree.buffers import make_batch, make_board, make_worker
-from native.tree.expansion import complete_root
-from native.tree.memory import clear_tree, compact
-from native.tree.report import find_child, restore_root_order
-from native.tree.search import CENTER_SHARE, dynamic_utility, recenter
-from native.tree.searcher import Searcher
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue, Job, check_numbers
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.position import Root, SearchableGame
+from yomi.engine.search.report import SearchReport
+from yomi.engine.search.reports import fullness, read_report, root_priors
+from yomi.engine.search.root_evaluation import evaluate_root, is_renewed, replace_own
+from yomi.engine.search.root_priors import RootPriors
+from yomi.native.game_calls import BoundBoard
+from yomi.native.tree import arrays
+from yomi.native.tree.arrays import KEYS_BROKEN, SUMS_BROKEN, Batch
+from yomi.native.tree.buffers import make_batch, make_board, make_worker
+from yomi.native.tree.expansion import complete_root
+from yomi.native.tree.memory import clear_tree, compact
+from yomi.native.tree.report import find_child, restore_root_order
+from yomi.native.tree.search import CENTER_SHARE, dynamic_utility, recenter
+from yomi.native.tree.searcher import Searcher
 
 if TYPE_CHECKING:
-    from engine.search.parameters import SearchSettings
-    from native.calls import Calls
-    from native.spec import GameSpec
+    from yomi.engine.search.parameters import SearchSettings
+    from yomi.native.calls import Calls
+    from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.search")
 

@@ -16,16 +16,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from engine.color import BLACK, COLOR_NAMES, WHITE
-from engine.servers.backoff import Backoff
-from engine.servers.connection import Connection, ConnectionLostError, Line, Mailbox
-from engine.servers.lag import Lag
-from engine.servers.passwords import Password
-from engine.servers.recording import RecordFile
-from engine.servers.reporter import Reporter
-from engine.servers.seat import GaveUpError, Seat
-from engine.servers.settings import Account
-from engine.servers.worker import Done, Worker
+from yomi.engine.color import BLACK, COLOR_NAMES, WHITE
+from yomi.engine.servers.backoff import Backoff
+from yomi.engine.servers.connection import Connection, ConnectionLostError, Line, Mailbox
+from yomi.engine.servers.lag import Lag
+from yomi.engine.servers.passwords import Password
+from yomi.engine.servers.recording import RecordFile
+from yomi.engine.servers.reporter import Reporter
+from yomi.engine.servers.seat import GaveUpError, Seat
+from yomi.engine.servers.settings import Account
+from yomi.engine.servers.worker import Done, Worker
 
 log = logging.getLogger("yomi.servers")
 

@@ -13,8 +13,8 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
-from engine.protocols.text import encode
-from engine.servers.lines import LineReader
+from yomi.engine.protocols.text import encode
+from yomi.engine.servers.lines import LineReader
 
 CHUNK = 65536
 CONNECT_TIMEOUT = 15.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.protocols.text import decode
+from yomi.engine.protocols.text import decode
 
 MAX_LINE = 2**16
 """Bytes; a game of 1,000 moves with clocks takes 20,000. A longer line is dropped as a whole."""

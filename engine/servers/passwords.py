@@ -7,8 +7,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from nets.errors import LineError
-from nets.installation import pip_command
+from yomi.nets.errors import LineError
+from yomi.nets.installation import pip_command
 
 STARS = "********"
 

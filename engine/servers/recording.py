@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from nets.files import write_atomically
+from yomi.nets.files import write_atomically
 
 MAX_NAME = 150
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from engine.records import printable
+from yomi.engine.records import printable
 
 log = logging.getLogger("yomi.servers")
 

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from engine.servers.client import Client
-from engine.servers.reporter import Reporter
-from engine.servers.seat import GaveUpError
-from engine.servers.settings import Account
+from yomi.engine.servers.client import Client
+from yomi.engine.servers.reporter import Reporter
+from yomi.engine.servers.seat import GaveUpError
+from yomi.engine.servers.settings import Account
 
 log = logging.getLogger("yomi.servers")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from engine.clients.process import EngineError
-from engine.clients.spec import EngineSpec
+from yomi.engine.clients.process import EngineError
+from yomi.engine.clients.spec import EngineSpec
 
 if TYPE_CHECKING:
-    from engine.clients.client import EngineClient
-    from engine.players.player import Player
-    from engine.servers.settings import Account
+    from yomi.engine.clients.client import EngineClient
+    from yomi.engine.players.player import Player
+    from yomi.engine.servers.settings import Account
 
 
 class GaveUpError(Exception):

@@ -28,12 +28,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.clients.spec import MAX_COMMAND, text_of
-from engine.options import NETWORK, OptionError, Options, Value, find
-from engine.own_network import is_bundled
-from engine.servers.passwords import Password, from_environment, from_file, from_keyring
-from nets.errors import LineError
-from nets.text import parse_toml
+from yomi.engine.clients.spec import MAX_COMMAND, text_of
+from yomi.engine.options import NETWORK, OptionError, Options, Value, find
+from yomi.engine.own_network import is_bundled
+from yomi.engine.servers.passwords import Password, from_environment, from_file, from_keyring
+from yomi.nets.errors import LineError
+from yomi.nets.text import parse_toml
 
 CGOS, CSA = "cgos", "csa"
 GAMES = {CGOS: "go", CSA: "shogi"}

@@ -21,12 +21,12 @@ from typing import Protocol
 
 import numpy as np
 
-from engine.color import WHITE
-from engine.shogi.moves import is_move, turned
-from engine.shogi.notation import NotationError, parse_usi
-from engine.shogi.placement import Placement
-from engine.shogi.sfen import SfenError, format_sfen, parse_sfen
-from nets.errors import LineError
+from yomi.engine.color import WHITE
+from yomi.engine.shogi.moves import is_move, turned
+from yomi.engine.shogi.notation import NotationError, parse_usi
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.sfen import SfenError, format_sfen, parse_sfen
+from yomi.nets.errors import LineError
 
 TEXT_HEADER = b"#YANEURAOU-DB2016 1.00"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -7,15 +7,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.arguments import add_value, check_counts, check_ranges, filled
-from engine.datasets import SHARD_ROWS
-from engine.option_row import OptionError
+from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
+from yomi.engine.datasets import SHARD_ROWS
+from yomi.engine.option_row import OptionError
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
 
-    from engine.game import Game, Say
-    from nets.data.shards import Dataset
+    from yomi.engine.game import Game, Say
+    from yomi.nets.data.shards import Dataset
 
 FORMATS = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe", "hcpe3": ".hcpe3"}
 """Forms of records and the endings of their files: a `.kifu` is KIF in UTF-8."""
@@ -139,11 +139,11 @@ FLAGS = {
 
 
 def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
-    """See engine.game.Game."""
-    from engine.datasets.making import announce_kernels
-    from engine.datasets.sources import find_files
-    from engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
-    from engine.shogi.datasets.rows import SHOGI_SUFFIXES
+    """See yomi.engine.game.Game."""
+    from yomi.engine.datasets.making import announce_kernels
+    from yomi.engine.datasets.sources import find_files
+    from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
+    from yomi.engine.shogi.datasets.rows import SHOGI_SUFFIXES
 
     scale = _score_scale(args.score_scale)
     find_files(args.paths, SHOGI_SUFFIXES)
@@ -155,7 +155,7 @@ def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
 
 def _score_scale(text: str | None, *, may_fit: bool = True) -> float:
     """Return the centipawns that --score-scale names, 0 for a fit."""
-    from engine.shogi.datasets.dataset import MAX_SCALE, MIN_SCALE, SCORE_SCALE
+    from yomi.engine.shogi.datasets.dataset import MAX_SCALE, MIN_SCALE, SCORE_SCALE
 
     if text is None:
         return SCORE_SCALE
@@ -174,14 +174,14 @@ def _score_scale(text: str | None, *, may_fit: bool = True) -> float:
 
 def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     """Make positions beside those of data sets, valued by an engine, or go on with them."""
-    from engine.clients.limits import SpecError
-    from engine.clients.process import EngineError
-    from engine.clients.spec import parse_spec
-    from engine.datasets.sources import named
-    from engine.evaluators.load import load
-    from engine.evaluators.sparse import SparseEvaluator
-    from engine.shogi.datasets.varied import ShogiVaryOptions, vary_positions
-    from nets.models import default_network
+    from yomi.engine.clients.limits import SpecError
+    from yomi.engine.clients.process import EngineError
+    from yomi.engine.clients.spec import parse_spec
+    from yomi.engine.datasets.sources import named
+    from yomi.engine.evaluators.load import load
+    from yomi.engine.evaluators.sparse import SparseEvaluator
+    from yomi.engine.shogi.datasets.varied import ShogiVaryOptions, vary_positions
+    from yomi.nets.models import default_network
 
     net = args.net or default_network(game.name, on_processor=True)
     scale = _score_scale(args.score_scale, may_fit=False)
@@ -200,15 +200,15 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
 
 
 def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> str:
-    """See engine.game.Game."""
-    from engine.clients.limits import SpecError
-    from engine.clients.process import EngineError
-    from engine.clients.spec import parse_spec
-    from engine.datasets.sources import named
-    from engine.shogi.datasets.played import ShogiPlayOptions, play_shogi_positions
-    from engine.shogi.records.files import load_records
-    from engine.shogi.records.record import RecordError
-    from native.shogi.position import MAX_HISTORY
+    """See yomi.engine.game.Game."""
+    from yomi.engine.clients.limits import SpecError
+    from yomi.engine.clients.process import EngineError
+    from yomi.engine.clients.spec import parse_spec
+    from yomi.engine.datasets.sources import named
+    from yomi.engine.shogi.datasets.played import ShogiPlayOptions, play_shogi_positions
+    from yomi.engine.shogi.records.files import load_records
+    from yomi.engine.shogi.records.record import RecordError
+    from yomi.native.shogi.position import MAX_HISTORY
 
     check_counts(args, nodes=1, processes=1, opening_moves=0, resign_score=1, resign_moves=1)
     check_ranges(args, max_moves=(1, MAX_HISTORY // 2))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from engine.game import Game
-from engine.scores import Score
-from engine.shogi.commands import EXAMPLES, FLAGS, make_dataset, play_dataset
+from yomi.engine.game import Game
+from yomi.engine.scores import Score
+from yomi.engine.shogi.commands import EXAMPLES, FLAGS, make_dataset, play_dataset
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from engine.evaluators.network import FileEvaluator, FileFormat
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.game import Say, Subject
-    from engine.learning.replay import Recorded, Show
-    from engine.options import Options, Value
-    from engine.players.precision import Sampling
-    from engine.search.parameters import SearchSettings
-    from engine.shogi.game import ShogiGame
-    from engine.shogi.learning import LearnableShogi
-    from engine.shogi.matches import ShogiMatches
-    from engine.shogi.players.player import ShogiPlayer
-    from engine.shogi.referee import ShogiReferee
-    from engine.shogi.review import ShogiReviewer
-    from engine.shogi.selfplay import ShogiRecorder
-    from engine.shogi.terminal import ShogiTerminalGame
-    from native.spec import GameSpec
-    from nets.data.shards import Dataset
-    from nets.data.sparse import SparseEncoder
-    from nets.features import FeatureSet
+    from yomi.engine.evaluators.network import FileEvaluator, FileFormat
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.game import Say, Subject
+    from yomi.engine.learning.replay import Recorded, Show
+    from yomi.engine.options import Options, Value
+    from yomi.engine.players.precision import Sampling
+    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.shogi.game import ShogiGame
+    from yomi.engine.shogi.learning import LearnableShogi
+    from yomi.engine.shogi.matches import ShogiMatches
+    from yomi.engine.shogi.players.player import ShogiPlayer
+    from yomi.engine.shogi.referee import ShogiReferee
+    from yomi.engine.shogi.review import ShogiReviewer
+    from yomi.engine.shogi.selfplay import ShogiRecorder
+    from yomi.engine.shogi.terminal import ShogiTerminalGame
+    from yomi.native.spec import GameSpec
+    from yomi.nets.data.shards import Dataset
+    from yomi.nets.data.sparse import SparseEncoder
+    from yomi.nets.features import FeatureSet
 
 LEAF_MATES = (0, 0, 0, 0, 1, 1, 3, 3, 3, 3)
 ROOT_MATES, ROOT_MATES_OF_NETWORKS = (0, 0, 0, 1, 3, 5, 7, 9, 11, 33), (0, 0, 1, 3, 3, 5, 7, 9, 11, 33)
@@ -71,7 +71,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     @property
     def formats(self) -> tuple[type[FileFormat], ...]:
         """See Game."""
-        from engine.shogi.networks import FORMATS
+        from yomi.engine.shogi.networks import FORMATS
 
         return FORMATS
 
@@ -89,38 +89,38 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
 
     def new_game(self, options: Options) -> ShogiGame:
         """Return the usual position under the options' rules."""
-        from engine.shogi.game import new_game
+        from yomi.engine.shogi.game import new_game
 
         return new_game(options)
 
     def make_player(self, options: Options) -> ShogiPlayer:
         """Return a player of shogi."""
-        from engine.shogi.players.player import ShogiPlayer
+        from yomi.engine.shogi.players.player import ShogiPlayer
 
         return ShogiPlayer(options)
 
     def referee(self, player: ShogiPlayer) -> ShogiReferee:
         """Return a referee, who needs no player's verdict."""
-        from engine.shogi.referee import ShogiReferee
+        from yomi.engine.shogi.referee import ShogiReferee
 
         return ShogiReferee()
 
     def format_opening(self, game: ShogiGame) -> str:
         """Return `startpos moves ...` in USI."""
-        from engine.shogi.notation import format_usi
-        from engine.shogi.sfen import START_WORD
+        from yomi.engine.shogi.notation import format_usi
+        from yomi.engine.shogi.sfen import START_WORD
 
         return f"{START_WORD} moves {' '.join(format_usi(move) for _, move in game.moves)}"
 
     def matches(self) -> ShogiMatches:
         """See Game."""
-        from engine.shogi.matches import ShogiMatches
+        from yomi.engine.shogi.matches import ShogiMatches
 
         return ShogiMatches()
 
     def start_play(self, args: Namespace, options: Options) -> tuple[ShogiGame, tuple[str, str]]:
         """Return a position, or the game of a file."""
-        from engine.shogi.terminal import start_play
+        from yomi.engine.shogi.terminal import start_play
 
         return start_play(args, options)
 
@@ -128,7 +128,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         self, player: ShogiPlayer, game: ShogiGame, args: Namespace, advice: Mapping[str, Value]
     ) -> ShogiTerminalGame:
         """Return shogi in the terminal."""
-        from engine.shogi.terminal import open_terminal
+        from yomi.engine.shogi.terminal import open_terminal
 
         return open_terminal(player, game, args.board, advice)
 
@@ -138,13 +138,13 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
 
     def reviewer(self, options: Options, path: Path) -> ShogiReviewer:
         """Return a reviewer of all forms of records."""
-        from engine.shogi.review import ShogiReviewer
+        from yomi.engine.shogi.review import ShogiReviewer
 
         return ShogiReviewer(self.make_player(options))
 
     def recorder(self, args: Namespace, options: Options) -> ShogiRecorder:
         """Return what writes the forms of records that are wanted."""
-        from engine.shogi.selfplay import ShogiRecorder
+        from yomi.engine.shogi.selfplay import ShogiRecorder
 
         return ShogiRecorder(options, args.format, args.openings)
 
@@ -154,8 +154,8 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
 
     def encoder(self, features: str) -> SparseEncoder | None:
         """See Game; of shogi-board."""
-        from engine.shogi.datasets.encoder import ShogiEncoder
-        from nets.features import SHOGI_BOARD
+        from yomi.engine.shogi.datasets.encoder import ShogiEncoder
+        from yomi.nets.features import SHOGI_BOARD
 
         return ShogiEncoder() if features == SHOGI_BOARD else None
 
@@ -165,14 +165,14 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
 
     def learnable(self, options: Options) -> LearnableShogi:
         """See Game."""
-        from engine.shogi.learning import LearnableShogi
+        from yomi.engine.shogi.learning import LearnableShogi
 
         return LearnableShogi(options, **self._learned)
 
     def learning(self, args: Namespace, network: Mapping[str, Any] | None) -> Shogi:
         """See Game; openings are read once."""
-        from engine.datasets.sources import named
-        from engine.shogi.selfplay import read_openings
+        from yomi.engine.datasets.sources import named
+        from yomi.engine.shogi.selfplay import read_openings
 
         other, openings = Shogi(), read_openings(args.openings)
         name = named(args.openings) if args.openings else ""
@@ -181,31 +181,31 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
 
     def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[ShogiGame]]]:
         """See Game."""
-        from engine.shogi.learning import replay
+        from yomi.engine.shogi.learning import replay
 
         return replay(path, features)
 
     def network_defaults(self, options: Options) -> Mapping[str, Value]:
         """Return what the file beside the network says."""
-        from engine.shogi.players.setup import network_defaults
+        from yomi.engine.shogi.players.setup import network_defaults
 
         return network_defaults(options)
 
     def subject(self, options: Options) -> Subject:
         """Return shogi with the options' mate search at leaves."""
-        from engine.shogi.measuring import shogi_subject
+        from yomi.engine.shogi.measuring import shogi_subject
 
         return shogi_subject(mate_depth=options.leaf_mate_depth)
 
     def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
         """See Game."""
-        from engine.shogi.measuring import measured
+        from yomi.engine.shogi.measuring import measured
 
         return measured(options)
 
     def sampling(self, network: FileEvaluator, options: Options) -> Sampling[ShogiGame]:
         """See Game."""
-        from engine.shogi.players.setup import shogi_sampling
+        from yomi.engine.shogi.players.setup import shogi_sampling
 
         return shogi_sampling(network)
 

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from engine.color import BLACK, COLOR_NAMES, WHITE
-from engine.shogi.notation import FILES, JAPANESE_NAMES, RANKS, format_japanese, format_usi, japanese_number
-from engine.shogi.pieces import HAND_TYPES, KING, LETTERS, PROMOTION, color_of, type_of, unpromoted
+from yomi.engine.color import BLACK, COLOR_NAMES, WHITE
+from yomi.engine.shogi.notation import FILES, JAPANESE_NAMES, RANKS, format_japanese, format_usi, japanese_number
+from yomi.engine.shogi.pieces import HAND_TYPES, KING, LETTERS, PROMOTION, color_of, type_of, unpromoted
 
 if TYPE_CHECKING:
-    from engine.shogi.game import ShogiGame
+    from yomi.engine.shogi.game import ShogiGame
 
 SHORT_NAMES = dict(enumerate(JAPANESE_NAMES)) | {10: "杏", 11: "圭", 12: "全"}
 """Names of one character each."""

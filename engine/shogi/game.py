@@ -1,7 +1,7 @@
 """A game of shogi as it stands: the position, how it came about, and the commands that change it.
 
-Rules, position and history are the kernels' (native.shogi); this class adds what only a user needs: SFEN, undo, what
-ends a game (a repetition only the fourth time), and reasons why a move is illegal.
+Rules, position and history are the kernels' (yomi.native.shogi); this class adds what only a user needs: SFEN, undo,
+what ends a game (a repetition only the fourth time), and reasons why a move is illegal.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.color import COLOR_NAMES, opponent
-from engine.option_row import OptionError
-from engine.shogi.diagram import draw
-from engine.shogi.moves import is_move, target_of
-from engine.shogi.notation import format_usi, illegal_action, parse_usi
-from engine.shogi.placement import DROP_PAWN_MATE, Placement
-from engine.shogi.sfen import START_WORD, STARTPOS, format_sfen, parse_sfen
-from native.shogi import rules, waivers
-from native.shogi.position import (
+from yomi.engine.color import COLOR_NAMES, opponent
+from yomi.engine.option_row import OptionError
+from yomi.engine.shogi.diagram import draw
+from yomi.engine.shogi.moves import is_move, target_of
+from yomi.engine.shogi.notation import format_usi, illegal_action, parse_usi
+from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement
+from yomi.engine.shogi.sfen import START_WORD, STARTPOS, format_sfen, parse_sfen
+from yomi.native.shogi import rules, waivers
+from yomi.native.shogi.position import (
     CHECK_BIT,
     ENTERING_KING_24,
     ENTERING_KING_24H,
@@ -33,7 +33,7 @@ from native.shogi.position import (
 )
 
 if TYPE_CHECKING:
-    from engine.options import Options
+    from yomi.engine.options import Options
 
 ENTERING_KING = {
     "none": ENTERING_KING_NONE,
@@ -187,7 +187,7 @@ class ShogiGame:
         return [int(move) for move in moves[:count]]
 
     def searched_moves(self) -> list[int]:
-        """Return the moves that a search tries: see native.shogi.waivers."""
+        """Return the moves that a search tries: see yomi.native.shogi.waivers."""
         moves = np.zeros(MAX_MOVES, np.uint16)
         count = waivers.searched_moves(self.position, self.history, moves)
         return [int(move) for move in moves[:count]]

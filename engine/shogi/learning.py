@@ -10,44 +10,44 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.learning.learnable import Outcome
-from engine.learning.replay import Recorded
-from engine.learning.rows import counts_of, noted, planes_of
-from engine.option_row import OptionError
-from engine.play import DECLARATION, Ended
-from engine.scores import record_score
-from engine.shogi.records.files import load_records, to_bytes
-from engine.shogi.records.record import GameRecord, RecordedMove, RecordError, record_of
-from engine.shogi.referee import ShogiReferee, csa_ending
-from engine.shogi.selfplay import begin
-from native.datasets.boards import write_boards
-from native.shogi.position import FORM_DLSHOGI
-from native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
-from native.shogi.tables import HAND_TYPES, SQUARES
-from nets.dlshogi.network import DLSHOGI_PLANES
-from nets.features import FEATURE_SETS, SHOGI_BOARD
+from yomi.engine.learning.learnable import Outcome
+from yomi.engine.learning.replay import Recorded
+from yomi.engine.learning.rows import counts_of, noted, planes_of
+from yomi.engine.option_row import OptionError
+from yomi.engine.play import DECLARATION, Ended
+from yomi.engine.scores import record_score
+from yomi.engine.shogi.records.files import load_records, to_bytes
+from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, record_of
+from yomi.engine.shogi.referee import ShogiReferee, csa_ending
+from yomi.engine.shogi.selfplay import begin
+from yomi.native.datasets.boards import write_boards
+from yomi.native.shogi.position import FORM_DLSHOGI
+from yomi.native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
+from yomi.native.shogi.tables import HAND_TYPES, SQUARES
+from yomi.nets.dlshogi.network import DLSHOGI_PLANES
+from yomi.nets.features import FEATURE_SETS, SHOGI_BOARD
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy.typing as npt
 
-    from engine.learning.replay import Show
-    from engine.learning.selfplay import Finished
-    from engine.options import Options
-    from engine.shogi.game import ShogiGame
-    from native.spec import GameSpec
-    from nets.data.shards import Arrays
-    from nets.features import FeatureSet
+    from yomi.engine.learning.replay import Show
+    from yomi.engine.learning.selfplay import Finished
+    from yomi.engine.options import Options
+    from yomi.engine.shogi.game import ShogiGame
+    from yomi.native.spec import GameSpec
+    from yomi.nets.data.shards import Arrays
+    from yomi.nets.features import FeatureSet
 
 SPARSE_KIND = "sparse-shogi"
-"""Of nets.definitions: such networks see boards."""
+"""Of yomi.nets.definitions: such networks see boards."""
 SEPARATOR = b"/\n"
 """Of games in CSA; the last one ends the file as well."""
 
 
 class LearnableShogi:
-    """See engine.learning.learnable.Learnable. Without points, and without a board that anyone owns."""
+    """See yomi.engine.learning.learnable.Learnable. Without points, and without a board that anyone owns."""
 
     suffix = ".csa"
     points = False
@@ -131,7 +131,7 @@ class LearnableShogi:
 
 
 def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Show, list[Recorded[ShogiGame]]]:
-    """See engine.game.Game.replay; all legal moves may be named, also those that searches waive."""
+    """See yomi.engine.game.Game.replay; all legal moves may be named, also those that searches waive."""
     if features.joined:
         raise OptionError(f"{path}: rows of {features.name} found, expected dlshogi's features or {SHOGI_BOARD}")
     try:

@@ -7,25 +7,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.clients.client import RESIGN, WIN, OnStart
-from engine.clients.usi import UsiClient
-from engine.color import BLACK, WHITE, opponent
-from engine.matches.games import MatchGame
-from engine.matches.results import GameResult, Sheet, key_of
-from engine.players.request import Decision
-from engine.shogi.descriptor import GAME
-from engine.shogi.game import ShogiGame
-from engine.shogi.notation import csa_line, format_usi, parse_usi, parse_usi_moves
-from engine.shogi.players.notes import LINE_MOVES
-from engine.shogi.records.files import load_records, to_bytes
-from engine.shogi.records.record import GameRecord, format_usi_line, parse_usi_line, record_of
-from engine.shogi.referee import ShogiReferee, csa_ending, ending_of
-from engine.shogi.sfen import START_WORD, STARTPOS, format_sfen
+from yomi.engine.clients.client import RESIGN, WIN, OnStart
+from yomi.engine.clients.usi import UsiClient
+from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.matches.games import MatchGame
+from yomi.engine.matches.results import GameResult, Sheet, key_of
+from yomi.engine.players.request import Decision
+from yomi.engine.shogi.descriptor import GAME
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.notation import csa_line, format_usi, parse_usi, parse_usi_moves
+from yomi.engine.shogi.players.notes import LINE_MOVES
+from yomi.engine.shogi.records.files import load_records, to_bytes
+from yomi.engine.shogi.records.record import GameRecord, format_usi_line, parse_usi_line, record_of
+from yomi.engine.shogi.referee import ShogiReferee, csa_ending, ending_of
+from yomi.engine.shogi.sfen import START_WORD, STARTPOS, format_sfen
 
 if TYPE_CHECKING:
-    from engine.clock import TimeSettings
-    from engine.options import Options
-    from engine.play import Ended
+    from yomi.engine.clock import TimeSettings
+    from yomi.engine.options import Options
+    from yomi.engine.play import Ended
 
 MAX_MOVES = 512
 """Moves after which games are drawn, unless told otherwise."""

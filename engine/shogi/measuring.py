@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.game import Subject
-from engine.shogi.game import ShogiGame
-from engine.shogi.notation import parse_usi
-from engine.shogi.players.setup import make_queue, search_settings, spec_for
-from native.shogi.planes import write_bits, write_planes
-from native.shogi.spec import shogi_spec
+from yomi.engine.game import Subject
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.players.setup import make_queue, search_settings, spec_for
+from yomi.native.shogi.planes import write_bits, write_planes
+from yomi.native.shogi.spec import shogi_spec
 
 if TYPE_CHECKING:
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.options import Options
-    from engine.search.parameters import SearchSettings
-    from native.spec import GameSpec
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.options import Options
+    from yomi.engine.search.parameters import SearchSettings
+    from yomi.native.spec import GameSpec
 
 BISHOP_EXCHANGE = (
     "7g7f 8c8d 2g2f 8d8e 8h7g 3c3d 7i8h 4a3b 6i7h 2b7g+ 8h7g 3a2b 3i3h 7a7b 4g4f 2b3c 3h4g 6c6d 5i6h 7b6c 1g1f 1c1d "
@@ -75,7 +75,7 @@ def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Subject:
 
 @contextlib.contextmanager
 def measured(options: Options) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
-    """See engine.game.Game."""
+    """See yomi.engine.game.Game."""
     with contextlib.closing(make_queue(options)) as queue:
         spec = spec_for(queue.evaluator)
         searched = ("mate_depth", options.leaf_mate_depth), ("all_moves", int(options.all_legal_moves))

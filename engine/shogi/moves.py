@@ -3,7 +3,7 @@
 The source of a drop is 80 + the piece type.
 """
 
-from engine.shogi.pieces import GOLD, PAWN
+from yomi.engine.shogi.pieces import GOLD, PAWN
 
 DROP = 80
 """What is added to a piece type to make the source of a drop."""

@@ -7,9 +7,9 @@ move is legal is not checked here, except where Japanese text leaves a choice.
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from engine.color import BLACK, WHITE
-from engine.shogi.moves import board_move, drop, dropped_type, promotes, source_of, target_of
-from engine.shogi.pieces import (
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.shogi.moves import board_move, drop, dropped_type, promotes, source_of, target_of
+from yomi.engine.shogi.pieces import (
     BISHOP,
     DRAGON,
     HAND_INDEX,
@@ -29,8 +29,8 @@ from engine.shogi.pieces import (
     reaching,
     type_of,
 )
-from engine.shogi.placement import Placement, square_name
-from nets.errors import LineError
+from yomi.engine.shogi.placement import Placement, square_name
+from yomi.nets.errors import LineError
 
 CSA_NAMES = ("", "FU", "KY", "KE", "GI", "KA", "HI", "KI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")
 CSA_TYPES = {name: piece_type for piece_type, name in enumerate(CSA_NAMES) if name}

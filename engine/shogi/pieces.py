@@ -1,12 +1,12 @@
 """Names and movements of the pieces, in plain Python: what notations and readers need of the rules.
 
-The numbers are those of native.shogi (squares by files from Black's right edge, piece codes in which White's are 16
-higher); this module imports no kernels, so that texts can be read before anything is compiled or loaded.
+The numbers are those of yomi.native.shogi (squares by files from Black's right edge, piece codes in which White's are
+16 higher); this module imports no kernels, so that texts can be read before anything is compiled or loaded.
 """
 
 from collections.abc import Sequence
 
-from engine.color import BLACK, WHITE
+from yomi.engine.color import BLACK, WHITE
 
 PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = range(1, 9)
 PROM_PAWN, PROM_LANCE, PROM_KNIGHT, PROM_SILVER, HORSE, DRAGON = range(9, 15)

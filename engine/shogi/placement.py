@@ -1,14 +1,14 @@
 """A position without its history, and what a move does to it: the slow, plain rules that reading a record needs.
 
-The kernels decide what may be played in a game (`engine.shogi.game`); this tells why a move may not, and follows
+The kernels decide what may be played in a game (`yomi.engine.shogi.game`); this tells why a move may not, and follows
 the moves of a record without loading or compiling anything.
 """
 
 from dataclasses import dataclass
 
-from engine.color import BLACK, COLOR_NAMES, opponent
-from engine.shogi.moves import board_move, dropped_type, is_move, promotes, source_of, target_of
-from engine.shogi.pieces import (
+from yomi.engine.color import BLACK, COLOR_NAMES, opponent
+from yomi.engine.shogi.moves import board_move, dropped_type, is_move, promotes, source_of, target_of
+from yomi.engine.shogi.pieces import (
     HAND_INDEX,
     KING,
     NAMES,

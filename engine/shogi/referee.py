@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.play import (
+from yomi.engine.play import (
     ADJUDICATION,
     DECLARATION,
     FAILURE,
@@ -16,9 +16,9 @@ from engine.play import (
     Ended,
     Referee,
 )
-from engine.shogi.game import ShogiGame
-from engine.shogi.notation import guilty_of
-from engine.shogi.records.record import GameRecord
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.notation import guilty_of
+from yomi.engine.shogi.records.record import GameRecord
 
 ENDINGS = {"TSUMI": MATE, "SENNICHITE": REPETITION, "MAX_MOVES": MAX_MOVES}
 """Endings by CSA's names; every other one is a perpetual check."""

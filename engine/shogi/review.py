@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.color import BLACK, WHITE
-from engine.players.request import Request
-from engine.records import Note
-from engine.review import (
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.players.request import Request
+from yomi.engine.records import Note
+from yomi.engine.review import (
     MARK,
     Judgement,
     KnownPositions,
@@ -24,20 +24,20 @@ from engine.review import (
     reviewed_moves,
     speed_of,
 )
-from engine.scores import MATE_SCORE, record_score
-from engine.shogi.descriptor import GAME
-from engine.shogi.game import ShogiGame
-from engine.shogi.moves import target_of
-from engine.shogi.notation import csa_line, format_usi, japanese_line
-from engine.shogi.placement import Placement
-from engine.shogi.records.evaluation import csa_pv, japanese_pv
-from engine.shogi.records.files import load_records, to_bytes
-from engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, joined
-from engine.shogi.sfen import format_sfen
+from yomi.engine.scores import MATE_SCORE, record_score
+from yomi.engine.shogi.descriptor import GAME
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.moves import target_of
+from yomi.engine.shogi.notation import csa_line, format_usi, japanese_line
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.records.evaluation import csa_pv, japanese_pv
+from yomi.engine.shogi.records.files import load_records, to_bytes
+from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, joined
+from yomi.engine.shogi.sfen import format_sfen
 
 if TYPE_CHECKING:
-    from engine.options import Options
-    from engine.shogi.players.player import ShogiPlayer
+    from yomi.engine.options import Options
+    from yomi.engine.shogi.players.player import ShogiPlayer
 
 PV_MOVES = 8
 """Moves of a line that a record gets."""
@@ -47,7 +47,7 @@ FORMS = {".csa": ".csa", ".kif": ".kif"} | dict.fromkeys((".kifu", ".ki2", ".ki2
 
 @dataclass(slots=True)
 class AnnotatedShogi:
-    """See engine.review.Annotated."""
+    """See yomi.engine.review.Annotated."""
 
     review: Review
     record: GameRecord
@@ -74,7 +74,7 @@ class Loaded:
 
 
 class ShogiReviewer:
-    """See engine.review.Reviewer."""
+    """See yomi.engine.review.Reviewer."""
 
     def __init__(self, player: ShogiPlayer) -> None:
         """Review with a player, by the limits of its options; it does without its book."""

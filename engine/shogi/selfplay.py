@@ -8,23 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.option_row import OptionError
-from engine.shogi.commands import FORMATS
-from engine.shogi.game import new_game
-from engine.shogi.players.notes import note_of
-from engine.shogi.records.files import load_records, to_bytes
-from engine.shogi.records.hcpe import HCPE_DTYPE, pack
-from engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, record_of
-from engine.shogi.referee import csa_ending
-from engine.shogi.sfen import format_sfen
+from yomi.engine.option_row import OptionError
+from yomi.engine.shogi.commands import FORMATS
+from yomi.engine.shogi.game import new_game
+from yomi.engine.shogi.players.notes import note_of
+from yomi.engine.shogi.records.files import load_records, to_bytes
+from yomi.engine.shogi.records.hcpe import HCPE_DTYPE, pack
+from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, record_of
+from yomi.engine.shogi.referee import csa_ending
+from yomi.engine.shogi.sfen import format_sfen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.options import Options
-    from engine.play import Ended
-    from engine.players.request import Decision
-    from engine.shogi.game import ShogiGame
+    from yomi.engine.options import Options
+    from yomi.engine.play import Ended
+    from yomi.engine.players.request import Decision
+    from yomi.engine.shogi.game import ShogiGame
 
 
 def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:
@@ -64,7 +64,7 @@ def begin(options: Options, opening: GameRecord) -> ShogiGame:
 
 
 class ShogiRecorder:
-    """See engine.game.Recorder: games from the usual position or from openings, in turn."""
+    """See yomi.engine.game.Recorder: games from the usual position or from openings, in turn."""
 
     row_bytes: Mapping[str, int] = {".hcpe": HCPE_DTYPE.itemsize}
 

@@ -3,8 +3,8 @@
 import re
 from collections import Counter
 
-from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
-from engine.shogi.pieces import (
+from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
+from yomi.engine.shogi.pieces import (
     COUNTS,
     HAND_INDEX,
     HAND_TYPES,
@@ -20,8 +20,8 @@ from engine.shogi.pieces import (
     type_of,
     unpromoted,
 )
-from engine.shogi.placement import Placement, square_name
-from nets.errors import LineError
+from yomi.engine.shogi.placement import Placement, square_name
+from yomi.nets.errors import LineError
 
 STARTPOS = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
 START_WORD = "startpos"

@@ -1,17 +1,18 @@
 """A shogi board as SVG: pieces in kanji (promoted ones red), both hands, the last move, either side at the bottom.
 
-Everything is plain data: codes of pieces and numbers of squares are those of engine.shogi.pieces. No kernel is loaded.
+Everything is plain data: codes of pieces and numbers of squares are those of yomi.engine.shogi.pieces. No kernel is
+loaded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
-from engine.shogi.diagram import SHORT_NAMES
-from engine.shogi.notation import MARKS, RANKS
-from engine.shogi.pieces import HAND_TYPES, NAMES, PROMOTION, code_of, color_of, type_of
-from engine.svg import INK, element, sheet, text_at
+from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
+from yomi.engine.shogi.diagram import SHORT_NAMES
+from yomi.engine.shogi.notation import MARKS, RANKS
+from yomi.engine.shogi.pieces import HAND_TYPES, NAMES, PROMOTION, code_of, color_of, type_of
+from yomi.engine.svg import INK, element, sheet, text_at
 
 WIDTH, HEIGHT = 42, 46
 """Width of a square."""
@@ -70,7 +71,7 @@ def _check(board: Sequence[int], hands: Sequence[Sequence[int]], last: Sequence[
         raise ValueError(f"board of {len(board)} squares: expected {SQUARES}")
     for code in board:
         if code and (not 0 < code <= MAX_CODE or type_of(code) not in SHORT_NAMES or not type_of(code)):
-            raise ValueError(f"piece {code}: expected a code of engine.shogi.pieces, or 0")
+            raise ValueError(f"piece {code}: expected a code of yomi.engine.shogi.pieces, or 0")
     if len(hands) != 2 or any(len(hand) != HAND_KINDS for hand in hands):
         raise ValueError(f"hands of {[len(hand) for hand in hands]} numbers: expected two of {HAND_KINDS}")
     for square in last:

@@ -7,23 +7,23 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from engine.color import BLACK, COLOR_NAMES, opponent
-from engine.option_row import OptionError
-from engine.scores import record_score
-from engine.shogi.diagram import draw
-from engine.shogi.game import IllegalMove, ShogiGame, new_game
-from engine.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
-from engine.shogi.records.files import load_records, save_records
-from engine.shogi.records.record import INTERRUPTED, GameRecord, RecordError, record_of
-from engine.shogi.sfen import STARTPOS, SfenError, format_sfen
-from engine.terminal import TerminalGame, TurnResult
+from yomi.engine.color import BLACK, COLOR_NAMES, opponent
+from yomi.engine.option_row import OptionError
+from yomi.engine.scores import record_score
+from yomi.engine.shogi.diagram import draw
+from yomi.engine.shogi.game import IllegalMove, ShogiGame, new_game
+from yomi.engine.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
+from yomi.engine.shogi.records.files import load_records, save_records
+from yomi.engine.shogi.records.record import INTERRUPTED, GameRecord, RecordError, record_of
+from yomi.engine.shogi.sfen import STARTPOS, SfenError, format_sfen
+from yomi.engine.terminal import TerminalGame, TurnResult
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from engine.options import Options, Value
-    from engine.players.player import Player
-    from engine.players.request import Decision
+    from yomi.engine.options import Options, Value
+    from yomi.engine.players.player import Player
+    from yomi.engine.players.request import Decision
 
 COMMANDS = """\
 7g7f        play a move: in USI, CSA (7776FU) or Japanese (７六歩, 76歩, 同銀)
@@ -55,7 +55,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         Args:
             player: the engine.
             game: as it stands.
-            japanese: as for `engine.shogi.diagram.draw`.
+            japanese: as for `yomi.engine.shogi.diagram.draw`.
             colored: likewise.
             advice: the options for hints and scores, where they are others.
         """
@@ -176,7 +176,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
 
 
 def start_play(args: Namespace, options: Options) -> tuple[ShogiGame, tuple[str, str]]:
-    """See engine.game.Game."""
+    """See yomi.engine.game.Game."""
     record = None if args.resume is None else _load(args.resume)
     try:
         game = new_game(options, args.sfen or STARTPOS if record is None else format_sfen(record.initial))

@@ -1,6 +1,6 @@
 """CUDA kernels: their source, and the PTX made from it, which any driver compiles for its GPU.
 
-Users need no CUDA compiler. After an edit of a `.cu` file, `python -m native.cuda` makes the PTX anew with nvcc.
+Users need no CUDA compiler. After an edit of a `.cu` file, `python -m yomi.native.cuda` makes the PTX anew with nvcc.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Make the PTX of the CUDA kernels anew: `python -m native.cuda`."""
+"""Make the PTX of the CUDA kernels anew: `python -m yomi.native.cuda`."""
 
 import shutil
 import sys
 
-from native.cuda import PTX, compile_ptx
+from yomi.native.cuda import PTX, compile_ptx
 
 if __name__ == "__main__":
     nvcc = shutil.which("nvcc")

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from native.bits import U
-from native.datasets.packed import unpack_board
-from native.jit import kernel
-from native.shogi.movegen import is_legal
-from native.shogi.planes import policy_index
-from native.shogi.position import WHITE, set_position
-from native.shogi.tables import SQUARES, WHITE_PIECE
+from yomi.native.bits import U
+from yomi.native.datasets.packed import unpack_board
+from yomi.native.jit import kernel
+from yomi.native.shogi.movegen import is_legal
+from yomi.native.shogi.planes import policy_index
+from yomi.native.shogi.position import WHITE, set_position
+from yomi.native.shogi.tables import SQUARES, WHITE_PIECE
 
 FAULTLESS, NO_BOARD, NOT_GENERATED = 0, 1, 2
 """Of a row: the bits are no board; the move is none that the move generator makes."""
@@ -20,7 +20,7 @@ def set_positions(packed, forms, moves, positions, history, board, hands, labels
 
     Args:
         packed: uint8[n, 32], boards, packed.
-        forms: uint8[n], of them: native.datasets.packed.HCP or PSV.
+        forms: uint8[n], of them: yomi.native.datasets.packed.HCP or PSV.
         moves: uint16[n], 0 where there is none.
         positions: POSITION_DTYPE[n], whose form is set; the rest is written.
         history: uint64[MAX_HISTORY], written over.

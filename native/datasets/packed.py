@@ -2,13 +2,13 @@
 
 Both hold the side to move, both kings' squares and a Huffman code for each other square and each piece in hand, lowest
 bits first; codes of knight and silver are exchanged between them, and YaneuraOu puts the promotion before the color.
-`engine.shogi.records.hcpe` is the readable form of the first.
+`yomi.engine.shogi.records.hcpe` is the readable form of the first.
 """
 
 import numpy as np
 
-from native.bits import U
-from native.jit import kernel
+from yomi.native.bits import U
+from yomi.native.jit import kernel
 
 HCP, PSV = 0, 1
 KINDS = 7

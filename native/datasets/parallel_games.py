@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from native.bits import U
-from native.go.board import MAX_AREA, NOT_FINISHED, PASS
-from native.go.planes import policy_index, write_planes
-from native.go.rules import MAX_HISTORY, legal_moves, play
-from native.jit import kernel
+from yomi.native.bits import U
+from yomi.native.go.board import MAX_AREA, NOT_FINISHED, PASS
+from yomi.native.go.planes import policy_index, write_planes
+from yomi.native.go.rules import MAX_HISTORY, legal_moves, play
+from yomi.native.jit import kernel
 
 RESERVE = MAX_AREA
 """Boards that a history has room for when a game goes on: there is no end of it that comes as a surprise."""

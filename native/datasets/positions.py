@@ -1,8 +1,8 @@
 """What a network sees of positions of any game, for rows of data sets."""
 
-from native.bits import U
-from native.game import legal_moves, policy_index, write_planes
-from native.jit import kernel
+from yomi.native.bits import U
+from yomi.native.game import legal_moves, policy_index, write_planes
+from yomi.native.jit import kernel
 
 
 @kernel

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from native.bits import U
-from native.go.board import BLACK, NO_POINT, SCORING_TERRITORY, clear, copy, place_stone
-from native.go.rollout_policy import patterned_rollout
-from native.go.rules import begin, play, position_key, turn_to
-from native.jit import kernel
+from yomi.native.bits import U
+from yomi.native.go.board import BLACK, NO_POINT, SCORING_TERRITORY, clear, copy, place_stone
+from yomi.native.go.rollout_policy import patterned_rollout
+from yomi.native.go.rules import begin, play, position_key, turn_to
+from yomi.native.jit import kernel
 
 COLOR_SHIFT = 12
 """A stone or move is a uint16: its point (or PASS), and its color from this bit on."""

@@ -1,11 +1,11 @@
-"""What sparse networks see of the boards of a data set, and of what may be played there (native.shogi.sparse)."""
+"""What sparse networks see of the boards of a data set, and of what may be played there (yomi.native.shogi.sparse)."""
 
-from native.bits import U
-from native.jit import kernel
-from native.shogi.planes import policy_index
-from native.shogi.position import BLACK, set_position
-from native.shogi.sparse import PARTS, find_move_rows, find_rows, find_threats
-from native.shogi.waivers import searched_moves
+from yomi.native.bits import U
+from yomi.native.jit import kernel
+from yomi.native.shogi.planes import policy_index
+from yomi.native.shogi.position import BLACK, set_position
+from yomi.native.shogi.sparse import PARTS, find_move_rows, find_rows, find_threats
+from yomi.native.shogi.waivers import searched_moves
 
 
 @kernel
@@ -15,11 +15,11 @@ def encode_boards(  # type: ignore[no-untyped-def]
     """Write the rows of positions, and of the moves that a search tries there.
 
     Args:
-        boards: uint8[n, 81] piece codes as the side to move sees them (native.datasets.boards.write_boards).
+        boards: uint8[n, 81] piece codes as the side to move sees them (yomi.native.datasets.boards.write_boards).
         hands: uint8[n, 2, 7], the counts of the side to move, those of the other.
         pos: a position record whose form is dlshogi's, written over.
         history: uint64[MAX_HISTORY], written over.
-        scratch: of native.shogi.sparse, written over.
+        scratch: of yomi.native.shogi.sparse, written over.
         moves: uint16[MAX_MOVES], written over.
         active: int32[n * MAX_ACTIVE], written: the rows of all positions, one position's behind the other's.
         active_starts: int64[n + 1], written: where those of each begin.

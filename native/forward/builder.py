@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from native.forward import program
-from native.forward.emit import (
+from yomi.native.forward import program
+from yomi.native.forward.emit import (
     BYTES,
     FLOATS,
     HAS_DOT_PRODUCTS,
@@ -22,14 +22,14 @@ from native.forward.emit import (
     WIDTH,
     has_tiles,
 )
-from native.forward.entry import bind_program
-from native.forward.gemm import PANEL, FloatArray, pack, quantise, quantise_to_bytes
-from native.forward.pointwise import CLAMP, MISH, SIGMOID, SILU
-from native.forward.program import FACTORS, OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width
-from native.forward.squash import IDENTITY
-from native.forward.tiles import halve
-from native.forward.transformer import QUERIES
-from native.forward.winograd import choose_tile, even_matrices, transform_weights
+from yomi.native.forward.entry import bind_program
+from yomi.native.forward.gemm import PANEL, FloatArray, pack, quantise, quantise_to_bytes
+from yomi.native.forward.pointwise import CLAMP, MISH, SIGMOID, SILU
+from yomi.native.forward.program import FACTORS, OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width
+from yomi.native.forward.squash import IDENTITY
+from yomi.native.forward.tiles import halve
+from yomi.native.forward.transformer import QUERIES
+from yomi.native.forward.winograd import choose_tile, even_matrices, transform_weights
 
 Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
 """What follows a sum x: activation(x * scale + shift), scale and shift being [channels] and the activation identity,
@@ -109,7 +109,7 @@ class Program:
     precision: str = "fp32"
     """What it multiplies, one of NUMBERS; int16 in place of int8 if nothing is multiplied in less."""
     squash: int = IDENTITY
-    """What is done to the value in the end; see native.forward.squash."""
+    """What is done to the value in the end; see yomi.native.forward.squash."""
 
     def make_scratch(self) -> Scratch:
         """Return scratch for one thread."""

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from native.calls import Calls, entry, load, types_of
-from native.forward.program import OP_DTYPE, PLAN_DTYPE, forward
-from native.forward.squash import IDENTITY, squash
+from yomi.native.calls import Calls, entry, load, types_of
+from yomi.native.forward.program import OP_DTYPE, PLAN_DTYPE, forward
+from yomi.native.forward.squash import IDENTITY, squash
 
 if TYPE_CHECKING:
-    from native.forward.builder import Program, Scratch
-    from native.forward.gemm import FloatArray
+    from yomi.native.forward.builder import Program, Scratch
+    from yomi.native.forward.gemm import FloatArray
 
 _VECTOR = np.zeros(1, np.float32)
 _MATRIX = np.zeros((1, 1), np.float32)

@@ -5,8 +5,8 @@ BLOCK_ROWS rows and one panel is kept in registers while the loop runs over the 
 among the blocks, so that no block is left with so few that the latency of the additions shows.
 
 A and B hold words of four bytes: a float, a pair of 16-bit integers or of bfloats, or four 8-bit integers that follow
-each other along the depth. C holds floats, or integers of 32 bits. Bfloats are multiplied by `native.forward.tiles` if
-the processor has tiles.
+each other along the depth. C holds floats, or integers of 32 bits. Bfloats are multiplied by
+`yomi.native.forward.tiles` if the processor has tiles.
 Of 8-bit integers, processors multiply those of A without a sign: 128 is added to them, and each panel of B begins with
 a row of what its products so have to begin with.
 """
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 
-from native.forward.emit import (
+from yomi.native.forward.emit import (
     BYTES,
     FLOAT_BYTES,
     FLOATS,
@@ -39,7 +39,7 @@ from native.forward.emit import (
     Routine,
     chosen,
 )
-from native.forward.tiles import write_product
+from yomi.native.forward.tiles import write_product
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from native.forward.emit import (
+from yomi.native.forward.emit import (
     BYTES,
     F32,
     FLOAT_BYTES,
@@ -31,8 +31,8 @@ from native.forward.emit import (
     Routine,
     chosen,
 )
-from native.forward.gemm import PANEL
-from native.forward.pointwise import clamped, exponential
+from yomi.native.forward.gemm import PANEL
+from yomi.native.forward.pointwise import clamped, exponential
 
 _FAR = 1e30
 """Greater than the magnitude of any score."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from native.forward.emit import (
+from yomi.native.forward.emit import (
     FLOAT_BYTES,
     I64,
     INT_VECTOR,

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from native.bits import U
-from native.calls import entry, load, types_of
-from native.jit import kernel
-from native.packing import widened
-from native.tree.arrays import VALUE, VALUES
+from yomi.native.bits import U
+from yomi.native.calls import entry, load, types_of
+from yomi.native.jit import kernel
+from yomi.native.packing import widened
+from yomi.native.tree.arrays import VALUE, VALUES
 
 _MATRIX = np.zeros((1, 1), np.float32)
 _ARGUMENTS = types_of(_MATRIX, _MATRIX, True, _MATRIX, _MATRIX)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from native.bits import U
-from native.forward.emit import FLOATS, INTEGERS, TILES, WIDTH
-from native.forward.gemm import PANEL, multiply
-from native.forward.pointwise import (
+from yomi.native.bits import U
+from yomi.native.forward.emit import FLOATS, INTEGERS, TILES, WIDTH
+from yomi.native.forward.gemm import PANEL, multiply
+from yomi.native.forward.pointwise import (
     CLAMP,
     SPARSE_MIDDLE,
     SPARSE_NARROW,
@@ -26,10 +26,10 @@ from native.forward.pointwise import (
     sparse_narrow,
     sparse_wide,
 )
-from native.forward.tiles import convolve
-from native.forward.transformer import attend, feed, norm_points
-from native.forward.winograd import transform, transform_back
-from native.jit import inlined_early, kernel
+from yomi.native.forward.tiles import convolve
+from yomi.native.forward.transformer import attend, feed, norm_points
+from yomi.native.forward.winograd import transform, transform_back
+from yomi.native.jit import inlined_early, kernel
 
 GLOBALS, INPUT, CONV3, CONV1, POOL, DENSE, SPREAD, ACTIVATE, POLICY, PASS, VALUE, OWNERSHIP = range(12)
 GATE, JOIN, FLATTEN, ATTEND, FEED, NORM = range(12, 18)

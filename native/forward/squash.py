@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from native.bits import U
-from native.calls import entry, load, types_of
+from yomi.native.bits import U
+from yomi.native.calls import entry, load, types_of
 
 IDENTITY, SIGMOID, TANH = 0, 1, 2
 SQUASHES = {"none": IDENTITY, "sigmoid": SIGMOID, "tanh": TANH}
-"""By the names of nets.onnx_program.Squash."""
+"""By the names of yomi.nets.onnx_program.Squash."""
 
 _ARGUMENTS = types_of(0, np.zeros((1, 1), np.float32))
 

@@ -1,7 +1,7 @@
 """Matrix products and 3x3 convolutions of bfloats by tiles: registers of 16 rows of 64 bytes (Intel's AMX).
 
-B is packed as in `native.forward.gemm`, its words being pairs of bfloats that follow each other along the depth: 16
-rows of half a panel are a tile as they are. A block is two tiles of rows by two of columns, whose sums stay in four
+B is packed as in `yomi.native.forward.gemm`, its words being pairs of bfloats that follow each other along the depth:
+16 rows of half a panel are a tile as they are. A block is two tiles of rows by two of columns, whose sums stay in four
 tiles while the loop runs over the depth.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 
-from native.forward.emit import FLOAT_BYTES, I8, I64, PRODUCT_KINDS, TILES, Emitter, Routine, chosen
+from yomi.native.forward.emit import FLOAT_BYTES, I8, I64, PRODUCT_KINDS, TILES, Emitter, Routine, chosen
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 

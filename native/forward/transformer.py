@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from native.bits import U
-from native.forward.emit import BYTES, FLOATS, IN_WORD, INTEGERS, TILES
-from native.forward.gemm import PANEL, multiply
-from native.forward.points import (
+from yomi.native.bits import U
+from yomi.native.forward.emit import BYTES, FLOATS, IN_WORD, INTEGERS, TILES
+from yomi.native.forward.gemm import PANEL, multiply
+from yomi.native.forward.points import (
     add_points,
     condense,
     normalise,
@@ -22,8 +22,8 @@ from native.forward.points import (
     transpose,
     turn,
 )
-from native.forward.pointwise import activate
-from native.jit import inlined_early
+from yomi.native.forward.pointwise import activate
+from yomi.native.jit import inlined_early
 
 QUERIES = 32
 """Points whose scores are at work at a time: what the first-level cache holds, and two tiles."""

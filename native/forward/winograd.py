@@ -21,8 +21,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from native.forward.emit import FLOAT_BYTES, HAS_PAIRS, I64, INT_VECTOR, WIDTH, Emitter, Routine, chosen
-from native.forward.gemm import FloatArray
+from yomi.native.forward.emit import FLOAT_BYTES, HAS_PAIRS, I64, INT_VECTOR, WIDTH, Emitter, Routine, chosen
+from yomi.native.forward.gemm import FloatArray
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 

@@ -9,9 +9,9 @@ Source: D. Benson, Life in the Game of Go (1976), with KataGo's two readings of 
 
 import numpy as np
 
-from native.bits import U, lowest_bit, popcount
-from native.go.board import BLACK, EMPTY, MAX_POINTS, TAX_NONE, WHITE
-from native.jit import kernel
+from yomi.native.bits import U, lowest_bit, popcount
+from yomi.native.go.board import BLACK, EMPTY, MAX_POINTS, TAX_NONE, WHITE
+from yomi.native.jit import kernel
 
 
 @kernel

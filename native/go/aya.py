@@ -22,10 +22,10 @@ Territory is what KataGo's area planes claim of the empty points.
 
 import numpy as np
 
-from native.bits import U, lowest_bit
-from native.calls import entry, load, types_of
-from native.go.area import find_areas, load_sets, pass_alive
-from native.go.board import (
+from yomi.native.bits import U, lowest_bit
+from yomi.native.calls import entry, load, types_of
+from yomi.native.go.area import find_areas, load_sets, pass_alive
+from yomi.native.go.board import (
     BLACK,
     BORDER,
     EMPTY,
@@ -41,13 +41,13 @@ from native.go.board import (
     place_stone,
     second_liberty,
 )
-from native.go.ladder import is_captured
-from native.go.planes import symmetry_steps
-from native.go.scratch import SCRATCH_DTYPE
-from native.go.spec import go_spec
-from native.jit import kernel
-from native.spec import Inputs
-from native.tree.buffers import make_batch
+from yomi.native.go.ladder import is_captured
+from yomi.native.go.planes import symmetry_steps
+from yomi.native.go.scratch import SCRATCH_DTYPE
+from yomi.native.go.spec import go_spec
+from yomi.native.jit import kernel
+from yomi.native.spec import Inputs
+from yomi.native.tree.buffers import make_batch
 
 VALUE_PLANES = 50
 LIBERTIES, STONES, MOVES, KOS, DISTANCES = 0, 8, 16, 21, 24
@@ -323,7 +323,7 @@ def write_aya(pos, history, symmetry, scratch, planes, globals_):  # type: ignor
     Args:
         pos: the position record.
         history: not used.
-        symmetry: 0 to 7, as `native.go.planes` numbers them.
+        symmetry: 0 to 7, as `yomi.native.go.planes` numbers them.
         scratch: a record of AYA_SCRATCH_DTYPE that no other thread uses.
         planes: float32[49 or 50, size, size]; all of it is written.
         globals_: not used.

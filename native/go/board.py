@@ -10,8 +10,8 @@ and cheap; the slots in use are a set of bits as well, and the lowest free one i
 
 import numpy as np
 
-from native.bits import U, lowest_bit, popcount
-from native.jit import kernel
+from yomi.native.bits import U, lowest_bit, popcount
+from yomi.native.jit import kernel
 
 EMPTY, BLACK, WHITE, BORDER = 0, 1, 2, 3
 

@@ -1,14 +1,14 @@
-"""Go as the search tree sees it: the functions of native.game for POSITION_DTYPE."""
+"""Go as the search tree sees it: the functions of yomi.native.game for POSITION_DTYPE."""
 
 import numpy as np
 
-from native import game
-from native.bits import U, mixed
-from native.game import GOES_ON, OVER, OVER_UNSCORED
-from native.go import board, planes, rules
-from native.go.board import BLACK, POSITION_DTYPE, REPEATED_PASS, SCORING_AREA, TAX_NONE, THIRD_REPETITION
-from native.go.rules import MAX_HISTORY
-from native.jit import kernel
+from yomi.native import game
+from yomi.native.bits import U, mixed
+from yomi.native.game import GOES_ON, OVER, OVER_UNSCORED
+from yomi.native.go import board, planes, rules
+from yomi.native.go.board import BLACK, POSITION_DTYPE, REPEATED_PASS, SCORING_AREA, TAX_NONE, THIRD_REPETITION
+from yomi.native.go.rules import MAX_HISTORY
+from yomi.native.jit import kernel
 
 
 @kernel

@@ -14,8 +14,8 @@ another or captured keeps its slot meanwhile.
 
 import numpy as np
 
-from native.bits import U, lowest_bit, popcount
-from native.go.board import (
+from yomi.native.bits import U, lowest_bit, popcount
+from yomi.native.go.board import (
     BLACK,
     BORDER,
     EMPTY,
@@ -34,8 +34,8 @@ from native.go.board import (
     place_stone,
     second_liberty,
 )
-from native.go.scratch import LADDER_MOVES
-from native.jit import kernel
+from yomi.native.go.scratch import LADDER_MOVES
+from yomi.native.jit import kernel
 
 NODE_LIMIT = 25000
 """Moves that one search may make; beyond it the chain counts as not captured (KataGo's number)."""

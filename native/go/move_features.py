@@ -5,11 +5,11 @@ Every move has at most FEATURES_A_MOVE features, so they travel as a tuple; feat
 
 import numpy as np
 
-from native.bits import U
-from native.go.board import EMPTY, NO_POINT, PASS, is_eye, row_of
-from native.go.patterns import PATTERN_CLASSES, pattern_class, pattern_code
-from native.go.tactics import liberties_after, self_atari_stones
-from native.jit import kernel
+from yomi.native.bits import U
+from yomi.native.go.board import EMPTY, NO_POINT, PASS, is_eye, row_of
+from yomi.native.go.patterns import PATTERN_CLASSES, pattern_class, pattern_code
+from yomi.native.go.tactics import liberties_after, self_atari_stones
+from yomi.native.jit import kernel
 
 DISTANCES = 18
 NONE = 0

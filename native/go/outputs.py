@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from native.bits import U
-from native.calls import entry, load, types_of
-from native.jit import inlined, kernel
-from native.packing import widened
-from native.tree.arrays import LEAD, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR
+from yomi.native.bits import U
+from yomi.native.calls import entry, load, types_of
+from yomi.native.jit import inlined, kernel
+from yomi.native.packing import widened
+from yomi.native.tree.arrays import LEAD, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR
 
 _MATRIX = np.zeros((1, 1), np.float32)
 _ARGUMENTS = types_of(
@@ -35,7 +35,7 @@ def _softplus(number):  # type: ignore[no-untyped-def]
 def _error(number, factor):  # type: ignore[no-untyped-def]
     """Return a short-term error before scaling: of the number times a factor; without one, the root.
 
-    nets.katago.outputs.shortterm_errors tells the forms that networks have.
+    yomi.nets.katago.outputs.shortterm_errors tells the forms that networks have.
     """
     if factor == 0.0:
         return np.float32(math.sqrt(_softplus(number)))
@@ -48,8 +48,8 @@ def decode_rows(  # type: ignore[no-untyped-def]
 ):
     """Write logits, values and ownership of a batch; the perspective stays that of the side to move.
 
-    The slow twin, with every output, is nets.katago.outputs.post_process. The outputs of the network are float32, or
-    float16 seen as uint16.
+    The slow twin, with every output, is yomi.nets.katago.outputs.post_process. The outputs of the network are float32,
+    or float16 seen as uint16.
 
     Args:
         rows: rows in use.

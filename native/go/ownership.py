@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from native.bits import U
-from native.go.board import BLACK, NO_POINT, WHITE, copy
-from native.go.rollout import owner_of, uniform_rollout
-from native.jit import kernel
+from yomi.native.bits import U
+from yomi.native.go.board import BLACK, NO_POINT, WHITE, copy
+from yomi.native.go.rollout import owner_of, uniform_rollout
+from yomi.native.jit import kernel
 
 
 @kernel

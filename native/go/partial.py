@@ -4,17 +4,17 @@ import math
 
 import numpy as np
 
-from native.bits import U
-from native.calls import entry, load, types_of
-from native.go.board import BLACK, MIN_SIZE
-from native.go.priors import prior_logit, write_prior_logits
-from native.go.rollout_evaluator import white_compensation
-from native.go.spec import go_spec
-from native.jit import kernel
-from native.packing import widened
-from native.spec import Inputs
-from native.tree.arrays import LEAD, SCORE, VALUE, VALUES
-from native.tree.buffers import make_batch
+from yomi.native.bits import U
+from yomi.native.calls import entry, load, types_of
+from yomi.native.go.board import BLACK, MIN_SIZE
+from yomi.native.go.priors import prior_logit, write_prior_logits
+from yomi.native.go.rollout_evaluator import white_compensation
+from yomi.native.go.spec import go_spec
+from yomi.native.jit import kernel
+from yomi.native.packing import widened
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import LEAD, SCORE, VALUE, VALUES
+from yomi.native.tree.buffers import make_batch
 
 POINTS = 10.0
 """Lead that is worth tanh(1) = 0.76 where a network tells points alone; not measured."""

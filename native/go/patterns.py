@@ -8,9 +8,9 @@ Go, INRIA 2006, figure 3): hane, cuts and moves at the edge.
 import numpy as np
 import numpy.typing as npt
 
-from native.bits import U
-from native.go.board import BLACK, BORDER, EMPTY, WHITE
-from native.jit import kernel
+from yomi.native.bits import U
+from yomi.native.go.board import BLACK, BORDER, EMPTY, WHITE
+from yomi.native.jit import kernel
 
 CODES = 1 << 16
 

@@ -9,9 +9,9 @@ the network sees of a point under a symmetry stands where `symmetry_steps` says;
 
 import numpy as np
 
-from native.bits import U, lowest_bit
-from native.go.area import find_areas, load_sets
-from native.go.board import (
+from yomi.native.bits import U, lowest_bit
+from yomi.native.go.area import find_areas, load_sets
+from yomi.native.go.board import (
     BLACK,
     KO_POSITIONAL,
     KO_SIMPLE,
@@ -24,11 +24,11 @@ from native.go.board import (
     TAX_NONE,
     row_of,
 )
-from native.go.ladder import load_colors, read_ladders
-from native.go.rules import BANNED, legality, repeats_pass
-from native.go.scratch import LADDER_TABLE
-from native.jit import inlined, kernel
-from native.packing import set_bit, unpack_bits
+from yomi.native.go.ladder import load_colors, read_ladders
+from yomi.native.go.rules import BANNED, legality, repeats_pass
+from yomi.native.go.scratch import LADDER_TABLE
+from yomi.native.jit import inlined, kernel
+from yomi.native.packing import set_bit, unpack_bits
 
 PLANES, GLOBALS = 22, 19
 SYMMETRIES = 8

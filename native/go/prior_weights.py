@@ -1,4 +1,4 @@
-"""The weights of native.go.move_features, packed: sixteenths as int8, one for each feature, zlib, base 85.
+"""The weights of yomi.native.go.move_features, packed: sixteenths as int8, one for each feature, zlib, base 85.
 
 They imitate the policy of the network g170-b6c96 on positions of its own play on 9x9 and 19x19 (moves drawn from that
 policy, one in eight at random): softmax regression on the features, fitted as bench/prior_weights.py does. Only the

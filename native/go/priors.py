@@ -1,11 +1,13 @@
-"""Priors of moves without a network: a move's logit is the sum of its features' weights (native.go.move_features)."""
+"""Priors of moves without a network: a move's logit is the sum of its features' weights
+(yomi.native.go.move_features).
+"""
 
 import numpy as np
 
-from native.bits import U
-from native.go.move_features import move_features
-from native.go.prior_weights import unpack
-from native.jit import inlined, kernel
+from yomi.native.bits import U
+from yomi.native.go.move_features import move_features
+from yomi.native.go.prior_weights import unpack
+from yomi.native.jit import inlined, kernel
 
 WEIGHTS = unpack()
 """float32[FEATURES]"""

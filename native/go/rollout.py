@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from native.bits import U, random_below
-from native.go.board import BLACK, BORDER, EMPTY, WHITE, copy, is_eye, is_suicide, place_stone
-from native.jit import inlined, kernel
+from yomi.native.bits import U, random_below
+from yomi.native.go.board import BLACK, BORDER, EMPTY, WHITE, copy, is_eye, is_suicide, place_stone
+from yomi.native.jit import inlined, kernel
 
 
 @kernel

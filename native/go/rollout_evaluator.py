@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from native.bits import U
-from native.calls import entry, load, types_of
-from native.go.board import BLACK, MIN_SIZE, POSITION_DTYPE, SCORING_TERRITORY, WHITE, copy
-from native.go.planes import symmetry_steps
-from native.go.priors import write_prior_logits
-from native.go.rollout import owner_of
-from native.go.rollout_policy import patterned_rollout
-from native.go.spec import go_spec
-from native.jit import kernel
-from native.spec import Inputs
-from native.tree.arrays import LEAD, SCORE, STDEV, VALUE, VALUES
-from native.tree.buffers import make_batch
+from yomi.native.bits import U
+from yomi.native.calls import entry, load, types_of
+from yomi.native.go.board import BLACK, MIN_SIZE, POSITION_DTYPE, SCORING_TERRITORY, WHITE, copy
+from yomi.native.go.planes import symmetry_steps
+from yomi.native.go.priors import write_prior_logits
+from yomi.native.go.rollout import owner_of
+from yomi.native.go.rollout_policy import patterned_rollout
+from yomi.native.go.spec import go_spec
+from yomi.native.jit import kernel
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import LEAD, SCORE, STDEV, VALUE, VALUES
+from yomi.native.tree.buffers import make_batch
 
 
 @kernel

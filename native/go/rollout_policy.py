@@ -7,8 +7,8 @@ fills an eye of its own, but to save a chain from atari, and no random move puts
 
 import numpy as np
 
-from native.bits import U, lowest_bit, random_below
-from native.go.board import (
+from yomi.native.bits import U, lowest_bit, random_below
+from yomi.native.go.board import (
     EMPTY,
     NO_POINT,
     PASS,
@@ -19,10 +19,10 @@ from native.go.board import (
     place_stone,
     second_liberty,
 )
-from native.go.patterns import is_pattern_move
-from native.go.rollout import area_balance
-from native.go.tactics import liberties_after, self_atari_stones
-from native.jit import kernel
+from yomi.native.go.patterns import is_pattern_move
+from yomi.native.go.rollout import area_balance
+from yomi.native.go.tactics import liberties_after, self_atari_stones
+from yomi.native.jit import kernel
 
 THROW_IN = 1
 """Stones that a random move may put into atari: a throw-in."""

@@ -7,8 +7,8 @@ thrown away: the entries before `history_length` are never changed.
 
 import numpy as np
 
-from native.bits import U
-from native.go.board import (
+from yomi.native.bits import U
+from yomi.native.go.board import (
     BLACK,
     BORDER,
     EMPTY,
@@ -29,7 +29,7 @@ from native.go.board import (
     is_suicide,
     place_stone,
 )
-from native.jit import allocating_kernel, kernel
+from yomi.native.jit import allocating_kernel, kernel
 
 ALLOWED, FORBIDDEN, BANNED = 0, 1, 2
 """What `legality` says of a point; BANNED: superko alone forbids it."""

@@ -6,8 +6,8 @@ the next call, but for the table of ladders, which only saves time: its entries 
 
 import numpy as np
 
-from native.go.board import MAX_AREA, MAX_POINTS, POSITION_DTYPE, WORDS
-from native.spec import packed_words
+from yomi.native.go.board import MAX_AREA, MAX_POINTS, POSITION_DTYPE, WORDS
+from yomi.native.spec import packed_words
 
 LADDER_PLIES = 3 * MAX_AREA // 2 + 2
 """Plies that a ladder is read: KataGo's limit for the largest board."""

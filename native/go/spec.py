@@ -1,10 +1,10 @@
 """Go's sizes for the search; importing it makes Go known to the tree kernels."""
 
-import native.go.game  # noqa: F401  (registers Go's kernels)
-from native.go.board import POSITION_DTYPE
-from native.go.rules import MAX_HISTORY
-from native.go.scratch import SCRATCH_DTYPE
-from native.spec import GameSpec
+import yomi.native.go.game  # noqa: F401  (registers Go's kernels)
+from yomi.native.go.board import POSITION_DTYPE
+from yomi.native.go.rules import MAX_HISTORY
+from yomi.native.go.scratch import SCRATCH_DTYPE
+from yomi.native.spec import GameSpec
 
 SPATIAL_PLANES = 22
 GLOBAL_FEATURES = 19

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from native.bits import U
-from native.calls import entry, load, types_of
-from native.go.board import EMPTY, MIN_SIZE
-from native.go.planes import symmetry_steps
-from native.go.spec import go_spec
-from native.jit import kernel
-from native.spec import Inputs
-from native.tree.buffers import make_batch
+from yomi.native.bits import U
+from yomi.native.calls import entry, load, types_of
+from yomi.native.go.board import EMPTY, MIN_SIZE
+from yomi.native.go.planes import symmetry_steps
+from yomi.native.go.spec import go_spec
+from yomi.native.jit import kernel
+from yomi.native.spec import Inputs
+from yomi.native.tree.buffers import make_batch
 
 LEVEL_SCALE = 0.05
 """COSUMI shows n liberties as tanh(0.05 n)."""
@@ -23,7 +23,7 @@ def write_stones(pos, history, symmetry, scratch, planes, globals_):  # type: ig
     Args:
         pos: the position record.
         history: not used.
-        symmetry: 0 to 7, as `native.go.planes` numbers them.
+        symmetry: 0 to 7, as `yomi.native.go.planes` numbers them.
         scratch: not used.
         planes: float32[2 or 3, size, size]; all of it is written. Liberties are counted, up to 255, as they are;
             `squash` makes what a network sees.

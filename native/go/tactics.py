@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from native.bits import U, lowest_bit, popcount
-from native.go.board import EMPTY, MAX_CHAINS, NO_POINT
-from native.jit import kernel
+from yomi.native.bits import U, lowest_bit, popcount
+from yomi.native.go.board import EMPTY, MAX_CHAINS, NO_POINT
+from yomi.native.jit import kernel
 
 
 @kernel

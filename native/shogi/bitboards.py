@@ -8,9 +8,9 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from native.bits import U, lowest_bit
-from native.jit import inlined, kernel, machine_code
-from native.shogi.tables import RAYS, ROWS, SLIDES, STEPS
+from yomi.native.bits import U, lowest_bit
+from yomi.native.jit import inlined, kernel, machine_code
+from yomi.native.shogi.tables import RAYS, ROWS, SLIDES, STEPS
 
 
 @machine_code(lambda word: U(int(word).bit_length() - 1))

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from native.bits import U
-from native.jit import inlined, kernel
-from native.shogi.mate import attack, checking_moves, is_pawn_drop
-from native.shogi.movegen import PROMOTES, generate
-from native.shogi.position import FIRST_DROP, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE, copy, play
-from native.shogi.tables import HAND_GUARD
+from yomi.native.bits import U
+from yomi.native.jit import inlined, kernel
+from yomi.native.shogi.mate import attack, checking_moves, is_pawn_drop
+from yomi.native.shogi.movegen import PROMOTES, generate
+from yomi.native.shogi.position import FIRST_DROP, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE, copy, play
+from yomi.native.shogi.tables import HAND_GUARD
 
 MAX_PLY = 255
 POOL = 32_768

@@ -8,9 +8,9 @@ exchange costs a few instructions a capture. Pins are not seen; pieces behind a 
 import numpy as np
 import numpy.typing as npt
 
-from native.bits import U, lowest_bit
-from native.jit import kernel
-from native.shogi.tables import KING, KNIGHT, NO_SQUARE
+from yomi.native.bits import U, lowest_bit
+from yomi.native.jit import kernel
+from yomi.native.shogi.tables import KING, KNIGHT, NO_SQUARE
 
 DIRECTIONS = 8
 """0 is towards a smaller rank (Black's forward), then clockwise as Black sees the board: file 1 is on the right."""

@@ -1,17 +1,17 @@
 """Whether a move loses material in the exchange of pieces that it begins on its target square.
 
-Unlike native.shogi.effects this looks at one square only, so that a search may ask it of single moves. Pins are not
-seen.
+Unlike yomi.native.shogi.effects this looks at one square only, so that a search may ask it of single moves. Pins are
+not seen.
 """
 
 import numpy as np
 
-from native.bits import U
-from native.jit import inlined, kernel
-from native.shogi.bitboards import first_square, toggled
-from native.shogi.effects import CAPTURE, VALUE
-from native.shogi.position import BISHOPS, FIRST_DROP, GOLDS, KNIGHTS, LANCES, PAWNS, ROOKS, SILVERS, attackers
-from native.shogi.tables import KING
+from yomi.native.bits import U
+from yomi.native.jit import inlined, kernel
+from yomi.native.shogi.bitboards import first_square, toggled
+from yomi.native.shogi.effects import CAPTURE, VALUE
+from yomi.native.shogi.position import BISHOPS, FIRST_DROP, GOLDS, KNIGHTS, LANCES, PAWNS, ROOKS, SILVERS, attackers
+from yomi.native.shogi.tables import KING
 
 CHEAPEST_FIRST = np.array([PAWNS, LANCES, KNIGHTS, SILVERS, GOLDS, BISHOPS, ROOKS], np.uint64)
 """Sets of pieces in `type_bits`, the cheapest pieces first; kings come last."""

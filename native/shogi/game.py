@@ -1,11 +1,11 @@
-"""Shogi as the search tree sees it: the functions of native.game for POSITION_DTYPE."""
+"""Shogi as the search tree sees it: the functions of yomi.native.game for POSITION_DTYPE."""
 
-from native import game
-from native.bits import U, mixed
-from native.game import GOES_ON, OVER, OVER_UNSCORED
-from native.jit import kernel
-from native.shogi import mate, planes, position, rules, waivers
-from native.shogi.position import MAX_HISTORY, POSITION_DTYPE
+from yomi.native import game
+from yomi.native.bits import U, mixed
+from yomi.native.game import GOES_ON, OVER, OVER_UNSCORED
+from yomi.native.jit import kernel
+from yomi.native.shogi import mate, planes, position, rules, waivers
+from yomi.native.shogi.position import MAX_HISTORY, POSITION_DTYPE
 
 UNPROVEN_WIN = 0.99
 """Value, at most, of a first repetition and of a draw: as good as won, but not by the rules."""

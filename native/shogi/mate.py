@@ -7,12 +7,12 @@ waive a promotion without need (they win only where the promoted piece would mak
 
 import numpy as np
 
-from native.bits import U
-from native.jit import allocating_kernel, inlined, kernel
-from native.shogi import rules
-from native.shogi.bitboards import attacks, first_square, toggled, without_first
-from native.shogi.movegen import PROMOTES, generate, lone_blockers, write_moves
-from native.shogi.position import (
+from yomi.native.bits import U
+from yomi.native.jit import allocating_kernel, inlined, kernel
+from yomi.native.shogi import rules
+from yomi.native.shogi.bitboards import attacks, first_square, toggled, without_first
+from yomi.native.shogi.movegen import PROMOTES, generate, lone_blockers, write_moves
+from yomi.native.shogi.position import (
     BISHOPS,
     GOLDS,
     KNIGHTS,
@@ -28,7 +28,7 @@ from native.shogi.position import (
     gives_check,
     play,
 )
-from native.shogi.tables import (
+from yomi.native.shogi.tables import (
     BISHOP,
     DEAD,
     DIRECTION,

@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 
-from native.bits import U, lowest_bit
-from native.calls import entry, load, types_of
-from native.jit import inlined, kernel
-from native.shogi.effects import (
+from yomi.native.bits import U, lowest_bit
+from yomi.native.calls import entry, load, types_of
+from yomi.native.jit import inlined, kernel
+from yomi.native.shogi.effects import (
     CAPTURE,
     CAPTURE_BY_RANK,
     DISTANCE,
@@ -28,8 +28,8 @@ from native.shogi.effects import (
     find_attacks,
     find_losses,
 )
-from native.shogi.spec import shogi_spec
-from native.shogi.tables import (
+from yomi.native.shogi.spec import shogi_spec
+from yomi.native.shogi.tables import (
     BISHOP,
     GOLD,
     HAND_TYPE,
@@ -42,9 +42,9 @@ from native.shogi.tables import (
     ROOK,
     SILVER,
 )
-from native.spec import Inputs
-from native.tree import arrays
-from native.tree.buffers import make_batch
+from yomi.native.spec import Inputs
+from yomi.native.tree import arrays
+from yomi.native.tree.buffers import make_batch
 
 SQUASH = 1.0 / 1200.0
 """tanh(score * SQUASH) is the value: 600 is a winning probability of 73%, as engines for shogi usually have it."""

@@ -6,11 +6,11 @@ moves are written, those that waive a promotion without sense included.
 
 import numpy as np
 
-from native.bits import U, lowest_bit, popcount
-from native.jit import allocating_kernel, inlined, kernel
-from native.shogi.bitboards import attacks, first_square, toggled, without_first
-from native.shogi.position import MAX_MOVES, PAWNS, attackers, between, slider_lines
-from native.shogi.tables import (
+from yomi.native.bits import U, lowest_bit, popcount
+from yomi.native.jit import allocating_kernel, inlined, kernel
+from yomi.native.shogi.bitboards import attacks, first_square, toggled, without_first
+from yomi.native.shogi.position import MAX_MOVES, PAWNS, attackers, between, slider_lines
+from yomi.native.shogi.tables import (
     DEAD,
     DIAGONALS,
     DIRECTION,

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from native.bits import U
-from native.jit import inlined, kernel
-from native.shogi.bitboards import first_square, without_first
-from native.shogi.position import FIRST_DROP
-from native.shogi.tables import (
+from yomi.native.bits import U
+from yomi.native.jit import inlined, kernel
+from yomi.native.shogi.bitboards import first_square, without_first
+from yomi.native.shogi.position import FIRST_DROP
+from yomi.native.shogi.tables import (
     BISHOP,
     DRAGON,
     GOLD,

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from native.bits import U
-from native.jit import kernel
-from native.shogi.movegen import generate
-from native.shogi.position import MAX_MOVES, POSITION_DTYPE, copy, play
+from yomi.native.bits import U
+from yomi.native.jit import kernel
+from yomi.native.shogi.movegen import generate
+from yomi.native.shogi.position import MAX_MOVES, POSITION_DTYPE, copy, play
 
 
 @kernel

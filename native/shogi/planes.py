@@ -9,14 +9,14 @@ A plane's index is the square's: [9][9] = [file][rank].
 import numpy as np
 import numpy.typing as npt
 
-from native.bits import U, popcount, reversed_bits
-from native.jit import inlined, kernel
-from native.packing import set_bit, unpack_bits
-from native.shogi.bitboards import attacks, first_square, without_first
-from native.shogi.position import BISHOPS, FIRST_DROP, FORM_ALPHAZERO, ROOKS, WHITE
-from native.shogi.rules import DRAW, repetition
-from native.shogi.tables import NO_SQUARE, SQUARES, ZONE
-from native.spec import packed_words
+from yomi.native.bits import U, popcount, reversed_bits
+from yomi.native.jit import inlined, kernel
+from yomi.native.packing import set_bit, unpack_bits
+from yomi.native.shogi.bitboards import attacks, first_square, without_first
+from yomi.native.shogi.position import BISHOPS, FIRST_DROP, FORM_ALPHAZERO, ROOKS, WHITE
+from yomi.native.shogi.rules import DRAW, repetition
+from yomi.native.shogi.tables import NO_SQUARE, SQUARES, ZONE
+from yomi.native.spec import packed_words
 
 PLANES, ALPHAZERO_PLANES = 62, 45
 EXTRAS, ENTERING_EXTRAS = 57, 119

@@ -7,10 +7,10 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from native.bits import U
-from native.jit import kernel, machine_code
-from native.shogi.bitboards import first_square, nearest
-from native.shogi.tables import (
+from yomi.native.bits import U
+from yomi.native.jit import kernel, machine_code
+from yomi.native.shogi.bitboards import first_square, nearest
+from yomi.native.shogi.tables import (
     DIAGONALS,
     DIRECTION,
     GROUP,

@@ -1,9 +1,9 @@
 """The rules beyond the moves: check, repetition, declaration of a win. The moves are re-exported from here."""
 
-from native.bits import U, popcount
-from native.jit import kernel
-from native.shogi.movegen import has_legal_move, is_legal, legal_moves
-from native.shogi.position import (
+from yomi.native.bits import U, popcount
+from yomi.native.jit import kernel
+from yomi.native.shogi.movegen import has_legal_move, is_legal, legal_moves
+from yomi.native.shogi.position import (
     BISHOPS,
     CHECK_BIT,
     ENTERING_KING_24,
@@ -15,7 +15,7 @@ from native.shogi.position import (
     play,
     set_position,
 )
-from native.shogi.tables import HAND_GUARD, HANDS_MASK, KNIGHT, NO_SQUARE, ZONE
+from yomi.native.shogi.tables import HAND_GUARD, HANDS_MASK, KNIGHT, NO_SQUARE, ZONE
 
 __all__ = [
     "declaration",

@@ -28,13 +28,13 @@ and what it threatens, is told as far as it costs nothing: the piece's old squar
 import numpy as np
 import numpy.typing as npt
 
-from native.bits import U
-from native.jit import inlined, kernel
-from native.shogi.bitboards import attacks, first_square, without_first
-from native.shogi.movegen import lone_blockers
-from native.shogi.planes import DIRECTIONS, HAND_MAX
-from native.shogi.position import FIRST_DROP, MAX_MOVES
-from native.shogi.tables import DIRECTION, HAND_INDEX, KING, NO_SQUARE, PROMOTED, ROWS, SQUARES, WHITE_PIECE
+from yomi.native.bits import U
+from yomi.native.jit import inlined, kernel
+from yomi.native.shogi.bitboards import attacks, first_square, without_first
+from yomi.native.shogi.movegen import lone_blockers
+from yomi.native.shogi.planes import DIRECTIONS, HAND_MAX
+from yomi.native.shogi.position import FIRST_DROP, MAX_MOVES
+from yomi.native.shogi.tables import DIRECTION, HAND_INDEX, KING, NO_SQUARE, PROMOTED, ROWS, SQUARES, WHITE_PIECE
 
 KINDS = 14
 FLAGS = 6

@@ -1,10 +1,10 @@
 """Shogi's sizes for the search; importing it makes shogi known to the tree kernels."""
 
-import native.shogi.game  # noqa: F401  (registers shogi's kernels)
-from native.shogi.planes import SCRATCH_DTYPE
-from native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
-from native.shogi.tables import SQUARES
-from native.spec import GameSpec
+import yomi.native.shogi.game  # noqa: F401  (registers shogi's kernels)
+from yomi.native.shogi.planes import SCRATCH_DTYPE
+from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
+from yomi.native.shogi.tables import SQUARES
+from yomi.native.spec import GameSpec
 
 SHAPES = {FORM_DLSHOGI: (62, (57, 119), 27 * 81), FORM_ALPHAZERO: (45, (0, 1), 139 * 81)}
 """By network form: planes, the numbers of scalar inputs that there are, moves of the policy."""

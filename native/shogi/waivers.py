@@ -10,17 +10,18 @@ tried here is a waived promotion that decides about such a drop at once:
   no mate; looked at after every way out where the promotion gives check, else with the position as it stands.
 
 A waived promotion whose pawn is dropped later still is left out, by the attacker as by the defender, and what the tree
-proves holds but for such moves. Other engines leave out all. df-pn (native.shogi.dfpn) tries every move of both sides.
+proves holds but for such moves. Other engines leave out all. df-pn (yomi.native.shogi.dfpn) tries every move of both
+sides.
 """
 
 import numpy as np
 
-from native.bits import U
-from native.jit import allocating_kernel, inlined, kernel
-from native.shogi.bitboards import first_square
-from native.shogi.movegen import PROMOTES, drop_pawn_mates, generate
-from native.shogi.position import FIRST_DROP, MAX_HISTORY, MAX_MOVES, PAWNS, POSITION_DTYPE, copy, play
-from native.shogi.tables import (
+from yomi.native.bits import U
+from yomi.native.jit import allocating_kernel, inlined, kernel
+from yomi.native.shogi.bitboards import first_square
+from yomi.native.shogi.movegen import PROMOTES, drop_pawn_mates, generate
+from yomi.native.shogi.position import FIRST_DROP, MAX_HISTORY, MAX_MOVES, PAWNS, POSITION_DTYPE, copy, play
+from yomi.native.shogi.tables import (
     BISHOP,
     DEAD,
     FILES,

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 
-from native.bits import U
-from native.forward.emit import (
+from yomi.native.bits import U
+from yomi.native.forward.emit import (
     F32,
     HAS_DOT_PRODUCTS,
     HAS_PAIRS,
@@ -32,7 +32,7 @@ from native.forward.emit import (
     Emitter,
     Routine,
 )
-from native.jit import kernel
+from yomi.native.jit import kernel
 
 ONE_BITS = 8
 ONE = 1 << ONE_BITS
@@ -96,7 +96,9 @@ class SparseScratch(NamedTuple):
 
 
 def network_of(tensors: Mapping[str, Any]) -> SparseNetwork:
-    """Return the network of a file's tensors (nets.sparse.file), in which `hidden` lies unit by unit, [HIDDEN, V]."""
+    """Return the network of a file's tensors (yomi.nets.sparse.file), in which `hidden` lies unit by unit, [HIDDEN,
+    V].
+    """
     pairs = tensors["hidden"].reshape(HIDDEN, -1, 2).transpose(1, 0, 2)
     return SparseNetwork(**{**tensors, "hidden": np.ascontiguousarray(pairs)})
 

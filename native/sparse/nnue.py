@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 
-from native.bits import U
-from native.forward.emit import (
+from yomi.native.bits import U
+from yomi.native.forward.emit import (
     HAS_DOT_PRODUCTS,
     I8,
     I32,
@@ -25,8 +25,8 @@ from native.forward.emit import (
     Emitter,
     Routine,
 )
-from native.jit import inlined_early, kernel
-from native.shogi.nnue import MAX_ROWS, NnueChanges, NnueInputs, find_rows, make_changes
+from yomi.native.jit import inlined_early, kernel
+from yomi.native.shogi.nnue import MAX_ROWS, NnueChanges, NnueInputs, find_rows, make_changes
 
 LANES = 2 * WIDTH
 """16-bit integers of a vector."""

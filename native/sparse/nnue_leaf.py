@@ -1,24 +1,24 @@
 """What a search at a leaf works with: positions by ply, a table of positions, and statistics that order moves.
 
-All of it belongs to one thread. It lies behind one address (native.calls), since kernels that call themselves would
-otherwise hand hundreds of words on with each call.
+All of it belongs to one thread. It lies behind one address (yomi.native.calls), since kernels that call themselves
+would otherwise hand hundreds of words on with each call.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from native.bits import U
-from native.calls import load, types_of
-from native.jit import inlined, kernel
-from native.shogi.effects import CAPTURE, VALUE
-from native.shogi.nnue import find_changes, make_inputs, no_changes
-from native.shogi.position import FIRST_DROP, MAX_MOVES, POSITION_DTYPE, copy, pass_move, play_checked
-from native.shogi.spec import shogi_spec
-from native.shogi.tables import PAWN
-from native.sparse.nnue import NnueNetwork, NnueScratch, make_scratch, network_of, static_value
-from native.spec import Inputs
-from native.tree.buffers import make_batch
+from yomi.native.bits import U
+from yomi.native.calls import load, types_of
+from yomi.native.jit import inlined, kernel
+from yomi.native.shogi.effects import CAPTURE, VALUE
+from yomi.native.shogi.nnue import find_changes, make_inputs, no_changes
+from yomi.native.shogi.position import FIRST_DROP, MAX_MOVES, POSITION_DTYPE, copy, pass_move, play_checked
+from yomi.native.shogi.spec import shogi_spec
+from yomi.native.shogi.tables import PAWN
+from yomi.native.sparse.nnue import NnueNetwork, NnueScratch, make_scratch, network_of, static_value
+from yomi.native.spec import Inputs
+from yomi.native.tree.buffers import make_batch
 
 PLIES = 64
 """Positions of a line, the leaf's included."""

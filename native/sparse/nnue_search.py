@@ -6,16 +6,16 @@ nodes. It is shallow, so that most of its work is in the quiescence search and i
 
 import numpy as np
 
-from native.bits import U
-from native.calls import load
-from native.jit import inlined_early, kernel
-from native.shogi import mate, rules
-from native.shogi.effects import CAPTURE
-from native.shogi.exchange import gains
-from native.shogi.movegen import generate, generate_captures
-from native.shogi.position import copy, gives_check
-from native.sparse.nnue import begin
-from native.sparse.nnue_leaf import (
+from yomi.native.bits import U
+from yomi.native.calls import load
+from yomi.native.jit import inlined_early, kernel
+from yomi.native.shogi import mate, rules
+from yomi.native.shogi.effects import CAPTURE
+from yomi.native.shogi.exchange import gains
+from yomi.native.shogi.movegen import generate, generate_captures
+from yomi.native.shogi.position import copy, gives_check
+from yomi.native.sparse.nnue import begin
+from yomi.native.sparse.nnue_leaf import (
     ALL_NODES,
     ARGUMENTS,
     BEST,

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from native.bits import U
-from native.calls import entry, load
-from native.sparse.nnue_leaf import ARGUMENTS, BEST, BOOST, SCALE, WEIGHT
-from native.sparse.nnue_search import search_leaf
-from native.tree import arrays
+from yomi.native.bits import U
+from yomi.native.calls import entry, load
+from yomi.native.sparse.nnue_leaf import ARGUMENTS, BEST, BOOST, SCALE, WEIGHT
+from yomi.native.sparse.nnue_search import search_leaf
+from yomi.native.tree import arrays
 
 SURE = 0.998
 """Value, at most: a search at a leaf may miss what the tree finds."""

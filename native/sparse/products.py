@@ -4,8 +4,8 @@ As PyTorch's operations these took three quarters of a step's time: sums and uni
 out there, three times over, where here those of a move stay in the cache.
 """
 
-from native.bits import U
-from native.jit import kernel
+from yomi.native.bits import U
+from yomi.native.jit import kernel
 
 LANES = 16
 """Partial sums of a product; P is a multiple of it."""

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from native.bits import U
-from native.calls import entry, load, types_of
-from native.shogi import sparse
-from native.shogi.spec import shogi_spec
-from native.sparse.network import SparseNetwork, first_layer, make_scratch, move_logits, value_logit
-from native.spec import Inputs
-from native.tree import arrays
-from native.tree.buffers import make_batch
+from yomi.native.bits import U
+from yomi.native.calls import entry, load, types_of
+from yomi.native.shogi import sparse
+from yomi.native.shogi.spec import shogi_spec
+from yomi.native.sparse.network import SparseNetwork, first_layer, make_scratch, move_logits, value_logit
+from yomi.native.spec import Inputs
+from yomi.native.tree import arrays
+from yomi.native.tree.buffers import make_batch
 
 _BYTES, _SHORTS, _FLOATS = (np.zeros((1, 1), kind) for kind in (np.int8, np.int16, np.float32))
 EXAMPLE = SparseNetwork(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from native.tree.parameters import PARAMETERS_DTYPE
+from yomi.native.tree.parameters import PARAMETERS_DTYPE
 
 CACHE_LINE = 64
 """Bytes."""
@@ -271,7 +271,7 @@ class Worker(NamedTuple):
     """What one search thread needs for itself."""
 
     moves: Any
-    """uint16[M]: the Board's (native.game_calls)"""
+    """uint16[M]: the Board's (yomi.native.game_calls)"""
     priors: Any
     """float32[M]"""
     weights: Any

@@ -16,13 +16,13 @@ import math
 
 import numpy as np
 
-from native.bits import U, atomic_add
-from native.jit import inlined, kernel
-from native.tree.arrays import EXPANDED, LOST_EDGE, SUMS_BROKEN, VARIANCE_PLAYOUTS, WON_EDGE
-from native.tree.bias import correct
-from native.tree.memory import lock, unlock
-from native.tree.selection import all_lost
-from native.tree.weighing import add_edge, weigh
+from yomi.native.bits import U, atomic_add
+from yomi.native.jit import inlined, kernel
+from yomi.native.tree.arrays import EXPANDED, LOST_EDGE, SUMS_BROKEN, VARIANCE_PLAYOUTS, WON_EDGE
+from yomi.native.tree.bias import correct
+from yomi.native.tree.memory import lock, unlock
+from yomi.native.tree.selection import all_lost
+from yomi.native.tree.weighing import add_edge, weigh
 
 
 @inlined

@@ -2,8 +2,8 @@
 
 An evaluator that misjudges some local situation does so wherever it arises: below every such node the search finds
 something else than the node's own evaluation says. Nodes that the same two moves with the same surroundings led to
-(native.game.pattern_key) share a bucket. It holds the mean of these differences, each weighted by a power of what was
-searched; a share of it corrects the own evaluations of all nodes of the bucket. Source: KataGo's subtree value bias
+(yomi.native.game.pattern_key) share a bucket. It holds the mean of these differences, each weighted by a power of what
+was searched; a share of it corrects the own evaluations of all nodes of the bucket. Source: KataGo's subtree value bias
 correction (docs/KataGoMethods.md).
 """
 
@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from native.bits import U, free_lock, take_lock
-from native.jit import inlined, kernel
-from native.tree.arrays import LEAST_WEIGHT, NONE
+from yomi.native.bits import U, free_lock, take_lock
+from yomi.native.jit import inlined, kernel
+from yomi.native.tree.arrays import LEAST_WEIGHT, NONE
 
 KEPT_SHARE = 0.2
 """What a node that leaves the tree leaves in its bucket (KataGo's value)."""

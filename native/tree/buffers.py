@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from native.game_calls import FACTS_DTYPE, Board, GameCalls
-from native.spec import GameSpec, Inputs
-from native.tree.arrays import GROUP_DTYPE, LEAST_PATH, MOST_GROUPS, VALUES, Batch, Tree, Worker, make_tree
+from yomi.native.game_calls import FACTS_DTYPE, Board, GameCalls
+from yomi.native.spec import GameSpec, Inputs
+from yomi.native.tree.arrays import GROUP_DTYPE, LEAST_PATH, MOST_GROUPS, VALUES, Batch, Tree, Worker, make_tree
 
 
 def _path_size(spec: GameSpec) -> int:

@@ -5,10 +5,10 @@ Priors stand by policy index, or in the order of the position's moves, their ind
 
 import numpy as np
 
-from native.bits import U, free_lock, take_lock
-from native.jit import inlined, kernel
-from native.tree.arrays import NO_INDEX, VALUES
-from native.tree.edges import quantized_prior
+from yomi.native.bits import U, free_lock, take_lock
+from yomi.native.jit import inlined, kernel
+from yomi.native.tree.arrays import NO_INDEX, VALUES
+from yomi.native.tree.edges import quantized_prior
 
 
 @inlined

@@ -9,10 +9,10 @@ Source: lc0's gathering of batches (PickNodesToExtend).
 
 import numpy as np
 
-from native.bits import U
-from native.game_calls import list_moves, replay
-from native.jit import inlined
-from native.tree.arrays import (
+from yomi.native.bits import U
+from yomi.native.game_calls import list_moves, replay
+from yomi.native.jit import inlined
+from yomi.native.tree.arrays import (
     EXPANDED,
     GOES_ON,
     IN_FLIGHT,
@@ -25,10 +25,10 @@ from native.tree.arrays import (
     UNTOUCHED,
     WAITS,
 )
-from native.tree.edges import PRIOR_STEP, edge_move, edge_quantized
-from native.tree.expansion import complete
-from native.tree.memory import add_stats, lock, new_node, unlock
-from native.tree.selection import raise_candidate, select
+from yomi.native.tree.edges import PRIOR_STEP, edge_move, edge_quantized
+from yomi.native.tree.expansion import complete
+from yomi.native.tree.memory import add_stats, lock, new_node, unlock
+from yomi.native.tree.selection import raise_candidate, select
 
 SHARED, NEW_LEAF, FINISHED, BUSY = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
 """What a group finds: a node with edges; an untouched root; the end of a game; a leaf that is being evaluated."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from native.jit import inlined
+from yomi.native.jit import inlined
 
 if TYPE_CHECKING:
     import numpy.typing as npt

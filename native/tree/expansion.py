@@ -8,12 +8,12 @@ all of its edges: each of its moves may be asked for.
 
 import numpy as np
 
-from native.bits import U
-from native.jit import inlined, kernel
-from native.tree.arrays import NONE
-from native.tree.edges import PRIOR_SCALE, edge_move, edge_quantized, pack_edge
-from native.tree.memory import new_edges
-from native.tree.selection import raise_candidate
+from yomi.native.bits import U
+from yomi.native.jit import inlined, kernel
+from yomi.native.tree.arrays import NONE
+from yomi.native.tree.edges import PRIOR_SCALE, edge_move, edge_quantized, pack_edge
+from yomi.native.tree.memory import new_edges
+from yomi.native.tree.selection import raise_candidate
 
 DROPPED = 0.02
 """What the moves of a node that have no edge hold of the priors together, at most."""

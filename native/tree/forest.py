@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from native.tree.arrays import Tree, bytes_a_node, make_tree
+from yomi.native.tree.arrays import Tree, bytes_a_node, make_tree
 
 if TYPE_CHECKING:
-    from native.spec import GameSpec
+    from yomi.native.spec import GameSpec
 
 
 def make_forest(spec: GameSpec, count: int, playouts: int) -> Tree:

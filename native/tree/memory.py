@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from native.bits import U, atomic_compare_exchange, free_lock, lowest_bit, take_lock
-from native.jit import inlined, inlined_early, kernel
-from native.tree.arrays import (
+from yomi.native.bits import U, atomic_compare_exchange, free_lock, lowest_bit, take_lock
+from yomi.native.jit import inlined, inlined_early, kernel
+from yomi.native.tree.arrays import (
     LOCK_BYTE,
     NODE_BYTES,
     NONE,
@@ -19,11 +19,11 @@ from native.tree.arrays import (
     STATS_CLASSES,
     UNTOUCHED,
 )
-from native.tree.bias import forget
-from native.tree.sharing import enter_all, forget_shared
+from yomi.native.tree.bias import forget
+from yomi.native.tree.sharing import enter_all, forget_shared
 
 if TYPE_CHECKING:
-    from native.tree.arrays import Tree
+    from yomi.native.tree.arrays import Tree
 
 
 @kernel

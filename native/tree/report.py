@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from native.bits import U
-from native.jit import inlined, kernel
-from native.tree.arrays import EXPANDED, IN_FLIGHT, LOST_EDGE, NONE, RESERVED, WON_EDGE
-from native.tree.edges import edge_move, edge_prior
-from native.tree.memory import lock, unlock
-from native.tree.selection import ASSUMED_STDEV, expected_stdev, exploration, raise_candidate
+from yomi.native.bits import U
+from yomi.native.jit import inlined, kernel
+from yomi.native.tree.arrays import EXPANDED, IN_FLIGHT, LOST_EDGE, NONE, RESERVED, WON_EDGE
+from yomi.native.tree.edges import edge_move, edge_prior
+from yomi.native.tree.memory import lock, unlock
+from yomi.native.tree.selection import ASSUMED_STDEV, expected_stdev, exploration, raise_candidate
 
 CHILD_DTYPE = np.dtype(
     [

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from native.bits import U, atomic_add, atomic_max, random_bits
-from native.calls import answering_entry, call_all, load, types_of
-from native.game import OVER
-from native.game_calls import GRAPH, PATTERN, add_row_ownership, describe, replay, step
-from native.jit import CHECKED, inlined, kernel
-from native.tree.arrays import (
+from yomi.native.bits import U, atomic_add, atomic_max, random_bits
+from yomi.native.calls import answering_entry, call_all, load, types_of
+from yomi.native.game import OVER
+from yomi.native.game_calls import GRAPH, PATTERN, add_row_ownership, describe, replay, step
+from yomi.native.jit import CHECKED, inlined, kernel
+from yomi.native.tree.arrays import (
     EXPANDED,
     GOES_ON,
     IS_NEW,
@@ -32,17 +32,17 @@ from native.tree.arrays import (
     VALUES,
     WAITS,
 )
-from native.tree.backup import back_up, join, report_fault, take_back
-from native.tree.bias import bucket_of
-from native.tree.buffers import example_arguments
-from native.tree.cache import probe_cache, store_cache
-from native.tree.descent import FINISHED, NEW_LEAF, SHARED, put_group, share_out
-from native.tree.expansion import expand
-from native.tree.memory import lock, unlock
-from native.tree.sharing import find_or_enter, give_back
+from yomi.native.tree.backup import back_up, join, report_fault, take_back
+from yomi.native.tree.bias import bucket_of
+from yomi.native.tree.buffers import example_arguments
+from yomi.native.tree.cache import probe_cache, store_cache
+from yomi.native.tree.descent import FINISHED, NEW_LEAF, SHARED, put_group, share_out
+from yomi.native.tree.expansion import expand
+from yomi.native.tree.memory import lock, unlock
+from yomi.native.tree.sharing import find_or_enter, give_back
 
 if TYPE_CHECKING:
-    from native.tree.arrays import Tree
+    from yomi.native.tree.arrays import Tree
 
 CENTER_SHARE = 0.8
 """The center of the score's utility as a share of the score that is expected: KataGo draws it a fifth towards zero."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from native.bits import U
-from native.calls import NO_CALLS, Calls, ask, call_all, store
-from native.game_calls import BoundBoard
-from native.jit import inlined, kernel
-from native.tree.arrays import Batch, Tree, Worker
-from native.tree.buffers import without_positions
-from native.tree.search import ARGUMENTS, are_numbers, gather, good_rows, scatter
+from yomi.native.bits import U
+from yomi.native.calls import NO_CALLS, Calls, ask, call_all, store
+from yomi.native.game_calls import BoundBoard
+from yomi.native.jit import inlined, kernel
+from yomi.native.tree.arrays import Batch, Tree, Worker
+from yomi.native.tree.buffers import without_positions
+from yomi.native.tree.search import ARGUMENTS, are_numbers, gather, good_rows, scatter
 
 TASK = 5
 """Integers of a task: addresses of the arguments, and of gather, scatter, good_rows and are_numbers."""

@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 
-from native.bits import U
-from native.jit import inlined, kernel
-from native.tree.arrays import IN_FLIGHT, LEAST_WEIGHT, LOST_EDGE, WON_EDGE
-from native.tree.edges import edge_move, edge_prior, edge_quantized
+from yomi.native.bits import U
+from yomi.native.jit import inlined, kernel
+from yomi.native.tree.arrays import IN_FLIGHT, LEAST_WEIGHT, LOST_EDGE, WON_EDGE
+from yomi.native.tree.edges import edge_move, edge_prior, edge_quantized
 
 ASSUMED_STDEV = 0.4
 """Spread that the utilities below a node are taken to have while few were seen (KataGo's value)."""

@@ -2,12 +2,12 @@
 
 So a tree becomes a graph, without cycles, as a key tells how many moves were played. An edge counts the visits through
 it, a node those through any of its edges that went on from there. Where an edge has fewer than its node, the next visit
-to it does not go on: it takes up what the node says (native.tree.backup.join). The keys are the game's: see
-native.game.graph_key. Source: KataGo's graph search (docs/GraphSearch.md).
+to it does not go on: it takes up what the node says (yomi.native.tree.backup.join). The keys are the game's: see
+yomi.native.game.graph_key. Source: KataGo's graph search (docs/GraphSearch.md).
 """
 
-from native.bits import U, atomic_compare_exchange, atomic_load
-from native.jit import kernel
+from yomi.native.bits import U, atomic_compare_exchange, atomic_load
+from yomi.native.jit import kernel
 
 
 @kernel

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from native.bits import U
-from native.calls import entry, load, types_of
+from yomi.native.bits import U
+from yomi.native.calls import entry, load, types_of
 
 _OUTPUT = np.zeros((1, 1), np.float32)
 _ARGUMENTS = types_of(_OUTPUT, _OUTPUT, _OUTPUT)

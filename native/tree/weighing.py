@@ -14,9 +14,9 @@ import math
 
 import numpy as np
 
-from native.bits import U
-from native.jit import inlined, kernel
-from native.tree.edges import edge_prior
+from yomi.native.bits import U
+from yomi.native.jit import inlined, kernel
+from yomi.native.tree.edges import edge_prior
 
 LENIENCE = 2.0
 """Of what the prior would give a move: so much is no noise."""

@@ -18,9 +18,9 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from nets.data.shards import Array, Dataset, Shard
-from nets.errors import NetworkError
-from nets.features import FeatureSet
+from yomi.nets.data.shards import Array, Dataset, Shard
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import FeatureSet
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Arrays
+from yomi.nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Arrays
 
 FloatArray = npt.NDArray[np.float32]
 ILLEGAL = -1e9

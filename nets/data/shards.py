@@ -30,11 +30,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from nets.arrays import read_header
-from nets.errors import NetworkError
-from nets.features import FeatureSet, feature_set
-from nets.files import naming, remove_drafts, sync_file, sync_folder, write_atomically
-from nets.text import parse_json
+from yomi.nets.arrays import read_header
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import FeatureSet, feature_set
+from yomi.nets.files import naming, remove_drafts, sync_file, sync_folder, write_atomically
+from yomi.nets.text import parse_json
 
 Array: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = Mapping[str, Array]

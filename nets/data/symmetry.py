@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nets.dlshogi.network import SIDE
-from nets.features import FeatureSet
+from yomi.nets.dlshogi.network import SIDE
+from yomi.nets.features import FeatureSet
 
 DLSHOGI_MIRRORED = (0, 2, 1, 4, 3, 5, 7, 6, 9, 8)
 """Of the directions up, up left, up right, left, right, down, down left, down right, and the knights' two."""

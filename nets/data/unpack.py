@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from nets.data.batches import Batch
-from nets.features import LEVEL_SCALE, FeatureSet
+from yomi.nets.data.batches import Batch
+from yomi.nets.features import LEVEL_SCALE, FeatureSet
 
 FloatArray = npt.NDArray[np.float32]
 

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nets.data.batches import Batch
-from nets.data.shards import COLUMNS, UNKNOWN_OWNER, Array, Column, Shard, check_layout, check_numbers
-from nets.errors import NetworkError
-from nets.features import FeatureSet
+from yomi.nets.data.batches import Batch
+from yomi.nets.data.shards import COLUMNS, UNKNOWN_OWNER, Array, Column, Shard, check_layout, check_numbers
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import FeatureSet
 
 Rows = npt.NDArray[np.int64]
 KEPT_SHARDS = 8192
@@ -64,7 +64,7 @@ def _age(shard: Shard) -> tuple[int, int]:
 
 
 class WindowSource:
-    """A generation's batches, all read into memory: see `nets.data.batches.Source`.
+    """A generation's batches, all read into memory: see `yomi.nets.data.batches.Source`.
 
     Rows are drawn without replacement, all of them again once none is left. The batches of each size of boards have its
     share of the window, rounded up or down by chance. Labels that a shard lacks are unknown, symmetries none.

@@ -1,13 +1,13 @@
 """Aya's policy and value networks (Hiroshi Yamashita, 2016): stacks of convolutions with ReLU.
 
-Sources: his article on deep learning for Go and his posts to the computer-go list; features: native.go.aya.
+Sources: his article on deep learning for Go and his posts to the computer-go list; features: yomi.native.go.aya.
 """
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from nets.definitions.base import Network, conv, he_normal
+from yomi.nets.definitions.base import Network, conv, he_normal
 
 
 class AyaPolicy(Network):

@@ -1,11 +1,11 @@
 """What every network of ours has in common, and the blocks that several are made of.
 
 A network is called with two inputs: planes [B, C, N, N], and globals [B, G, 1, 1] (or spread over the board), which
-networks without them ignore; a sparse one with an input of its own (`nets.definitions.sparse`). It returns its outputs
-by name:
+networks without them ignore; a sparse one with an input of its own (`yomi.nets.definitions.sparse`). It returns its
+outputs by name:
 
 * `policy` [B, P] logits; P is N * N, N * N + 1 with the pass last, or shogi's labels. Sparse networks, which see what
-  is legal, say ILLEGAL (`nets.data.metrics`) of all else.
+  is legal, say ILLEGAL (`yomi.nets.data.metrics`) of all else.
 * `value` [B, 1] in [-1, 1], `value_logit` [B, 1] before a sigmoid, or `outcome` [B, 3] logits of win, loss, no result.
 * `score` [B, 1] in points, and in training `points` [B, 1, n, n], whose mean it is.
 * `square_errors` [B, 2], in training: the squares that are expected of the errors of value and score some moves later.
@@ -24,19 +24,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nets.errors import NetworkError
+from yomi.nets.errors import NetworkError
 
 
 class Network(nn.Module):
     """The base of all definitions."""
 
     feature_set: str
-    """Name in `nets.features`."""
+    """Name in `yomi.nets.features`."""
     board_size: int
     """N that it was made for; 0: any."""
 
     is_sparse = False
-    """Whether it sees what an encoder finds (`nets.data.sparse`) in place of planes."""
+    """Whether it sees what an encoder finds (`yomi.nets.data.sparse`) in place of planes."""
 
     def forward(self, *inputs: Any, **more: Any) -> dict[str, Tensor]:
         """Return the outputs by name."""

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nets.definitions.base import check_options, conv
-from nets.errors import NetworkError
-from nets.katago.network import fixed_rope
+from yomi.nets.definitions.base import check_options, conv
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago.network import fixed_rope
 
 NORMS = ("fixup", "batch", "affine")
 TIPS = ("norm", "rms", "spatial-rms")

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nets.definitions.aya import AyaPolicy, AyaValue
-from nets.definitions.base import Network, check_options
-from nets.definitions.cosumi import ScoreResidual, ScoreStack
-from nets.definitions.go import GoNetwork
-from nets.definitions.shogi import AlphaZeroShogi, DlshogiResNet
-from nets.definitions.sparse import SparseShogi
-from nets.errors import NetworkError
+from yomi.nets.definitions.aya import AyaPolicy, AyaValue
+from yomi.nets.definitions.base import Network, check_options
+from yomi.nets.definitions.cosumi import ScoreResidual, ScoreStack
+from yomi.nets.definitions.go import GoNetwork
+from yomi.nets.definitions.shogi import AlphaZeroShogi, DlshogiResNet
+from yomi.nets.definitions.sparse import SparseShogi
+from yomi.nets.errors import NetworkError
 
 NETWORKS: dict[str, type[Network]] = {
     "alphazero-shogi": AlphaZeroShogi,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from nets.definitions.base import Network, conv, glorot_uniform
-from nets.errors import NetworkError
+from yomi.nets.definitions.base import Network, conv, glorot_uniform
+from yomi.nets.errors import NetworkError
 
 NORMS = ("none", "before", "after")
 PLANES = {2: "go-stones-2", 3: "cosumi-3"}

@@ -1,13 +1,13 @@
 """The network for Go that yomi ships: KataGo's kind, for boards of all sizes in one file.
 
-A trunk of blocks (`nets.definitions.blocks`): residual ones with the norm first, some of them with global pooling,
+A trunk of blocks (`yomi.nets.definitions.blocks`): residual ones with the norm first, some of them with global pooling,
 nested bottlenecks, attention and feed-forward nets; heads for policy, outcome, score and ownership, fed by pooling over
 the board.
 
 Norms are batch norms, KataGo's "fixup" ones, a bias for each channel (and a scale inside the blocks), or a scale and a
 bias everywhere, as batch norms are once their statistics are folded. The latter two cost less, and do not mind that a
-batch holds boards of one size. `nets.definitions.katago` makes KataGo networks of trained ones, and trainable ones of
-KataGo networks.
+batch holds boards of one size. `yomi.nets.definitions.katago` makes KataGo networks of trained ones, and trainable ones
+of KataGo networks.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from nets.definitions.base import Network, conv
-from nets.definitions.blocks import ACTIVATIONS, NORMS, TIPS, Block, Board, Norm, RmsTip, Style, make_blocks
-from nets.errors import NetworkError
-from nets.katago.network import GLOBAL_CHANNELS, SPATIAL_CHANNELS, OutputScales
-from nets.metadata import KATAGO_FEATURES
+from yomi.nets.definitions.base import Network, conv
+from yomi.nets.definitions.blocks import ACTIVATIONS, NORMS, TIPS, Block, Board, Norm, RmsTip, Style, make_blocks
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago.network import GLOBAL_CHANNELS, SPATIAL_CHANNELS, OutputScales
+from yomi.nets.metadata import KATAGO_FEATURES
 
 VERSIONS = (8, 10, 11, 12, 13, 14, 15, 17)
 """Of KataGo's files that can be written: 9 and 16 have outputs of other meanings."""
@@ -205,7 +205,7 @@ class GoNetwork(Network):
         return outputs
 
     def _square_errors(self, misc: Tensor) -> Tensor:
-        """Return the squares of the short-term errors that `nets.katago.outputs` will read."""
+        """Return the squares of the short-term errors that `yomi.nets.katago.outputs` will read."""
         raw = misc[:, TAUGHT_MISC + 1 :].float()
         scales = raw.new_tensor((self.scales.shortterm_value_error, self.scales.shortterm_score_error))
         return scales * (softplus(raw) if self.version < 14 else softplus(raw / 2.0) ** 2)

@@ -1,4 +1,4 @@
-"""A trained Go network as a KataGo network, for KataGo's file format or for ONNX by `nets.katago.onnx_export`.
+"""A trained Go network as a KataGo network, for KataGo's file format or for ONNX by `yomi.nets.katago.onnx_export`.
 
 And a KataGo network as one that can be trained, or taught from.
 """
@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nets.definitions.base import to_numpy
-from nets.definitions.blocks import Attention, Bottleneck, FeedForward, Norm, Residual, RmsNorm, RmsTip
-from nets.definitions.go import SHORT_ERRORS, VERSIONS, GoNetwork
-from nets.errors import NetworkError
-from nets.katago import network as katago
-from nets.katago.network import (
+from yomi.nets.definitions.base import to_numpy
+from yomi.nets.definitions.blocks import Attention, Bottleneck, FeedForward, Norm, Residual, RmsNorm, RmsTip
+from yomi.nets.definitions.go import SHORT_ERRORS, VERSIONS, GoNetwork
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago import network as katago
+from yomi.nets.katago.network import (
     Activation,
     AttentionBlock,
     BatchNorm,

@@ -1,7 +1,7 @@
 """ONNX files of trained networks, written node by node from the graph that torch.fx traces.
 
 PyTorch's own exporters want packages that nothing else here needs, and choose operators that vary with their version;
-our kernels for the CPU read the ones written here. For Go's KataGo-style network see `nets.definitions.katago`.
+our kernels for the CPU read the ones written here. For Go's KataGo-style network see `yomi.nets.definitions.katago`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import onnx
 import torch
 from torch import fx, nn
 
-from nets.definitions.base import Network, to_numpy
-from nets.errors import NetworkError
-from nets.features import DLSHOGI_DIRECTIONS, feature_set
-from nets.graph_builder import GraphBuilder
-from nets.metadata import NetworkInfo
+from yomi.nets.definitions.base import Network, to_numpy
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import DLSHOGI_DIRECTIONS, feature_set
+from yomi.nets.graph_builder import GraphBuilder
+from yomi.nets.metadata import NetworkInfo
 
 DLSHOGI_NAMES = {"planes": "input1", "globals": "input2", "policy": "output_policy", "value_logit": "output_value"}
 """dlshogi's names, by which its networks are known."""

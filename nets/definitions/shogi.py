@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from nets.definitions.base import Bias, Network, ResidualBlock, conv, conv_norm, he_normal
-from nets.dlshogi.network import (
+from yomi.nets.definitions.base import Bias, Network, ResidualBlock, conv, conv_norm, he_normal
+from yomi.nets.dlshogi.network import (
     ALPHAZERO_PLANES,
     AREA,
     DLSHOGI_EXTRAS,
     DLSHOGI_PLANES,
     SIDE,
 )
-from nets.errors import NetworkError
-from nets.features import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "swish": nn.SiLU}
 _HIDDEN = 256

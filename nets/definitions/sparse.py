@@ -2,7 +2,7 @@
 
 The first layer is the sum of the rows of what is there, clipped to [0, 1] and squared. Its first units go through two
 small layers to the value, to which each row adds a number of its own; the others are multiplied with the sum of a legal
-move's rows, one of each table of moves, which is that move's logit. How it is played: native.sparse.network.
+move's rows, one of each table of moves, which is that move's logit. How it is played: yomi.native.sparse.network.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nets.data.metrics import ILLEGAL
-from nets.data.sparse import SparseEncoder, SparseRows
-from nets.definitions.base import Network
-from nets.errors import NetworkError
-from nets.features import SHOGI_BOARD, feature_set
-from nets.sparse.file import HIDDEN, LAST, ONE, WIDTH_STEP
+from yomi.nets.data.metrics import ILLEGAL
+from yomi.nets.data.sparse import SparseEncoder, SparseRows
+from yomi.nets.definitions.base import Network
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import SHOGI_BOARD, feature_set
+from yomi.nets.sparse.file import HIDDEN, LAST, ONE, WIDTH_STEP
 
 MOVE_ONE = 160
 """1 in the sums of moves' rows."""
@@ -189,7 +189,7 @@ class SparseNetwork(Network):
 
 
 class SparseShogi(SparseNetwork):
-    """Shogi's sparse network; rows and tables are those of native.shogi.sparse."""
+    """Shogi's sparse network; rows and tables are those of yomi.native.shogi.sparse."""
 
     INPUTS = 2 * 14 * 81 * 6 + 2 * 28 + 2 * 8 * (29 * 6 + 1) + 2 * 2 * 14 * 49
     """Pieces by side, kind and square, attacked or not, defended or not; pieces in hand; squares beside kings; pieces

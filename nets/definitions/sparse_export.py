@@ -2,7 +2,8 @@
 
 And back: a network from such a file, to be trained further.
 
-native.sparse.network adds up rows of the first layer in 16 bits, and products with its outputs, 0 to 4096, in 32 bits.
+yomi.native.sparse.network adds up rows of the first layer in 16 bits, and products with its outputs, 0 to 4096, in 32
+bits.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from nets.definitions.base import to_numpy
-from nets.definitions.onnx_export import describe_outputs
-from nets.definitions.sparse import MAX_ROWS, MOVE_ONE, SparseNetwork, SparseShogi
-from nets.errors import NetworkError
-from nets.sparse.file import ONE, SQUARED_ONE, with_rows, write_sparse
+from yomi.nets.definitions.base import to_numpy
+from yomi.nets.definitions.onnx_export import describe_outputs
+from yomi.nets.definitions.sparse import MAX_ROWS, MOVE_ONE, SparseNetwork, SparseShogi
+from yomi.nets.errors import NetworkError
+from yomi.nets.sparse.file import ONE, SQUARED_ONE, with_rows, write_sparse
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +32,7 @@ MAX_BLUR = 0.01
 
 
 def to_tensors(network: SparseNetwork) -> dict[str, Array]:
-    """Return the tensors of a network's file (nets.sparse.file), named as the fields of native's SparseNetwork.
+    """Return the tensors of a network's file (yomi.nets.sparse.file), named as the fields of native's SparseNetwork.
 
     Raises:
         NetworkError: its weights do not fit, or rounding would lose too much of them.

@@ -6,22 +6,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nets.definitions.catalog import make
-from nets.definitions.katago import from_katago
-from nets.definitions.sparse_export import from_sparse
-from nets.errors import NetworkError
-from nets.katago.file import read_network
-from nets.sparse.file import read_sparse
+from yomi.nets.definitions.catalog import make
+from yomi.nets.definitions.katago import from_katago
+from yomi.nets.definitions.sparse_export import from_sparse
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago.file import read_network
+from yomi.nets.sparse.file import read_sparse
 
 if TYPE_CHECKING:
-    from nets.definitions.base import Network
-    from nets.training.config import Config
+    from yomi.nets.definitions.base import Network
+    from yomi.nets.training.config import Config
 
 STARTS: dict[str, Callable[[Path], Network]] = {
     "go": lambda path: from_katago(read_network(path)),
     "sparse-shogi": lambda path: from_sparse(read_sparse(path)),
 }
-"""Reads a network's file, by the kinds that can be trained further (nets.training.config)."""
+"""Reads a network's file, by the kinds that can be trained further (yomi.nets.training.config)."""
 
 
 def first_network(config: Config) -> Network:

@@ -19,13 +19,13 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from nets.definitions.base import Network
-from nets.definitions.onnx_export import DLSHOGI_NAMES, describe_outputs
-from nets.errors import NetworkError
-from nets.features import feature_set
-from nets.installation import missing_line
-from nets.katago.network import OutputScales
-from nets.metadata import KATAGO_FEATURES
+from yomi.nets.definitions.base import Network
+from yomi.nets.definitions.onnx_export import DLSHOGI_NAMES, describe_outputs
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import feature_set
+from yomi.nets.installation import missing_line
+from yomi.nets.katago.network import OutputScales
+from yomi.nets.metadata import KATAGO_FEATURES
 
 _KATAGO_NAMES = {"planes": "spatial", "globals": "global", "outcome": "value"}
 _KATAGO_OUTPUTS = {"policy", "outcome", "misc", "ownership"}

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto
 
-from nets.dlshogi.network import (
+from yomi.nets.dlshogi.network import (
     ALPHAZERO_PLANES,
     AREA,
     DLSHOGI_EXTRAS,
@@ -22,8 +22,8 @@ from nets.dlshogi.network import (
     SIDE,
     ShogiForm,
 )
-from nets.features import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
-from nets.graph_builder import GraphBuilder
+from yomi.nets.features import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
+from yomi.nets.graph_builder import GraphBuilder
 
 _HIDDEN = 256
 """Width of the value head's dense layer."""

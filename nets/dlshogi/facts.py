@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nets.dlshogi.network import ShogiNetwork
-from nets.onnx_graph import OnnxGraph, UnsupportedGraphError, read_onnx_graph
-from nets.onnx_program import write_program
+from yomi.nets.dlshogi.network import ShogiNetwork
+from yomi.nets.onnx_graph import OnnxGraph, UnsupportedGraphError, read_onnx_graph
+from yomi.nets.onnx_program import write_program
 
 _ACTIVATIONS = ("Relu", "Sigmoid", "Mish", "HardSigmoid", "HardSwish", "Elu", "LeakyRelu", "Gelu")
 

@@ -19,11 +19,11 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from nets.errors import NetworkError
-from nets.features import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
-from nets.metadata import NetworkInfo
-from nets.onnx_header import OnnxHeader, TensorInfo
-from nets.onnx_program import Ends
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
+from yomi.nets.metadata import NetworkInfo
+from yomi.nets.onnx_header import OnnxHeader, TensorInfo
+from yomi.nets.onnx_program import Ends
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nets.errors import NetworkError
+from yomi.nets.errors import NetworkError
 
 
 def read_settings(network: str | Path) -> dict[str, str]:

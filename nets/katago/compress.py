@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from nets.katago.network import Conv, FloatArray, KataGoNetwork, MatMul
-from nets.katago.write import write_network
+from yomi.nets.katago.network import Conv, FloatArray, KataGoNetwork, MatMul
+from yomi.nets.katago.write import write_network
 
 STEPS = 40
 """Steps that the root mean square of a layer's weights has, within a factor of the square root of two."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nets.errors import NetworkError
-from nets.katago.description import describe
-from nets.katago.file import read_network
-from nets.katago.onnx_export import MAX_BOARD_SIZE, MIN_BOARD_SIZE, export_onnx
-from nets.metadata import NetworkInfo
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago.description import describe
+from yomi.nets.katago.file import read_network
+from yomi.nets.katago.onnx_export import MAX_BOARD_SIZE, MIN_BOARD_SIZE, export_onnx
+from yomi.nets.metadata import NetworkInfo
 
 
 def convert(path: Path, board_size: int, source_sha256: str) -> tuple[bytes, NetworkInfo]:

@@ -18,9 +18,9 @@ from typing import Generic, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from nets.errors import NetworkError
-from nets.forward_program import Builder, M, Norm, V, identity_norm
-from nets.katago.network import (
+from yomi.nets.errors import NetworkError
+from yomi.nets.forward_program import Builder, M, Norm, V, identity_norm
+from yomi.nets.katago.network import (
     META_CHANNELS,
     Activation,
     AttentionBlock,
@@ -150,7 +150,7 @@ def _unsupported_convs(owner: str, convs: Sequence[Conv]) -> str | None:
 def write_program(network: KataGoNetwork, size: int, builder: KataGoBuilder[M, V]) -> None:
     """Tell `builder` what the network computes on boards of `size`; `unsupported` must have returned None.
 
-    Inputs and outputs are those of `nets.katago.onnx_export`. A human-SL network sees zeros (all unknown).
+    Inputs and outputs are those of `yomi.nets.katago.onnx_export`. A human-SL network sees zeros (all unknown).
 
     Raises:
         NetworkError: products of weights are beyond float32; no path in the message.

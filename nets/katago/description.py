@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from nets.katago.network import KataGoNetwork
-from nets.metadata import KATAGO_CONVERTER_VERSION, KATAGO_FEATURES, NetworkInfo
+from yomi.nets.katago.network import KataGoNetwork
+from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, KATAGO_FEATURES, NetworkInfo
 
 _OUTPUTS = {
     "policy": "[B, policy_channels, N * N + 1] logits, row by row from the top, pass last; ordinary, then optimistic",

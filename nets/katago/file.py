@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nets.katago.network import (
+from yomi.nets.katago.network import (
     GLOBAL_CHANNELS,
     META_CHANNELS,
     NEWEST_VERSION,
@@ -38,7 +38,7 @@ from nets.katago.network import (
     ValueHead,
     fixed_rope,
 )
-from nets.katago.stream import TokenStream, read_container, read_head
+from yomi.nets.katago.stream import TokenStream, read_container, read_head
 
 _MAX_CHANNELS = 1 << 14
 _MAX_KERNEL = 37

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from nets.graph_builder import GraphBuilder
-from nets.katago import onnx_transformer
-from nets.katago.network import (
+from yomi.nets.graph_builder import GraphBuilder
+from yomi.nets.katago import onnx_transformer
+from yomi.nets.katago.network import (
     GLOBAL_CHANNELS,
     META_CHANNELS,
     SPATIAL_CHANNELS,
@@ -63,7 +63,7 @@ def export_onnx(
     Inputs: `spatial` [B, 22, N, N], `global` [B, 19], and `meta` [B, 192] if asked for and the network has the
     encoder. Outputs, all raw and for the side to move: `policy` [B, 1 or 2, N * N + 1] logits with pass last (the
     channels that `KataGoNetwork.policy_channels` counts), `value` [B, 3] logits (win, loss, no result), `misc`
-    [B, 4 or 6], `ownership` [B, N * N] before tanh. `nets.katago.outputs` turns them into numbers.
+    [B, 4 or 6], `ownership` [B, N * N] before tanh. `yomi.nets.katago.outputs` turns them into numbers.
 
     Args:
         network: the parsed file.

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from nets.graph_builder import GraphBuilder
-from nets.katago.network import AttentionBlock, FeedForwardBlock, FloatArray, RmsNorm, rope_angles
+from yomi.nets.graph_builder import GraphBuilder
+from yomi.nets.katago.network import AttentionBlock, FeedForwardBlock, FloatArray, RmsNorm, rope_angles
 
 
 def rms_norm(graph: GraphBuilder, norm: RmsNorm, points: str) -> str:

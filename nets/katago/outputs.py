@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nets.errors import NetworkError
-from nets.katago.network import FloatArray, OutputScales
-from nets.metadata import NetworkInfo
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago.network import FloatArray, OutputScales
+from yomi.nets.metadata import NetworkInfo
 
 ROOT = 0.0
 """In place of a factor before softplus: errors are its root."""
@@ -186,7 +186,9 @@ def shortterm_errors(
 
 
 def error_scales(info: NetworkInfo) -> tuple[float, float, float]:
-    """Return what native.go.outputs makes the same errors with: a scale for each, and the factor before softplus."""
+    """Return what yomi.native.go.outputs makes the same errors with: a scale for each, and the factor before
+    softplus.
+    """
     if info.misc_channels < 6:
         return 0.0, 0.0, 0.0
     if info.model_version < 10:

@@ -10,8 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
-from nets.errors import NetworkError
-from nets.katago.network import FloatArray
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago.network import FloatArray
 
 _GZIP_MAGIC, _XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\0"
 _BLOCK_MARK = b"@BIN@"

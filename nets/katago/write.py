@@ -1,4 +1,4 @@
-"""Writes KataGo network files of all versions: what `nets.katago.file` reads.
+"""Writes KataGo network files of all versions: what `yomi.nets.katago.file` reads.
 
 `_Writer` mirrors the reader record by record. Binary files are gzipped by whoever stores them.
 """
@@ -10,7 +10,7 @@ from dataclasses import fields
 import numpy as np
 import numpy.typing as npt
 
-from nets.katago.network import (
+from yomi.nets.katago.network import (
     META_CHANNELS,
     Activation,
     AttentionBlock,

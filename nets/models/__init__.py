@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PRECISION_DIR = Path(__file__).parent / "precision"
-"""How exact these networks are with fewer bits: the files that `engine.players.precision` keeps of any network."""
+"""How exact these networks are with fewer bits: the files that `yomi.engine.players.precision` keeps of any network."""
 
 MODELS = {"go": "katago-b10c384h6nbttflrs.bin.xz", "shogi": "yomi-shogi-6x64.onnx"}
 """For every device."""

@@ -24,8 +24,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from nets.errors import NetworkError
-from nets.nnue.architecture import FEATURES, HIDDEN_SIZES, Architecture, padded
+from yomi.nets.errors import NetworkError
+from yomi.nets.nnue.architecture import FEATURES, HIDDEN_SIZES, Architecture, padded
 
 VERSION = 0x7AF32F16
 WIDTH_STEP = 128

@@ -1,10 +1,11 @@
 """The file of a sparse network: safetensors, with yomi's metadata in the header.
 
     8 bytes            length n of the header, lowest byte first
-    n bytes            JSON: for each tensor its type, shape and place; `__metadata__` with the record of nets.metadata
+    n bytes            JSON: for each tensor its type, shape and place; `__metadata__` with the record of
+                       yomi.nets.metadata
     the rest           the tensors, lowest bytes first
 
-Any reader of safetensors knows such files. The tensors are the fields of native.sparse.network.SparseNetwork:
+Any reader of safetensors knows such files. The tensors are the fields of yomi.native.sparse.network.SparseNetwork:
 integers of 8 and 16 bits, scaled so that no sum overflows, and float32; `hidden` lies unit by unit, [HIDDEN, V].
 """
 
@@ -20,9 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nets.errors import NetworkError
-from nets.metadata import NetworkInfo
-from nets.text import parse_json
+from yomi.nets.errors import NetworkError
+from yomi.nets.metadata import NetworkInfo
+from yomi.nets.text import parse_json
 
 Array = npt.NDArray[Any]
 
@@ -36,8 +37,8 @@ HIDDEN, LAST = 16, 32
 WIDTH_STEP = 128
 """Units for the value, and those for moves, come in multiples of it."""
 ONE, SQUARED_ONE = 256, 4096
-"""1 in the first layer's sums, and in its outputs, which are at most that. These are native.sparse.network's numbers,
-from which this may not import."""
+"""1 in the first layer's sums, and in its outputs, which are at most that. These are yomi.native.sparse.network's
+numbers, from which this may not import."""
 
 
 ROWWISE = ("rows", "direct")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from nets.data.metrics import ILLEGAL, Judged
-from nets.sparse.file import ONE, SQUARED_ONE
+from yomi.nets.data.metrics import ILLEGAL, Judged
+from yomi.nets.sparse.file import ONE, SQUARED_ONE
 
 if TYPE_CHECKING:
-    from nets.data.shards import Arrays
-    from nets.data.sparse import FloatArray, SparseEncoder
+    from yomi.nets.data.shards import Arrays
+    from yomi.nets.data.sparse import FloatArray, SparseEncoder
 
 Array = npt.NDArray[Any]
 
@@ -45,5 +45,5 @@ def judge(tensors: Mapping[str, Array], encoder: SparseEncoder, columns: Arrays,
 
 
 def _clipped_square(sums: Array) -> FloatArray:
-    """Return the units of sums (nets.definitions.sparse)."""
+    """Return the units of sums (yomi.nets.definitions.sparse)."""
     return np.asarray(np.square(sums.clip(0.0, 1.0)), np.float32)

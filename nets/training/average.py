@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from nets.training.config import TrainingConfig
-from nets.training.tensors import Example
+from yomi.nets.training.config import TrainingConfig
+from yomi.nets.training.tensors import Example
 
 
 class Average:

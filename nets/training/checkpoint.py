@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from nets.errors import NetworkError
-from nets.files import write_atomically
+from yomi.nets.errors import NetworkError
+from yomi.nets.files import write_atomically
 
 FORMAT = 1
 

@@ -1,7 +1,7 @@
 """The configuration of a training: a TOML file with the tables below, every key checked.
 
 [network]
-kind = "go"             # see nets.definitions.catalog; the other keys are that network's options
+kind = "go"             # see yomi.nets.definitions.catalog; the other keys are that network's options
 name = "small"
 start = "b6c96.bin.gz"  # in place of those options: a file that is trained further, see STARTABLE
 [data]
@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nets.errors import NetworkError
-from nets.text import parse_toml, read_toml
+from yomi.nets.errors import NetworkError
+from yomi.nets.text import parse_toml, read_toml
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 TO_CHECKOUT = "../../"
@@ -37,7 +37,7 @@ PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 SYMMETRIES = ("random", "stored", "none")
 DEVICES = ("auto", "cpu", "cuda")
 STARTABLE = ("go", "sparse-shogi")
-"""Kinds that begin with a file, KataGo's or a sparse network's (nets.definitions.start)."""
+"""Kinds that begin with a file, KataGo's or a sparse network's (yomi.nets.definitions.start)."""
 NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_-]{1,96}")
 """Of a network: it names the file, and stands in it as one word of ASCII."""
 RANGES = {
@@ -72,7 +72,8 @@ class TrainingConfig:
     """How it is learned."""
 
     steps: int
-    """0, which no file may say: without an end, for a training whose batches are given to it (`nets.training.loop`)."""
+    """0, which no file may say: without an end, for a training whose batches are given to it
+    (`yomi.nets.training.loop`)."""
     batch: int = 256
     seed: int = 1
     optimizer: str = "adamw"

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nets.definitions.base import Network
-from nets.definitions.catalog import NETWORKS
-from nets.definitions.go import GoNetwork
-from nets.definitions.katago import to_katago
-from nets.definitions.onnx_export import can_export, export_onnx
-from nets.definitions.sparse import SparseNetwork
-from nets.definitions.sparse_export import export_sparse
-from nets.definitions.torch_export import export_by_torch
-from nets.files import write_atomically
-from nets.katago.write import write_network
+from yomi.nets.definitions.base import Network
+from yomi.nets.definitions.catalog import NETWORKS
+from yomi.nets.definitions.go import GoNetwork
+from yomi.nets.definitions.katago import to_katago
+from yomi.nets.definitions.onnx_export import can_export, export_onnx
+from yomi.nets.definitions.sparse import SparseNetwork
+from yomi.nets.definitions.sparse_export import export_sparse
+from yomi.nets.definitions.torch_export import export_by_torch
+from yomi.nets.files import write_atomically
+from yomi.nets.katago.write import write_network
 
 if TYPE_CHECKING:
     import onnx

@@ -9,16 +9,16 @@ from typing import Any
 
 import torch
 
-from nets.data.shards import Dataset
-from nets.data.sparse import FindEncoder, no_encoder
-from nets.data.window import WindowSource, newest, window_rows
-from nets.definitions.start import first_network
-from nets.training.config import parse_config
-from nets.training.export import export_file
-from nets.training.loop import Trainer
+from yomi.nets.data.shards import Dataset
+from yomi.nets.data.sparse import FindEncoder, no_encoder
+from yomi.nets.data.window import WindowSource, newest, window_rows
+from yomi.nets.definitions.start import first_network
+from yomi.nets.training.config import parse_config
+from yomi.nets.training.export import export_file
+from yomi.nets.training.loop import Trainer
 
 Progress = Callable[[int, dict[str, float]], None]
-"""See nets.training.loop."""
+"""See yomi.nets.training.loop."""
 
 
 class Generations:

@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from nets.errors import NetworkError
-from nets.files import naming
+from yomi.nets.errors import NetworkError
+from yomi.nets.files import naming
 
 _log = logging.getLogger("yomi.training")
 

@@ -20,26 +20,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nets.data.batches import Batch, BatchSource, Reader, Source
-from nets.data.metrics import NAMES, Table
-from nets.data.shards import open_dataset
-from nets.data.sparse import FindEncoder, SparseEncoder, no_encoder
-from nets.definitions.base import Network
-from nets.definitions.sparse import SparseNetwork
-from nets.definitions.start import first_network
-from nets.errors import NetworkError
-from nets.files import remove_drafts
-from nets.training import losses
-from nets.training.average import Average, has_statistics, renew_statistics
-from nets.training.checkpoint import load_checkpoint, save_checkpoint
-from nets.training.config import Config, LossConfig
-from nets.training.export import export_file
-from nets.training.log import CsvLog, can_plot, plot_curves
-from nets.training.optimizers import make_optimizer, restore_optimizer
-from nets.training.processes import Group
-from nets.training.schedule import EarlyStopping, learning_rate
-from nets.training.teacher import Teacher
-from nets.training.tensors import Decoder, Example
+from yomi.nets.data.batches import Batch, BatchSource, Reader, Source
+from yomi.nets.data.metrics import NAMES, Table
+from yomi.nets.data.shards import open_dataset
+from yomi.nets.data.sparse import FindEncoder, SparseEncoder, no_encoder
+from yomi.nets.definitions.base import Network
+from yomi.nets.definitions.sparse import SparseNetwork
+from yomi.nets.definitions.start import first_network
+from yomi.nets.errors import NetworkError
+from yomi.nets.files import remove_drafts
+from yomi.nets.training import losses
+from yomi.nets.training.average import Average, has_statistics, renew_statistics
+from yomi.nets.training.checkpoint import load_checkpoint, save_checkpoint
+from yomi.nets.training.config import Config, LossConfig
+from yomi.nets.training.export import export_file
+from yomi.nets.training.log import CsvLog, can_plot, plot_curves
+from yomi.nets.training.optimizers import make_optimizer, restore_optimizer
+from yomi.nets.training.processes import Group
+from yomi.nets.training.schedule import EarlyStopping, learning_rate
+from yomi.nets.training.teacher import Teacher
+from yomi.nets.training.tensors import Decoder, Example
 
 _log = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nets.data.metrics import ILLEGAL, FloatArray, Judged
-from nets.katago.network import OutputScales
-from nets.training.config import LossConfig
-from nets.training.processes import mean_count
-from nets.training.tensors import Example
+from yomi.nets.data.metrics import ILLEGAL, FloatArray, Judged
+from yomi.nets.katago.network import OutputScales
+from yomi.nets.training.config import LossConfig
+from yomi.nets.training.processes import mean_count
+from yomi.nets.training.tensors import Example
 
 SCALES = OutputScales()
 LEAST_VARIANCE = 1e-3

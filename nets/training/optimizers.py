@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nets.training.config import TrainingConfig
+from yomi.nets.training.config import TrainingConfig
 
 ROUNDS = 5
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, distributed, nn
 
-from nets.data.sparse import FindEncoder, no_encoder
-from nets.errors import NetworkError
+from yomi.nets.data.sparse import FindEncoder, no_encoder
+from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
-    from nets.training.config import Config
+    from yomi.nets.training.config import Config
 
 
 class Group:
@@ -101,7 +101,7 @@ def started(
 
     Args:
         count: of all processes, at least 1.
-        config: of the trainer (`nets.training.loop`), as are `folder`, `device` and `find_encoder`.
+        config: of the trainer (`yomi.nets.training.loop`), as are `folder`, `device` and `find_encoder`.
         folder: of the run.
         device: auto, cpu or cuda; None for the configuration's.
         last: step.
@@ -173,7 +173,7 @@ def _take_part(
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     try:
-        from nets.training.loop import Trainer
+        from yomi.nets.training.loop import Trainer
 
         link.send("")
         group = _join(store, rank, count)

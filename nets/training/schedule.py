@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from nets.training.config import TrainingConfig
+from yomi.nets.training.config import TrainingConfig
 
 
 def learning_rate(config: TrainingConfig, step: int) -> float:

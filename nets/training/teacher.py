@@ -11,12 +11,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nets.definitions.base import Network
-from nets.definitions.go import GoNetwork
-from nets.definitions.katago import from_katago
-from nets.errors import NetworkError
-from nets.katago.file import read_network
-from nets.training.tensors import Example
+from yomi.nets.definitions.base import Network
+from yomi.nets.definitions.go import GoNetwork
+from yomi.nets.definitions.katago import from_katago
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago.file import read_network
+from yomi.nets.training.tensors import Example
 
 
 class Teacher:

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nets.data.batches import Batch
-from nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Array
-from nets.data.sparse import SparseEncoder
-from nets.data.symmetry import symmetries_of
-from nets.definitions.sparse import SparseInput
-from nets.features import LEVEL_SCALE, FeatureSet
+from yomi.nets.data.batches import Batch
+from yomi.nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Array
+from yomi.nets.data.sparse import SparseEncoder
+from yomi.nets.data.symmetry import symmetries_of
+from yomi.nets.definitions.sparse import SparseInput
+from yomi.nets.features import LEVEL_SCALE, FeatureSet
 
 WHOLE = slice(None)
 """All rows of a batch."""

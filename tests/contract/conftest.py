@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from engine.game import Game
-from engine.go.descriptor import GAME as GO
-from engine.go.game import new_game
-from engine.options import Options
-from engine.players.player import Player
-from engine.shogi.descriptor import GAME as SHOGI
-from engine.shogi.game import ShogiGame
-from nets.dlshogi.definition import NetworkShape, write_network
 from tests.contract.networks import write_small_network
+from yomi.engine.game import Game
+from yomi.engine.go.descriptor import GAME as GO
+from yomi.engine.go.game import new_game
+from yomi.engine.options import Options
+from yomi.engine.players.player import Player
+from yomi.engine.shogi.descriptor import GAME as SHOGI
+from yomi.engine.shogi.game import ShogiGame
+from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
 Make = Callable[..., Any]
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.evaluators.load import load
-from engine.evaluators.network import NetworkEvaluator
-from engine.go.networks import FORMATS as GO
-from engine.shogi.networks import FORMATS as SHOGI
-from nets.dlshogi.network import SIDE
-from nets.katago.write import write_network
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import NetworkEvaluator
+from yomi.engine.go.networks import FORMATS as GO
+from yomi.engine.shogi.networks import FORMATS as SHOGI
+from yomi.nets.dlshogi.network import SIDE
+from yomi.nets.katago.write import write_network
 
 
 def write_small_network(folder: Path) -> Path:

@@ -1,4 +1,6 @@
-"""Small ONNX files of Aya's and COSUMI's networks, as nets.definitions.onnx_export writes them, with random weights."""
+"""Small ONNX files of Aya's and COSUMI's networks, as yomi.nets.definitions.onnx_export writes them, with random
+weights.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from nets.features import feature_set
-from nets.graph_builder import GraphBuilder
-from nets.metadata import NetworkInfo
+from yomi.nets.features import feature_set
+from yomi.nets.graph_builder import GraphBuilder
+from yomi.nets.metadata import NetworkInfo
 
 FILTERS = 8
 

@@ -1,4 +1,4 @@
-"""What analysts of Go owe to the analysis protocol besides what players do (engine.go.players.analysis)."""
+"""What analysts of Go owe to the analysis protocol besides what players do (yomi.engine.go.players.analysis)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.queue import InlineQueue
-from engine.go.analysis.overrides import Settings
-from engine.go.analysis.query import read_query
-from engine.go.analysis.results import response
-from engine.go.game import GoGame, new_game
-from engine.go.players import analyst as go_analyst
-from engine.go.players import player as go
-from engine.go.players.analysis import Analysis
-from engine.go.players.analyst import IDLE_QUEUES, GoAnalyst, QueuePool, make_analysts
-from engine.go.vertex import parse_vertex
-from engine.options import Options
-from engine.players.request import LoadingError, Request
-from engine.search.limits import Limits
-from engine.search.reports import root_priors
-from native.go.board import BLACK, PASS, WHITE
-from native.go.rules import MAX_HISTORY
 from tests.contract.conftest import GO, Make
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.go_boards import play_all
 from tests.waiting import in_background, wait_until
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.go.analysis.overrides import Settings
+from yomi.engine.go.analysis.query import read_query
+from yomi.engine.go.analysis.results import response
+from yomi.engine.go.game import GoGame, new_game
+from yomi.engine.go.players import analyst as go_analyst
+from yomi.engine.go.players import player as go
+from yomi.engine.go.players.analysis import Analysis
+from yomi.engine.go.players.analyst import IDLE_QUEUES, GoAnalyst, QueuePool, make_analysts
+from yomi.engine.go.vertex import parse_vertex
+from yomi.engine.options import Options
+from yomi.engine.players.request import LoadingError, Request
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.reports import root_priors
+from yomi.native.go.board import BLACK, PASS, WHITE
+from yomi.native.go.rules import MAX_HISTORY
 
 OPTIONS = Options(evaluator="uniform", size=5, workers=1, memory=2**24, seed=1)
 
@@ -231,7 +231,7 @@ def test_threads_of_analysts_on_a_processor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(go_analyst, "usable_cores", lambda: 3)
-    monkeypatch.setattr("engine.players.setup.usable_cores", lambda: 3)
+    monkeypatch.setattr("yomi.engine.players.setup.usable_cores", lambda: 3)
     if is_tuned:
         for module in (go, go_analyst):
             monkeypatch.setattr(module, "tuned", lambda given, _game, _size: replace(given, workers=given.workers or 3))
@@ -286,7 +286,7 @@ def test_a_board_that_memory_does_not_suffice_for_is_tried_again(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("engine.players.player.Search", fail)
+        patch.setattr("yomi.engine.players.player.Search", fail)
         with pytest.raises(LoadingError, match="memory"):
             analyst.analyze(asked(played(size=4)), nothing)
     assert analyst.search.spec.policy_size == 26

@@ -14,22 +14,22 @@ import onnx
 import pytest
 from onnxruntime.transformers.float16 import convert_float_to_float16
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.uniform import UniformEvaluator
-from engine.go.game import GoGame
-from engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
-from engine.go.rules import PRESETS
-from engine.go.vertex import parse_vertex
-from native.go.board import BLACK, PASS, WHITE
-from native.go.planes import policy_index, write_bits, write_planes
-from native.go.spec import go_spec
-from native.spec import Inputs
-from native.tree.arrays import LEAD, STDEV, VALUE, Batch
-from native.tree.buffers import make_batch
-from nets.katago.write import write_network
-from nets.load import prepare
 from tests.contract.networks import load_go, write_small_network
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.vertex import parse_vertex
+from yomi.native.go.board import BLACK, PASS, WHITE
+from yomi.native.go.planes import policy_index, write_bits, write_planes
+from yomi.native.go.spec import go_spec
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import LEAD, STDEV, VALUE, Batch
+from yomi.native.tree.buffers import make_batch
+from yomi.nets.katago.write import write_network
+from yomi.nets.load import prepare
 
 SIZE = 9
 LINE = "E5 C4 G6 E3 D3 F4 D4 pass E4"

@@ -1,4 +1,4 @@
-"""What every game owes to the search: the functions of native.game, on random games.
+"""What every game owes to the search: the functions of yomi.native.game, on random games.
 
 A module of tests for another game imports these and has a fixture `case` of its own.
 """
@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.go.game import GoGame
-from engine.go.rules import PRESETS
-from engine.shogi.game import ShogiGame
-from native import game
-from native.game import GOES_ON, OVER, OVER_UNSCORED
-from native.go.spec import go_spec
-from native.jit import kernel
-from native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI
-from native.shogi.spec import shogi_spec
-from native.spec import GameSpec, packed_words
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.shogi.game import ShogiGame
+from yomi.native import game
+from yomi.native.game import GOES_ON, OVER, OVER_UNSCORED
+from yomi.native.go.spec import go_spec
+from yomi.native.jit import kernel
+from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI
+from yomi.native.shogi.spec import shogi_spec
+from yomi.native.spec import GameSpec, packed_words
 
 
 @dataclass(frozen=True)
@@ -78,55 +78,55 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 @kernel
 def copy(target, source):  # type: ignore[no-untyped-def]
-    """See native.game."""
+    """See yomi.native.game."""
     game.copy(target, source)
 
 
 @kernel
 def play(pos, history, move):  # type: ignore[no-untyped-def]
-    """See native.game."""
+    """See yomi.native.game."""
     game.play(pos, history, move)
 
 
 @kernel
 def legal_moves(pos, history, moves):  # type: ignore[no-untyped-def]
-    """See native.game."""
+    """See yomi.native.game."""
     return game.legal_moves(pos, history, moves)
 
 
 @kernel
 def outcome(pos, history):  # type: ignore[no-untyped-def]
-    """See native.game."""
+    """See yomi.native.game."""
     return game.outcome(pos, history)
 
 
 @kernel
 def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
-    """See native.game."""
+    """See yomi.native.game."""
     return game.position_key(pos, history, moves, count)
 
 
 @kernel
 def write_planes(pos, history, symmetry, scratch, planes, extras):  # type: ignore[no-untyped-def]
-    """See native.game."""
+    """See yomi.native.game."""
     game.write_planes(pos, history, symmetry, scratch, planes, extras)
 
 
 @kernel
 def write_bits(pos, history, symmetry, scratch, bits, extras):  # type: ignore[no-untyped-def]
-    """See native.game."""
+    """See yomi.native.game."""
     game.write_bits(pos, history, symmetry, scratch, bits, extras)
 
 
 @kernel
 def policy_index(pos, move, symmetry):  # type: ignore[no-untyped-def]
-    """See native.game."""
+    """See yomi.native.game."""
     return game.policy_index(pos, move, symmetry)
 
 
 @kernel
 def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-untyped-def]
-    """See native.game."""
+    """See yomi.native.game."""
     game.add_ownership(pos, ownership, symmetry, sign, total)
 
 

@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.clock import Clock
-from engine.evaluators.base import EvaluatorError
-from engine.go.game import GoGame, new_game
-from engine.go.handicap import fixed_handicap
-from engine.go.players import player as go
-from engine.go.players.player import CLEANUP_SHARE, ROLLOUTS_A_SECOND
-from engine.go.players.timing import find_budget, moves_left
-from engine.go.rules import PRESETS
-from engine.go.vertex import board_points, parse_vertex
-from engine.options import Options
-from engine.players.request import LoadingError, Request
-from engine.search.limits import Limits
-from engine.search.report import SearchReport
-from native.go.board import BLACK, PASS, WHITE
-from native.go.rules import MAX_HISTORY
 from tests.contract.conftest import GO, Make
 from tests.unit.go_boards import game_of, play_all
+from yomi.engine.clock import Clock
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.go.game import GoGame, new_game
+from yomi.engine.go.handicap import fixed_handicap
+from yomi.engine.go.players import player as go
+from yomi.engine.go.players.player import CLEANUP_SHARE, ROLLOUTS_A_SECOND
+from yomi.engine.go.players.timing import find_budget, moves_left
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.vertex import board_points, parse_vertex
+from yomi.engine.options import Options
+from yomi.engine.players.request import LoadingError, Request
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.report import SearchReport
+from yomi.native.go.board import BLACK, PASS, WHITE
+from yomi.native.go.rules import MAX_HISTORY
 
 DECIDED = """
 . X . X O
@@ -240,7 +240,7 @@ def test_cleaning_up_keeps_the_time_for_a_move(
     now = [time.monotonic()]
     clock = SimpleNamespace(monotonic=lambda: now[0])
     monkeypatch.setattr(go, "time", clock)
-    monkeypatch.setattr("engine.players.player.time", clock)
+    monkeypatch.setattr("yomi.engine.players.player.time", clock)
     budget = find_budget(Clock.of(left), moves_left(25, 0), player.options.lag + player.search.latency)
     looks: list[float] = []
     limits: list[Limits] = []

@@ -12,25 +12,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from bench.measure import make_job
-from engine.evaluators.base import UnsupportedError
-from engine.evaluators.gpu import GpuBackend
-from engine.evaluators.load import load, made
-from engine.evaluators.network import Format, NetworkEvaluator, recognise
-from engine.evaluators.queue import InlineQueue
-from engine.game import Subject
-from engine.go.measuring import go_subject
-from engine.go.networks import FORMATS as GO
-from engine.search.limits import Limits
-from engine.search.parameters import SearchSettings
-from engine.search.search import Search
-from engine.shogi.measuring import shogi_subject
-from engine.shogi.networks import FORMATS as SHOGI
-from native.tree.arrays import VALUE, Batch
-from nets.dlshogi.definition import NetworkShape, write_network
-from nets.dlshogi.network import ShogiForm
 from tests.contract.networks import write_small_network
 from tests.contract.partial_networks import write_aya_policy, write_aya_value, write_cosumi
+from yomi.bench.measure import make_job
+from yomi.engine.evaluators.base import UnsupportedError
+from yomi.engine.evaluators.gpu import GpuBackend
+from yomi.engine.evaluators.load import load, made
+from yomi.engine.evaluators.network import Format, NetworkEvaluator, recognise
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.game import Subject
+from yomi.engine.go.measuring import go_subject
+from yomi.engine.go.networks import FORMATS as GO
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.search import Search
+from yomi.engine.shogi.measuring import shogi_subject
+from yomi.engine.shogi.networks import FORMATS as SHOGI
+from yomi.native.tree.arrays import VALUE, Batch
+from yomi.nets.dlshogi.definition import NetworkShape, write_network
+from yomi.nets.dlshogi.network import ShogiForm
 
 SIZE = 9
 ROWS = 6

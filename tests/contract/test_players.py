@@ -1,4 +1,4 @@
-"""What players of all games owe to whoever asks them (engine.players.player, engine.players.request)."""
+"""What players of all games owe to whoever asks them (yomi.engine.players.player, yomi.engine.players.request)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 
-from engine.clock import Clock, Clocks
-from engine.color import opponent
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.queue import InlineQueue
-from engine.options import rows_for
-from engine.players import player as players
-from engine.players.player import Player
-from engine.players.request import Decision, LoadingError, Request
-from engine.search.limits import Limits
-from engine.search.report import SearchReport
-from nets.errors import NetworkError
 from tests.contract.conftest import Make
 from tests.fakes.evaluators import FaultyEvaluator, ScriptedEvaluator
 from tests.waiting import in_background, wait_until
+from yomi.engine.clock import Clock, Clocks
+from yomi.engine.color import opponent
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.options import rows_for
+from yomi.engine.players import player as players
+from yomi.engine.players.player import Player
+from yomi.engine.players.request import Decision, LoadingError, Request
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.report import SearchReport
+from yomi.nets.errors import NetworkError
 
 VISITS = 20
 
@@ -153,7 +153,7 @@ def test_the_least_of_all_limits_counts(sit: Make, kind: str) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_seconds_are_kept(sit: Make, kind: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """From when the player is asked; one time of twenty: the machine may be busy. Without a limit there is one."""
-    monkeypatch.setattr("engine.players.player.DEFAULT_SECONDS", 0.1)
+    monkeypatch.setattr("yomi.engine.players.player.DEFAULT_SECONDS", 0.1)
     table = sit(kind, visits=None, workers=workers)
     for option, limit in ((0.1, None), (600.0, 0.1), (None, None)):
         table.player.options.seconds = option
@@ -185,7 +185,7 @@ def test_the_search_gets_no_more_than_the_clock_has(sit: Make, monkeypatch: pyte
     monkeypatch.setattr(table.player.search, "start", start)
     for limit in (None, 600.0, 0.05):
         table.decide(clocks=table.clocks(20.0), limits=Limits(seconds=limit))
-    monkeypatch.setattr("engine.players.player.watch", lambda *_, **__: 0.5)
+    monkeypatch.setattr("yomi.engine.players.player.watch", lambda *_, **__: 0.5)
     for _ in range(2):
         table.decide(clocks=table.clocks(20.0))
     quiet, wide, narrow, _, late = limits

@@ -8,25 +8,25 @@ from typing import Any
 
 import pytest
 
-from engine.clock import Clock
-from engine.color import BLACK, WHITE
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.queue import InlineQueue
-from engine.options import TABLE, rows_for
-from engine.players.request import Decision, LoadingError, Request
-from engine.search.limits import Limits
-from engine.search.report import SearchReport
-from engine.shogi.book import BookMove
-from engine.shogi.game import ShogiGame
-from engine.shogi.notation import parse_usi
-from engine.shogi.players.setup import LOADED
-from engine.shogi.sfen import STARTPOS, parse_sfen
-from engine.shogi.usi.serve import SHOWN
-from nets.dlshogi.definition import NetworkShape, write_network
 from tests.contract.conftest import SHOGI, Make
 from tests.fakes.books import write_yaneuraou
 from tests.fakes.evaluators import FaultyEvaluator, ScriptedEvaluator
 from tests.waiting import in_background, wait_until
+from yomi.engine.clock import Clock
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.options import TABLE, rows_for
+from yomi.engine.players.request import Decision, LoadingError, Request
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.report import SearchReport
+from yomi.engine.shogi.book import BookMove
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.players.setup import LOADED
+from yomi.engine.shogi.sfen import STARTPOS, parse_sfen
+from yomi.engine.shogi.usi.serve import SHOWN
+from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
 MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"
 """Black mates by G*5b."""
@@ -192,7 +192,7 @@ def test_draws_are_worth_what_the_options_say(make: Make) -> None:
 
 def test_a_clock_does_not_wait_for_the_first_evaluation(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator = FaultyEvaluator(ScriptedEvaluator(1), "hang", range(0), seconds=60.0)
-    monkeypatch.setattr("engine.shogi.players.player.make_queue", lambda _: InlineQueue(evaluator))
+    monkeypatch.setattr("yomi.engine.shogi.players.player.make_queue", lambda _: InlineQueue(evaluator))
     player, game = make(root_mate_search=0), ShogiGame()
     evaluator.faulty_calls = range(evaluator.calls + 1, evaluator.calls + 2)
     decision = player.decide(Request(game, clocks={color: Clock.of(0.0, byoyomi=0.2) for color in (BLACK, WHITE)}))
@@ -245,7 +245,7 @@ def test_pondering_that_fails_leaves_the_move(
     make: Make, end: str, noise: float, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     evaluator = ScriptedEvaluator(1)
-    monkeypatch.setattr("engine.shogi.players.player.make_queue", lambda _: InlineQueue(evaluator))
+    monkeypatch.setattr("yomi.engine.shogi.players.player.make_queue", lambda _: InlineQueue(evaluator))
     player, game = make(playouts=50, root_noise=noise, stochastic_ponder=True), game_after("7g7f 3c3d")
     evaluator.fail_at = evaluator.calls + 1
     request = Request(game, ponder=True, clocks={color: Clock.of(10.0) for color in (BLACK, WHITE)})
@@ -271,7 +271,7 @@ def test_a_book_is_played(make: Make, tmp_path: Path, monkeypatch: pytest.Monkey
     write_yaneuraou(path, [(game.placement, [BookMove(move, 10, 50, 3, reply)])])
     player.options.book_file = str(path)
     with monkeypatch.context() as patch:  # it is loaded with the rest, or not at all
-        patch.setattr("engine.players.player.warm_up", fail)
+        patch.setattr("yomi.engine.players.player.warm_up", fail)
         with pytest.raises(LoadingError):
             player.load(game)
     assert not player.decide(Request(game)).note

@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from engine.go.analysis.overrides import Settings
-from engine.go.analysis.session import Session
-from engine.go.game import GoGame
-from engine.go.players.analysis import Analysis
-from engine.go.players.raw_evaluation import Model
-from engine.options import Options
-from engine.players.request import Request
 from tests.fakes.player import FakePlayer
+from yomi.engine.go.analysis.overrides import Settings
+from yomi.engine.go.analysis.session import Session
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.players.analysis import Analysis
+from yomi.engine.go.players.raw_evaluation import Model
+from yomi.engine.options import Options
+from yomi.engine.players.request import Request
 
 
 class FakeAnalyst:

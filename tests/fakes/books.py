@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.shogi.book import RECORD, TEXT_HEADER, BookMove, book_key
-from engine.shogi.notation import format_usi
-from engine.shogi.placement import Placement
-from engine.shogi.sfen import format_sfen
+from yomi.engine.shogi.book import RECORD, TEXT_HEADER, BookMove, book_key
+from yomi.engine.shogi.notation import format_usi
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.sfen import format_sfen
 
 Positions = Sequence[tuple[Placement, Sequence[BookMove]]]
 

@@ -8,13 +8,13 @@ import random
 import threading
 from pathlib import Path
 
-from engine.go.cgos.client import CgosClient
-from engine.servers.client import Client
-from engine.servers.passwords import Password
-from engine.servers.reporter import Reporter
-from engine.servers.settings import CGOS, CSA, Account, Server
-from engine.shogi.floodgate.client import CsaClient
 from tests.fakes.seats import FakeGoSeat, FakeShogiSeat
+from yomi.engine.go.cgos.client import CgosClient
+from yomi.engine.servers.client import Client
+from yomi.engine.servers.passwords import Password
+from yomi.engine.servers.reporter import Reporter
+from yomi.engine.servers.settings import CGOS, CSA, Account, Server
+from yomi.engine.shogi.floodgate.client import CsaClient
 
 
 class Running:

@@ -1,4 +1,4 @@
-"""NVIDIA's driver library as engine.evaluators.cuda calls it: remembers calls, and computes in numpy's memory."""
+"""NVIDIA's driver library as yomi.engine.evaluators.cuda calls it: remembers calls, and computes in numpy's memory."""
 
 from __future__ import annotations
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from native.spec import Inputs
-from native.tree.arrays import VALUE
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import VALUE
 
 if TYPE_CHECKING:
-    from engine.evaluators.base import Evaluator
-    from native.tree.arrays import Batch
+    from yomi.engine.evaluators.base import Evaluator
+    from yomi.native.tree.arrays import Batch
 
 
 def opinion(key: int, symmetry: int, policy_size: int, area: int) -> tuple[npt.NDArray[np.float32], ...]:

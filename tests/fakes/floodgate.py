@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.servers import client
-from engine.servers.connection import ConnectionLostError, Line
-from engine.servers.worker import Done
-from engine.shogi.floodgate import client as csa_client
-from engine.shogi.floodgate import game as csa_game
 from tests.fakes.game_servers import CsaServer
+from yomi.engine.servers import client
+from yomi.engine.servers.connection import ConnectionLostError, Line
+from yomi.engine.servers.worker import Done
+from yomi.engine.shogi.floodgate import client as csa_client
+from yomi.engine.shogi.floodgate import game as csa_game
 
 ROUND = 1800.0
 """Seconds between pairings, which are at :00 and :30."""

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from engine.go.vertex import board_points, format_vertex
+from yomi.engine.go.vertex import board_points, format_vertex
 
 POINTS = [format_vertex(point, 9).lower() for point in board_points(9)]
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.evaluators.base import DeviceLostError, EvaluatorError
-from engine.evaluators.onnx_session import TYPES, make_session
+from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError
+from yomi.engine.evaluators.onnx_session import TYPES, make_session
 
 Array = npt.NDArray[Any]
 
 
 class RecordingDriver:
-    """See engine.evaluators.tensorrt_driver.Driver.
+    """See yomi.engine.evaluators.tensorrt_driver.Driver.
 
     Work on the stream is put off until `synchronize`, as on a GPU: who forgets it, or frees too early, gets nonsense.
 
@@ -129,7 +129,7 @@ def unpack_rows(packed: npt.NDArray[np.uint8], bits: int, repeat: int) -> Array:
 
 
 class OnnxNetwork:
-    """See engine.evaluators.tensorrt_engine.Network: reads and writes the memory of a recording driver."""
+    """See yomi.engine.evaluators.tensorrt_engine.Network: reads and writes the memory of a recording driver."""
 
     def __init__(self, path: Path, driver: RecordingDriver, sizes: Sequence[int]) -> None:
         self._driver = driver

@@ -9,13 +9,13 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
-from engine.go.game import GoGame, new_game
-from engine.go.players.raw_evaluation import Model, RawEvaluation
-from engine.go.vertex import board_points
-from engine.options import Options
-from engine.players.request import Decision, Request
-from engine.search.report import MoveReport, SearchReport
-from native.go.board import BLACK, PASS, WHITE
+from yomi.engine.go.game import GoGame, new_game
+from yomi.engine.go.players.raw_evaluation import Model, RawEvaluation
+from yomi.engine.go.vertex import board_points
+from yomi.engine.options import Options
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.native.go.board import BLACK, PASS, WHITE
 
 
 class FakePlayer:

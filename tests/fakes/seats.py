@@ -6,13 +6,13 @@ import threading
 import time
 from typing import Any
 
-from engine.clock import Clocks
-from engine.go.cgos.yomi_seat import GoReply, GoStart
-from engine.players.request import Decision, Request
-from engine.search.report import MoveReport, SearchReport
-from engine.shogi.floodgate.yomi_seat import Turn
-from engine.shogi.notation import parse_usi
 from tests.fakes.game_servers import POINTS
+from yomi.engine.clock import Clocks
+from yomi.engine.go.cgos.yomi_seat import GoReply, GoStart
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.shogi.floodgate.yomi_seat import Turn
+from yomi.engine.shogi.notation import parse_usi
 
 
 class FakeGoSeat:

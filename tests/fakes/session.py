@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.go.gtp.session import Session
-from engine.options import Options
-from engine.protocols.streams import Inbox
 from tests.fakes.player import FakePlayer
+from yomi.engine.go.gtp.session import Session
+from yomi.engine.options import Options
+from yomi.engine.protocols.streams import Inbox
 
 
 class ScriptedInbox(Inbox):

@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Sequence
 
-from engine.options import Options
-from engine.players.request import Decision, LoadingError, Request
-from engine.search.report import MoveReport, SearchReport
-from engine.shogi.game import ShogiGame
-from engine.shogi.players.mate import MateAnswer
+from yomi.engine.options import Options
+from yomi.engine.players.request import Decision, LoadingError, Request
+from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.players.mate import MateAnswer
 
 
 class FakeShogiPlayer:

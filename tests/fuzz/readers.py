@@ -16,63 +16,63 @@ from unittest import mock
 import numpy as np
 import onnx
 
-from bench.choices import ChoicesError, Sayings
-from bench.levels import LevelsError, read_pairings
-from bench.mate import ProblemError, read_problems
-from engine.cli import learn, match_settings, net
-from engine.cli.duel import points_of
-from engine.cli.errors import CliError
-from engine.cli.games import GAMES
-from engine.clients.limits import SpecError
-from engine.clients.spec import spec_of
-from engine.color import BLACK, WHITE
-from engine.datasets.sources import sgf_texts
-from engine.evaluators import stored_program
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.load import load
-from engine.evaluators.network import recognise
-from engine.go.datasets import games as go_games
-from engine.go.networks import FORMATS as GO_FORMATS
-from engine.go.networks.katago import make_program
-from engine.go.sgf import SgfError
-from engine.learning import store
-from engine.learning.errors import LearningError
-from engine.learning.journal import Journal as LearningJournal
-from engine.matches.journal import Journal, read_journal
-from engine.matches.read import read_results
-from engine.matches.report import report, to_json, to_text
-from engine.matches.results import GameResult, MatchError
-from engine.matches.schedule import load_openings
-from engine.options import OptionError, Options, read_config
-from engine.players import precision, tuning
-from engine.servers.passwords import PasswordError, from_file
-from engine.servers.settings import SettingsError, read_settings
-from engine.shogi.book import BookError, BookMove, open_book
-from engine.shogi.datasets import played
-from engine.shogi.datasets.openings import BalanceLimits, balanced_openings
-from engine.shogi.datasets.rows import ShogiLimits, merged, read_rows, to_hcpe, to_psv, why_not
-from engine.shogi.networks import FORMATS as SHOGI_FORMATS
-from engine.shogi.players.setup import network_defaults
-from engine.shogi.records.files import load_records, to_bytes
-from engine.shogi.records.record import GameRecord, RecordedMove, RecordError, parse_usi_line
-from nets.data.shards import Manifest, begin_dataset, check_shard, open_dataset, shard_name, widths, write_shard
-from nets.dlshogi import definition
-from nets.errors import NetworkError
-from nets.features import feature_set
-from nets.files import source_digest
-from nets.katago.description import describe
-from nets.katago.write import write_network
-from nets.load import NetworkInfo, prepare
-from nets.nnue.architecture import FEATURES, Architecture
-from nets.nnue.file import WIDTH_STEP, read_nnue
-from nets.packed import Variant, make_variant
-from nets.sparse.file import HIDDEN, LAST, read_info, read_sparse, write_sparse
-from nets.training.config import read_config as read_training_config
-from nets.training.log import CsvLog
 from tests.fakes.books import write_apery, write_yaneuraou
 from tests.fuzz.harness import Files, Reader
 from tests.naive import nnue
 from tests.naive.katago_networks import RandomNetworks
+from yomi.bench.choices import ChoicesError, Sayings
+from yomi.bench.levels import LevelsError, read_pairings
+from yomi.bench.mate import ProblemError, read_problems
+from yomi.engine.cli import learn, match_settings, net
+from yomi.engine.cli.duel import points_of
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.games import GAMES
+from yomi.engine.clients.limits import SpecError
+from yomi.engine.clients.spec import spec_of
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.datasets.sources import sgf_texts
+from yomi.engine.evaluators import stored_program
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import recognise
+from yomi.engine.go.datasets import games as go_games
+from yomi.engine.go.networks import FORMATS as GO_FORMATS
+from yomi.engine.go.networks.katago import make_program
+from yomi.engine.go.sgf import SgfError
+from yomi.engine.learning import store
+from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import Journal as LearningJournal
+from yomi.engine.matches.journal import Journal, read_journal
+from yomi.engine.matches.read import read_results
+from yomi.engine.matches.report import report, to_json, to_text
+from yomi.engine.matches.results import GameResult, MatchError
+from yomi.engine.matches.schedule import load_openings
+from yomi.engine.options import OptionError, Options, read_config
+from yomi.engine.players import precision, tuning
+from yomi.engine.servers.passwords import PasswordError, from_file
+from yomi.engine.servers.settings import SettingsError, read_settings
+from yomi.engine.shogi.book import BookError, BookMove, open_book
+from yomi.engine.shogi.datasets import played
+from yomi.engine.shogi.datasets.openings import BalanceLimits, balanced_openings
+from yomi.engine.shogi.datasets.rows import ShogiLimits, merged, read_rows, to_hcpe, to_psv, why_not
+from yomi.engine.shogi.networks import FORMATS as SHOGI_FORMATS
+from yomi.engine.shogi.players.setup import network_defaults
+from yomi.engine.shogi.records.files import load_records, to_bytes
+from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, parse_usi_line
+from yomi.nets.data.shards import Manifest, begin_dataset, check_shard, open_dataset, shard_name, widths, write_shard
+from yomi.nets.dlshogi import definition
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import feature_set
+from yomi.nets.files import source_digest
+from yomi.nets.katago.description import describe
+from yomi.nets.katago.write import write_network
+from yomi.nets.load import NetworkInfo, prepare
+from yomi.nets.nnue.architecture import FEATURES, Architecture
+from yomi.nets.nnue.file import WIDTH_STEP, read_nnue
+from yomi.nets.packed import Variant, make_variant
+from yomi.nets.sparse.file import HIDDEN, LAST, read_info, read_sparse, write_sparse
+from yomi.nets.training.config import read_config as read_training_config
+from yomi.nets.training.log import CsvLog
 
 SIZE = 7
 LINE = "startpos moves 7g7f 3c3d 2g2f 8c8d 2f2e 8d8e 6i7h 4a3b 2e2d 2c2d 2h2d P*2c 2d2f 8e8f 8g8f 8b8f P*8g 8f8b"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nets.errors import NetworkError
+from yomi.nets.errors import NetworkError
 
 if not Path("/proc/self/statm").exists():
     pytest.skip("needs Linux, which tells and limits a process's memory", allow_module_level=True)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.options import Options
 from tests.fakes.player import FakePlayer
 from tests.fakes.session import ScriptedSession
+from yomi.engine.options import Options
 
 FOLDER = Path(__file__).parent / "gtp"
 TRANSCRIPTS = sorted(FOLDER.glob("*.gtp"))

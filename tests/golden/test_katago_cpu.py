@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.base import EvaluatorError
-from engine.go.networks.katago import raw_outputs
-from nets.katago.outputs import RawOutputs
 from tests.contract.networks import load_go
 from tests.golden.test_katago_outputs import check_value, legal_of, points_back, processed, reference, turned
 from tests.shared_data import shared_path
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.go.networks.katago import raw_outputs
+from yomi.nets.katago.outputs import RawOutputs
 
 NETWORK = "g170-b6c96-s175395328-d26788732"
 

@@ -12,10 +12,10 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from nets.katago.outputs import Outputs, RawOutputs, has_no_result, post_process
-from nets.load import prepare
-from nets.metadata import NetworkInfo
 from tests.shared_data import shared_path
+from yomi.nets.katago.outputs import Outputs, RawOutputs, has_no_result, post_process
+from yomi.nets.load import prepare
+from yomi.nets.metadata import NetworkInfo
 
 
 @pytest.fixture(scope="module")

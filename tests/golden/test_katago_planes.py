@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from native.go.board import PASS, POSITION_DTYPE
-from native.go.planes import GLOBALS, PLANES, policy_index, write_planes
-from native.go.rules import MAX_HISTORY, legal_moves
-from native.go.scratch import SCRATCH_DTYPE
 from tests.katago_reference import is_supported, set_up
 from tests.shared_data import shared_path
+from yomi.native.go.board import PASS, POSITION_DTYPE
+from yomi.native.go.planes import GLOBALS, PLANES, policy_index, write_planes
+from yomi.native.go.rules import MAX_HISTORY, legal_moves
+from yomi.native.go.scratch import SCRATCH_DTYPE
 
 Row = dict[str, Any]
 

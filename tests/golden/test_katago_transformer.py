@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.go.game import GoGame
-from engine.go.players.network import evaluate_position
-from engine.go.rules import Rules
-from engine.go.vertex import parse_vertex
 from tests.contract.networks import load_go
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.players.network import evaluate_position
+from yomi.engine.go.rules import Rules
+from yomi.engine.go.vertex import parse_vertex
 
 FOLDER = Path(__file__).parent / "katago"
 NETWORK = FOLDER / "transformer-version-15.bin.gz"

@@ -8,8 +8,8 @@ import cshogi
 import numpy as np
 import pytest
 
-from native.shogi.perft import perft
-from native.shogi.position import MAX_HISTORY, POSITION_DTYPE, set_position
+from yomi.native.shogi.perft import perft
+from yomi.native.shogi.position import MAX_HISTORY, POSITION_DTYPE, set_position
 
 LINES = Path(__file__).with_name("shogi_perft.txt").read_text().splitlines()
 CASES = {

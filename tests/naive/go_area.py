@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from native.go.board import BLACK, EMPTY, WHITE
+from yomi.native.go.board import BLACK, EMPTY, WHITE
 
 
 def area_balance(pos: Any) -> int:

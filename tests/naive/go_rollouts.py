@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from native.go.board import BLACK, BORDER, EMPTY, WHITE
+from yomi.native.go.board import BLACK, BORDER, EMPTY, WHITE
 
 Square = tuple[int, int]
 """A point as (row, column)."""
@@ -106,7 +106,9 @@ def _fits(symbol: str, color: int, x: int) -> bool:
 
 
 def matches(board: SlowBoard, square: Square, mover: int, drawing: tuple[str, str, str, str]) -> bool:
-    """Whether the neighborhood of an empty square looks like a drawing of native.go.patterns in some orientation."""
+    """Whether the neighborhood of an empty square looks like a drawing of yomi.native.go.patterns in some
+    orientation.
+    """
     rows: tuple[str, ...] = drawing[:3]
     roles = (mover, BLACK + WHITE - mover) if drawing[3] == "both" else (mover,)
     for _ in range(2):

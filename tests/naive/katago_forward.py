@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nets.katago.network import (
+from yomi.nets.katago.network import (
     Activation,
     AttentionBlock,
     BatchNorm,

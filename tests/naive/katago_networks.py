@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nets.katago.network import (
+from yomi.nets.katago.network import (
     Activation,
     AttentionBlock,
     BatchNorm,

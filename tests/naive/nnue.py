@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nets.nnue.architecture import Architecture, padded
-from nets.nnue.file import VERSION
+from yomi.nets.nnue.architecture import Architecture, padded
+from yomi.nets.nnue.file import VERSION
 
 KINDS = ["-", "P", "L", "N", "S", "B", "R", "G", "K", "+P", "+L", "+N", "+S", "H", "D"]
 """Names by piece code."""

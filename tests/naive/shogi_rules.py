@@ -1,6 +1,6 @@
 """Slow twin of shogi's rules: a list of 81 piece codes, every question answered by trying the move.
 
-Written from the rules of the game, not from the kernels. Squares, pieces and moves have native.shogi's numbers.
+Written from the rules of the game, not from the kernels. Squares, pieces and moves have yomi.native.shogi's numbers.
 """
 
 from __future__ import annotations

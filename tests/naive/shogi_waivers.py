@@ -1,13 +1,13 @@
-"""The moves that a search of shogi tries, found slowly: see native.shogi.waivers."""
+"""The moves that a search of shogi tries, found slowly: see yomi.native.shogi.waivers."""
 
 from __future__ import annotations
 
-from engine.shogi.game import ShogiGame
-from engine.shogi.moves import drop, dropped_type, promotes, source_of, target_of
-from engine.shogi.notation import parse_usi
-from engine.shogi.pieces import BISHOP, LANCE, PAWN, ROOK, in_zone, type_of
-from engine.shogi.placement import Placement
-from engine.shogi.sfen import format_sfen
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.moves import drop, dropped_type, promotes, source_of, target_of
+from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.pieces import BISHOP, LANCE, PAWN, ROOK, in_zone, type_of
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.sfen import format_sfen
 
 PROMOTES = parse_usi("8h2b+") ^ parse_usi("8h2b")
 NEAR = 3

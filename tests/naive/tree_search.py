@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.search.parameters import SearchSettings
-from engine.search.search import CENTER_TOLERANCE
-from native.go import board, rules
-from native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS, pattern_key
-from native.go.game import graph_key, position_key
-from native.go.planes import policy_index
-from native.go.scratch import SCRATCH_DTYPE
-from native.tree.arrays import LEAD, LEAST_BUCKETS, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR
 from tests.naive.go_area import area_balance
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.search import CENTER_TOLERANCE
+from yomi.native.go import board, rules
+from yomi.native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS, pattern_key
+from yomi.native.go.game import graph_key, position_key
+from yomi.native.go.planes import policy_index
+from yomi.native.go.scratch import SCRATCH_DTYPE
+from yomi.native.tree.arrays import LEAD, LEAST_BUCKETS, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR
 
 F = np.float32
 ZERO = F(0)

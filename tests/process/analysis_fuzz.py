@@ -12,7 +12,7 @@ import json
 import random
 from typing import Any
 
-from engine.go.analysis.query import ACTIONS, KNOWN
+from yomi.engine.go.analysis.query import ACTIONS, KNOWN
 
 SIZES = (2, 3, 5, 9)
 VALUES: list[Any] = [

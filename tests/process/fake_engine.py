@@ -3,8 +3,8 @@
 import sys
 from typing import Any
 
-from engine.go.gtp.serve import serve
-from engine.options import Options
+from yomi.engine.go.gtp.serve import serve
+from yomi.engine.options import Options
 
 
 def make(options: Options) -> Any:

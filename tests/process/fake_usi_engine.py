@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from engine.evaluators.base import EvaluatorError
-from engine.options import Options
-from engine.shogi.usi.serve import serve
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.options import Options
+from yomi.engine.shogi.usi.serve import serve
 
 
 def make(options: Options, words: list[str], say: Callable[[str], None]) -> Any:

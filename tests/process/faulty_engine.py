@@ -6,23 +6,23 @@ The fault begins at the FIRST evaluation after loading and lasts for ever, but f
 import sys
 from typing import Any
 
-from engine.options import Options
+from yomi.engine.options import Options
 
 
 def main(protocol: str, place: str, fault: str, first: str) -> int:
     """Serve the protocol."""
-    from engine.evaluators import workers
-    from engine.evaluators.queue import EvaluationQueue, InlineQueue
-    from engine.evaluators.workers import EvaluationWorkers
-    from engine.go.networks.rollouts import RolloutEvaluator
     from tests.fakes.evaluators import FaultyEvaluator
+    from yomi.engine.evaluators import workers
+    from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
+    from yomi.engine.evaluators.workers import EvaluationWorkers
+    from yomi.engine.go.networks.rollouts import RolloutEvaluator
 
     made: list[FaultyEvaluator] = []
     queues: list[EvaluationQueue] = []
     workers.LOOKS = 600  # looks at once when the engine is armed
 
     def make() -> FaultyEvaluator:
-        from engine.shogi.networks.material import MaterialEvaluator
+        from yomi.engine.shogi.networks.material import MaterialEvaluator
 
         inner: Any = RolloutEvaluator(1, 4, seed=1) if protocol == "gtp" else MaterialEvaluator(4)
         # With workers only the first evaluator is faulty: the device that fails in mid-game.
@@ -44,8 +44,8 @@ def main(protocol: str, place: str, fault: str, first: str) -> int:
     options.evaluator = "uniform"  # a fake one takes its place
     options.workers, options.memory, options.seconds, options.playouts = 1, 2**25, 1.0, 300
     if protocol == "gtp":
-        from engine.go.gtp.serve import serve as serve_gtp
-        from engine.go.players import player as go
+        from yomi.engine.go.gtp.serve import serve as serve_gtp
+        from yomi.engine.go.players import player as go
 
         options.size = 9
         go.make_queue = make_queue
@@ -56,8 +56,8 @@ def main(protocol: str, place: str, fault: str, first: str) -> int:
             return player
 
         return serve_gtp(options, load)
-    from engine.shogi.players import player as shogi
-    from engine.shogi.usi.serve import serve as serve_usi
+    from yomi.engine.shogi.players import player as shogi
+    from yomi.engine.shogi.usi.serve import serve as serve_usi
 
     options.root_mate_search = 0
     shogi.make_queue = make_queue

@@ -15,11 +15,11 @@ import re
 import tempfile
 from pathlib import Path
 
-from engine.go.gtp import table
-from engine.options import TABLE
 from tests.fakes.session import ScriptedSession
 from tests.process.fuzzing import mutate, run_as_script
 from tests.process.gtp_process import GtpProcess
+from yomi.engine.go.gtp import table
+from yomi.engine.options import TABLE
 
 NUMBERS = [
     "0", "1", "2", "3", "5", "9", "13", "19", "25", "-1", "6.5", "-0.5", "1e3", "1e400", "nan", "inf", "-inf", "007",

@@ -20,8 +20,8 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from engine.matches.journal import NAME, read_journal
-from engine.matches.results import GameResult
+from yomi.engine.matches.journal import NAME, read_journal
+from yomi.engine.matches.results import GameResult
 
 ROOT = Path(__file__).parents[2]
 ENGINE = ROOT / "tests" / "process" / "scripted_engine.py"
@@ -35,7 +35,7 @@ def scripted(protocol: str, conduct: str, seconds: float = 0.0, name: str = "") 
 
 def command(*words: str) -> list[str]:
     """Return the command line of a match."""
-    return [sys.executable, "-m", "engine", "match", *words]
+    return [sys.executable, "-m", "yomi", "match", *words]
 
 
 def run_match(folder: Path, *words: str) -> tuple[subprocess.CompletedProcess[str], list[GameResult]]:

@@ -15,25 +15,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.go.cgos.client import CgosClient
-from engine.go.cgos.yomi_seat import YomiGoSeat
-from engine.go.record_files import load_record
-from engine.servers.client import Client, SessionOver
-from engine.servers.connection import ConnectionLostError, Line
-from engine.servers.passwords import Password
-from engine.servers.reporter import Reporter
-from engine.servers.settings import CGOS, CSA, Account, Server
-from engine.servers.worker import Done
-from engine.shogi.floodgate.client import CsaClient
-from engine.shogi.floodgate.yomi_seat import YomiShogiSeat
-from engine.shogi.game import ShogiGame
-from engine.shogi.notation import format_csa
-from engine.shogi.records.files import load_records
-from engine.shogi.sfen import format_sfen
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.process.fuzzing import mutate, run_as_script
 from tests.process.gtp_fuzz import NUMBERS
+from yomi.engine.go.cgos.client import CgosClient
+from yomi.engine.go.cgos.yomi_seat import YomiGoSeat
+from yomi.engine.go.record_files import load_record
+from yomi.engine.servers.client import Client, SessionOver
+from yomi.engine.servers.connection import ConnectionLostError, Line
+from yomi.engine.servers.passwords import Password
+from yomi.engine.servers.reporter import Reporter
+from yomi.engine.servers.settings import CGOS, CSA, Account, Server
+from yomi.engine.servers.worker import Done
+from yomi.engine.shogi.floodgate.client import CsaClient
+from yomi.engine.shogi.floodgate.yomi_seat import YomiShogiSeat
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.notation import format_csa
+from yomi.engine.shogi.records.files import load_records
+from yomi.engine.shogi.sfen import format_sfen
 
 USER = "yomi-1"
 VERTICES = ["a1", "e5", "c3", "g7", "d4", "pass", "resign", "j9", "T19", "z99", "i5", "a0", "é4", "a" + "9" * 400]

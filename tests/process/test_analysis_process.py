@@ -15,7 +15,7 @@ from tests.process.analysis_fuzz import random_line
 from tests.process.engine_process import PipedProcess
 from tests.shared_data import shared_path
 
-ENGINE = ("engine", "analysis", "--evaluator", "uniform", "--size", "9", "--workers", "1", "--memory", "64M")
+ENGINE = ("yomi", "analysis", "--evaluator", "uniform", "--size", "9", "--workers", "1", "--memory", "64M")
 QUERY: dict[str, Any] = {"moves": [], "rules": "tromp-taylor", "komi": 7, "boardXSize": 9, "boardYSize": 9}
 NETWORK = "g170-b6c96-s175395328-d26788732.bin.gz"
 
@@ -125,7 +125,7 @@ def test_the_end_of_input(tmp_path: Path, quits: bool) -> None:
 
 
 def test_a_network_that_is_missing(tmp_path: Path) -> None:
-    with Client("engine", "analysis", "-model", "missing.bin.gz", folder=tmp_path) as client:
+    with Client("yomi", "analysis", "-model", "missing.bin.gz", folder=tmp_path) as client:
         assert client.end(60) == 2
         assert client.rest() == ""
     assert b"missing.bin.gz: no such file" in b"".join(client.errors)
@@ -135,7 +135,7 @@ def test_documented_example_field_by_field() -> None:
     """The example of KataGo's documentation, with everything that may be included."""
     network = str(shared_path("data", "katago", NETWORK))
     with Client(
-        "engine", "analysis", "--net", network, "--memory", "128M", "--override-config", "maxVisits=40"
+        "yomi", "analysis", "--net", network, "--memory", "128M", "--override-config", "maxVisits=40"
     ) as client:
         client.write(
             '{"id":"foo","initialStones":[["B","Q4"],["B","C4"]],"moves":[["W","P5"],["B","P6"]],"rules":"tromp-taylor",'

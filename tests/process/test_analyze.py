@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from engine.go.record_files import load_record
-from engine.shogi.records.files import load_records
 from tests.process.engine_process import PATIENCE, ROOT
+from yomi.engine.go.record_files import load_record
+from yomi.engine.shogi.records.files import load_records
 
 SGF = "(;GM[1]SZ[9]KM[7]RU[Tromp-Taylor];B[ee];W[cc];B[gg];W[gc];B[cg];W[ec])"
 USI = "startpos moves 7g7f 3c3d 8h2b+ 3a2b B*9f\n"
@@ -20,7 +20,7 @@ def test_records_of_both_games(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     flags = ("--visits", "30", "--memory", "64M", "--seed", "1", "--workers", "1", "--json")
     done = subprocess.run(
-        [sys.executable, "-m", "engine", "analyze", str(tmp_path), *flags, str(report)],
+        [sys.executable, "-m", "yomi", "analyze", str(tmp_path), *flags, str(report)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from nets.dlshogi.definition import NetworkShape, write_network
 from tests.contract.networks import write_small_network
 from tests.process.engine_process import ROOT
 from tests.process.gtp_process import GtpProcess
 from tests.process.usi_process import UsiProcess
+from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
 IN_TIME = 60.0
 DRIVER = """
@@ -77,7 +77,7 @@ REASON = "device cuda:0: libcublasLt.so.12 is not found; to mend it: "
 
 def test_gtp(broken: Path, nets: dict[str, str]) -> None:
     begin = time.monotonic()
-    with GtpProcess("engine", "gtp", "--net", nets["go"], "--device", "cuda", folder=broken) as engine:
+    with GtpProcess("yomi", "gtp", "--net", nets["go"], "--device", "cuda", folder=broken) as engine:
         engine.write("name\nboardsize 9\ngenmove b\n")
         assert engine.line() == "= yomi"
         assert engine.line() == ""
@@ -92,7 +92,7 @@ def test_gtp(broken: Path, nets: dict[str, str]) -> None:
 @pytest.mark.parametrize("by_option", [False, True])
 def test_usi(broken: Path, nets: dict[str, str], by_option: bool) -> None:
     words = [] if by_option else ["--net", nets["shogi"], "--device", "cuda"]
-    with UsiProcess("engine", "usi", *words, folder=broken) as engine:
+    with UsiProcess("yomi", "usi", *words, folder=broken) as engine:
         engine.send("usi")
         assert all(line.startswith(("id ", "option ", "usiok")) for line in engine.until("usiok"))
         if by_option:
@@ -129,7 +129,7 @@ def test_the_terminal(broken: Path, nets: dict[str, str], command: str) -> None:
     words += ["--device", "cuda"]
     begin = time.monotonic()
     found = subprocess.run(
-        [sys.executable, "-m", "engine", *words],
+        [sys.executable, "-m", "yomi", *words],
         cwd=broken,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -10,7 +10,7 @@ import pytest
 from tests.process.gtp_fuzz import make_files, run_engine
 from tests.process.gtp_process import GtpProcess
 
-ENGINE = ("engine", "gtp", "--evaluator", "uniform", "--size", "9", "--workers", "1", "--memory", "64M", "--seed", "1")
+ENGINE = ("yomi", "gtp", "--evaluator", "uniform", "--size", "9", "--workers", "1", "--memory", "64M", "--seed", "1")
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_end_of_input_while_pondering() -> None:
 
 
 def test_a_new_installation_plays_with_its_network() -> None:
-    with GtpProcess("engine", "gtp", "--size", "9", "--visits", "20", "--seed", "1") as process:
+    with GtpProcess("yomi", "gtp", "--size", "9", "--visits", "20", "--seed", "1") as process:
         assert "katago-b10c384h6nbttflrs" in process.ask("kata-get-models")
         # Not at the edge: what rollouts with 20 visits would play is anywhere.
         for color in ("b", "w"):
@@ -120,7 +120,7 @@ def test_a_new_installation_plays_with_its_network() -> None:
 def test_a_network_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "net.bin.gz"
     path.write_bytes(b"nonsense")
-    with GtpProcess("engine", "gtp", "--net", str(path)) as process:
+    with GtpProcess("yomi", "gtp", "--net", str(path)) as process:
         assert process.end(60) == 2
         errors = b"".join(process.errors).decode()
         assert errors.startswith("yomi: error: ")
@@ -163,7 +163,7 @@ def test_a_level_sets_options_until_it_is_off(engine: GtpProcess) -> None:
 
 
 def test_a_level_plays_with_its_network() -> None:
-    with GtpProcess("engine", "gtp", "--size", "5", "--level", "2", "--visits", "3", "--memory", "64M") as engine:
+    with GtpProcess("yomi", "gtp", "--size", "5", "--level", "2", "--visits", "3", "--memory", "64M") as engine:
         assert engine.ask("kata-get-param visits") == "= 3"
         assert engine.ask("kata-get-param temperature") == "= 1"
         assert '"yomi-go-b6c96"' in engine.ask("kata-get-models")
@@ -174,6 +174,6 @@ def test_a_level_plays_with_its_network() -> None:
 
 
 def test_a_network_is_chosen_by_its_name() -> None:
-    with GtpProcess("engine", "gtp", "--size", "5", "--net", "fast", "--memory", "64M") as engine:
+    with GtpProcess("yomi", "gtp", "--size", "5", "--net", "fast", "--memory", "64M") as engine:
         assert engine.ask("kata-get-param net") == "= fast"
         assert '"yomi-go-b6c96"' in engine.ask("kata-get-models")

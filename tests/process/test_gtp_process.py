@@ -31,11 +31,13 @@ def test_start_is_quick() -> None:
 
 def test_nothing_slow_is_imported_for_the_first_answers() -> None:
     code = (
-        "import sys, engine.go.gtp.serve, engine.go.gtp.basics, engine.go.gtp.timing;"
-        "print(sorted(m for m in sys.modules if m.split('.')[0] in ('numba','numpy','onnxruntime','native','sgfmill')))"
+        "import sys, yomi.engine.go.gtp.serve, yomi.engine.go.gtp.basics, yomi.engine.go.gtp.timing;"
+        "print(sorted(m for m in sys.modules if m.split('.')[0] in ('numba','numpy','onnxruntime','sgfmill') or m.startswith('yomi.native')))"
     )
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "['native', 'native.cache_folder', 'native.errors']"  # which import no numba
+    assert (
+        found.stdout.strip() == "['yomi.native', 'yomi.native.cache_folder', 'yomi.native.errors']"
+    )  # which import no numba
 
 
 def test_pipelined_lines_of_every_kind() -> None:
@@ -160,7 +162,7 @@ def test_errors_of_the_command_line() -> None:
         ["nonsense"],
         ["net", "info", "README"],
     ):
-        found = subprocess.run([sys.executable, "-m", "engine", *words], cwd=ROOT, capture_output=True, text=True)
+        found = subprocess.run([sys.executable, "-m", "yomi", *words], cwd=ROOT, capture_output=True, text=True)
         assert found.returncode == 2
         assert found.stdout == ""
         assert found.stderr.startswith("yomi: error: ")

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.go.sgf import each_sgf_game
-from engine.learning.store import digest_of
-from nets.data.shards import check_shard, open_dataset
-from nets.features import feature_set
 from tests.waiting import wait_until
+from yomi.engine.go.sgf import each_sgf_game
+from yomi.engine.learning.store import digest_of
+from yomi.nets.data.shards import check_shard, open_dataset
+from yomi.nets.features import feature_set
 
 pytest.importorskip("torch")
 
@@ -77,7 +77,7 @@ def test_a_run_that_is_killed_goes_on_by_the_same_command(tmp_path: Path) -> Non
 OWN = """\
 import torch
 from torch import nn
-from nets.definitions.base import Network
+from yomi.nets.definitions.base import Network
 
 class Net(Network):
     feature_set = "katago-v7"

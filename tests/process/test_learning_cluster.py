@@ -17,15 +17,15 @@ from typing import Any
 
 import pytest
 
-from engine.cli.games import GAMES
-from engine.learning import cluster
-from engine.learning.cluster import LOCAL, Asked, Cluster, Parcel, RayWorkers
-from engine.learning.errors import LearningError
-from engine.learning.settings import LearnSettings
-from engine.learning.store import Played
-from engine.learning.workers import Delivery, Producer, Task
-from engine.matches.sprt import Sprt
-from engine.options import Options
+from yomi.engine.cli.games import GAMES
+from yomi.engine.learning import cluster
+from yomi.engine.learning.cluster import LOCAL, Asked, Cluster, Parcel, RayWorkers
+from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.settings import LearnSettings
+from yomi.engine.learning.store import Played
+from yomi.engine.learning.workers import Delivery, Producer, Task
+from yomi.engine.matches.sprt import Sprt
+from yomi.engine.options import Options
 
 pytestmark = [
     pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (the extra cluster)"),
@@ -192,7 +192,7 @@ def test_an_address_without_a_cluster_is_one_line(start: Callable[..., Nodes], a
 
 LISTENS = """\
 import yomi
-from engine.learning.cluster import LOCAL, Asked, Cluster
+from yomi.engine.learning.cluster import LOCAL, Asked, Cluster
 
 def listening():
     rows = [line.split() for name in ("tcp", "tcp6") for line in list(open(f"/proc/net/{name}"))[1:]]

@@ -12,23 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.cli.games import GAMES
-from engine.cli.main import main
-from engine.color import BLACK, DRAW, WHITE
-from engine.go.learning import LearnableGo
-from engine.go.sgf import each_sgf_game
-from engine.learning import opponents
-from engine.learning.errors import LearningError
-from engine.learning.opponents import FAILURES, Dropped, anchor_specs, opponent_spec
-from engine.learning.rows import rows_of
-from engine.learning.selfplay import Finished, SelfPlay
-from engine.learning.settings import make_settings
-from engine.learning.workers import InTurns, Task
-from engine.matches.duel import play_match
-from engine.option_row import OptionError
-from engine.options import Options
-from engine.play import RESIGNATION
 from tests.process.match_process import scripted
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.main import main
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.go.learning import LearnableGo
+from yomi.engine.go.sgf import each_sgf_game
+from yomi.engine.learning import opponents
+from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.opponents import FAILURES, Dropped, anchor_specs, opponent_spec
+from yomi.engine.learning.rows import rows_of
+from yomi.engine.learning.selfplay import Finished, SelfPlay
+from yomi.engine.learning.settings import make_settings
+from yomi.engine.learning.workers import InTurns, Task
+from yomi.engine.matches.duel import play_match
+from yomi.engine.option_row import OptionError
+from yomi.engine.options import Options
+from yomi.engine.play import RESIGNATION
 
 GO = GAMES["go"]
 SETTINGS = {"visits": 4, "cheap_visits": 2, "full_share": 0.5, "opening": 0.0, "forks": 0.0, "surprise": 0.0}
@@ -119,8 +119,8 @@ def test_a_worker_tells_of_engines_in_what_it_delivers() -> None:
 
 
 def test_an_engine_is_told_of_handicap_stones_and_rules() -> None:
-    from engine.go.matches import GoMatches
-    from engine.go.vertex import format_vertex
+    from yomi.engine.go.matches import GoMatches
+    from yomi.engine.go.vertex import format_vertex
 
     class Client:
         told: Sequence[object] = ()

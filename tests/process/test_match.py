@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.games import GAMES
-from engine.cli.main import main
-from engine.go.record_files import load_record
-from engine.matches.journal import NAME, read_journal
-from engine.matches.read import read_results
-from engine.matches.results import GameResult
-from engine.play import FAILURE, ILLEGAL, TIME
-from engine.shogi.records.files import load_records
 from tests.process.match_process import kill_and_go_on, run_match, scripted
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.main import main
+from yomi.engine.go.record_files import load_record
+from yomi.engine.matches.journal import NAME, read_journal
+from yomi.engine.matches.read import read_results
+from yomi.engine.matches.results import GameResult
+from yomi.engine.play import FAILURE, ILLEGAL, TIME
+from yomi.engine.shogi.records.files import load_records
 
 FINE, FINE_USI = scripted("gtp", "fine"), scripted("usi", "fine")
 FAST = ("--byoyomi", "60", "--timeout", "5", "--at-once", "8", "--games", "2")

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.go.record_files import load_record
-from engine.shogi.records.files import load_records
 from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
 from tests.process.engine_process import PATIENCE, ROOT
+from yomi.engine.go.record_files import load_record
+from yomi.engine.shogi.records.files import load_records
 
 PASSWORD = "geheim-4711"
 OTHER_PASSWORD = "verborgen-12"
@@ -43,7 +43,7 @@ class Process:
         )
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "engine", "cgos" if is_go else "floodgate", str(self.settings)),
+                *(sys.executable, "-m", "yomi", "cgos" if is_go else "floodgate", str(self.settings)),
                 *("--events", str(folder / "events"), "--log-file", str(folder / "log"), "--log-level", "debug"),
                 *flags,
             ],

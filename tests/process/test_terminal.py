@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from engine.go.record_files import load_record
-from engine.shogi.records.files import load_records
 from tests.process.engine_process import ROOT
 from tests.waiting import wait_until
+from yomi.engine.go.record_files import load_record
+from yomi.engine.shogi.records.files import load_records
 
 COMPILING = 400
 """Seconds that a first start may take on a busy machine."""
@@ -23,7 +23,7 @@ def yomi(*words: str, typed: str = "", utf8: bool = True) -> "subprocess.Complet
     """Run a command with what the user types."""
     environment = os.environ | {"PYTHONIOENCODING": "utf-8" if utf8 else "ascii"}
     return subprocess.run(
-        [sys.executable, "-m", "engine", *words, "--workers", "1", "--memory", "32M", "--seed", "1"],
+        [sys.executable, "-m", "yomi", *words, "--workers", "1", "--memory", "32M", "--seed", "1"],
         cwd=ROOT,
         input=typed,
         env=environment,
@@ -66,7 +66,7 @@ def test_a_game_whose_process_is_killed_goes_on(
 ) -> None:
     path = tmp_path / f"game{ending}"
     words = [*words, "--playouts", "10", "--workers", "1", "--memory", "32M"]
-    command = [sys.executable, "-m", "engine", "play", *words, "--save", str(path)]
+    command = [sys.executable, "-m", "yomi", "play", *words, "--save", str(path)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
         assert process.stdin is not None
         process.stdin.write(f"{move}\n".encode())

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.shogi.sfen import STARTPOS
 from tests.process.usi_fuzz import run_engine
 from tests.process.usi_process import UsiProcess
+from yomi.engine.shogi.sfen import STARTPOS
 
-ENGINE = ("engine", "usi", "--evaluator", "uniform", "--workers", "1", "--memory", "64M", "--seed", "1")
+ENGINE = ("yomi", "usi", "--evaluator", "uniform", "--workers", "1", "--memory", "64M", "--seed", "1")
 MOVE = r"([1-9][a-i][1-9][a-i]\+?|[PLNSGBR]\*[1-9][a-i])"
 BESTMOVE = re.compile(rf"bestmove {MOVE}( ponder {MOVE})?")
 
@@ -106,7 +106,7 @@ def test_pondering(engine: UsiProcess) -> None:
 
 
 def test_the_network_that_comes_with_yomi_plays() -> None:
-    with UsiProcess("engine", "usi", "--precision", "fp32", "--memory", "64M") as process:
+    with UsiProcess("yomi", "usi", "--precision", "fp32", "--memory", "64M") as process:
         process.send("usi")
         assert "option name DNN_Model type filename default <empty>" in process.until("usiok")
         process.send("setoption name DNN_Model value <empty>", "isready")
@@ -167,7 +167,7 @@ def test_a_network_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(b"nonsense")
     for found in (path, tmp_path / "missing.onnx"):
-        with UsiProcess("engine", "usi") as process:
+        with UsiProcess("yomi", "usi") as process:
             process.send(f"setoption name DNN_Model value {found}", "isready")
             lines = process.rest().splitlines()
             assert process.end(60) == 2
@@ -182,7 +182,7 @@ def test_broken_input() -> None:
 
 def test_a_level_and_a_network_by_name() -> None:
     """A graphical interface sends all its options, in any order; the level goes before them."""
-    with UsiProcess("engine", "usi", "--memory", "64M") as engine:
+    with UsiProcess("yomi", "usi", "--memory", "64M") as engine:
         engine.send("usi")
         lines = engine.until("usiok")
         assert "option name Level type spin default 0 min 0 max 10" in lines
@@ -210,6 +210,6 @@ def test_a_level_and_a_network_by_name() -> None:
 
 
 def test_an_unknown_network_gets_close_names() -> None:
-    with UsiProcess("engine", "usi") as engine:
+    with UsiProcess("yomi", "usi") as engine:
         engine.send("setoption name DNN_Model value yomi-shogi-sparce", "isready")
         assert "did you mean yomi-shogi-sparse?" in engine.line()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.shogi.usi.session import GRACE, PATIENCE
 from tests.process.engine_process import ROOT, seconds_of_bare_python
 from tests.process.usi_process import UsiProcess
+from yomi.engine.shogi.usi.session import GRACE, PATIENCE
 
 FAKE = "tests.process.fake_usi_engine"
 ANSWERS = re.compile(r"bestmove \S+( ponder \S+)?|checkmate .+")
@@ -29,7 +29,7 @@ def test_start_is_quick() -> None:
     def once() -> float:
         bare.append(seconds_of_bare_python())
         start = time.monotonic()
-        with UsiProcess("engine", "usi") as engine:
+        with UsiProcess("yomi", "usi") as engine:
             engine.send("usi")
             engine.until("usiok")
             seconds = time.monotonic() - start
@@ -42,11 +42,13 @@ def test_start_is_quick() -> None:
 
 def test_nothing_slow_is_imported_for_usiok() -> None:
     code = (
-        "import sys, engine.cli.usi, engine.shogi.usi.serve; print(sorted(m for m in sys.modules"
-        " if m.split('.')[0] in ('numba','numpy','onnx','onnxruntime','native','cshogi')))"
+        "import sys, yomi.engine.cli.usi, yomi.engine.shogi.usi.serve; print(sorted(m for m in sys.modules"
+        " if m.split('.')[0] in ('numba','numpy','onnx','onnxruntime','cshogi') or m.startswith('yomi.native')))"
     )
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "['native', 'native.cache_folder', 'native.errors']"  # which import no numba
+    assert (
+        found.stdout.strip() == "['yomi.native', 'yomi.native.cache_folder', 'yomi.native.errors']"
+    )  # which import no numba
 
 
 def test_introduction() -> None:
@@ -203,7 +205,7 @@ def test_what_cannot_be_loaded() -> None:
 
 def test_wrong_flags_are_seen_by_a_graphical_interface() -> None:
     found = subprocess.run(
-        [sys.executable, "-m", "engine", "usi", "--net", "no/such/file"], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "yomi", "usi", "--net", "no/such/file"], cwd=ROOT, capture_output=True, text=True
     )
     assert found.returncode == 2
     assert found.stdout.startswith("info string Error! --net no/such/file: no such file")

@@ -26,7 +26,7 @@ class Without:
         return getattr(self.finder, name)
 
 sys.meta_path = [Without(finder) for finder in sys.meta_path]
-from engine.cli.main import main
+from yomi.engine.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 NETWORK = str(ROOT / "nets/models/yomi-go-b6c96.bin.gz")

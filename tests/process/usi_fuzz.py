@@ -12,14 +12,14 @@ from __future__ import annotations
 import random
 import re
 
-import engine.shogi.usi.commands  # noqa: F401
-from engine.options import USI_NAMES, Options
-from engine.protocols.text import MAX_LINE
-from engine.shogi.sfen import STARTPOS
-from engine.shogi.usi.session import HANDLERS, Session
+import yomi.engine.shogi.usi.commands  # noqa: F401
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.process.fuzzing import mutate, run_as_script
 from tests.process.usi_process import UsiProcess
+from yomi.engine.options import USI_NAMES, Options
+from yomi.engine.protocols.text import MAX_LINE
+from yomi.engine.shogi.sfen import STARTPOS
+from yomi.engine.shogi.usi.session import HANDLERS, Session
 
 NUMBERS = [
     "0",

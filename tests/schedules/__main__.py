@@ -16,7 +16,7 @@ from tests.schedules.scheduler import ScheduleError, explore, install
 def main() -> int:
     """Print one line for each scenario; return 1 if a schedule breaks an invariant."""
     install()
-    makers = importlib.import_module("tests.schedules.scenarios").all_scenarios()  # imports native.tree
+    makers = importlib.import_module("tests.schedules.scenarios").all_scenarios()  # imports yomi.native.tree
     parser = argparse.ArgumentParser(prog="python -m tests.schedules", description=__doc__)
     parser.add_argument("--preemptions", type=int, default=3, help="preemptions of a schedule, at most (default 3)")
     parser.add_argument("--scenario", action="append", choices=sorted(makers), help="run this one only; repeatable")

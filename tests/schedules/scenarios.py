@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from engine.evaluators.queue import InlineQueue
-from engine.search.parameters import SearchSettings
-from engine.search.search import Search
-from native.calls import ask
-from native.spec import Inputs
-from native.tree.arrays import BIAS_DTYPE, EXPANDED, IN_FLIGHT, NONE, VALUE, Tree
-from native.tree.forest import make_forest
-from native.tree.memory import clear_tree, compact
-from native.tree.report import CHILD_DTYPE, most_visited_path, root_children
-from native.tree.searcher import Searcher
 from tests.schedules import sums
 from tests.unit.trees import check_tree
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.search import Search
+from yomi.native.calls import ask
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import BIAS_DTYPE, EXPANDED, IN_FLIGHT, NONE, VALUE, Tree
+from yomi.native.tree.forest import make_forest
+from yomi.native.tree.memory import clear_tree, compact
+from yomi.native.tree.report import CHILD_DTYPE, most_visited_path, root_children
+from yomi.native.tree.searcher import Searcher
 
 MEMORY = 2**14
 

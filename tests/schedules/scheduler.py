@@ -8,7 +8,7 @@ Two runs that reach the same state continue alike, so that only the first one is
 tree's arrays and, for each thread, a hash of all the values that it has read: these determine its local variables.
 Source of the bound: Musuvathi and Qadeer, Iterative context bounding (PLDI 2007).
 
-NUMBA_DISABLE_JIT=1 must be set, and `install` called before any module of native.tree is imported.
+NUMBA_DISABLE_JIT=1 must be set, and `install` called before any module of yomi.native.tree is imported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from native import bits, plain
+from yomi.native import bits, plain
 
 HOOKED = ("atomic_add", "atomic_exchange", "atomic_max", "atomic_compare_exchange", "atomic_load", "atomic_store")
 MAX_STEPS = 20_000
@@ -229,7 +229,7 @@ def explore(scenario: Scenario, bound: int) -> Iterator[Run]:
 
 def install() -> None:
     """Make kernels call the scheduler before every operation that other threads may see in another order."""
-    assert not any(name.startswith("native.tree") for name in sys.modules), "install comes before native.tree"
+    assert not any(name.startswith("yomi.native.tree") for name in sys.modules), "install comes before yomi.native.tree"
     for name in HOOKED:
         if hasattr(bits, name):
             setattr(bits, name, _hooked(getattr(bits, name)))

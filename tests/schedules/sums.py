@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from native import game
-from native.spec import GameSpec
+from yomi.native import game
+from yomi.native.spec import GameSpec
 
 GOAL = 6
 MOVES = 3

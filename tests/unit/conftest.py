@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nets.dlshogi.definition import NetworkShape, write_network
+from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,9 @@
 """Go boards drawn in ASCII: X Black, O White, . empty, one line a row, top row first."""
 
-from engine.go.game import GoGame
-from engine.go.rules import PRESETS, Rules
-from engine.go.vertex import parse_vertex, point_at
-from native.go.board import BLACK, WHITE
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.rules import PRESETS, Rules
+from yomi.engine.go.vertex import parse_vertex, point_at
+from yomi.native.go.board import BLACK, WHITE
 
 
 def game_of(drawing: str, rules: Rules = PRESETS["tromp-taylor"], komi: float = 0.0, side: int = BLACK) -> GoGame:

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from native.go.board import PASS as NATIVE_PASS
-from native.go.board import POSITION_DTYPE, clear
-from native.go.rules import MAX_HISTORY, begin, play
 from tests.naive.go_board import PASS, SlowGame
+from yomi.native.go.board import PASS as NATIVE_PASS
+from yomi.native.go.board import POSITION_DTYPE, clear
+from yomi.native.go.rules import MAX_HISTORY, begin, play
 
 
 def point(size: int, p: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import cshogi
 
-from engine.shogi.placement import Placement
+from yomi.engine.shogi.placement import Placement
 
 
 def placement_of(board: cshogi.Board) -> Placement:

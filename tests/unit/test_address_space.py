@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from engine import address_space
-from engine.address_space import memory_fault
-from engine.go.gtp import table
-from engine.protocols.process import LoadError
 from tests.fakes.session import ScriptedSession
+from yomi.engine import address_space
+from yomi.engine.address_space import memory_fault
+from yomi.engine.go.gtp import table
+from yomi.engine.protocols.process import LoadError
 
 LIMIT = "the address space of a process is limited to {} MiB (ulimit -v): expected 3072 MiB or no limit; raise it"
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from engine.go.analysis.overrides import Settings
-from engine.go.analysis.session import Session
-from engine.go.game import GoGame
-from engine.go.players.analysis import Analysis
-from engine.options import Options
-from engine.players.request import Request
-from engine.protocols.process import LoadError
-from engine.protocols.streams import OutputClosedError
-from native.go.rules import MAX_HISTORY
 from tests.fakes.analyst import FakeAnalyst, ScriptedAnalysis
 from tests.process.analysis_fuzz import identity_of, random_line
 from tests.waiting import wait_until
+from yomi.engine.go.analysis.overrides import Settings
+from yomi.engine.go.analysis.session import Session
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.players.analysis import Analysis
+from yomi.engine.options import Options
+from yomi.engine.players.request import Request
+from yomi.engine.protocols.process import LoadError
+from yomi.engine.protocols.streams import OutputClosedError
+from yomi.native.go.rules import MAX_HISTORY
 
 QUERY: dict[str, Any] = {"moves": [], "rules": "chinese", "boardXSize": 3, "boardYSize": 3}
 ENDLESS = QUERY | {"maxVisits": 10**6}

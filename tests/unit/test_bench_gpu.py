@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import cli, gpu, gpu_fault, gpu_proofs
-from bench.go_network import write_go_network
-from engine.cli.games import GO, SHOGI
-from engine.evaluators import onnx_session
-from engine.evaluators.base import EvaluatorError
-from engine.options import Options
-from nets.dlshogi.definition import NetworkShape, write_network
-from nets.load import prepare
-from nets.packed import variant_file
 from tests.contract.networks import write_small_network
 from tests.fakes.gpu_driver import RecordingDriver
+from yomi.bench import cli, gpu, gpu_fault, gpu_proofs
+from yomi.bench.go_network import write_go_network
+from yomi.engine.cli.games import GO, SHOGI
+from yomi.engine.evaluators import onnx_session
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.options import Options
+from yomi.nets.dlshogi.definition import NetworkShape, write_network
+from yomi.nets.load import prepare
+from yomi.nets.packed import variant_file
 
 
 @pytest.fixture
@@ -41,11 +41,11 @@ def processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[
         return session, "onnxruntime"
 
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("engine.evaluators.gpu.open_engine", on_processor)
+    monkeypatch.setattr("yomi.engine.evaluators.gpu.open_engine", on_processor)
     for module in (gpu, gpu_proofs):
         monkeypatch.setattr(module, "choose_backend", lambda device, backend: "onnx")
         monkeypatch.setattr(module, "default_network", nets.__getitem__)
-    monkeypatch.setattr("engine.evaluators.devices.choose_backend", lambda device, backend: "onnx")
+    monkeypatch.setattr("yomi.engine.evaluators.devices.choose_backend", lambda device, backend: "onnx")
     for other in (gpu_proofs, gpu_fault):
         monkeypatch.setattr(other, "open_driver", lambda number: RecordingDriver(number, log))
     monkeypatch.setattr(gpu_proofs, "ROWS", 4)
@@ -60,7 +60,7 @@ def test_it_refuses_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     def none(device: str, backend: str) -> str:
         raise EvaluatorError(f"device {device}: no GPU; to mend it: buy one")
 
-    monkeypatch.setattr("engine.evaluators.devices.choose_backend", none)
+    monkeypatch.setattr("yomi.engine.evaluators.devices.choose_backend", none)
     monkeypatch.setattr(gpu, "choose_backend", none)
     begin = time.monotonic()
     assert cli.main(["gpu"]) == 2
@@ -138,7 +138,7 @@ def test_every_part_has_its_rows_whatever_another_does(
     told = capsys.readouterr().err.splitlines()
     assert "yomi: deliberate fault, in a process of its own: failed: the bus is gone" in told
     monkeypatch.setattr(gpu, "run", lambda *_: rows)
-    monkeypatch.setattr("native.warmup.compile_names", lambda names, report: None)
+    monkeypatch.setattr("yomi.native.warmup.compile_names", lambda names, report: None)
     assert cli.main(["gpu"]) == 1
     monkeypatch.setattr(gpu, "run", lambda *_: [row for row in rows if row["part"] != "deliberate fault"])
     assert cli.main(["gpu"]) == 0

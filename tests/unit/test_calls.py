@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.queue import InlineQueue
-from engine.evaluators.uniform import UniformEvaluator
-from engine.go.networks.rollouts import RolloutEvaluator
-from engine.search import search as search_module
-from engine.search.limits import Limits
-from native.calls import NO_CALLS, Calls
-from native.tree.searcher import Searcher
-from native.tree.uniform import write_zeros
 from tests.unit.trees import check_tree, contents_of, new_game, new_search
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.search import search as search_module
+from yomi.engine.search.limits import Limits
+from yomi.native.calls import NO_CALLS, Calls
+from yomi.native.tree.searcher import Searcher
+from yomi.native.tree.uniform import write_zeros
 
 
 class Submitting(InlineQueue):

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.choices import Asked, ChoicesError, Sayings, read_positions
-from bench.cli import main
-from engine.cli.games import GAMES
-from engine.clients.spec import parse_spec
-from engine.options import Options
 from tests.process.match_process import scripted
+from yomi.bench.choices import Asked, ChoicesError, Sayings, read_positions
+from yomi.bench.cli import main
+from yomi.engine.cli.games import GAMES
+from yomi.engine.clients.spec import parse_spec
+from yomi.engine.options import Options
 
 PLAIN = "yomi:evaluator=material,workers=1,memory=16M,seed=1"
 BLIND = "yomi:evaluator=uniform,workers=1,memory=16M,visits=1"

@@ -18,37 +18,37 @@ from typing import Any
 
 import pytest
 
-import engine.cli.make
-import engine.cli.play
-import nets
-from bench.cli import make_parser
-from engine.cli import doctor, play
-from engine.cli.errors import CliError
-from engine.cli.games import GAMES, GO, split_game, with_game
-from engine.cli.help import ESSENTIAL, short_help
-from engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, command_module, expanded, main, main_usi
-from engine.cli.match_settings import read_file
-from engine.cli.selfplay import Series
-from engine.evaluators import cuda, gpu, providers
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.onnx_session import GpuSession
-from engine.evaluators.providers import Fault
-from engine.go.game import GoGame, new_game
-from engine.go.record_files import load_record
-from engine.go.rules import PRESETS
-from engine.go.selfplay import GoRecorder
-from engine.go.sgf import read_sgf
-from engine.go.terminal import GoTerminalGame
-from engine.options import Options, rows_for
-from engine.players.request import Decision, Request
-from engine.terminal import Terminal, TerminalGame
-from engine.version import VERSION
-from native.errors import CompileError
-from native.go.board import BLACK, PASS
-from nets.installation import pip_command
-from nets.packed import variant_file
+import yomi.engine.cli.make
+import yomi.engine.cli.play
 from tests.fakes.player import FakePlayer
 from tests.unit.test_go_game import take_kos_once_around, three_kos
+from yomi import nets
+from yomi.bench.cli import make_parser
+from yomi.engine.cli import doctor, play
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.games import GAMES, GO, split_game, with_game
+from yomi.engine.cli.help import ESSENTIAL, short_help
+from yomi.engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, command_module, expanded, main, main_usi
+from yomi.engine.cli.match_settings import read_file
+from yomi.engine.cli.selfplay import Series
+from yomi.engine.evaluators import cuda, gpu, providers
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.onnx_session import GpuSession
+from yomi.engine.evaluators.providers import Fault
+from yomi.engine.go.game import GoGame, new_game
+from yomi.engine.go.record_files import load_record
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.selfplay import GoRecorder
+from yomi.engine.go.sgf import read_sgf
+from yomi.engine.go.terminal import GoTerminalGame
+from yomi.engine.options import Options, rows_for
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.terminal import Terminal, TerminalGame
+from yomi.engine.version import VERSION
+from yomi.native.errors import CompileError
+from yomi.native.go.board import BLACK, PASS
+from yomi.nets.installation import pip_command
+from yomi.nets.packed import variant_file
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakePlayer]:
         made.append(FakePlayer(options))
         return made[-1]
 
-    monkeypatch.setattr(engine.cli.make, "make_player", make)
-    monkeypatch.setattr(engine.cli.play, "prepare", lambda *_: None)
+    monkeypatch.setattr(yomi.engine.cli.make, "make_player", make)
+    monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
     return made
 
 
@@ -186,7 +186,7 @@ def find_parser(words: list[str]) -> argparse.ArgumentParser:
 )
 def test_help_imports_nothing_heavy(words: str) -> None:
     code = (
-        "import contextlib, sys; from engine.cli.main import main\n"
+        "import contextlib, sys; from yomi.engine.cli.main import main\n"
         f"with contextlib.suppress(SystemExit): main({words.split()})\n"
         "print(*sorted(sys.modules), file=sys.stderr)"
     )
@@ -375,8 +375,8 @@ def test_a_player_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, capsys: p
     def fail(game: str, options: Options) -> FakePlayer:
         raise EvaluatorError("device cuda: not here")
 
-    monkeypatch.setattr(engine.cli.make, "make_player", fail)
-    monkeypatch.setattr(engine.cli.play, "prepare", lambda *_: None)
+    monkeypatch.setattr(yomi.engine.cli.make, "make_player", fail)
+    monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
     assert "device cuda: not here" in error_of(capsys, "play", "go")
 
 
@@ -498,7 +498,7 @@ def series(player: FakePlayer) -> Series[GoGame]:
 
 
 def test_selfplay_scores_games_that_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.go.referee.MOVES_PER_POINT", 0.2)
+    monkeypatch.setattr("yomi.engine.go.referee.MOVES_PER_POINT", 0.2)
     game = series(FakePlayer(Options(size=5))).play(0)
     assert game.moves == 5
     resigned = series(FakePlayer(Options(size=5), resign_at=3)).play(0)
@@ -684,7 +684,7 @@ def test_a_log_file_on_a_full_device_is_reported_once() -> None:
 def test_letters_that_the_terminal_lacks(command: str, errors: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), "iso8859-1")
     monkeypatch.setattr(sys, "stdout", stream)
-    monkeypatch.setattr(f"engine.cli.{command}.run", lambda args: 0)
+    monkeypatch.setattr(f"yomi.engine.cli.{command}.run", lambda args: 0)
     assert main([command]) == 0
     assert stream.errors == errors
 
@@ -798,7 +798,7 @@ def test_kernels_that_cannot_be_compiled_are_one_line(
         raise CompileError("compiling failed: no room")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("native.warmup.compile_names", fail)
+    monkeypatch.setattr("yomi.native.warmup.compile_names", fail)
     assert main(words.split()) == 2
     assert capsys.readouterr().err.endswith("error: compiling failed: no room\n")
 

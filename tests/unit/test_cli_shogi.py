@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-import engine.cli.make
-import engine.cli.play
-from engine.cli.games import SHOGI
-from engine.cli.main import main
-from engine.cli.selfplay import Files, Series
-from engine.options import Options
-from engine.players.request import LoadingError
-from engine.scores import record_score
-from engine.shogi.game import ShogiGame
-from engine.shogi.notation import parse_usi
-from engine.shogi.records.files import load_records
-from engine.shogi.records.hcpe import read_hcpe
-from engine.shogi.selfplay import ShogiRecorder
-from engine.shogi.terminal import ShogiTerminalGame
-from engine.terminal import Terminal
+import yomi.engine.cli.make
+import yomi.engine.cli.play
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.unit.test_cli import error_of, play_at
+from yomi.engine.cli.games import SHOGI
+from yomi.engine.cli.main import main
+from yomi.engine.cli.selfplay import Files, Series
+from yomi.engine.options import Options
+from yomi.engine.players.request import LoadingError
+from yomi.engine.scores import record_score
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.records.files import load_records
+from yomi.engine.shogi.records.hcpe import read_hcpe
+from yomi.engine.shogi.selfplay import ShogiRecorder
+from yomi.engine.shogi.terminal import ShogiTerminalGame
+from yomi.engine.terminal import Terminal
 
 DECLARABLE = "KGGGGSSSS/9/NNNN5/9/9/9/9/9/4k4 b 2R2B8P 1"
 
@@ -39,8 +39,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakeShogiPlayer]:
         made.append(FakeShogiPlayer(options))
         return made[-1]
 
-    monkeypatch.setattr(engine.cli.make, "make_player", make)
-    monkeypatch.setattr(engine.cli.play, "prepare", lambda *_: None)
+    monkeypatch.setattr(yomi.engine.cli.make, "make_player", make)
+    monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
     return made
 
 
@@ -156,8 +156,8 @@ def test_a_player_that_cannot_be_made(
     def fail(game: str, options: Options) -> FakeShogiPlayer:
         raise LoadingError("device cuda: not here")
 
-    monkeypatch.setattr(engine.cli.make, "make_player", fail)
-    monkeypatch.setattr(engine.cli.play, "prepare", lambda *_: None)
+    monkeypatch.setattr(yomi.engine.cli.make, "make_player", fail)
+    monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
     monkeypatch.chdir(tmp_path)
     for command in ("play", "selfplay"):
         assert "device cuda: not here" in error_of(capsys, command, "shogi")
@@ -239,7 +239,7 @@ def test_records_of_selfplay_appear_when_they_are_complete(tmp_path: Path, monke
 
     files = Files(tmp_path, {})
     with monkeypatch.context() as patch:
-        patch.setattr("nets.files.os.replace", fail)
+        patch.setattr("yomi.nets.files.os.replace", fail)
         with pytest.raises(OSError, match="No space"):
             files.write({".csa": b"a game"})
     assert not list(tmp_path.iterdir())

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.cli.main import main
-from engine.datasets.judging import evaluate_network
-from engine.go.datasets import games as go_games
-from engine.go.game import GoGame
-from engine.go.networks import FORMATS
-from engine.go.rules import PRESETS
-from engine.go.sgf import to_sgf
-from nets.data.shards import open_dataset
-from nets.katago.write import write_network
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.cli.main import main
+from yomi.engine.datasets.judging import evaluate_network
+from yomi.engine.go.datasets import games as go_games
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.networks import FORMATS
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.sgf import to_sgf
+from yomi.nets.data.shards import open_dataset
+from yomi.nets.katago.write import write_network
 
 CONFIG = """
 [network]
@@ -80,7 +80,7 @@ def test_data_sets_are_checked_and_described(made: Path, capsys: pytest.CaptureF
 def test_points_beside_an_even_board_and_rollouts(
     made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("native.warmup.compile_names", lambda names, report: None)
+    monkeypatch.setattr("yomi.native.warmup.compile_names", lambda names, report: None)
     net, folder = made / "net.bin", made / "set"
     assert main(["bench", "score", str(net), str(folder), "--json", str(made / "rows.json")]) == 0
     rows = {row["method"]: row for row in json.loads((made / "rows.json").read_text())["results"]}
@@ -94,7 +94,7 @@ def test_points_beside_an_even_board_and_rollouts(
     # 49 points are all that a rollout can win or lose
     assert 0.0 < rows["1 rollout"]["mean_absolute_error"] <= np.abs(points).max() + 49
 
-    shogi = str(resources.files("nets.models") / "yomi-shogi-6x64.onnx")
+    shogi = str(resources.files("yomi.nets.models") / "yomi-shogi-6x64.onnx")
     assert main(["bench", "score", shogi, str(folder)]) == 2
     assert "with the features dlshogi-62-57 found, expected a network for Go" in capsys.readouterr().err
 
@@ -169,7 +169,7 @@ def test_an_interrupted_training_keeps_what_it_has_done(
     number: int, made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch", reason="needs PyTorch (extra train)")
-    from nets.training.loop import Trainer
+    from yomi.nets.training.loop import Trainer
 
     learn = Trainer.train_step
 

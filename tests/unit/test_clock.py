@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.clock import RESERVE_MOVES, ClockError, Left, TimeSettings, TimeSystem, charge, lag_reserve
+from yomi.engine.clock import RESERVE_MOVES, ClockError, Left, TimeSettings, TimeSystem, charge, lag_reserve
 
 ALL = tuple(TimeSystem)
 

@@ -8,22 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.cli.games import GO, SHOGI
-from engine.cli.main import main
-from engine.cli.selfplay import Series
-from engine.go import record_files
-from engine.go.selfplay import GoRecorder
-from engine.go.sgf import read_sgf
-from engine.learning.collection import Collection
-from engine.options import Options
-from engine.shogi.records.csa import read_csa
-from engine.shogi.records.files import load_records
-from engine.shogi.records.hcpe3 import read_hcpe3
-from engine.shogi.selfplay import ShogiRecorder
-from nets.data.shards import UNKNOWN_OWNER, open_dataset
-from nets.errors import NetworkError
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
+from yomi.engine.cli.games import GO, SHOGI
+from yomi.engine.cli.main import main
+from yomi.engine.cli.selfplay import Series
+from yomi.engine.go import record_files
+from yomi.engine.go.selfplay import GoRecorder
+from yomi.engine.go.sgf import read_sgf
+from yomi.engine.learning.collection import Collection
+from yomi.engine.options import Options
+from yomi.engine.shogi.records.csa import read_csa
+from yomi.engine.shogi.records.files import load_records
+from yomi.engine.shogi.records.hcpe3 import read_hcpe3
+from yomi.engine.shogi.selfplay import ShogiRecorder
+from yomi.nets.data.shards import UNKNOWN_OWNER, open_dataset
+from yomi.nets.errors import NetworkError
 
 
 def test_rows_of_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

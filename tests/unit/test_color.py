@@ -1,8 +1,8 @@
 """Colors are the same numbers everywhere."""
 
-from engine import color
-from native.go import board
-from native.shogi import position
+from yomi.engine import color
+from yomi.native.go import board
+from yomi.native.shogi import position
 
 
 def test_the_kernels_have_the_same_colors() -> None:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from engine.cli.main import main
-from engine.go.descriptor import GAME as GO
-from native import compile_progress, warmup
-from native.compile_progress import Display, Progress
-from native.kernel_groups import NAMES
 from tests.waiting import wait_until
+from yomi.engine.cli.main import main
+from yomi.engine.go.descriptor import GAME as GO
+from yomi.native import compile_progress, warmup
+from yomi.native.compile_progress import Display, Progress
+from yomi.native.kernel_groups import NAMES
 
 
 class Clock:
@@ -99,14 +99,14 @@ def test_times_are_short() -> None:
 def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Compile nothing, but report and mark the groups as compiling processes do; return the cache."""
     script = (
-        "import sys; from native import warmup; warmup._check = print; "
+        "import sys; from yomi.native import warmup; warmup._check = print; "
         "warmup.GROUPS = {name: warmup.GROUPS[name].__class__(lambda: None, group.packages, 1.0) "
         "for name, group in warmup.GROUPS.items()}; warmup.main(sys.argv[1:])"
     )
     popen = subprocess.Popen
 
     def start(command: list[str], **how: Any) -> subprocess.Popen[bytes]:
-        return popen([sys.executable, "-c", script, *command[command.index("native.warmup") + 1 :]], **how)
+        return popen([sys.executable, "-c", script, *command[command.index("yomi.native.warmup") + 1 :]], **how)
 
     monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path / "kernels")
     (tmp_path / "kernels").mkdir(mode=0o700)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from native import cuda
-from native.packing import pack
 from tests.fakes.gpu_driver import unpack_rows
+from yomi.native import cuda
+from yomi.native.packing import pack
 
 HOST = """
 #define __device__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from native.tree.edges import (
+from yomi.native.tree.edges import (
     PRIOR_SCALE,
     all_moves,
     all_quantized,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.clients import process as process_module
-from engine.clients.process import EngineError, EngineProcess
 from tests.waiting import wait_until
+from yomi.engine.clients import process as process_module
+from yomi.engine.clients.process import EngineError, EngineProcess
 
 
 @pytest.fixture

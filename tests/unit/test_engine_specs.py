@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from engine.clients.limits import EngineLimits, GameClock, SpecError, limits_of
-from engine.clients.spec import parse_spec, spec_of, with_own_names
-from engine.clock import TimeSystem
+from yomi.engine.clients.limits import EngineLimits, GameClock, SpecError, limits_of
+from yomi.engine.clients.spec import parse_spec, spec_of, with_own_names
+from yomi.engine.clock import TimeSystem
 
 # -- limits and clocks -------------------------------------------------------------------------------------------------
 

@@ -16,19 +16,19 @@ from typing import Any
 
 import pytest
 
-from engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
-from engine.evaluators.devices import device_numbers, make_device_queue
-from engine.evaluators.queue import InlineQueue, Job
-from engine.evaluators.workers import EvaluationWorkers
-from engine.options import Options
-from engine.search.limits import Limits
-from native.go.spec import go_spec
-from native.spec import Inputs
-from native.tree.buffers import make_batch
 from tests.fakes.evaluators import FaultyEvaluator, ScriptedEvaluator
 from tests.unit.test_search import run, visits_of
 from tests.unit.trees import check_tree, new_game, new_search
 from tests.waiting import wait_until
+from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
+from yomi.engine.evaluators.devices import device_numbers, make_device_queue
+from yomi.engine.evaluators.queue import InlineQueue, Job
+from yomi.engine.evaluators.workers import EvaluationWorkers
+from yomi.engine.options import Options
+from yomi.engine.search.limits import Limits
+from yomi.native.go.spec import go_spec
+from yomi.native.spec import Inputs
+from yomi.native.tree.buffers import make_batch
 
 HANG = 0.5
 NEVER = range(0)
@@ -357,8 +357,8 @@ def test_what_ends_the_start_ends_every_worker(comes: str) -> None:
 
 def test_workers_that_nobody_closed_end_before_the_interpreter() -> None:
     program = """
-from engine.evaluators.uniform import UniformEvaluator
-from engine.evaluators.workers import EvaluationWorkers
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.evaluators.workers import EvaluationWorkers
 class Evaluator(UniformEvaluator):
     def close(self):
         print("closed", flush=True)
@@ -443,7 +443,7 @@ def test_a_search_that_hangs_says_so_and_recovers(monkeypatch: pytest.MonkeyPatc
     search.start(Limits())
     wait_until(lambda: evaluator.calls >= 5)
     with monkeypatch.context() as patch:
-        patch.setattr("engine.search.search.SEARCH_HANG", 0.1)
+        patch.setattr("yomi.engine.search.search.SEARCH_HANG", 0.1)
         for _ in range(2):
             with pytest.raises(EvaluatorError, match=r"scripted has not answered for 0\.1 s"):
                 search.stop()
@@ -473,8 +473,8 @@ def test_other_devices_are_refused(text: str, message: str) -> None:
 
 
 def test_every_device_gets_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.evaluators.devices.chooses_cpu", lambda device: device == "cpu")
-    monkeypatch.setattr("engine.evaluators.devices.choose_backend", lambda device, backend: None)
+    monkeypatch.setattr("yomi.engine.evaluators.devices.chooses_cpu", lambda device: device == "cpu")
+    monkeypatch.setattr("yomi.engine.evaluators.devices.choose_backend", lambda device, backend: None)
     asked: list[str] = []
 
     def make(device: str) -> ScriptedEvaluator:

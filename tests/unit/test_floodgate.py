@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.shogi.records.files import read_records
 from tests.fakes.clients import Running
 from tests.fakes.floodgate import Floodgate
 from tests.fakes.seats import FakeShogiSeat
+from yomi.engine.shogi.records.files import read_records
 
 
 @pytest.fixture

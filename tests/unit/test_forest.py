@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.queue import InlineQueue
-from engine.evaluators.uniform import UniformEvaluator
-from engine.go.game import GoGame
-from engine.learning.searches import Searches, SmallSearch
-from engine.matches.duel import best_move, move_root
-from engine.search.limits import Limits
-from engine.search.parameters import SearchSettings
-from native.go.spec import go_spec
 from tests.fakes.evaluators import RootedEvaluator, ScriptedEvaluator
 from tests.unit.trees import contents_of, new_game, new_search
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.go.game import GoGame
+from yomi.engine.learning.searches import Searches, SmallSearch
+from yomi.engine.matches.duel import best_move, move_root
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
+from yomi.native.go.spec import go_spec
 
 SIZE, PLAYOUTS = 5, 300
 LINES = ("", "C3 B3", "C3 D3 C4 D4 C2")

@@ -7,26 +7,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.native import NativeBackend, native_precision
-from engine.evaluators.network import NetworkEvaluator
-from engine.go.networks.katago import KataGo, make_program, raw_outputs
-from native.forward import builder
-from native.forward.builder import PRECISIONS, ProgramBuilder
-from native.forward.emit import BYTES, HAS_HALF_PRODUCTS, HAS_PAIRS, TILES
-from native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack, quantise, quantise_to_bytes
-from native.forward.tiles import halve
-from native.forward.winograd import TILE_OUTPUTS, choose_tile, even_matrices, matrices
-from native.jit import kernel
-from nets.katago.cpu_program import unsupported
-from nets.katago.description import describe
-from nets.katago.network import Activation, Conv, KataGoNetwork
-from nets.katago.outputs import RawOutputs
-from nets.katago.write import write_network
-from nets.load import NetworkKind
 from tests.contract.networks import load_go
 from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.native import NativeBackend, native_precision
+from yomi.engine.evaluators.network import NetworkEvaluator
+from yomi.engine.go.networks.katago import KataGo, make_program, raw_outputs
+from yomi.native.forward import builder
+from yomi.native.forward.builder import PRECISIONS, ProgramBuilder
+from yomi.native.forward.emit import BYTES, HAS_HALF_PRODUCTS, HAS_PAIRS, TILES
+from yomi.native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack, quantise, quantise_to_bytes
+from yomi.native.forward.tiles import halve
+from yomi.native.forward.winograd import TILE_OUTPUTS, choose_tile, even_matrices, matrices
+from yomi.native.jit import kernel
+from yomi.nets.katago.cpu_program import unsupported
+from yomi.nets.katago.description import describe
+from yomi.nets.katago.network import Activation, Conv, KataGoNetwork
+from yomi.nets.katago.outputs import RawOutputs
+from yomi.nets.katago.write import write_network
+from yomi.nets.load import NetworkKind
 
 narrow = pytest.mark.parametrize(
     "precision",

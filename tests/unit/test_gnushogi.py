@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.gnushogi import GnuShogi
+from yomi.bench.gnushogi import GnuShogi
 
 SCRIPT = """\
 #!{python}
@@ -63,7 +63,7 @@ def test_usi(tmp_path: Path) -> None:
     command, _ = fake(tmp_path, "1. ... 3c3d 900")
     lines = "usi\nisready\nposition startpos moves 7g7f\ngo btime 0\nquit\n"
     done = subprocess.run(
-        [sys.executable, "-m", "bench.gnushogi", "--command", command], input=lines, capture_output=True, text=True
+        [sys.executable, "-m", "yomi.bench.gnushogi", "--command", command], input=lines, capture_output=True, text=True
     )
     assert done.stdout.splitlines()[-3:] == ["usiok", "readyok", "bestmove 3c3d"]
     assert done.returncode == 0
@@ -79,7 +79,7 @@ def test_usi(tmp_path: Path) -> None:
 def test_what_goes_wrong_is_no_resignation(lines: str, error: str, tmp_path: Path) -> None:
     command, _ = fake(tmp_path)  # ends when it is asked for a move
     done = subprocess.run(
-        [sys.executable, "-m", "bench.gnushogi", "--command", command], input=lines, capture_output=True, text=True
+        [sys.executable, "-m", "yomi.bench.gnushogi", "--command", command], input=lines, capture_output=True, text=True
     )
     assert done.returncode == 1
     assert error in done.stderr
@@ -100,7 +100,7 @@ def test_seconds_a_move(seconds: float, level: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seconds", ["0", "-1", "0.001", "nan", "1e9"])
 def test_seconds_that_it_cannot_be_told(seconds: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.gnushogi", f"--seconds={seconds}"], capture_output=True, text=True
+        [sys.executable, "-m", "yomi.bench.gnushogi", f"--seconds={seconds}"], capture_output=True, text=True
     )
     assert done.returncode == 2
     assert "expected 0.05 to 600" in done.stderr
@@ -108,7 +108,9 @@ def test_seconds_that_it_cannot_be_told(seconds: str) -> None:
 
 def test_without_the_program(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.gnushogi", "--command", str(tmp_path / "none")], capture_output=True, text=True
+        [sys.executable, "-m", "yomi.bench.gnushogi", "--command", str(tmp_path / "none")],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 2
     assert "expected GNU Shogi" in done.stderr

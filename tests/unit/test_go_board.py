@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from native.go.board import (
+from tests.naive.go_board import PASS, SIMPLE, SlowGame, chain_at, liberties, place
+from tests.unit.go_twins import bits, board_points, point, random_game
+from yomi.native.go.board import (
     EMPTY,
     NOT_FINISHED,
     POSITION_DTYPE,
@@ -16,11 +18,9 @@ from native.go.board import (
     ZOBRIST,
     copy,
 )
-from native.go.board import PASS as NATIVE_PASS
-from native.go.game import position_key
-from native.go.rules import hash_after, is_legal, legal_moves, play
-from tests.naive.go_board import PASS, SIMPLE, SlowGame, chain_at, liberties, place
-from tests.unit.go_twins import bits, board_points, point, random_game
+from yomi.native.go.board import PASS as NATIVE_PASS
+from yomi.native.go.game import position_key
+from yomi.native.go.rules import hash_after, is_legal, legal_moves, play
 
 RULES = list(itertools.product((0, 1, 2), (False, True)))
 ENDS = {"": NOT_FINISHED, "passes": TWO_PASSES, "repeated pass": REPEATED_PASS, "no result": THIRD_REPETITION}

@@ -14,36 +14,36 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.cli.main import main
-from engine.datasets import sources
-from engine.datasets.sources import GO_SUFFIXES, find_files, readable_files, sgf_texts
-from engine.evaluators.queue import InlineQueue
-from engine.go.datasets import games as go_games
-from engine.go.datasets import teacher as go_teacher
-from engine.go.datasets.dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
-from engine.go.datasets.games import parse_result, read_games
-from engine.go.datasets.rows import Row, blank_columns
-from engine.go.datasets.teacher import LABELS_VERSION, NetworkTeacher, seed_of
-from engine.go.game import GoGame
-from engine.go.rules import PRESETS
-from engine.go.sgf import to_sgf
-from engine.players import precision
-from engine.records import LeftOut
-from engine.search.limits import Limits
-from engine.search.parameters import SearchSettings
-from engine.search.search import Search
-from native.datasets.replay import GAME_DTYPE
-from native.go.planes import policy_index, write_planes
-from native.go.scratch import SCRATCH_DTYPE
-from native.spec import Inputs
-from nets.data.batches import BatchSource
-from nets.data.shards import check_shard, open_dataset
-from nets.data.unpack import unpack
-from nets.errors import NetworkError
-from nets.features import feature_set
-from nets.katago.write import write_network
 from tests.contract.networks import load_go
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.cli.main import main
+from yomi.engine.datasets import sources
+from yomi.engine.datasets.sources import GO_SUFFIXES, find_files, readable_files, sgf_texts
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.go.datasets import games as go_games
+from yomi.engine.go.datasets import teacher as go_teacher
+from yomi.engine.go.datasets.dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
+from yomi.engine.go.datasets.games import parse_result, read_games
+from yomi.engine.go.datasets.rows import Row, blank_columns
+from yomi.engine.go.datasets.teacher import LABELS_VERSION, NetworkTeacher, seed_of
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.sgf import to_sgf
+from yomi.engine.players import precision
+from yomi.engine.records import LeftOut
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.search import Search
+from yomi.native.datasets.replay import GAME_DTYPE
+from yomi.native.go.planes import policy_index, write_planes
+from yomi.native.go.scratch import SCRATCH_DTYPE
+from yomi.native.spec import Inputs
+from yomi.nets.data.batches import BatchSource
+from yomi.nets.data.shards import check_shard, open_dataset
+from yomi.nets.data.unpack import unpack
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import feature_set
+from yomi.nets.katago.write import write_network
 
 CHINESE = PRESETS["chinese"]
 

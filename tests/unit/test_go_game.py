@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.go.game import GoGame, IllegalMove, SetupError, check_setup, score_text
-from engine.go.rules import PRESETS, Rules
-from engine.go.vertex import board_points, parse_vertex, point_at
-from native.go.board import BLACK, EMPTY, PASS, WHITE
 from tests.unit.go_boards import drawing_of, game_of, play_all, points
+from yomi.engine.go.game import GoGame, IllegalMove, SetupError, check_setup, score_text
+from yomi.engine.go.rules import PRESETS, Rules
+from yomi.engine.go.vertex import board_points, parse_vertex, point_at
+from yomi.native.go.board import BLACK, EMPTY, PASS, WHITE
 
 RULES = st.sampled_from([PRESETS[name] for name in ("tromp-taylor", "chinese", "japanese", "aga")])
 

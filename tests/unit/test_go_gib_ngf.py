@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.color import BLACK, WHITE
-from engine.go.gib_ngf import looks_like_gib, looks_like_ngf, read_gib, read_ngf
-from engine.go.record_files import each_record, load_size
-from engine.go.sgf import SgfError
-from engine.go.vertex import format_vertex
-from native.go.board import PASS
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.gib_ngf import looks_like_gib, looks_like_ngf, read_gib, read_ngf
+from yomi.engine.go.record_files import each_record, load_size
+from yomi.engine.go.sgf import SgfError
+from yomi.engine.go.vertex import format_vertex
+from yomi.native.go.board import PASS
 
 GIB = r"""\HS
 \[GAMEBLACKNAME=흑선수 (9D)\]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.go.game import GoGame
-from engine.go.handicap import (
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.handicap import (
     HandicapError,
     fixed_handicap,
     free_handicap,
@@ -11,9 +11,9 @@ from engine.go.handicap import (
     max_fixed_handicap,
     parse_free_handicap,
 )
-from engine.go.rules import PRESETS
-from engine.go.vertex import format_vertex, parse_vertex
-from native.go.board import BLACK, PASS, WHITE
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.vertex import format_vertex, parse_vertex
+from yomi.native.go.board import BLACK, PASS, WHITE
 
 
 @pytest.mark.parametrize(

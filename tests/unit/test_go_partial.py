@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.base import EvaluatorError
-from engine.go.game import GoGame
-from engine.go.measuring import go_subject
-from engine.go.networks.partial import PartialFormat
-from engine.go.players.setup import make_queue
-from engine.go.rules import PRESETS
-from engine.go.vertex import parse_vertex
-from engine.options import Options
-from native.go.partial import POINTS, decode
-from native.go.planes import policy_index, symmetry_table
-from native.go.priors import prior_logit
-from native.spec import Inputs
-from native.tree.arrays import LEAD, SCORE, VALUE, Batch
-from native.tree.buffers import make_batch
-from nets.errors import NetworkError
 from tests.contract.networks import load_go
 from tests.contract.partial_networks import write_aya_policy, write_aya_value, write_cosumi
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.measuring import go_subject
+from yomi.engine.go.networks.partial import PartialFormat
+from yomi.engine.go.players.setup import make_queue
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.vertex import parse_vertex
+from yomi.engine.options import Options
+from yomi.native.go.partial import POINTS, decode
+from yomi.native.go.planes import policy_index, symmetry_table
+from yomi.native.go.priors import prior_logit
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import LEAD, SCORE, VALUE, Batch
+from yomi.native.tree.buffers import make_batch
+from yomi.nets.errors import NetworkError
 
 SIZE = 5
 RULES = PRESETS["tromp-taylor"]

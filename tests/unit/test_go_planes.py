@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from native.go import area
-from native.go.board import MAX_POINTS, TAX_ALL, TAX_NONE, TAX_SEKI
-from native.go.ladder import read_ladders
-from native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_bits, write_planes
-from native.go.rules import play
-from native.go.scratch import SCRATCH_DTYPE
-from native.go.spec import go_spec
-from native.spec import packed_words
 from tests.naive import go_board
 from tests.naive.go_board import BLACK, PASS, WHITE
 from tests.naive.go_ladder import TooLongError, ladders
 from tests.unit.go_twins import bits, board_points, new_position, point, random_game
+from yomi.native.go import area
+from yomi.native.go.board import MAX_POINTS, TAX_ALL, TAX_NONE, TAX_SEKI
+from yomi.native.go.ladder import read_ladders
+from yomi.native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_bits, write_planes
+from yomi.native.go.rules import play
+from yomi.native.go.scratch import SCRATCH_DTYPE
+from yomi.native.go.spec import go_spec
+from yomi.native.spec import packed_words
 
 
 @pytest.fixture(scope="module")

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.go.datasets import played as go_played
-from engine.go.datasets.played import PlayOptions, play_go_dataset, shard_names
-from engine.go.datasets.teacher import NetworkTeacher
-from engine.go.networks.katago import raw_outputs
-from nets.data.batches import BatchSource
-from nets.data.shards import Dataset, check_shard
-from nets.data.unpack import unpack
-from nets.errors import NetworkError
-from nets.katago.outputs import post_process
-from nets.katago.write import write_network
 from tests.contract.networks import load_go
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.go.datasets import played as go_played
+from yomi.engine.go.datasets.played import PlayOptions, play_go_dataset, shard_names
+from yomi.engine.go.datasets.teacher import NetworkTeacher
+from yomi.engine.go.networks.katago import raw_outputs
+from yomi.nets.data.batches import BatchSource
+from yomi.nets.data.shards import Dataset, check_shard
+from yomi.nets.data.unpack import unpack
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago.outputs import post_process
+from yomi.nets.katago.write import write_network
 
 OPTIONS = PlayOptions(size=5, positions=600, kept=0.05, shard_rows=300, seed=3, teacher="test")
 

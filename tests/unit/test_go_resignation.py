@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from engine.color import BLACK, WHITE
-from engine.go.game import GoGame
-from engine.go.handicap import free_handicap
-from engine.go.players.resignation import black_advantage, may_resign
-from engine.go.rules import PRESETS
-from engine.go.vertex import board_points, parse_vertex
-from native.go.board import EMPTY
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.handicap import free_handicap
+from yomi.engine.go.players.resignation import black_advantage, may_resign
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.vertex import board_points, parse_vertex
+from yomi.native.go.board import EMPTY
 
 HOPELESS = -1000.0
 

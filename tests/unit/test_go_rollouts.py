@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from native.go.board import BLACK, EMPTY, MAX_AREA, NO_POINT, POSITION_DTYPE, WHITE, clear, place_stone
-from native.go.patterns import DRAWINGS, is_pattern_move
-from native.go.priors import prior_logit
-from native.go.rollout import area_balance, uniform_rollouts
-from native.go.rollout_evaluator import rollout_leaves
-from native.go.rollout_policy import capture_move, patterned_rollouts, rollout_move
-from native.go.rules import MAX_HISTORY, begin, is_legal, legal_moves, play
-from native.go.tactics import liberties_after, self_atari_stones
 from tests.naive.go_rollouts import SlowBoard, matches
+from yomi.native.go.board import BLACK, EMPTY, MAX_AREA, NO_POINT, POSITION_DTYPE, WHITE, clear, place_stone
+from yomi.native.go.patterns import DRAWINGS, is_pattern_move
+from yomi.native.go.priors import prior_logit
+from yomi.native.go.rollout import area_balance, uniform_rollouts
+from yomi.native.go.rollout_evaluator import rollout_leaves
+from yomi.native.go.rollout_policy import capture_move, patterned_rollouts, rollout_move
+from yomi.native.go.rules import MAX_HISTORY, begin, is_legal, legal_moves, play
+from yomi.native.go.tactics import liberties_after, self_atari_stones
 
 
 def empty_board(size: int, komi: float = 7.5) -> np.void:

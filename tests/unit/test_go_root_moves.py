@@ -6,17 +6,17 @@ from collections import Counter
 
 import pytest
 
-from engine.color import WHITE
-from engine.evaluators.uniform import UniformEvaluator
-from engine.go.analysis.results import position_hashes
-from engine.go.game import GoGame
-from engine.go.players.root_moves import twins, useless_moves, with_twins
-from engine.go.rules import PRESETS
-from engine.search.limits import Limits
-from engine.search.report import MoveReport, SearchReport
-from native.go.board import PASS
 from tests.unit.go_boards import game_of, play_all, points
 from tests.unit.trees import check_tree, new_game, new_search
+from yomi.engine.color import WHITE
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.go.analysis.results import position_hashes
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.players.root_moves import twins, useless_moves, with_twins
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.native.go.board import PASS
 
 
 def seen(game: GoGame, *moves: int) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.go.rules import PRESETS, Rules, RulesError
+from yomi.engine.go.rules import PRESETS, Rules, RulesError
 
 ANY_RULES = st.builds(
     Rules,

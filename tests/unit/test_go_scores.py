@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.cli.main import main
-from engine.go.datasets.dataset import GoDataOptions, make_go_dataset
-from engine.go.datasets.rows import Row
-from engine.go.datasets.scores import STAGES, KomiScorer, Stage, crossing, fair_komi, parse_stages
-from engine.go.datasets.teacher import NetworkTeacher
-from engine.go.game import GoGame
-from engine.go.rules import PRESETS
-from engine.go.sgf import to_sgf
-from native.go.board import PASS
-from nets.data.shards import check_shard, open_dataset
-from nets.errors import NetworkError
-from nets.katago.write import write_network
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.cli.main import main
+from yomi.engine.go.datasets.dataset import GoDataOptions, make_go_dataset
+from yomi.engine.go.datasets.rows import Row
+from yomi.engine.go.datasets.scores import STAGES, KomiScorer, Stage, crossing, fair_komi, parse_stages
+from yomi.engine.go.datasets.teacher import NetworkTeacher
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.sgf import to_sgf
+from yomi.native.go.board import PASS
+from yomi.nets.data.shards import check_shard, open_dataset
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago.write import write_network
 
 QUICK = (Stage(10, 100), Stage(4, 200), Stage(2, 400))
 

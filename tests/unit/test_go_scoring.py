@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.go.rules import PRESETS, Rules
-from engine.go.scoring import (
+from tests.unit.go_boards import game_of, play_all, points
+from yomi.engine.go.rules import PRESETS, Rules
+from yomi.engine.go.scoring import (
     Ownership,
     chains,
     dead_stones,
@@ -15,11 +16,10 @@ from engine.go.scoring import (
     pass_alive_stones,
     removed_stones,
 )
-from native.game import OVER, OVER_UNSCORED
-from native.go.board import BLACK, PASS, WHITE
-from native.go.game import outcome
-from native.go.rules import area_points
-from tests.unit.go_boards import game_of, play_all, points
+from yomi.native.game import OVER, OVER_UNSCORED
+from yomi.native.go.board import BLACK, PASS, WHITE
+from yomi.native.go.game import outcome
+from yomi.native.go.rules import area_points
 
 AREA, TERRITORY = PRESETS["tromp-taylor"], PRESETS["japanese"]
 

@@ -11,10 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sgfmill import sgf, sgf_grammar
 
-from engine.go.game import GoGame
-from engine.go.record_files import load_record, load_records, load_size
-from engine.go.rules import PRESETS
-from engine.go.sgf import (
+from tests.shared_data import shared_path
+from tests.unit.go_boards import drawing_of, play_all, points
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.record_files import load_record, load_records, load_size
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.sgf import (
     GameRecord,
     Node,
     SgfError,
@@ -23,12 +25,10 @@ from engine.go.sgf import (
     record_of,
     to_sgf,
 )
-from engine.go.sgf_parser import GameParser
-from engine.go.vertex import parse_vertex, point_at
-from engine.version import VERSION
-from native.go.board import BLACK, EMPTY, PASS, WHITE
-from tests.shared_data import shared_path
-from tests.unit.go_boards import drawing_of, play_all, points
+from yomi.engine.go.sgf_parser import GameParser
+from yomi.engine.go.vertex import parse_vertex, point_at
+from yomi.engine.version import VERSION
+from yomi.native.go.board import BLACK, EMPTY, PASS, WHITE
 
 
 def from_sgf(data: bytes | str, moves: int | None = None, path: Sequence[int] = ()) -> GoGame:

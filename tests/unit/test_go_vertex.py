@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.go.vertex import (
+from yomi.engine.go.vertex import (
     VertexError,
     board_points,
     column_and_row,
@@ -14,7 +14,7 @@ from engine.go.vertex import (
     parse_vertex,
     point_at,
 )
-from native.go.board import BLACK, PASS, WHITE
+from yomi.native.go.board import BLACK, PASS, WHITE
 
 
 @given(st.integers(2, 19), st.data())

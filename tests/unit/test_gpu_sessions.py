@@ -13,21 +13,21 @@ import numpy as np
 import onnx
 import pytest
 
-from engine.evaluators import cuda, onnx_session, providers
-from engine.evaluators.base import DeviceLostError, EvaluatorError
-from engine.evaluators.cuda import ThreadDevice, aligned_zeros
-from engine.evaluators.devices import choose_devices, make_device_queue
-from engine.evaluators.gpu import fill
-from engine.evaluators.onnx_session import GpuSession, batch_sizes, make_session, tensorrt_options
-from engine.evaluators.providers import choose_backend, choose_device, find_fault, find_package_fault
-from engine.go.networks.katago import default_rows
-from engine.options import Options
-from native.packing import pack, packed_bytes
-from nets.dlshogi.definition import NetworkShape, write_network
-from nets.errors import NetworkError
-from nets.installation import extra_command
-from nets.packed import Variant, variant_file
 from tests.fakes.cuda_driver import FakeDriver
+from yomi.engine.evaluators import cuda, onnx_session, providers
+from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError
+from yomi.engine.evaluators.cuda import ThreadDevice, aligned_zeros
+from yomi.engine.evaluators.devices import choose_devices, make_device_queue
+from yomi.engine.evaluators.gpu import fill
+from yomi.engine.evaluators.onnx_session import GpuSession, batch_sizes, make_session, tensorrt_options
+from yomi.engine.evaluators.providers import choose_backend, choose_device, find_fault, find_package_fault
+from yomi.engine.go.networks.katago import default_rows
+from yomi.engine.options import Options
+from yomi.native.packing import pack, packed_bytes
+from yomi.nets.dlshogi.definition import NetworkShape, write_network
+from yomi.nets.errors import NetworkError
+from yomi.nets.installation import extra_command
+from yomi.nets.packed import Variant, variant_file
 
 OUTPUTS = ["output_policy", "output_value"]
 
@@ -260,7 +260,7 @@ def test_every_worker_notices_a_fallback(monkeypatch: pytest.MonkeyPatch) -> Non
     pretend(monkeypatch, FallenBack)
     with pytest.raises(EvaluatorError, match="device cuda:0: onnxruntime fell back to CPUExecutionProvider: its own"):
         make_session(Path("net.onnx"), "cuda:0")
-    monkeypatch.setattr("engine.evaluators.devices.choose_devices", lambda options: ["cuda:0", "cuda:1"])
+    monkeypatch.setattr("yomi.engine.evaluators.devices.choose_devices", lambda options: ["cuda:0", "cuda:1"])
     made = []
 
     class SecondFallsBack(FallenBack):

@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.queue import InlineQueue
-from engine.go.vertex import parse_vertex
-from engine.search.limits import Limits
-from engine.search.parameters import SearchSettings
-from engine.search.search import Search
-from engine.shogi.game import ShogiGame
-from engine.shogi.networks.material import MaterialEvaluator
-from engine.shogi.notation import parse_usi
-from native.go import game as go_kernels
-from native.go import rules as go_rules
-from native.go.spec import go_spec
-from native.shogi import game as shogi_kernels
-from native.shogi import position as shogi_position
-from native.shogi.spec import shogi_spec
-from native.tree.arrays import NONE
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.trees import check_tree, edges_of, new_game, new_search
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.go.vertex import parse_vertex
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.search import Search
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.networks.material import MaterialEvaluator
+from yomi.engine.shogi.notation import parse_usi
+from yomi.native.go import game as go_kernels
+from yomi.native.go import rules as go_rules
+from yomi.native.go.spec import go_spec
+from yomi.native.shogi import game as shogi_kernels
+from yomi.native.shogi import position as shogi_position
+from yomi.native.shogi.spec import shogi_spec
+from yomi.native.tree.arrays import NONE
 
 GO = (go_rules.play, go_rules.legal_moves, go_kernels.outcome, go_kernels.graph_key, go_spec)
 SHOGI = (

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.go.gtp.codec import (
+from yomi.engine.go.gtp.codec import (
     MAX_ERROR,
     Command,
     format_response,
     is_interrupt,
     parse_line,
 )
-from engine.protocols.text import MAX_LINE, encode
+from yomi.engine.protocols.text import MAX_LINE, encode
 
 
 @pytest.mark.parametrize(

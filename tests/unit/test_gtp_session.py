@@ -11,22 +11,22 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from engine.clock import TimeSystem
-from engine.evaluators.base import EvaluatorError
-from engine.go.game import GoGame
-from engine.go.gtp import table
-from engine.go.gtp.basics import gtp_version
-from engine.go.gtp.session import Session
-from engine.go.players.raw_evaluation import Model
-from engine.options import Options
-from engine.players.request import Decision, Request
-from engine.protocols.process import LoadError
-from engine.protocols.streams import Inbox, OutputClosedError
-from engine.protocols.text import MAX_LINE
-from engine.search.report import SearchReport
-from native.go.board import BLACK, PASS
 from tests.fakes.player import FakePlayer
 from tests.fakes.session import ScriptedSession
+from yomi.engine.clock import TimeSystem
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.gtp import table
+from yomi.engine.go.gtp.basics import gtp_version
+from yomi.engine.go.gtp.session import Session
+from yomi.engine.go.players.raw_evaluation import Model
+from yomi.engine.options import Options
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.protocols.process import LoadError
+from yomi.engine.protocols.streams import Inbox, OutputClosedError
+from yomi.engine.protocols.text import MAX_LINE
+from yomi.engine.search.report import SearchReport
+from yomi.native.go.board import BLACK, PASS
 
 
 def test_every_command_of_the_table_has_a_handler() -> None:

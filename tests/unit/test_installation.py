@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.providers import find_direct_fault, find_package_fault
-from nets import installation
-from nets.errors import NetworkError
-from nets.installation import extra_command, missing_line, pip_command
-from nets.load import prepare
-from nets.models import default_network
 from tests.contract.networks import load_go, load_shogi
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.providers import find_direct_fault, find_package_fault
+from yomi.nets import installation
+from yomi.nets.errors import NetworkError
+from yomi.nets.installation import extra_command, missing_line, pip_command
+from yomi.nets.load import prepare
+from yomi.nets.models import default_network
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -75,7 +75,7 @@ def test_hints_are_for_the_environment_that_runs(tmp_path: Path, monkeypatch: py
     ],
 )
 def test_both_games_are_played_without_what_the_extras_bring(words: list[str], commands: str, answer: str) -> None:
-    code = f"{BLOCKED}; from engine.cli.main import main; sys.exit(main({words}))"
+    code = f"{BLOCKED}; from yomi.engine.cli.main import main; sys.exit(main({words}))"
     found = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, input=commands, capture_output=True, text=True, check=True
     )

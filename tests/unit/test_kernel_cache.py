@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from engine.cli import doctor
-from engine.cli.main import main
-from native import cache_folder, inventory, jit, warmup
-from native.cache_folder import cache_directory
-from native.errors import CompileError
-from native.kernel_groups import GROUPS, NAMES, Group
 from tests.waiting import wait_until
+from yomi.engine.cli import doctor
+from yomi.engine.cli.main import main
+from yomi.native import cache_folder, inventory, jit, warmup
+from yomi.native.cache_folder import cache_directory
+from yomi.native.errors import CompileError
+from yomi.native.kernel_groups import GROUPS, NAMES, Group
 
 
 @pytest.mark.parametrize(("name", "folder"), [("YOMI_CACHE_DIR", "cache"), ("XDG_CACHE_HOME", "cache/yomi")])
@@ -327,8 +327,8 @@ def test_a_full_disk_is_told_and_kernels_work_nevertheless(
 OUTSIDE = {
     "rules.py": """
 import numpy as np
-from native import game
-from native.jit import kernel
+from yomi.native import game
+from yomi.native.jit import kernel
 
 POSITION = np.dtype([("number", np.int64)])
 
@@ -339,8 +339,8 @@ def policy_index(pos, move, symmetry):
 game.implement(game.policy_index, POSITION, policy_index)
 """,
     "tree.py": """
-from native import game
-from native.jit import kernel
+from yomi.native import game
+from yomi.native.jit import kernel
 
 @kernel
 def through_the_tree(pos):
@@ -348,8 +348,8 @@ def through_the_tree(pos):
 """,
     "caller.py": """
 import rules
-from native.calls import entry, load, types_of
-from native.jit import kernel
+from yomi.native.calls import entry, load, types_of
+from yomi.native.jit import kernel
 
 @kernel
 def directly(pos):
@@ -431,7 +431,7 @@ def is_alive(process: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not list processes in /proc")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_start_that_is_ended_leaves_no_process(number: int, tmp_path: Path) -> None:
-    script = "from native.warmup import compile_names; compile_names(['go'], print)"
+    script = "from yomi.native.warmup import compile_names; compile_names(['go'], print)"
     environment = {**os.environ, "YOMI_CACHE_DIR": str(tmp_path)}
     children: list[int] = []
     parent = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.DEVNULL)

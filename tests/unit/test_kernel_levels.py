@@ -11,8 +11,8 @@ from pathlib import Path
 import numba
 import pytest
 
-from native import build_kernels, jit, levels, speed
-from native.errors import CompileError
+from yomi.native import build_kernels, jit, levels, speed
+from yomi.native.errors import CompileError
 
 
 @pytest.fixture
@@ -128,10 +128,10 @@ def test_speeds_are_measured() -> None:
 KERNELS = """
 import sys
 from pathlib import Path
-from native import levels
+from yomi.native import levels
 levels.COMPILED = Path(sys.argv[1])
-from native import jit
-from native.jit import inlined, kernel
+from yomi.native import jit
+from yomi.native.jit import inlined, kernel
 
 @inlined
 def half(x):

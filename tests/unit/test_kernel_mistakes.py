@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from native import warmup
+from yomi.native import warmup
 
 LINE = "    total = half(word.number, 2.0)"
 KERNELS = f"""
 import numpy as np
-from native.jit import inlined, kernel
+from yomi.native.jit import inlined, kernel
 
 @inlined
 def half(number, share):
@@ -35,11 +35,11 @@ def compile_outer():
     outer(np.zeros(1, np.dtype([("number", np.float64)])))
 """
 RUN = """
-from native import warmup
-from native.kernel_groups import Group
+from yomi.native import warmup
+from yomi.native.kernel_groups import Group
 
 def compile_edited():
-    from native.edited import compile_outer
+    from yomi.native.edited import compile_outer
     compile_outer()
 
 warmup.GROUPS["edited"] = Group(compile_edited, (), 1.0)

@@ -6,16 +6,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engine.cli.games import GAMES
-from engine.learning.journal import NAME, Journal
-from engine.learning.loop import AHEAD, Goal, Loop
-from engine.learning.settings import make_settings
-from engine.learning.store import Store
-from engine.learning.workers import Delivery, Task
-from engine.matches.duel import Score
-from engine.options import Options
-from nets.files import write_atomically
 from tests.unit.test_learning_store import played
+from yomi.engine.cli.games import GAMES
+from yomi.engine.learning.journal import NAME, Journal
+from yomi.engine.learning.loop import AHEAD, Goal, Loop
+from yomi.engine.learning.settings import make_settings
+from yomi.engine.learning.store import Store
+from yomi.engine.learning.workers import Delivery, Task
+from yomi.engine.matches.duel import Score
+from yomi.engine.options import Options
+from yomi.nets.files import write_atomically
 
 ROWS = 30
 PLAYED = Score(3, 1, 2, (0, 1, 1, 1, 0))

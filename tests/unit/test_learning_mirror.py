@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from engine.learning import mirror
-from engine.learning.errors import LearningError
-from engine.learning.mirror import Mirror
+from yomi.engine.learning import mirror
+from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.mirror import Mirror
 
 pytestmark = pytest.mark.skipif(find_spec("fsspec") is None, reason="fsspec is not installed (the extra cluster)")
 URL = "memory://bucket/run"

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from engine.learning import policies
-from engine.learning.policies import Found
-from engine.learning.settings import SelfPlaySettings
-from native.tree.report import CHILD_DTYPE
 from tests.naive import learning_policies as naive
+from yomi.engine.learning import policies
+from yomi.engine.learning.policies import Found
+from yomi.engine.learning.settings import SelfPlaySettings
+from yomi.native.tree.report import CHILD_DTYPE
 
 VALUE = 0.1
 

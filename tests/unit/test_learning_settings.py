@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from engine.cli.errors import CliError
-from engine.cli.learn import _asked_cluster, _read_tables
-from engine.cli.main import build
-from engine.learning.cluster import Asked
-from engine.learning.settings import LearnSettings, make_settings, reference, training_tables
-from engine.option_row import OptionError
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.learn import _asked_cluster, _read_tables
+from yomi.engine.cli.main import build
+from yomi.engine.learning.cluster import Asked
+from yomi.engine.learning.settings import LearnSettings, make_settings, reference, training_tables
+from yomi.engine.option_row import OptionError
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_documentation_has_all_of_them() -> None:
     text = (ROOT / "docs/LEARNING.md").read_text(encoding="utf-8")
-    assert reference() in text, "put engine.learning.settings.reference() into docs/LEARNING.md"
+    assert reference() in text, "put yomi.engine.learning.settings.reference() into docs/LEARNING.md"
 
 
 @pytest.mark.parametrize(

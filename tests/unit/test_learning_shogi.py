@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.cli.main import main
-from engine.color import BLACK, DRAW, WHITE
-from engine.learning.store import Store
-from engine.option_row import OptionError
-from engine.options import Options
-from engine.play import DECLARATION, MAX_MOVES, Ended
-from engine.shogi.learning import LearnableShogi
-from engine.shogi.notation import parse_usi
-from engine.shogi.records.files import load_records, read_records
-from engine.shogi.records.hcpe3 import read_hcpe3
-from engine.shogi.records.record import GameRecord
-from nets.data.shards import open_dataset
-from nets.files import write_atomically
+from yomi.engine.cli.main import main
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.learning.store import Store
+from yomi.engine.option_row import OptionError
+from yomi.engine.options import Options
+from yomi.engine.play import DECLARATION, MAX_MOVES, Ended
+from yomi.engine.shogi.learning import LearnableShogi
+from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.records.files import load_records, read_records
+from yomi.engine.shogi.records.hcpe3 import read_hcpe3
+from yomi.engine.shogi.records.record import GameRecord
+from yomi.nets.data.shards import open_dataset
+from yomi.nets.files import write_atomically
 
 OPENINGS = """\
 startpos moves 7g7f 3c3d 2g2f

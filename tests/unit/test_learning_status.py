@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from engine.learning.errors import LearningError
-from engine.learning.journal import NAME, Event, Journal
-from engine.learning.page import LATEST, LOCK, PAGE, POINTS, TEMPLATE, read_games, status_text, write_page
-from engine.learning.progress import PARTS, Progress
-from engine.learning.ratings import ratings
-from nets.files import lock_file
+from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import NAME, Event, Journal
+from yomi.engine.learning.page import LATEST, LOCK, PAGE, POINTS, TEMPLATE, read_games, status_text, write_page
+from yomi.engine.learning.progress import PARTS, Progress
+from yomi.engine.learning.ratings import ratings
+from yomi.nets.files import lock_file
 
 START = 1_800_000_000.0
 FIRST, SECOND, THIRD = "11111111", "22222222", "33333333"
@@ -357,7 +357,7 @@ def test_a_copy_without_a_lock_runs_as_long_as_events_are_new(folder: Path) -> N
 
 
 def test_each_line_of_a_chart_has_its_own_color() -> None:
-    template = resources.files("engine.learning").joinpath(TEMPLATE).read_text(encoding="utf-8")
+    template = resources.files("yomi.engine.learning").joinpath(TEMPLATE).read_text(encoding="utf-8")
     (count,) = re.findall(r"const COLORS = (\d+);", template)
     assert int(count) >= len(PARTS)
     assert "% COLORS" in template

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.color import BLACK
-from engine.learning.errors import LearningError
-from engine.learning.page import status_text, write_page
-from engine.learning.store import Played, Store
-from nets.data.shards import check_shard, open_dataset, widths
-from nets.errors import NetworkError
-from nets.features import feature_set
-from nets.files import LOCKED_AT, lock_file
+from yomi.engine.color import BLACK
+from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.page import status_text, write_page
+from yomi.engine.learning.store import Played, Store
+from yomi.nets.data.shards import check_shard, open_dataset, widths
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import feature_set
+from yomi.nets.files import LOCKED_AT, lock_file
 
 KATAGO = feature_set("katago-v7")
 ASKED = {"game": "go", "size": 5, "visits": 100, "games": 32}

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.selfplay import _play
-from engine.cli.games import GAMES
-from engine.learning import workers
-from engine.learning.errors import LearningError
-from engine.learning.selfplay import SelfPlay
-from engine.learning.settings import make_settings
-from engine.learning.workers import Delivery, Processes, Task
-from engine.matches.duel import Score, play_match
-from engine.matches.sprt import Sprt
-from engine.options import Options
+from yomi.bench.selfplay import _play
+from yomi.engine.cli.games import GAMES
+from yomi.engine.learning import workers
+from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.selfplay import SelfPlay
+from yomi.engine.learning.settings import make_settings
+from yomi.engine.learning.workers import Delivery, Processes, Task
+from yomi.engine.matches.duel import Score, play_match
+from yomi.engine.matches.sprt import Sprt
+from yomi.engine.options import Options
 
 
 def take_often(processes: Processes) -> None:

@@ -14,21 +14,21 @@ from typing import Any
 
 import pytest
 
-from engine.cli.games import GAMES
-from engine.cli.match import _as_described_now, _described, _find_game, _source, make_openings
-from engine.cli.match_settings import bounds, cpus
-from engine.clients.client import Evaluation
-from engine.clients.limits import SpecError
-from engine.clients.spec import parse_spec
-from engine.color import DRAW, opponent
-from engine.matches.games import Adjudicator
-from engine.matches.journal import NAME, Journal, read_journal
-from engine.matches.rating import expected_score
-from engine.matches.results import GameResult, MatchError
-from engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
-from engine.matches.sprt import PAIR_SCORES, Sprt, pair_counts
-from engine.play import Referee
-from engine.records import LeftOut
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.match import _as_described_now, _described, _find_game, _source, make_openings
+from yomi.engine.cli.match_settings import bounds, cpus
+from yomi.engine.clients.client import Evaluation
+from yomi.engine.clients.limits import SpecError
+from yomi.engine.clients.spec import parse_spec
+from yomi.engine.color import DRAW, opponent
+from yomi.engine.matches.games import Adjudicator
+from yomi.engine.matches.journal import NAME, Journal, read_journal
+from yomi.engine.matches.rating import expected_score
+from yomi.engine.matches.results import GameResult, MatchError
+from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
+from yomi.engine.matches.sprt import PAIR_SCORES, Sprt, pair_counts
+from yomi.engine.play import Referee
+from yomi.engine.records import LeftOut
 
 # -- schedule --------------------------------------------------------------------------------------------------------
 

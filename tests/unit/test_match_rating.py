@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from engine.matches.rating import BETA, Ratings, expected_score, fit, outcome_probabilities
+from yomi.engine.matches.rating import BETA, Ratings, expected_score, fit, outcome_probabilities
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from engine.clients.process import EngineProcess
-from engine.clients.spec import EngineSpec, parse_spec
-from engine.go.game import GoGame
-from engine.go.matches import AREA, GoMatches, ScoringReferee
-from engine.go.rules import PRESETS
-from engine.matches.games import Host, RefereeSettings
-from engine.matches.journal import Journal
-from engine.matches.results import MatchError
-from engine.matches.runner import Plan, Runner
-from engine.matches.schedule import pairs_of, schedule
-from engine.options import Options
 from tests.process.match_process import scripted
+from yomi.engine.clients.process import EngineProcess
+from yomi.engine.clients.spec import EngineSpec, parse_spec
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.matches import AREA, GoMatches, ScoringReferee
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.matches.games import Host, RefereeSettings
+from yomi.engine.matches.journal import Journal
+from yomi.engine.matches.results import MatchError
+from yomi.engine.matches.runner import Plan, Runner
+from yomi.engine.matches.schedule import pairs_of, schedule
+from yomi.engine.options import Options
 
 PATIENCE = 300.0
 """Seconds that a silent engine is waited for unless something ends it."""

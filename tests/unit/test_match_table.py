@@ -8,19 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.games import GAMES
-from engine.cli.main import main
-from engine.color import BLACK, DRAW, WHITE
-from engine.matches import read
-from engine.matches.journal import Journal
-from engine.matches.report import plot_boxes, plot_ratings, report, to_json, to_markdown, to_text, without_duplicates
-from engine.matches.results import GameResult, MatchError
-from engine.plotting import PlotError, check
-from engine.records import LeftOut
-from engine.shogi.notation import parse_usi
-from engine.shogi.records.files import save_records
-from engine.shogi.records.record import GameRecord, RecordedMove
-from engine.shogi.sfen import parse_sfen
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.main import main
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.matches import read
+from yomi.engine.matches.journal import Journal
+from yomi.engine.matches.report import (
+    plot_boxes,
+    plot_ratings,
+    report,
+    to_json,
+    to_markdown,
+    to_text,
+    without_duplicates,
+)
+from yomi.engine.matches.results import GameResult, MatchError
+from yomi.engine.plotting import PlotError, check
+from yomi.engine.records import LeftOut
+from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.records.files import save_records
+from yomi.engine.shogi.records.record import GameRecord, RecordedMove
+from yomi.engine.shogi.sfen import parse_sfen
 
 read_results = functools.partial(read.read_results, games=GAMES.values())
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.cli.main import main
-from nets.katago.compress import STEPS, compress, round_weights
-from nets.katago.file import read_network
-from nets.katago.network import AttentionBlock, BatchNorm, KataGoNetwork
-from nets.katago.write import write_network
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.cli.main import main
+from yomi.nets.katago.compress import STEPS, compress, round_weights
+from yomi.nets.katago.file import read_network
+from yomi.nets.katago.network import AttentionBlock, BatchNorm, KataGoNetwork
+from yomi.nets.katago.write import write_network
 
 
 def network() -> KataGoNetwork:

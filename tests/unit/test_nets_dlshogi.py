@@ -11,18 +11,18 @@ import onnx.reference
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.cli.net import facts
-from engine.evaluators.base import EvaluatorError
-from nets.dlshogi.definition import NetworkShape, make_model, write_network
-from nets.dlshogi.network import AREA, ShogiForm
-from nets.dlshogi.settings import read_settings
-from nets.errors import NetworkError
-from nets.graph_builder import GraphBuilder
-from nets.load import NetworkKind, open_file, prepare, prepare_shogi
-from nets.onnx_graph import read_onnx_graph
-from nets.onnx_header import data_files
-from nets.packed import Variant, variant_file
 from tests.contract.networks import load_go, load_shogi, raw_shogi
+from yomi.engine.cli.net import facts
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.nets.dlshogi.definition import NetworkShape, make_model, write_network
+from yomi.nets.dlshogi.network import AREA, ShogiForm
+from yomi.nets.dlshogi.settings import read_settings
+from yomi.nets.errors import NetworkError
+from yomi.nets.graph_builder import GraphBuilder
+from yomi.nets.load import NetworkKind, open_file, prepare, prepare_shogi
+from yomi.nets.onnx_graph import read_onnx_graph
+from yomi.nets.onnx_header import data_files
+from yomi.nets.packed import Variant, variant_file
 
 SMALL = NetworkShape(blocks=2, channels=16)
 KINDS = {

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nets.errors import NetworkError
-from nets.katago.file import looks_like_network, parse_network, read_network
-from nets.katago.network import Activation, AttentionBlock
-from nets.katago.write import write_network
 from tests.naive.katago_networks import RandomNetworks
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago.file import looks_like_network, parse_network, read_network
+from yomi.nets.katago.network import Activation, AttentionBlock
+from yomi.nets.katago.write import write_network
 
 ALL_KINDS = ["ordinary", "gpool", "bottleneck", "attention", "attention-plain", "ffn", "ffn-gated"]
 

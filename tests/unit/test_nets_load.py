@@ -17,16 +17,16 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from engine.cli.net import facts
-from nets import files as files_module
-from nets.errors import NetworkError
-from nets.files import atomic_writer, default_cache_dir, naming, write_atomically
-from nets.katago.write import write_network
-from nets.load import NetworkKind, open_file, prepare, prepare_shogi
-from nets.metadata import KATAGO_CONVERTER_VERSION, NetworkInfo
-from nets.models import default_network
-from nets.onnx_header import read_onnx_header
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.cli.net import facts
+from yomi.nets import files as files_module
+from yomi.nets.errors import NetworkError
+from yomi.nets.files import atomic_writer, default_cache_dir, naming, write_atomically
+from yomi.nets.katago.write import write_network
+from yomi.nets.load import NetworkKind, open_file, prepare, prepare_shogi
+from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, NetworkInfo
+from yomi.nets.models import default_network
+from yomi.nets.onnx_header import read_onnx_header
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_a_warm_start_imports_neither_onnx_nor_onnxruntime(network_file: Path, t
     code = (
         "import sys, nets\n"
         "assert 'numpy' not in sys.modules\n"
-        "from nets.load import prepare\n"
+        "from yomi.nets.load import prepare\n"
         f"prepare({str(network_file)!r}, 9, {str(tmp_path)!r})\n"
         "print([name for name in ('onnx', 'onnxruntime') if name in sys.modules])\n"
     )
@@ -279,7 +279,7 @@ def test_files_are_written_whole_and_as_the_umask_says(tmp_path: Path, umask: in
 
 
 def test_a_network_for_shogi_is_none_for_go_whatever_the_size(network_file: Path, tmp_path: Path) -> None:
-    path = Path(str(resources.files("nets.models") / "yomi-shogi-6x64.onnx"))
+    path = Path(str(resources.files("yomi.nets.models") / "yomi-shogi-6x64.onnx"))
     for size in (9, 19):
         with pytest.raises(NetworkError, match=r"a network for shogi found, expected one for Go$"):
             prepare(path, size)

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nets.errors import NetworkError
-from nets.load import NetworkKind, open_file
-from nets.nnue.architecture import FEATURES, Architecture
-from nets.nnue.file import read_architecture, read_nnue
 from tests.naive.nnue import file_of, random_tensors, text_of
 from tests.shared_data import shared_path
+from yomi.nets.errors import NetworkError
+from yomi.nets.load import NetworkKind, open_file
+from yomi.nets.nnue.architecture import FEATURES, Architecture
+from yomi.nets.nnue.file import read_architecture, read_nnue
 
 BY_NAME = {features.name: features for features in FEATURES}
 SMALL = Architecture(BY_NAME["K-P"], 128, (8, 64))

@@ -7,11 +7,11 @@ import onnx
 import onnxruntime
 import pytest
 
-from nets.katago.network import Activation, KataGoNetwork
-from nets.katago.onnx_export import export_onnx
-from nets.packed import Variant, make_variant
 from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
+from yomi.nets.katago.network import Activation, KataGoNetwork
+from yomi.nets.katago.onnx_export import export_onnx
+from yomi.nets.packed import Variant, make_variant
 
 
 def run(model: onnx.ModelProto, **inputs: np.ndarray) -> dict[str, np.ndarray]:

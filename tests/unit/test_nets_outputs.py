@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from nets.katago.network import OutputScales
-from nets.katago.outputs import (
+from yomi.nets.katago.network import OutputScales
+from yomi.nets.katago.outputs import (
     RawOutputs,
     has_no_result,
     policy_probabilities,
@@ -12,7 +12,7 @@ from nets.katago.outputs import (
     shortterm_errors,
     value_probabilities,
 )
-from nets.metadata import NetworkInfo
+from yomi.nets.metadata import NetworkInfo
 
 
 def test_policy_leaves_illegal_moves_out() -> None:

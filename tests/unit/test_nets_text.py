@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nets.arrays import read_header, read_npz
-from nets.errors import NetworkError, one_line
-from nets.text import MAX_DEPTH, parse_json, parse_toml
+from yomi.nets.arrays import read_header, read_npz
+from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.text import MAX_DEPTH, parse_json, parse_toml
 
 
 @pytest.mark.parametrize(

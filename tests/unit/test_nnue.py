@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from engine.shogi.game import ShogiGame
-from engine.shogi.notation import parse_usi
-from native.shogi import nnue as inputs
-from native.shogi.movegen import legal_moves
-from native.shogi.nnue import MAX_ROWS, SHAPES, find_changes, make_inputs, no_changes
-from native.shogi.position import MAX_MOVES, POSITION_DTYPE, copy, pass_move, play
-from native.sparse import nnue
-from native.sparse.nnue import NnueNetwork, begin, make_scratch, network_of, raw_output, value_of
-from nets.nnue.architecture import FEATURES, Architecture
-from nets.nnue.file import read_nnue
 from tests.naive.nnue import output_of, random_tensors, rows_of
 from tests.shared_data import shared_path
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.notation import parse_usi
+from yomi.native.shogi import nnue as inputs
+from yomi.native.shogi.movegen import legal_moves
+from yomi.native.shogi.nnue import MAX_ROWS, SHAPES, find_changes, make_inputs, no_changes
+from yomi.native.shogi.position import MAX_MOVES, POSITION_DTYPE, copy, pass_move, play
+from yomi.native.sparse import nnue
+from yomi.native.sparse.nnue import NnueNetwork, begin, make_scratch, network_of, raw_output, value_of
+from yomi.nets.nnue.architecture import FEATURES, Architecture
+from yomi.nets.nnue.file import read_nnue
 
 PLIES = 12
 START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"

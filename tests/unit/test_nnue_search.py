@@ -5,17 +5,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.shogi.game import ShogiGame
-from engine.shogi.notation import format_usi
-from native.bits import U
-from native.calls import entry, load
-from native.shogi.exchange import gains
-from native.shogi.movegen import generate, generate_captures
-from native.shogi.nnue import make_inputs
-from native.shogi.position import MAX_MOVES, POSITION_DTYPE
-from native.shogi.spec import shogi_spec
-from native.sparse.nnue import NnueNetwork, begin, make_scratch, network_of, value_of
-from native.sparse.nnue_leaf import (
+from tests.naive.nnue import random_tensors
+from tests.naive.shogi_exchange import gain
+from tests.unit.shogi_boards import walk
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.notation import format_usi
+from yomi.native.bits import U
+from yomi.native.calls import entry, load
+from yomi.native.shogi.exchange import gains
+from yomi.native.shogi.movegen import generate, generate_captures
+from yomi.native.shogi.nnue import make_inputs
+from yomi.native.shogi.position import MAX_MOVES, POSITION_DTYPE
+from yomi.native.shogi.spec import shogi_spec
+from yomi.native.sparse.nnue import NnueNetwork, begin, make_scratch, network_of, value_of
+from yomi.native.sparse.nnue_leaf import (
     ALL_NODES,
     ARGUMENTS,
     BEST,
@@ -27,15 +30,12 @@ from native.sparse.nnue_leaf import (
     make_settings,
     static_at,
 )
-from native.sparse.nnue_search import MATE, WON, search_leaf
-from native.sparse.nnue_shogi import SURE, clear_rows, evaluate_leaves
-from native.spec import Inputs
-from native.tree.arrays import VALUE, Batch
-from native.tree.buffers import make_batch
-from nets.nnue.architecture import FEATURES, Architecture
-from tests.naive.nnue import random_tensors
-from tests.naive.shogi_exchange import gain
-from tests.unit.shogi_boards import walk
+from yomi.native.sparse.nnue_search import MATE, WON, search_leaf
+from yomi.native.sparse.nnue_shogi import SURE, clear_rows, evaluate_leaves
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import VALUE, Batch
+from yomi.native.tree.buffers import make_batch
+from yomi.nets.nnue.architecture import FEATURES, Architecture
 
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"
 MATE_IN_THREE = "7nl/5+P1k1/6ppp/9/9/9/9/9/4K4 b 2G2r2b2g4s3n3l14p 1"

@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
-from nets.training.config import TrainingConfig  # noqa: E402
-from nets.training.optimizers import Muon, make_optimizer, orthogonal, restore_optimizer  # noqa: E402
+from yomi.nets.training.config import TrainingConfig  # noqa: E402
+from yomi.nets.training.optimizers import Muon, make_optimizer, orthogonal, restore_optimizer  # noqa: E402
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (16, 40), (40, 16)])

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cli.errors import CliError
-from engine.cli.flags import add_options, check_limited, collect, suited, visits_without_limit
-from engine.cli.games import GAMES, GO, SHOGI
-from engine.cli.main import main
-from engine.go.game import GoGame
-from engine.option_row import format_memory, parse_memory
-from engine.options import (
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.flags import add_options, check_limited, collect, suited, visits_without_limit
+from yomi.engine.cli.games import GAMES, GO, SHOGI
+from yomi.engine.cli.main import main
+from yomi.engine.go.game import GoGame
+from yomi.engine.option_row import format_memory, parse_memory
+from yomi.engine.options import (
     ALIASES,
     TABLE,
     OptionError,
@@ -25,10 +25,10 @@ from engine.options import (
     read_config,
     reference,
 )
-from engine.own_network import network_file
-from engine.version import VERSION
-from nets.load import game_of
-from nets.models import MODELS, default_network
+from yomi.engine.own_network import network_file
+from yomi.engine.version import VERSION
+from yomi.nets.load import game_of
+from yomi.nets.models import MODELS, default_network
 
 ROOT = Path(__file__).parents[2]
 
@@ -99,7 +99,7 @@ def test_a_limit_in_the_place_of_visits(tmp_path: Path) -> None:
 
 def test_reference_is_current() -> None:
     text = (ROOT / "docs" / "OPTIONS.md").read_text(encoding="utf-8")
-    assert text == reference(), "run: python -m engine.options > docs/OPTIONS.md"
+    assert text == reference(), "run: python -m yomi.engine.options > docs/OPTIONS.md"
 
 
 def test_version_is_that_of_the_project() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.main import main
-from engine.options import Options
-from engine.own_network import is_bundled, network_fault, network_file
-from nets.load import game_of
-from nets.models import BUNDLED, bundled, fast_network
+from yomi.engine.cli.main import main
+from yomi.engine.options import Options
+from yomi.engine.own_network import is_bundled, network_fault, network_file
+from yomi.nets.load import game_of
+from yomi.nets.models import BUNDLED, bundled, fast_network
 
 
 def test_every_bundled_network_is_found_by_its_name_and_is_of_its_game() -> None:

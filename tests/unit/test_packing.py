@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from native.bits import U, reversed_bits
-from native.go.outputs import decode_rows
-from native.jit import kernel
-from native.packing import pack, packed_bytes, unpack_bits, widened
-from native.tree.arrays import VALUES
+from yomi.native.bits import U, reversed_bits
+from yomi.native.go.outputs import decode_rows
+from yomi.native.jit import kernel
+from yomi.native.packing import pack, packed_bytes, unpack_bits, widened
+from yomi.native.tree.arrays import VALUES
 
 WIDTHS = [1, 7, 8, 31, 32, 33, 57, 63, 64, 65, 119, 22 * 64, 22 * 81, 62 * 81, 22 * 361]
 

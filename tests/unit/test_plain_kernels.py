@@ -10,22 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from native.plain import plain, plain_kernel
+from yomi.native.plain import plain, plain_kernel
 
 ROOT = Path(__file__).parents[2]
 DTYPE = np.dtype([("few", np.uint8), ("many", np.int8, (2,))])
 SEARCH = """
-from bench.signature import SEED
+from yomi.bench.signature import SEED
 from dataclasses import replace
-from engine.evaluators.uniform import UniformEvaluator
-from engine.shogi.networks.material import MaterialEvaluator
-from engine.evaluators.queue import InlineQueue
-from engine.go.networks.rollouts import RolloutEvaluator
-from engine.search.limits import Limits
-from engine.search.parameters import SearchSettings
-from engine.search.search import Search
-from engine.go.measuring import go_subject
-from engine.shogi.measuring import shogi_subject
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.shogi.networks.material import MaterialEvaluator
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.search import Search
+from yomi.engine.go.measuring import go_subject
+from yomi.engine.shogi.measuring import shogi_subject
 import numpy as np
 
 settings = SearchSettings(workers=1, memory=2**22, cache_size=2**12, symmetry="none", seed=SEED, solver=True)
@@ -81,7 +81,7 @@ def test_searches_are_those_of_the_compiled_kernels() -> None:
 
 
 def test_networks_have_no_plain_form(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "engine", "gtp", "--size", "9"]
+    command = [sys.executable, "-m", "yomi", "gtp", "--size", "9"]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "YOMI_CACHE_DIR": str(tmp_path)}
     found = subprocess.run(
         command, cwd=ROOT, env=environment, input="genmove b\n", capture_output=True, text=True, check=False

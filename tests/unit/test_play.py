@@ -11,32 +11,32 @@ from typing import Any
 
 import pytest
 
-import engine.cli.make
-import engine.cli.play
-from bench.levels import Pairing, rate, read_pairings
-from engine import levels
-from engine.cli.games import GAMES, GO
-from engine.cli.main import main
-from engine.cli.signals import NUMBERS, ended_by_a_signal
-from engine.go.game import new_game
-from engine.go.players.player import GoPlayer
-from engine.go.record_files import load_record
-from engine.go.terminal import GoTerminalGame
-from engine.levels import Rating
-from engine.options import OptionError, Options
-from engine.shogi.game import ShogiGame
-from engine.shogi.players.player import ShogiPlayer
-from engine.shogi.records.files import load_records, read_records, to_bytes
-from engine.shogi.terminal import ShogiTerminalGame
-from engine.terminal import Terminal
+import yomi.engine.cli.make
+import yomi.engine.cli.play
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
+from yomi.bench.levels import Pairing, rate, read_pairings
+from yomi.engine import levels
+from yomi.engine.cli.games import GAMES, GO
+from yomi.engine.cli.main import main
+from yomi.engine.cli.signals import NUMBERS, ended_by_a_signal
+from yomi.engine.go.game import new_game
+from yomi.engine.go.players.player import GoPlayer
+from yomi.engine.go.record_files import load_record
+from yomi.engine.go.terminal import GoTerminalGame
+from yomi.engine.levels import Rating
+from yomi.engine.options import OptionError, Options
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.players.player import ShogiPlayer
+from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
+from yomi.engine.shogi.terminal import ShogiTerminalGame
+from yomi.engine.terminal import Terminal
 
 
 @pytest.fixture(autouse=True)
 def unprepared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing be compiled for players that are fake."""
-    monkeypatch.setattr(engine.cli.play, "prepare", lambda *_: None)
+    monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
 
 
 class Interrupted:
@@ -99,7 +99,7 @@ def test_an_interrupted_game_of_shogi_is_resumed(
 ) -> None:
     path = tmp_path / f"game{suffix}"
     path.write_bytes(to_bytes(read_records(f"N+you\nN-yomi\nPI\n+\n+7776FU\n-3334FU\n{word}\n"), suffix))
-    monkeypatch.setattr(engine.cli.make, "make_player", lambda game, options: FakeShogiPlayer(options))
+    monkeypatch.setattr(yomi.engine.cli.make, "make_player", lambda game, options: FakeShogiPlayer(options))
     monkeypatch.setattr("builtins.input", Interrupted("2g2f", "quit"))
     assert main(["play", "shogi", "--resume", str(path)]) == 0
     (record,) = load_records(path)
@@ -153,7 +153,7 @@ def test_a_game_is_saved_on_a_signal(number: int, tmp_path: Path, monkeypatch: p
             signal.raise_signal(number)  # a second one changes nothing
             raise OSError(5, "Input/output error")  # the terminal has gone
 
-    monkeypatch.setattr(engine.cli.make, "make_player", lambda game, options: FakePlayer(options))
+    monkeypatch.setattr(yomi.engine.cli.make, "make_player", lambda game, options: FakePlayer(options))
     monkeypatch.setattr("builtins.input", read)
     monkeypatch.setattr("builtins.print", write)
     before = signal.signal(number, lambda *of_signal: None)
@@ -208,7 +208,7 @@ def test_the_file_that_yomi_named_goes_away_once_the_user_has_saved_the_game(
     if "old.sgf" in left:
         Path("old.sgf").write_text("(;GM[1]SZ[5];B[aa];W[bb])")
     monkeypatch.setattr("time.strftime", lambda form: "yomi-0")
-    monkeypatch.setattr(engine.cli.make, "make_player", lambda game, options: FakePlayer(options))
+    monkeypatch.setattr(yomi.engine.cli.make, "make_player", lambda game, options: FakePlayer(options))
     monkeypatch.setattr("builtins.input", Interrupted(*lines))
     with contextlib.suppress(KeyboardInterrupt):
         main(["play", "go", "--color", "black", *(words.split() or ["--size", "5"])])
@@ -234,7 +234,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_the_default_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(engine.cli.make, "make_player", lambda game, options: FakePlayer(options))
+    monkeypatch.setattr(yomi.engine.cli.make, "make_player", lambda game, options: FakePlayer(options))
     monkeypatch.setattr("builtins.input", Interrupted("C3", "quit"))
     assert main(["play", "go", "--size", "5"]) == 0
     (path,) = tmp_path.iterdir()
@@ -264,7 +264,7 @@ def test_a_level_is_told_and_set(
 ) -> None:
     made: list[FakePlayer] = []
     monkeypatch.setattr(
-        engine.cli.make, "make_player", lambda game, options: made.append(FakePlayer(options)) or made[-1]
+        yomi.engine.cli.make, "make_player", lambda game, options: made.append(FakePlayer(options)) or made[-1]
     )
     monkeypatch.setattr("builtins.input", Interrupted("hint", "quit"))
     assert main(["play", "go", "--no-save", "--size", "5", "--level", "3", "--temperature", "0", *options]) == 0
@@ -414,7 +414,7 @@ def test_only_what_was_measured_gets_a_number(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_table_of_the_package() -> None:
-    path = Path(str(resources.files("engine") / levels.TABLE))
+    path = Path(str(resources.files("yomi.engine") / levels.TABLE))
     games, ratings = read_pairings(path), levels.read_ratings()
     assert set(games) == set(ratings)
     for subject, pairings in games.items():
@@ -427,7 +427,7 @@ def test_the_table_of_the_package() -> None:
 
 @pytest.mark.parametrize("game", ["go", "shogi"])
 def test_the_ladder_is_played(game: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from bench.cli import main as bench
+    from yomi.bench.cli import main as bench
 
     out = tmp_path / "levels.json"
     words = ["levels", game, "--games", "2", "--levels", "2", "--out", str(out)]
@@ -442,10 +442,10 @@ def test_the_ladder_is_played(game: str, tmp_path: Path, capsys: pytest.CaptureF
 def test_without_a_file_the_ladder_is_only_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from bench import levels as ladder
-    from bench.cli import main as bench
+    from yomi.bench import levels as ladder
+    from yomi.bench.cli import main as bench
 
-    monkeypatch.setattr("native.warmup.compile_names", lambda names, report: None)
+    monkeypatch.setattr("yomi.native.warmup.compile_names", lambda names, report: None)
     monkeypatch.setattr(ladder.Ladder, "pairing", lambda self, level, games, seed: Pairing(1, 0, 1))
     monkeypatch.setattr(ladder, "_write", lambda path, subject, known: pytest.fail(f"{path} was written"))
     assert bench(["levels", "--games", "2", "--levels", "2", "--size", "5"]) == 0

@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from engine.cli.games import GAMES
-from engine.learning.loop import Goal, Loop
-from engine.learning.settings import make_settings
-from engine.learning.store import Played, Store
-from engine.learning.workers import Delivery, Task
-from engine.options import Options
-from nets.data.shards import Dataset, check_shard
-from nets.files import write_atomically
 from tests.power_cut import Recorder, restore, states
 from tests.unit.test_learning_store import KATAGO, played
+from yomi.engine.cli.games import GAMES
+from yomi.engine.learning.loop import Goal, Loop
+from yomi.engine.learning.settings import make_settings
+from yomi.engine.learning.store import Played, Store
+from yomi.engine.learning.workers import Delivery, Task
+from yomi.engine.options import Options
+from yomi.nets.data.shards import Dataset, check_shard
+from yomi.nets.files import write_atomically
 
 SETTINGS = make_settings({"rows": 6, "window": 12, "ladder": 0, "keep": 1000.0})
 

@@ -14,26 +14,26 @@ from queue import SimpleQueue
 import numpy as np
 import pytest
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.queue import Job
-from engine.evaluators.uniform import UniformEvaluator
-from engine.go.players.setup import go_sampling
-from engine.go.players.setup import make_queue as go_queue
-from engine.go.rules import PRESETS
-from engine.options import Options
-from engine.players import precision
-from engine.players.precision import Agreement, _OwnThread, compare, record, with_suitable_precision
-from engine.shogi.players.setup import make_queue as shogi_queue
-from engine.shogi.players.setup import shogi_sampling
-from native.spec import Inputs
-from native.tree.arrays import VALUE, Batch
-from native.tree.buffers import make_batch
-from nets.files import source_digest
-from nets.katago.write import write_network
-from nets.metadata import NetworkInfo
-from nets.models import PRECISION_DIR, default_network, network_of_levels
 from tests.contract.networks import load_go, load_shogi
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.queue import Job
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.go.players.setup import go_sampling
+from yomi.engine.go.players.setup import make_queue as go_queue
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.options import Options
+from yomi.engine.players import precision
+from yomi.engine.players.precision import Agreement, _OwnThread, compare, record, with_suitable_precision
+from yomi.engine.shogi.players.setup import make_queue as shogi_queue
+from yomi.engine.shogi.players.setup import shogi_sampling
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import VALUE, Batch
+from yomi.native.tree.buffers import make_batch
+from yomi.nets.files import source_digest
+from yomi.nets.katago.write import write_network
+from yomi.nets.metadata import NetworkInfo
+from yomi.nets.models import PRECISION_DIR, default_network, network_of_levels
 
 SAMPLING = go_sampling(5, PRESETS["tromp-taylor"], UniformEvaluator(1))
 INFO = NetworkInfo(

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from engine.cli.games import GAMES, GO
-from engine.cli.main import main
-from engine.go.record_files import load_records
-from engine.learning.journal import Event
-from engine.learning.page import status_text
-from engine.learning.selfplay import Finished, SelfPlay
-from engine.learning.settings import LearnSettings, make_settings
-from engine.learning.store import Played, Store
-from engine.learning.tally import Tally
-from engine.learning.workers import InTurns, Task
-from engine.options import Options
+from yomi.engine.cli.games import GAMES, GO
+from yomi.engine.cli.main import main
+from yomi.engine.go.record_files import load_records
+from yomi.engine.learning.journal import Event
+from yomi.engine.learning.page import status_text
+from yomi.engine.learning.selfplay import Finished, SelfPlay
+from yomi.engine.learning.settings import LearnSettings, make_settings
+from yomi.engine.learning.store import Played, Store
+from yomi.engine.learning.tally import Tally
+from yomi.engine.learning.workers import InTurns, Task
+from yomi.engine.options import Options
 
 SETTINGS = make_settings(
     {"visits": 12, "cheap_visits": 4, "full_share": 0.5, "games": 4, "forks": 0.2, "surprise": 0.0, "reanalyze": 0.5}

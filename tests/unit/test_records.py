@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.logs import echo, say, set_up
-from engine.cli.report import format_table
-from engine.options import Options
-from engine.records import MAX_NAMED, LeftOut, Note, printable, read_record_bytes, report_notes
+from yomi.engine.cli.logs import echo, say, set_up
+from yomi.engine.cli.report import format_table
+from yomi.engine.options import Options
+from yomi.engine.records import MAX_NAMED, LeftOut, Note, printable, read_record_bytes, report_notes
 
 
 @pytest.mark.parametrize(

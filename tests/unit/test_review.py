@@ -14,29 +14,29 @@ from typing import Any, cast
 
 import pytest
 
-from engine.cli import analyze
-from engine.cli.games import GAMES, GO, SHOGI
-from engine.cli.main import main
-from engine.cli.review_estimate import count_positions, estimate
-from engine.color import BLACK, WHITE
-from engine.evaluators.base import EvaluatorError
-from engine.go.game import GoGame
-from engine.go.review import MARK, AnnotatedGo, GoReviewer, are_mirrored, only_size
-from engine.go.rules import PRESETS
-from engine.go.sgf import read_sgf, to_sgf
-from engine.go.vertex import parse_vertex
-from engine.options import Options
-from engine.players.request import Decision, Request
-from engine.review import Opinion, Review, ReviewedMove, ReviewError, speed_of, table
-from engine.shogi.notation import format_usi
-from engine.shogi.records.files import load_records, read_records
-from engine.shogi.review import ShogiReviewer
-from nets.errors import NetworkError
-from nets.load import prepare
 from tests.contract.networks import write_small_network
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.unit.test_go_game import take_kos_once_around, three_kos
+from yomi.engine.cli import analyze
+from yomi.engine.cli.games import GAMES, GO, SHOGI
+from yomi.engine.cli.main import main
+from yomi.engine.cli.review_estimate import count_positions, estimate
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.review import MARK, AnnotatedGo, GoReviewer, are_mirrored, only_size
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.sgf import read_sgf, to_sgf
+from yomi.engine.go.vertex import parse_vertex
+from yomi.engine.options import Options
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.review import Opinion, Review, ReviewedMove, ReviewError, speed_of, table
+from yomi.engine.shogi.notation import format_usi
+from yomi.engine.shogi.records.files import load_records, read_records
+from yomi.engine.shogi.review import ShogiReviewer
+from yomi.nets.errors import NetworkError
+from yomi.nets.load import prepare
 
 SGF = "(;GM[1]FF[4]SZ[5]KM[6.5]RU[Chinese]PB[Ann]PW[Bob]EV[Cup];B[cc]C[center];W[bb](;B[dd])(;B[ee]C[mine]))"
 CSA = "V2.2\nN+Ann\nN-Bob\nPI\n+\n+7776FU\n'** 42 -3334FU\n-3334FU\n+8822UM\n%TORYO\n"
@@ -162,7 +162,7 @@ def test_a_game_of_shogi_is_reviewed_up_to_a_move_that_cannot_be_played(
 def test_dead_stones_are_taken_off_where_players_agree_on_them(
     rules: str, score: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.go.review.dead_stones", lambda game, owners: {parse_vertex("A5", 5)})
+    monkeypatch.setattr("yomi.engine.go.review.dead_stones", lambda game, owners: {parse_vertex("A5", 5)})
     annotated = go_review(f"(;GM[1]SZ[5]KM[0]RU[{rules}];B[cc];W[aa];B[];W[])", tmp_path)
     assert annotated.review.opinions[-1].score_for(BLACK) == score
 
@@ -252,7 +252,7 @@ def test_csa_record_is_annotated(tmp_path: Path) -> None:
 
 def test_kif_record_is_annotated_in_japanese(tmp_path: Path) -> None:
     path = tmp_path / "game.kif"
-    from engine.shogi.records.files import to_bytes
+    from yomi.engine.shogi.records.files import to_bytes
 
     path.write_bytes(to_bytes(read_records(CSA), ".kif"))
     text = shogi_review(path).files()[".kif"].decode("cp932")
@@ -265,7 +265,7 @@ def test_kif_record_is_annotated_in_japanese(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("form", "line"), [(".kifu", "▲２二角成(88)"), (".csa", "+8822UM")])
 def test_the_evaluation_of_the_record_is_kept_for_black(form: str, line: str, tmp_path: Path) -> None:
-    from engine.shogi.records.files import to_bytes
+    from yomi.engine.shogi.records.files import to_bytes
 
     records = read_records(CSA.replace("-3334FU\n+8822UM", "-3334FU\n'** -122 +8822UM\n+8822UM"))
     path = tmp_path / f"game{form}"
@@ -358,8 +358,10 @@ def test_what_an_analyst_raises_ends_the_review(tmp_path: Path) -> None:
 
 
 def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.cli.analyze.prepare", lambda *_: None)
-    monkeypatch.setattr("engine.go.review.make_analysts", lambda options, count, prompt: [FakePlayer(), FakePlayer()])
+    monkeypatch.setattr("yomi.engine.cli.analyze.prepare", lambda *_: None)
+    monkeypatch.setattr(
+        "yomi.engine.go.review.make_analysts", lambda options, count, prompt: [FakePlayer(), FakePlayer()]
+    )
     monkeypatch.setattr(type(SHOGI), "make_player", lambda game, options: ShogiPlayerWithSearch(options))
 
 
@@ -421,8 +423,10 @@ def test_a_record_that_the_network_cannot_take(
                 raise kind(f"net.onnx: made for boards of size 5, expected size {request.game.size}")
             return super().decide(request)
 
-    monkeypatch.setattr("engine.cli.analyze.prepare", lambda *_: None)
-    monkeypatch.setattr("engine.go.review.make_analysts", lambda options, count, prompt: [OfOneSize(), OfOneSize()])
+    monkeypatch.setattr("yomi.engine.cli.analyze.prepare", lambda *_: None)
+    monkeypatch.setattr(
+        "yomi.engine.go.review.make_analysts", lambda options, count, prompt: [OfOneSize(), OfOneSize()]
+    )
     folder, report = tmp_path / "games", tmp_path / "report.json"
     folder.mkdir()
     for name, text in (("a.sgf", SGF), ("b.sgf", "(;SZ[9];B[cc];W[dd])"), ("c.sgf", SGF)):
@@ -502,8 +506,8 @@ def test_the_first_record_need_not_be_of_the_networks_size(tmp_path: Path, monke
         sizes.append(options.size)
         return [FakePlayer()]
 
-    monkeypatch.setattr("engine.cli.analyze.prepare", lambda *_: None)
-    monkeypatch.setattr("engine.go.review.make_analysts", make)
+    monkeypatch.setattr("yomi.engine.cli.analyze.prepare", lambda *_: None)
+    monkeypatch.setattr("yomi.engine.go.review.make_analysts", make)
     path = tmp_path / "game.sgf"
     path.write_text("(;SZ[9];B[cc];W[dd])")
     assert main(["analyze", str(path), "--net", str(of_one_size), "--device", "cpu"]) == 0
@@ -610,10 +614,10 @@ def test_an_interrupted_review_continues(
             searched.append(request.game.ply)
             return super().decide(request)
 
-    monkeypatch.setattr("engine.cli.analyze.prepare", lambda *_: None)
+    monkeypatch.setattr("yomi.engine.cli.analyze.prepare", lambda *_: None)
     for reviewer in (GoReviewer, ShogiReviewer):  # the search that the time is estimated from is none of these
         monkeypatch.setattr(reviewer, "visits_per_second", lambda *_: 1.0)
-    monkeypatch.setattr("engine.go.review.make_analysts", lambda options, count, prompt: [Interrupted()])
+    monkeypatch.setattr("yomi.engine.go.review.make_analysts", lambda options, count, prompt: [Interrupted()])
     monkeypatch.setattr(type(SHOGI), "make_player", lambda game, options: InterruptedShogi(options))
     for name in ("a", "b"):
         (tmp_path / f"{name}{suffix}").write_text((SGF if suffix == ".sgf" else CSA).replace("Ann", name))
@@ -786,7 +790,7 @@ def test_a_speed_comes_from_searches_that_are_long_enough(monkeypatch: pytest.Mo
         now[0] += (1.1 if len(searched) == 1 else 0.01) + options.visits / 10_000  # the first search is slow
         return options.visits
 
-    monkeypatch.setattr("engine.review.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("yomi.engine.review.time.monotonic", lambda: now[0])
     assert speed_of(search, Options(visits=10**6)) == pytest.approx(50 / 1.105)
     searched[:] = [0]
     assert speed_of(search, Options(visits=10**6)) == pytest.approx(3200 / 0.33)

@@ -11,27 +11,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import signature
-from engine.evaluators.queue import InlineQueue, Job
-from engine.evaluators.uniform import UniformEvaluator
-from engine.evaluators.workers import EvaluationWorkers
-from engine.go.networks.rollouts import RolloutEvaluator
-from engine.go.vertex import board_points
-from engine.search import search as search_module
-from engine.search.limits import Limits
-from engine.search.reports import read_report, root_priors
-from engine.search.search import Search
-from native.go.board import PASS
-from native.go.spec import go_spec
-from native.spec import Inputs
-from native.tree import arrays
-from native.tree.arrays import Batch
-from native.tree.buffers import make_batch
-from native.tree.memory import clear_tree, compact
-from native.tree.searcher import Searcher
 from tests.fakes.evaluators import RootedEvaluator, ScriptedEvaluator
 from tests.unit.trees import check_tree, new_game, new_search
 from tests.waiting import wait_until
+from yomi.bench import signature
+from yomi.engine.evaluators.queue import InlineQueue, Job
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.evaluators.workers import EvaluationWorkers
+from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.go.vertex import board_points
+from yomi.engine.search import search as search_module
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.reports import read_report, root_priors
+from yomi.engine.search.search import Search
+from yomi.native.go.board import PASS
+from yomi.native.go.spec import go_spec
+from yomi.native.spec import Inputs
+from yomi.native.tree import arrays
+from yomi.native.tree.arrays import Batch
+from yomi.native.tree.buffers import make_batch
+from yomi.native.tree.memory import clear_tree, compact
+from yomi.native.tree.searcher import Searcher
 
 PATIENCE = 300.0
 """Seconds after which a search that should have ended is taken to hang; the first one may compile kernels."""

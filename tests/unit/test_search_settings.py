@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from engine.evaluators.queue import InlineQueue
-from engine.evaluators.uniform import UniformEvaluator
-from engine.go.players import setup as go_setup
-from engine.options import TABLE, Options, SearchOptions, rows_for
-from engine.players import setup
-from engine.search.parameters import SearchSettings
-from engine.shogi.players import setup as shogi_setup
-from native.spec import Inputs
-from native.tree.arrays import make_tree
-from native.tree.parameters import PARAMETERS_DTYPE
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.go.players import setup as go_setup
+from yomi.engine.options import TABLE, Options, SearchOptions, rows_for
+from yomi.engine.players import setup
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.shogi.players import setup as shogi_setup
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import make_tree
+from yomi.native.tree.parameters import PARAMETERS_DTYPE
 
 SEARCH_ROWS = {row.name for row in fields(SearchOptions)}
 

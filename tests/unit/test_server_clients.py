@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from engine.go.cgos import client as cgos_client
-from engine.go.cgos.yomi_seat import GoReply
-from engine.go.sgf import read_sgf
-from engine.players.request import Decision
-from engine.servers import backoff, client
-from engine.servers.seat import GaveUpError
-from engine.shogi.floodgate import client as csa_client
-from engine.shogi.floodgate.yomi_seat import Turn
-from engine.shogi.records.files import read_records
 from tests.fakes.clients import Running
 from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
 from tests.fakes.proxy import Proxy
 from tests.fakes.seats import FakeGoSeat, FakeShogiSeat
 from tests.waiting import wait_until
+from yomi.engine.go.cgos import client as cgos_client
+from yomi.engine.go.cgos.yomi_seat import GoReply
+from yomi.engine.go.sgf import read_sgf
+from yomi.engine.players.request import Decision
+from yomi.engine.servers import backoff, client
+from yomi.engine.servers.seat import GaveUpError
+from yomi.engine.shogi.floodgate import client as csa_client
+from yomi.engine.shogi.floodgate.yomi_seat import Turn
+from yomi.engine.shogi.records.files import read_records
 
 SERVERS: list[type[CgosServer] | type[CsaServer]] = [CgosServer, CsaServer]
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.clock import Clock
-from engine.go.cgos import codec as cgos_codec
-from engine.servers.lines import MAX_LINE, LineReader
-from engine.shogi.floodgate import codec as csa_codec
-from engine.shogi.floodgate.clock import CsaClock
-from engine.shogi.floodgate.codec import MessageReader, TimeRule, parse_summary
-from engine.shogi.notation import format_usi
+from yomi.engine.clock import Clock
+from yomi.engine.go.cgos import codec as cgos_codec
+from yomi.engine.servers.lines import MAX_LINE, LineReader
+from yomi.engine.shogi.floodgate import codec as csa_codec
+from yomi.engine.shogi.floodgate.clock import CsaClock
+from yomi.engine.shogi.floodgate.codec import MessageReader, TimeRule, parse_summary
+from yomi.engine.shogi.notation import format_usi
 
 CGOS_TRANSCRIPT = """\
 protocol genmove_analyze

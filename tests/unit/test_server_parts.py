@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.errors import CliError
-from engine.cli.games import GO
-from engine.cli.servers import options_of
-from engine.servers.backoff import FIRST, JITTER, LONGEST, LONGEST_IN_GAME, Backoff
-from engine.servers.connection import Connection, ConnectionLostError, Mailbox
-from engine.servers.lag import Lag
-from engine.servers.passwords import (
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.games import GO
+from yomi.engine.cli.servers import options_of
+from yomi.engine.servers.backoff import FIRST, JITTER, LONGEST, LONGEST_IN_GAME, Backoff
+from yomi.engine.servers.connection import Connection, ConnectionLostError, Mailbox
+from yomi.engine.servers.lag import Lag
+from yomi.engine.servers.passwords import (
     STARS,
     Password,
     PasswordError,
@@ -31,10 +31,10 @@ from engine.servers.passwords import (
     from_file,
     from_keyring,
 )
-from engine.servers.recording import RecordFile
-from engine.servers.reporter import Reporter
-from engine.servers.settings import SettingsError, read_settings
-from engine.servers.worker import Done, Worker
+from yomi.engine.servers.recording import RecordFile
+from yomi.engine.servers.reporter import Reporter
+from yomi.engine.servers.settings import SettingsError, read_settings
+from yomi.engine.servers.worker import Done, Worker
 
 FILE = """\
 records = "games"

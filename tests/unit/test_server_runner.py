@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.cli.errors import CliError
-from engine.servers.client import Client
-from engine.servers.reporter import Reporter
-from engine.servers.runner import FAILED, Runner
-from engine.servers.seat import GaveUpError
-from engine.servers.settings import CGOS, Account, Server
+from yomi.engine.cli.errors import CliError
+from yomi.engine.servers.client import Client
+from yomi.engine.servers.reporter import Reporter
+from yomi.engine.servers.runner import FAILED, Runner
+from yomi.engine.servers.seat import GaveUpError
+from yomi.engine.servers.settings import CGOS, Account, Server
 
 
 class FakeClient:

@@ -15,29 +15,29 @@ from typing import Any
 
 import pytest
 
-from engine.cli import floodgate
-from engine.cli.games import GAMES
-from engine.cli.servers import options_of
-from engine.clients.client import EngineMove, Evaluation
-from engine.clients.process import EngineError
-from engine.clock import Clock, Clocks, TimeSystem
-from engine.color import BLACK, WHITE
-from engine.go.cgos.gtp_seat import GtpSeat, analysis_of
-from engine.go.cgos.yomi_seat import RULES, GoStart, YomiGoSeat
-from engine.go.game import IllegalMove
-from engine.options import Options
-from engine.own_network import network_file
-from engine.players.request import Request
-from engine.servers.passwords import Password
-from engine.servers.reporter import Reporter
-from engine.servers.seat import GaveUpError
-from engine.servers.settings import CGOS, CSA, Account, Server
-from engine.shogi.floodgate.usi_seat import UsiSeat, decision_of, go_words
-from engine.shogi.floodgate.yomi_seat import Turn, YomiShogiSeat
-from engine.shogi.notation import format_usi, parse_usi
-from nets.models import default_network
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
+from yomi.engine.cli import floodgate
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.servers import options_of
+from yomi.engine.clients.client import EngineMove, Evaluation
+from yomi.engine.clients.process import EngineError
+from yomi.engine.clock import Clock, Clocks, TimeSystem
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.cgos.gtp_seat import GtpSeat, analysis_of
+from yomi.engine.go.cgos.yomi_seat import RULES, GoStart, YomiGoSeat
+from yomi.engine.go.game import IllegalMove
+from yomi.engine.options import Options
+from yomi.engine.own_network import network_file
+from yomi.engine.players.request import Request
+from yomi.engine.servers.passwords import Password
+from yomi.engine.servers.reporter import Reporter
+from yomi.engine.servers.seat import GaveUpError
+from yomi.engine.servers.settings import CGOS, CSA, Account, Server
+from yomi.engine.shogi.floodgate.usi_seat import UsiSeat, decision_of, go_words
+from yomi.engine.shogi.floodgate.yomi_seat import Turn, YomiShogiSeat
+from yomi.engine.shogi.notation import format_usi, parse_usi
+from yomi.nets.models import default_network
 
 START = GoStart(9, 7.0, 60.0, "gnu", "1800?", ((1, "e5"), (2, "c3")), True)
 

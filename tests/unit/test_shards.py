@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from native.go.planes import symmetry_table
-from nets.data.batches import AHEAD, Batch, BatchSource, Reader
-from nets.data.metrics import Judged, Table
-from nets.data.shards import (
+from yomi.native.go.planes import symmetry_table
+from yomi.nets.data.batches import AHEAD, Batch, BatchSource, Reader
+from yomi.nets.data.metrics import Judged, Table
+from yomi.nets.data.shards import (
     Manifest,
     begin_dataset,
     check_content,
@@ -24,10 +24,10 @@ from nets.data.shards import (
     widths,
     write_shard,
 )
-from nets.data.symmetry import symmetries_of
-from nets.data.unpack import unpack
-from nets.errors import NetworkError
-from nets.features import feature_set
+from yomi.nets.data.symmetry import symmetries_of
+from yomi.nets.data.unpack import unpack
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import feature_set
 
 STONES = feature_set("go-stones-2")
 

@@ -9,7 +9,9 @@ import cshogi
 import numpy as np
 import pytest
 
-from engine.shogi.book import (
+from tests.fakes.books import write_apery, write_yaneuraou
+from tests.unit.shogi_boards import placement_of, walk
+from yomi.engine.shogi.book import (
     AperyBook,
     BookError,
     BookMove,
@@ -19,10 +21,8 @@ from engine.shogi.book import (
     choose,
     open_book,
 )
-from engine.shogi.notation import parse_usi
-from engine.shogi.sfen import STARTPOS, parse_sfen
-from tests.fakes.books import write_apery, write_yaneuraou
-from tests.unit.shogi_boards import placement_of, walk
+from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.sfen import STARTPOS, parse_sfen
 
 START = parse_sfen(STARTPOS)
 TEXT = """#YANEURAOU-DB2016 1.00

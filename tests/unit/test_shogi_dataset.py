@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.cli.main import main
-from engine.shogi.datasets.dataset import ShogiDataOptions, fitted_scale, make_shogi_dataset
-from engine.shogi.datasets.rows import (
+from yomi.engine.cli.main import main
+from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, fitted_scale, make_shogi_dataset
+from yomi.engine.shogi.datasets.rows import (
     ShogiLimits,
     merged,
     placement_of,
@@ -16,23 +16,23 @@ from engine.shogi.datasets.rows import (
     to_hcpe,
     to_psv,
 )
-from engine.shogi.game import ShogiGame
-from engine.shogi.moves import board_move
-from engine.shogi.notation import parse_usi
-from engine.shogi.placement import Placement
-from engine.shogi.records.csa import format_csa_record, format_csa_records
-from engine.shogi.records.files import read_records, to_bytes
-from engine.shogi.records.hcpe import HCPE_DTYPE, pack, read_hcpe, write_hcpe
-from engine.shogi.records.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
-from engine.shogi.records.record import GameRecord, RecordError, record_of
-from engine.shogi.sfen import format_sfen, parse_sfen
-from native.datasets.packed import HCP, PSV, unpack_board
-from native.shogi.planes import SCRATCH_DTYPE, policy_index, write_planes
-from nets.data.batches import BatchSource
-from nets.data.shards import check_shard
-from nets.data.unpack import unpack
-from nets.errors import NetworkError
-from nets.features import SHOGI_BOARD, feature_set
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.moves import board_move
+from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.records.csa import format_csa_record, format_csa_records
+from yomi.engine.shogi.records.files import read_records, to_bytes
+from yomi.engine.shogi.records.hcpe import HCPE_DTYPE, pack, read_hcpe, write_hcpe
+from yomi.engine.shogi.records.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
+from yomi.engine.shogi.records.record import GameRecord, RecordError, record_of
+from yomi.engine.shogi.sfen import format_sfen, parse_sfen
+from yomi.native.datasets.packed import HCP, PSV, unpack_board
+from yomi.native.shogi.planes import SCRATCH_DTYPE, policy_index, write_planes
+from yomi.nets.data.batches import BatchSource
+from yomi.nets.data.shards import check_shard
+from yomi.nets.data.unpack import unpack
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import SHOGI_BOARD, feature_set
 
 
 def random_record(seed: int, plies: int, ending: str = "TORYO") -> GameRecord:

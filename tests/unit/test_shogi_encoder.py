@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from engine.shogi.datasets.encoder import ShogiEncoder
-from engine.shogi.game import ShogiGame
-from engine.shogi.placement import Placement
-from native.shogi.planes import policy_index
-from nets.data.sparse import SparseRows
-from nets.errors import NetworkError
 from tests.naive.shogi_rules import SlowShogi
 from tests.naive.shogi_sparse import FIRST, TABLES, SlowRows
+from yomi.engine.shogi.datasets.encoder import ShogiEncoder
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.placement import Placement
+from yomi.native.shogi.planes import policy_index
+from yomi.nets.data.sparse import SparseRows
+from yomi.nets.errors import NetworkError
 
 ENCODER = ShogiEncoder()
 LIVELY = (

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.color import BLACK, WHITE
-from engine.shogi.diagram import draw, japanese_hand
-from engine.shogi.game import SETTINGS, IllegalMove, Outcome, SetupError, ShogiGame
-from engine.shogi.notation import parse_usi
-from engine.shogi.sfen import STARTPOS, SfenError
 from tests.unit.shogi_boards import placement_of, random_moves, walk
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.shogi.diagram import draw, japanese_hand
+from yomi.engine.shogi.game import SETTINGS, IllegalMove, Outcome, SetupError, ShogiGame
+from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.sfen import STARTPOS, SfenError
 
 PACE = "5i5h 5a5b 5h5i 5b5a"
 """Four moves after which everything is as before."""

@@ -9,16 +9,16 @@ import cshogi
 import numpy as np
 import pytest
 
-from engine.shogi.game import ShogiGame
-from engine.shogi.notation import parse_usi
-from engine.shogi.players import mate as shogi_mate
-from engine.shogi.players.mate import MateAnswer, MateSearch
-from native.game import OVER
-from native.shogi import mate, rules
-from native.shogi.game import outcome
-from native.shogi.position import MAX_MOVES
 from tests.naive.shogi_mate import checks, gives_mate, mates
 from tests.unit.shogi_boards import walk
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.players import mate as shogi_mate
+from yomi.engine.shogi.players.mate import MateAnswer, MateSearch
+from yomi.native.game import OVER
+from yomi.native.shogi import mate, rules
+from yomi.native.shogi.game import outcome
+from yomi.native.shogi.position import MAX_MOVES
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "shogi_mates.txt"
 MATES = [

@@ -4,17 +4,17 @@ import cshogi
 import numpy as np
 import pytest
 
-from engine.shogi.game import ShogiGame
-from engine.shogi.networks.material import MaterialEvaluator
-from engine.shogi.notation import parse_usi
-from native.shogi import material
-from native.shogi.effects import CAPTURE, EFFECTS_DTYPE, RANK, TYPES, find_attacks, find_losses
-from native.shogi.spec import shogi_spec
-from native.shogi.tables import NO_SQUARE
-from native.spec import Inputs
-from native.tree.arrays import SCORE, VALUE
-from native.tree.buffers import make_batch
 from tests.unit.shogi_boards import walk
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.networks.material import MaterialEvaluator
+from yomi.engine.shogi.notation import parse_usi
+from yomi.native.shogi import material
+from yomi.native.shogi.effects import CAPTURE, EFFECTS_DTYPE, RANK, TYPES, find_attacks, find_losses
+from yomi.native.shogi.spec import shogi_spec
+from yomi.native.shogi.tables import NO_SQUARE
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import SCORE, VALUE
+from yomi.native.tree.buffers import make_batch
 
 
 @pytest.fixture(scope="module")

@@ -4,22 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.main import main
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.load import load
-from engine.evaluators.sparse import KernelEvaluator
-from engine.go.networks import FORMATS as GO_FORMATS
-from engine.options import Options
-from engine.search.limits import Limits
-from engine.search.search import Search
-from engine.shogi.game import ShogiGame
-from engine.shogi.networks import FORMATS
-from engine.shogi.networks.nnue import WithLeafSearch
-from engine.shogi.players.setup import make_queue, network_defaults, search_settings, spec_for
-from nets.errors import NetworkError
-from nets.models import default_network
-from nets.nnue.architecture import FEATURES, Architecture
 from tests.naive.nnue import file_of, random_tensors
+from yomi.engine.cli.main import main
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.sparse import KernelEvaluator
+from yomi.engine.go.networks import FORMATS as GO_FORMATS
+from yomi.engine.options import Options
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.search import Search
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.networks import FORMATS
+from yomi.engine.shogi.networks.nnue import WithLeafSearch
+from yomi.engine.shogi.players.setup import make_queue, network_defaults, search_settings, spec_for
+from yomi.nets.errors import NetworkError
+from yomi.nets.models import default_network
+from yomi.nets.nnue.architecture import FEATURES, Architecture
 
 SPARSE = str(default_network("shogi", on_processor=True))
 

@@ -6,9 +6,10 @@ from cshogi import KI2, KIF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.color import BLACK, WHITE
-from engine.shogi import moves as numbers
-from engine.shogi.notation import (
+from tests.unit.shogi_boards import CROWDED, placement_of, walk
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.shogi import moves as numbers
+from yomi.engine.shogi.notation import (
     NotationError,
     csa_line,
     format_csa,
@@ -24,9 +25,8 @@ from engine.shogi.notation import (
     parse_usi,
     parse_usi_moves,
 )
-from engine.shogi.placement import Placement
-from engine.shogi.sfen import STARTPOS, parse_sfen
-from tests.unit.shogi_boards import CROWDED, placement_of, walk
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.sfen import STARTPOS, parse_sfen
 
 START = parse_sfen(STARTPOS)
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.cli.main import main
-from engine.matches.schedule import load_openings
-from engine.records import LeftOut
-from engine.shogi.datasets.openings import BalanceLimits, balanced_openings, why_unbalanced
-from engine.shogi.game import ShogiGame
-from engine.shogi.matches import ShogiMatches
-from engine.shogi.notation import parse_usi
-from engine.shogi.records.csa import format_csa_records
-from engine.shogi.records.files import load_records
-from engine.shogi.records.hcpe import write_hcpe
-from engine.shogi.records.record import GameRecord, parse_usi_line, record_of
+from yomi.engine.cli.main import main
+from yomi.engine.matches.schedule import load_openings
+from yomi.engine.records import LeftOut
+from yomi.engine.shogi.datasets.openings import BalanceLimits, balanced_openings, why_unbalanced
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.matches import ShogiMatches
+from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.records.csa import format_csa_records
+from yomi.engine.shogi.records.files import load_records
+from yomi.engine.shogi.records.hcpe import write_hcpe
+from yomi.engine.shogi.records.record import GameRecord, parse_usi_line, record_of
 
 LIMITS = BalanceLimits(rating=3000.0)
 RATINGS = "black_rate:a+1:3100.0\nwhite_rate:b+2:3000.0"

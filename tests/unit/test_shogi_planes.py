@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from cshogi.dlshogi import make_input_features, make_move_label, use_nyugyoku_features
 
-from native.shogi.planes import ALPHAZERO_PLANES, policy_index, write_planes
-from native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
-from native.shogi.rules import play, set_position
-from native.shogi.spec import SCRATCH_DTYPE
-from nets.data.symmetry import symmetries_of
-from nets.dlshogi.network import ShogiForm
-from nets.features import feature_set
 from tests.shared_data import shared_path
 from tests.unit.shogi_boards import CROWDED, random_moves, walk
+from yomi.native.shogi.planes import ALPHAZERO_PLANES, policy_index, write_planes
+from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
+from yomi.native.shogi.rules import play, set_position
+from yomi.native.shogi.spec import SCRATCH_DTYPE
+from yomi.nets.data.symmetry import symmetries_of
+from yomi.nets.dlshogi.network import ShogiForm
+from yomi.nets.features import feature_set
 
 SCRATCH = np.zeros(1, SCRATCH_DTYPE)[0]
 ENTERING = (

@@ -11,27 +11,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.cli.main import main
-from engine.clients.client import EngineMove, Evaluation
-from engine.clients.limits import GameClock
-from engine.clients.process import EngineError
-from engine.clients.spec import EngineSpec
-from engine.color import BLACK, WHITE
-from engine.play import ADJUDICATION, MAX_MOVES, RESIGNATION
-from engine.shogi.datasets import played as shogi_played
-from engine.shogi.datasets.played import (
+from yomi.engine.cli.main import main
+from yomi.engine.clients.client import EngineMove, Evaluation
+from yomi.engine.clients.limits import GameClock
+from yomi.engine.clients.process import EngineError
+from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.play import ADJUDICATION, MAX_MOVES, RESIGNATION
+from yomi.engine.shogi.datasets import played as shogi_played
+from yomi.engine.shogi.datasets.played import (
     SHOWN_PLIES,
     PlayedPositions,
     ShogiPlayOptions,
     play_positions,
     play_shogi_positions,
 )
-from engine.shogi.datasets.rows import ShogiLimits, read_rows, records_of
-from engine.shogi.notation import format_usi
-from engine.shogi.records.hcpe import HCPE_DTYPE, read_hcpe, unpack
-from engine.shogi.records.record import GameRecord, parse_usi_line
-from nets.data.shards import open_dataset
-from nets.errors import NetworkError
+from yomi.engine.shogi.datasets.rows import ShogiLimits, read_rows, records_of
+from yomi.engine.shogi.notation import format_usi
+from yomi.engine.shogi.records.hcpe import HCPE_DTYPE, read_hcpe, unpack
+from yomi.engine.shogi.records.record import GameRecord, parse_usi_line
+from yomi.nets.data.shards import open_dataset
+from yomi.nets.errors import NetworkError
 
 OPTIONS = ShogiPlayOptions("fake", 1, opening_moves=3, random_moves=0.1, max_moves=60, shard_rows=150)
 SPEC = EngineSpec("fake", ("fake",))

@@ -15,17 +15,19 @@ from cshogi import CSA, KIF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.color import BLACK, DRAW, WHITE
-from engine.records import Note
-from engine.shogi.game import ShogiGame
-from engine.shogi.moves import target_of
-from engine.shogi.notation import format_japanese, format_usi, parse_usi
-from engine.shogi.pieces import SILVER, type_of
-from engine.shogi.placement import Placement
-from engine.shogi.records import csa, hcpe, kif
-from engine.shogi.records.evaluation import japanese_pv
-from engine.shogi.records.files import load_records, read_records, save_records, to_bytes
-from engine.shogi.records.record import (
+from tests.shared_data import shared_path
+from tests.unit.shogi_boards import placement_of, random_moves, walk
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.records import Note
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.moves import target_of
+from yomi.engine.shogi.notation import format_japanese, format_usi, parse_usi
+from yomi.engine.shogi.pieces import SILVER, type_of
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.records import csa, hcpe, kif
+from yomi.engine.shogi.records.evaluation import japanese_pv
+from yomi.engine.shogi.records.files import load_records, read_records, save_records, to_bytes
+from yomi.engine.shogi.records.record import (
     ENDINGS,
     START,
     GameRecord,
@@ -34,9 +36,7 @@ from engine.shogi.records.record import (
     format_usi_line,
     record_of,
 )
-from engine.shogi.sfen import format_sfen, parse_sfen
-from tests.shared_data import shared_path
-from tests.unit.shogi_boards import placement_of, random_moves, walk
+from yomi.engine.shogi.sfen import format_sfen, parse_sfen
 
 MIDDLE = "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w GR5pnsg 1"
 

@@ -10,9 +10,10 @@ import cshogi
 import numpy as np
 import pytest
 
-from native.shogi import rules
-from native.shogi.movegen import has_legal_move
-from native.shogi.position import (
+from tests.naive.shogi_rules import SlowShogi
+from yomi.native.shogi import rules
+from yomi.native.shogi.movegen import has_legal_move
+from yomi.native.shogi.position import (
     ENTERING_KING_24,
     ENTERING_KING_24H,
     ENTERING_KING_27,
@@ -25,8 +26,7 @@ from native.shogi.position import (
     play,
     set_position,
 )
-from native.shogi.tables import NO_SQUARE
-from tests.naive.shogi_rules import SlowShogi
+from yomi.native.shogi.tables import NO_SQUARE
 
 ENTERING_KING = {cshogi.LAW_24: ENTERING_KING_24, cshogi.LAW_27: ENTERING_KING_27}
 KINDS = {

@@ -2,10 +2,10 @@
 
 import pytest
 
-from engine.shogi.notation import format_usi
-from engine.shogi.records.files import read_records, to_bytes
-from engine.shogi.records.record import GameRecord, format_usi_line
 from tests.unit.test_shogi_records import KI2_TEXT, KIF_TEXT
+from yomi.engine.shogi.notation import format_usi
+from yomi.engine.shogi.records.files import read_records, to_bytes
+from yomi.engine.shogi.records.record import GameRecord, format_usi_line
 
 VARIATIONS = """
 変化：4手

@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.cli.main import main
-from engine.clients.client import EngineMove, Evaluation
-from engine.clients.limits import GameClock
-from engine.clients.spec import EngineSpec
-from engine.shogi.datasets import varied
-from engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
-from engine.shogi.game import ShogiGame
-from engine.shogi.records.csa import format_csa_records
-from engine.shogi.records.record import record_of
-from engine.shogi.sfen import parse_sfen
-from nets.data.shards import Dataset, check_shard, open_dataset
-from nets.features import SHOGI_BOARD
+from yomi.engine.cli.main import main
+from yomi.engine.clients.client import EngineMove, Evaluation
+from yomi.engine.clients.limits import GameClock
+from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.shogi.datasets import varied
+from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.records.csa import format_csa_records
+from yomi.engine.shogi.records.record import record_of
+from yomi.engine.shogi.sfen import parse_sfen
+from yomi.nets.data.shards import Dataset, check_shard, open_dataset
+from yomi.nets.features import SHOGI_BOARD
 
 SCALE = 600.0
 
@@ -128,7 +128,7 @@ def test_what_cannot_be_is_refused(
 ) -> None:
     vary(source, "--positions", "20", "--out", str(tmp_path / "out"))
     if words[0] == "--net":
-        from nets.models import default_network
+        from yomi.nets.models import default_network
 
         words = ["--net", str(default_network("shogi"))]
     capsys.readouterr()

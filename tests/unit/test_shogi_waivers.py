@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.evaluators.queue import InlineQueue
-from engine.evaluators.uniform import UniformEvaluator
-from engine.search.limits import Limits
-from engine.search.parameters import SearchSettings
-from engine.search.reports import root_priors
-from engine.search.search import Search
-from engine.shogi.game import ShogiGame
-from engine.shogi.notation import format_usi, parse_usi
-from native.shogi import waivers
-from native.shogi.spec import shogi_spec
 from tests.naive import shogi_waivers as slow
 from tests.unit.test_shogi_mate import sharp_walk
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.reports import root_priors
+from yomi.engine.search.search import Search
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.notation import format_usi, parse_usi
+from yomi.native.shogi import waivers
+from yomi.native.shogi.spec import shogi_spec
 
 KEPT = [
     # the promoted piece could take the pawn that White, then Black, drops before the king of the side to move

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.uniform import UniformEvaluator
-from engine.go.game import GoGame
-from engine.search.limits import Limits
-from engine.search.report import SearchReport
-from engine.search.search import Search
-from native.go import rules
-from native.tree import arrays
-from native.tree.arrays import EXPANDED, LOST_EDGE, NONE, TERMINAL, WON_EDGE
-from native.tree.backup import back_up
-from native.tree.report import find_child
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.naive.go_area import area_balance
 from tests.unit.trees import check_node, edges_of, new_game, new_search, path_to
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.go.game import GoGame
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.report import SearchReport
+from yomi.engine.search.search import Search
+from yomi.native.go import rules
+from yomi.native.tree import arrays
+from yomi.native.tree.arrays import EXPANDED, LOST_EDGE, NONE, TERMINAL, WON_EDGE
+from yomi.native.tree.backup import back_up
+from yomi.native.tree.report import find_child
 
 SETTINGS: dict[str, Any] = {
     "solver": True,

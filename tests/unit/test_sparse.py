@@ -7,18 +7,18 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from engine.cli.main import main
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.load import load
-from engine.evaluators.network import FileEvaluator
-from engine.options import Options
-from engine.search.limits import Limits
-from engine.search.search import Search
-from engine.shogi.game import ShogiGame
-from engine.shogi.networks import FORMATS
-from engine.shogi.notation import format_usi, parse_usi
-from engine.shogi.players.setup import make_queue, search_settings, spec_for
-from native.shogi.sparse import (
+from yomi.engine.cli.main import main
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import FileEvaluator
+from yomi.engine.options import Options
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.search import Search
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.networks import FORMATS
+from yomi.engine.shogi.notation import format_usi, parse_usi
+from yomi.engine.shogi.players.setup import make_queue, search_settings, spec_for
+from yomi.native.shogi.sparse import (
     FIRST_NEAR,
     INPUTS,
     MOVE_ROWS,
@@ -28,8 +28,8 @@ from native.shogi.sparse import (
     find_rows,
     find_threats,
 )
-from native.sparse import network as kernels
-from native.sparse.network import (
+from yomi.native.sparse import network as kernels
+from yomi.native.sparse.network import (
     BYTE_ONE,
     ONE,
     SQUARED_BITS,
@@ -39,17 +39,17 @@ from native.sparse.network import (
     network_of,
     value_logit,
 )
-from native.spec import Inputs
-from native.tree.arrays import VALUE
-from native.tree.buffers import make_batch
-from nets.errors import NetworkError
-from nets.load import NetworkKind, open_file
-from nets.metadata import NetworkInfo
-from nets.sparse import file as layout
-from nets.sparse.file import HIDDEN, LAST, MAX_HEADER, read_sparse, write_sparse
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import VALUE
+from yomi.native.tree.buffers import make_batch
+from yomi.nets.errors import NetworkError
+from yomi.nets.load import NetworkKind, open_file
+from yomi.nets.metadata import NetworkInfo
+from yomi.nets.sparse import file as layout
+from yomi.nets.sparse.file import HIDDEN, LAST, MAX_HEADER, read_sparse, write_sparse
 
 Tensors = dict[str, npt.NDArray[np.generic]]
-SHIPPED = Path(str(resources.files("nets.models") / "yomi-shogi-sparse.safetensors"))
+SHIPPED = Path(str(resources.files("yomi.nets.models") / "yomi-shogi-sparse.safetensors"))
 LINE = "7g7f 3c3d 2g2f 8c8d 2f2e 8d8e 6i7h 4a3b 2e2d 2c2d 2h2d P*2c 2d2f 8e8f 8g8f 8b8f P*8g 8f8b"
 
 

@@ -9,32 +9,32 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
-from engine.cli.games import find_encoder  # noqa: E402
-from engine.datasets.judging import evaluate_network  # noqa: E402
-from engine.evaluators.load import load  # noqa: E402
-from engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset  # noqa: E402
-from engine.shogi.game import ShogiGame  # noqa: E402
-from engine.shogi.networks import FORMATS  # noqa: E402
-from engine.shogi.records.csa import format_csa_records  # noqa: E402
-from engine.shogi.records.record import GameRecord, record_of  # noqa: E402
-from native.shogi.planes import policy_index  # noqa: E402
-from native.shogi.sparse import INPUTS, MAX_ACTIVE, MOVE_ROWS, TABLES  # noqa: E402
-from native.sparse import network as played  # noqa: E402
-from native.spec import Inputs  # noqa: E402
-from native.tree.arrays import VALUE  # noqa: E402
-from native.tree.buffers import make_batch  # noqa: E402
-from nets.data.batches import Batch, BatchSource  # noqa: E402
-from nets.data.metrics import ILLEGAL, Judged, Table  # noqa: E402
-from nets.data.shards import Dataset, open_dataset  # noqa: E402
-from nets.definitions import sparse, sparse_export  # noqa: E402
-from nets.definitions.sparse import LEAK, MAX_ROWS, SparseInput, SparseShogi, clipped_square  # noqa: E402
-from nets.definitions.sparse_export import export_sparse, to_tensors  # noqa: E402
-from nets.errors import NetworkError  # noqa: E402
-from nets.features import SHOGI_BOARD, feature_set  # noqa: E402
-from nets.training import losses  # noqa: E402
-from nets.training.config import parse_config  # noqa: E402
-from nets.training.loop import Trainer  # noqa: E402
-from nets.training.tensors import Decoder, Example  # noqa: E402
+from yomi.engine.cli.games import find_encoder  # noqa: E402
+from yomi.engine.datasets.judging import evaluate_network  # noqa: E402
+from yomi.engine.evaluators.load import load  # noqa: E402
+from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset  # noqa: E402
+from yomi.engine.shogi.game import ShogiGame  # noqa: E402
+from yomi.engine.shogi.networks import FORMATS  # noqa: E402
+from yomi.engine.shogi.records.csa import format_csa_records  # noqa: E402
+from yomi.engine.shogi.records.record import GameRecord, record_of  # noqa: E402
+from yomi.native.shogi.planes import policy_index  # noqa: E402
+from yomi.native.shogi.sparse import INPUTS, MAX_ACTIVE, MOVE_ROWS, TABLES  # noqa: E402
+from yomi.native.sparse import network as played  # noqa: E402
+from yomi.native.spec import Inputs  # noqa: E402
+from yomi.native.tree.arrays import VALUE  # noqa: E402
+from yomi.native.tree.buffers import make_batch  # noqa: E402
+from yomi.nets.data.batches import Batch, BatchSource  # noqa: E402
+from yomi.nets.data.metrics import ILLEGAL, Judged, Table  # noqa: E402
+from yomi.nets.data.shards import Dataset, open_dataset  # noqa: E402
+from yomi.nets.definitions import sparse, sparse_export  # noqa: E402
+from yomi.nets.definitions.sparse import LEAK, MAX_ROWS, SparseInput, SparseShogi, clipped_square  # noqa: E402
+from yomi.nets.definitions.sparse_export import export_sparse, to_tensors  # noqa: E402
+from yomi.nets.errors import NetworkError  # noqa: E402
+from yomi.nets.features import SHOGI_BOARD, feature_set  # noqa: E402
+from yomi.nets.training import losses  # noqa: E402
+from yomi.nets.training.config import parse_config  # noqa: E402
+from yomi.nets.training.loop import Trainer  # noqa: E402
+from yomi.nets.training.tensors import Decoder, Example  # noqa: E402
 
 SMALL = {"dropout": 0.0, "value": 128, "policy": 128}
 CPU = torch.device("cpu")

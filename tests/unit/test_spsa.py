@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from engine.matches.rating import expected_score
-from engine.matches.sprt import difference
-from engine.matches.spsa import Parameter, Spsa
+from yomi.engine.matches.rating import expected_score
+from yomi.engine.matches.sprt import difference
+from yomi.engine.matches.spsa import Parameter, Spsa
 
 BEST = {"a": 1.4, "b": 15.0}
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators import stored_program
-from engine.evaluators.network import NetworkEvaluator
-from engine.go.networks import katago
-from native.forward.emit import HAS_PAIRS
-from nets.katago.network import KataGoNetwork
-from nets.katago.write import write_network
 from tests.contract.networks import load_go
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.evaluators import stored_program
+from yomi.engine.evaluators.network import NetworkEvaluator
+from yomi.engine.go.networks import katago
+from yomi.native.forward.emit import HAS_PAIRS
+from yomi.nets.katago.network import KataGoNetwork
+from yomi.nets.katago.write import write_network
 
 SIZE = 7
 PRECISIONS = ["fp32", pytest.param("int16", marks=pytest.mark.skipif(not HAS_PAIRS, reason="no 16-bit products"))]

@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from engine.color import BLACK, WHITE
-from engine.go.svg import CELL, MAX_SIZE, ON_STONES, RADIUS, STONES, goban, stars
-from engine.shogi.pieces import GOLD, HAND_TYPES, PAWN, code_of
-from engine.shogi.sfen import STARTPOS, parse_sfen
-from engine.shogi.svg import HEIGHT, LEFT, PROMOTED, SOURCE, TARGET, TOP, TURN, WIDTH, shogi_board
-from engine.svg import COLD, INK, MARK, WARM, element, escaped, heat_color, number
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.svg import CELL, MAX_SIZE, ON_STONES, RADIUS, STONES, goban, stars
+from yomi.engine.shogi.pieces import GOLD, HAND_TYPES, PAWN, code_of
+from yomi.engine.shogi.sfen import STARTPOS, parse_sfen
+from yomi.engine.shogi.svg import HEIGHT, LEFT, PROMOTED, SOURCE, TARGET, TOP, TURN, WIDTH, shogi_board
+from yomi.engine.svg import COLD, INK, MARK, WARM, element, escaped, heat_color, number
 
 NAME = "{http://www.w3.org/2000/svg}"
 MARGIN = 1.1 * CELL
@@ -233,6 +233,6 @@ def test_the_same_data_gives_the_same_picture() -> None:
 
 
 def test_no_kernel_is_loaded() -> None:
-    code = "import engine.go.svg, engine.shogi.svg, sys; print(*sys.modules)"
+    code = "import yomi.engine.go.svg, yomi.engine.shogi.svg, sys; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"numba", "numpy", "native"} & set(ran.stdout.split())
+    assert not {"numba", "numpy", "yomi.native"} & set(ran.stdout.split())

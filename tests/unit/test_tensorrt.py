@@ -15,26 +15,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators import cuda
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.cuda import CudaDriver
-from engine.evaluators.gpu import GpuBackend
-from engine.evaluators.network import NetworkEvaluator, recognise
-from engine.evaluators.queue import Job
-from engine.evaluators.tensorrt_session import TensorRtSession
-from engine.evaluators.workers import EvaluationWorkers
-from engine.go.networks import FORMATS as GO
-from engine.shogi.networks import FORMATS as SHOGI
-from native.packing import pack
-from native.shogi.spec import shogi_spec
-from native.spec import Inputs
-from native.tree.arrays import VALUE
-from native.tree.buffers import make_batch
-from nets.packed import Variant
 from tests.contract.networks import load_go, load_shogi, raw_shogi, write_small_network
 from tests.contract.test_evaluators import batch_of, games
 from tests.fakes.cuda_driver import FakeDriver
 from tests.fakes.gpu_driver import OnnxNetwork, RecordingDriver
+from yomi.engine.evaluators import cuda
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.cuda import CudaDriver
+from yomi.engine.evaluators.gpu import GpuBackend
+from yomi.engine.evaluators.network import NetworkEvaluator, recognise
+from yomi.engine.evaluators.queue import Job
+from yomi.engine.evaluators.tensorrt_session import TensorRtSession
+from yomi.engine.evaluators.workers import EvaluationWorkers
+from yomi.engine.go.networks import FORMATS as GO
+from yomi.engine.shogi.networks import FORMATS as SHOGI
+from yomi.native.packing import pack
+from yomi.native.shogi.spec import shogi_spec
+from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import VALUE
+from yomi.native.tree.buffers import make_batch
+from yomi.nets.packed import Variant
 
 SIZE = 9
 Log = list[tuple[str, int, int]]
@@ -72,9 +72,9 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     """Give GPUs, and an installed TensorRT."""
     machine = Machine()
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("engine.evaluators.gpu.choose_backend", lambda device, backend: "tensorrt")
+    monkeypatch.setattr("yomi.engine.evaluators.gpu.choose_backend", lambda device, backend: "tensorrt")
     session = functools.partial(TensorRtSession, open_driver=machine.open_driver, open_network=machine.open_network)
-    monkeypatch.setattr("engine.evaluators.tensorrt_session.TensorRtSession", session)
+    monkeypatch.setattr("yomi.engine.evaluators.tensorrt_session.TensorRtSession", session)
     return machine
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators import cuda, tensorrt_driver
-from engine.evaluators.base import DeviceLostError, EvaluatorError
-from engine.evaluators.cuda import BLOCKING_SYNC, CudaDriver, gpu_uuid
-from engine.evaluators.tensorrt_driver import PycudaDriver, driver_name, open_driver
-from native.packing import pack
 from tests.fakes.cuda_driver import FakeDriver
+from yomi.engine.evaluators import cuda, tensorrt_driver
+from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError
+from yomi.engine.evaluators.cuda import BLOCKING_SYNC, CudaDriver, gpu_uuid
+from yomi.engine.evaluators.tensorrt_driver import PycudaDriver, driver_name, open_driver
+from yomi.native.packing import pack
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def pycuda(monkeypatch: pytest.MonkeyPatch, driver: FakeDriver) -> FakePycuda:
     fake = FakePycuda(driver)
     monkeypatch.setitem(sys.modules, "pycuda", types.SimpleNamespace(driver=fake, __spec__=object()))  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "pycuda.driver", fake)  # type: ignore[arg-type]
-    monkeypatch.setattr("engine.evaluators.tensorrt_driver._contexts", {})
+    monkeypatch.setattr("yomi.engine.evaluators.tensorrt_driver._contexts", {})
     return fake
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators import tensorrt_engine
-from engine.evaluators.base import EvaluatorError, stop_making
+from yomi.engine.evaluators import tensorrt_engine
+from yomi.engine.evaluators.base import EvaluatorError, stop_making
 
 
 class FakeTensorRt:

@@ -7,16 +7,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.clock import Clock, Left, TimeSettings
-from engine.color import BLACK, WHITE
-from engine.players.request import Request
-from engine.players.thinking import WARM_UP, Schedule, is_settled, warm_up
-from engine.search import search as search_module
-from engine.search.limits import Limits
-from engine.search.report import MoveReport, SearchReport
-from native.tree.arrays import Batch
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.trees import check_tree, new_game, new_search
+from yomi.engine.clock import Clock, Left, TimeSettings
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.players.request import Request
+from yomi.engine.players.thinking import WARM_UP, Schedule, is_settled, warm_up
+from yomi.engine.search import search as search_module
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.native.tree.arrays import Batch
 
 PLAN = Schedule(start=0.0, soft=10.0, hard=30.0)
 

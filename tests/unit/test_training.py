@@ -9,28 +9,28 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
-from nets.data.batches import BatchSource  # noqa: E402
-from nets.data.shards import Manifest, begin_dataset, open_dataset, shard_name, widths, write_shard  # noqa: E402
-from nets.data.symmetry import symmetries_of  # noqa: E402
-from nets.data.unpack import unpack  # noqa: E402
-from nets.data.window import WindowSource  # noqa: E402
-from nets.definitions.catalog import make  # noqa: E402
-from nets.definitions.go import UNTAUGHT_MISC  # noqa: E402
-from nets.definitions.katago import to_katago  # noqa: E402
-from nets.errors import NetworkError  # noqa: E402
-from nets.features import feature_set  # noqa: E402
-from nets.katago.description import describe  # noqa: E402
-from nets.katago.file import read_network  # noqa: E402
-from nets.katago.outputs import RawOutputs, post_process  # noqa: E402
-from nets.training import loop, losses  # noqa: E402
-from nets.training.average import Average  # noqa: E402
-from nets.training.checkpoint import load_checkpoint  # noqa: E402
-from nets.training.config import LossConfig, TeacherConfig, TrainingConfig, parse_config  # noqa: E402
-from nets.training.export import export_file  # noqa: E402
-from nets.training.log import read_log  # noqa: E402
-from nets.training.loop import Trainer  # noqa: E402
-from nets.training.tensors import Decoder  # noqa: E402
 from tests.naive.katago_forward import forward  # noqa: E402
+from yomi.nets.data.batches import BatchSource  # noqa: E402
+from yomi.nets.data.shards import Manifest, begin_dataset, open_dataset, shard_name, widths, write_shard  # noqa: E402
+from yomi.nets.data.symmetry import symmetries_of  # noqa: E402
+from yomi.nets.data.unpack import unpack  # noqa: E402
+from yomi.nets.data.window import WindowSource  # noqa: E402
+from yomi.nets.definitions.catalog import make  # noqa: E402
+from yomi.nets.definitions.go import UNTAUGHT_MISC  # noqa: E402
+from yomi.nets.definitions.katago import to_katago  # noqa: E402
+from yomi.nets.errors import NetworkError  # noqa: E402
+from yomi.nets.features import feature_set  # noqa: E402
+from yomi.nets.katago.description import describe  # noqa: E402
+from yomi.nets.katago.file import read_network  # noqa: E402
+from yomi.nets.katago.outputs import RawOutputs, post_process  # noqa: E402
+from yomi.nets.training import loop, losses  # noqa: E402
+from yomi.nets.training.average import Average  # noqa: E402
+from yomi.nets.training.checkpoint import load_checkpoint  # noqa: E402
+from yomi.nets.training.config import LossConfig, TeacherConfig, TrainingConfig, parse_config  # noqa: E402
+from yomi.nets.training.export import export_file  # noqa: E402
+from yomi.nets.training.log import read_log  # noqa: E402
+from yomi.nets.training.loop import Trainer  # noqa: E402
+from yomi.nets.training.tensors import Decoder  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from nets.errors import NetworkError
-from nets.training.config import RECIPES, TrainingConfig, parse_config, read_config
-from nets.training.schedule import EarlyStopping, learning_rate
+from yomi.nets.errors import NetworkError
+from yomi.nets.training.config import RECIPES, TrainingConfig, parse_config, read_config
+from yomi.nets.training.schedule import EarlyStopping, learning_rate
 
 GOOD: dict[str, Any] = {
     "network": {"kind": "go", "name": "small", "blocks": 4},

@@ -8,13 +8,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
-from nets.errors import NetworkError  # noqa: E402
-from nets.training import loop  # noqa: E402
-from nets.training.checkpoint import load_checkpoint  # noqa: E402
-from nets.training.log import read_log  # noqa: E402
-from nets.training.loop import Trainer  # noqa: E402
-from nets.training.processes import started  # noqa: E402
 from tests.unit.test_training import config_of, make_set, quietly  # noqa: E402
+from yomi.nets.errors import NetworkError  # noqa: E402
+from yomi.nets.training import loop  # noqa: E402
+from yomi.nets.training.checkpoint import load_checkpoint  # noqa: E402
+from yomi.nets.training.log import read_log  # noqa: E402
+from yomi.nets.training.loop import Trainer  # noqa: E402
+from yomi.nets.training.processes import started  # noqa: E402
 
 
 @pytest.fixture

@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.uniform import UniformEvaluator
-from engine.go.vertex import board_points, format_vertex
-from engine.search.limits import Limits
-from engine.search.search import MOST_VISITS, Search
-from native.go.board import PASS
-from native.go.planes import policy_index
-from native.go.spec import go_spec
-from native.jit import kernel
-from native.spec import Inputs
-from native.tree import arrays
-from native.tree.arrays import LEAD, SCORE, STDEV
-from native.tree.backup import back_up
-from native.tree.report import find_child
-from native.tree.search import dynamic_utility
 from tests.fakes.evaluators import ScriptedEvaluator, opinion
 from tests.naive import tree_search as naive
 from tests.unit.trees import check_tree, children_of, contents_of, edges_of, new_game, new_search, path_to, shape_of
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.go.vertex import board_points, format_vertex
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.search import MOST_VISITS, Search
+from yomi.native.go.board import PASS
+from yomi.native.go.planes import policy_index
+from yomi.native.go.spec import go_spec
+from yomi.native.jit import kernel
+from yomi.native.spec import Inputs
+from yomi.native.tree import arrays
+from yomi.native.tree.arrays import LEAD, SCORE, STDEV
+from yomi.native.tree.backup import back_up
+from yomi.native.tree.report import find_child
+from yomi.native.tree.search import dynamic_utility
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "usual": {},
@@ -456,7 +456,7 @@ def test_symmetries_are_averaged() -> None:
     priors = np.zeros(len(moves))
     values = np.zeros(arrays.VALUES)
     owners = np.zeros((size, size))
-    from native.go.rules import position_key
+    from yomi.native.go.rules import position_key
 
     key = int(position_key(game.position))
     for symmetry in range(8):
@@ -481,7 +481,7 @@ def test_a_random_symmetry_is_undone() -> None:
     # the opinion is drawn for the board as seen, so priors differ from run to run but stay those of one symmetry
     size = 5
     game = new_game(size, "C3 B2")
-    from native.go.rules import position_key
+    from yomi.native.go.rules import position_key
 
     key = int(position_key(game.position))
     moves = game.legal_moves()

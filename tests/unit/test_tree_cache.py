@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.queue import InlineQueue
-from engine.search.limits import Limits
-from engine.search.parameters import SearchSettings
-from engine.search.search import Search
-from engine.shogi.game import ShogiGame
-from native.shogi.spec import shogi_spec
-from native.tree.arrays import VALUES, Tree, make_tree
-from native.tree.cache import probe_cache, store_cache
 from tests.fakes.evaluators import ScriptedEvaluator
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.search import Search
+from yomi.engine.shogi.game import ShogiGame
+from yomi.native.shogi.spec import shogi_spec
+from yomi.native.tree.arrays import VALUES, Tree, make_tree
+from yomi.native.tree.cache import probe_cache, store_cache
 
 POLICY, ROOM = 30, 6
 NUMBERS = np.arange(VALUES, dtype=np.float32) + np.float32(0.5)

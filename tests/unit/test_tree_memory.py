@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.uniform import UniformEvaluator
-from engine.go.networks.rollouts import RolloutEvaluator
-from engine.search.limits import Limits
-from native.bits import U, atomic_add
-from native.jit import kernel
-from native.tree import arrays
-from native.tree.arrays import NONE
-from native.tree.memory import compact, lock, new_edges, unlock
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.trees import check_tree, contents_of, new_game, new_search
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.search.limits import Limits
+from yomi.native.bits import U, atomic_add
+from yomi.native.jit import kernel
+from yomi.native.tree import arrays
+from yomi.native.tree.arrays import NONE
+from yomi.native.tree.memory import compact, lock, new_edges, unlock
 
 
 @pytest.mark.parametrize("min_visits", [0, 2, 5, 40, 10**6])

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from engine import tuning as tuner
-from engine.cli.games import GAMES, GO
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.queue import InlineQueue
-from engine.evaluators.uniform import UniformEvaluator
-from engine.go import measuring as go_measuring
-from engine.options import Options, Value
-from engine.players import setup, tuning
-from engine.players.tuning import TUNED, Tuning, load, save, tuned
-from engine.search.search import Search
-from engine.shogi import measuring as shogi_measuring
-from engine.tuning import tune
+from yomi.engine import tuning as tuner
+from yomi.engine.cli.games import GAMES, GO
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.go import measuring as go_measuring
+from yomi.engine.options import Options, Value
+from yomi.engine.players import setup, tuning
+from yomi.engine.players.tuning import TUNED, Tuning, load, save, tuned
+from yomi.engine.search.search import Search
+from yomi.engine.shogi import measuring as shogi_measuring
+from yomi.engine.tuning import tune
 
 CHOICE: dict[str, Value] = {
     "device": "cpu",

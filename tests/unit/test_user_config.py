@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli import analysis, analyze, gtp, play, selfplay, usi
-from engine.cli.config import PROPOSED
-from engine.cli.flags import collect, suited, user_config, visits_without_limit
-from engine.cli.games import GO, SHOGI
-from engine.cli.main import build, main
-from engine.cli.servers import options_of
-from engine.options import OptionError, Options, Value, read_config
+from yomi.engine.cli import analysis, analyze, gtp, play, selfplay, usi
+from yomi.engine.cli.config import PROPOSED
+from yomi.engine.cli.flags import collect, suited, user_config, visits_without_limit
+from yomi.engine.cli.games import GO, SHOGI
+from yomi.engine.cli.main import build, main
+from yomi.engine.cli.servers import options_of
+from yomi.engine.options import OptionError, Options, Value, read_config
 
 
 @pytest.fixture

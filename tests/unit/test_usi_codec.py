@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.levels import LevelSwitch
-from engine.options import TABLE, USI_NAMES, OptionError, Options, rows_for
-from engine.own_network import network_file
-from engine.protocols.text import MAX_LINE
-from engine.shogi.descriptor import GAME as SHOGI
-from engine.shogi.usi.codec import (
+from yomi.engine.levels import LevelSwitch
+from yomi.engine.options import TABLE, USI_NAMES, OptionError, Options, rows_for
+from yomi.engine.own_network import network_file
+from yomi.engine.protocols.text import MAX_LINE
+from yomi.engine.shogi.descriptor import GAME as SHOGI
+from yomi.engine.shogi.usi.codec import (
     MAX_ERROR,
     Command,
     Go,
@@ -25,8 +25,8 @@ from engine.shogi.usi.codec import (
     parse_position,
     parse_setoption,
 )
-from engine.shogi.usi.options import find_option, option_lines, set_option
-from nets.models import default_network
+from yomi.engine.shogi.usi.options import find_option, option_lines, set_option
+from yomi.nets.models import default_network
 
 
 @pytest.mark.parametrize(

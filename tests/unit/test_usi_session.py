@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.evaluators.base import EvaluatorError
-from engine.options import Options
-from engine.protocols.process import LoadError
-from engine.shogi.game import ShogiGame
-from engine.shogi.players.player import BookLoadingError
-from engine.shogi.usi.serve import SHOWN
-from engine.shogi.usi.session import Session
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.waiting import wait_until
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.options import Options
+from yomi.engine.protocols.process import LoadError
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.players.player import BookLoadingError
+from yomi.engine.shogi.usi.serve import SHOWN
+from yomi.engine.shogi.usi.session import Session
 
 ROOT = Path(__file__).parents[2]
 GOES = ("go byoyomi 100", "go infinite", "go ponder byoyomi 100", "go ponder infinite")
@@ -28,7 +28,7 @@ MIDDLES = (
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, the last answer is waited for."""
-    monkeypatch.setattr("engine.shogi.usi.session.PATIENCE", 60.0)
+    monkeypatch.setattr("yomi.engine.shogi.usi.session.PATIENCE", 60.0)
 
 
 class Talk:
@@ -75,7 +75,7 @@ def test_a_device_that_is_not_there_is_one_line(
 
 
 def test_signs_of_life_while_loading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.shogi.usi.session.KEEP_ALIVE", 0.05)
+    monkeypatch.setattr("yomi.engine.shogi.usi.session.KEEP_ALIVE", 0.05)
     talk, load = Talk(), FakeShogiPlayer.load
 
     def load_after_a_sign(player: FakeShogiPlayer, game: ShogiGame) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nets.data.batches import Reader
-from nets.data.shards import Shard, shard_name, widths, write_shard
-from nets.data.window import WindowSource, newest, window_rows
-from nets.errors import NetworkError
-from nets.features import feature_set
+from yomi.nets.data.batches import Reader
+from yomi.nets.data.shards import Shard, shard_name, widths, write_shard
+from yomi.nets.data.window import WindowSource, newest, window_rows
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import feature_set
 
 STONES = feature_set("go-stones-2")
 

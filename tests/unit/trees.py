@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from engine.evaluators.queue import EvaluationQueue, InlineQueue
-from engine.go.game import GoGame
-from engine.go.rules import PRESETS
-from engine.go.vertex import parse_vertex
-from engine.search.parameters import SearchSettings
-from engine.search.search import Search
-from native.go.spec import go_spec
-from native.tree import arrays
-from native.tree.arrays import EXPANDED, NONE, PENDING, TERMINAL, Tree
-from native.tree.expansion import DROPPED
+from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.vertex import parse_vertex
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.search import Search
+from yomi.native.go.spec import go_spec
+from yomi.native.tree import arrays
+from yomi.native.tree.arrays import EXPANDED, NONE, PENDING, TERMINAL, Tree
+from yomi.native.tree.expansion import DROPPED
 
 SMALL = 16 * 2**20
 
@@ -177,7 +177,7 @@ def check_node(tree: Tree, index: int, *, shares: bool, pruned: bool) -> None:
             continue
         child = tree.nodes[int(stat["child"])]
         knows_all = stat["visits"] == child["visits"]
-        # a visit to a proven node may count at the edge alone: see native.tree.descent._says_more
+        # a visit to a proven node may count at the edge alone: see yomi.native.tree.descent._says_more
         assert knows_all or (shares and (stat["visits"] < child["visits"] or child["proof"]))
         if stat["in_flight"] & arrays.LOST_EDGE:
             assert stat["weight"] == 0.0

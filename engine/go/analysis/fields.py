@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from engine.go.vertex import VertexError, parse_color, parse_vertex, point_at
-from native.go.board import PASS
+from yomi.engine.go.vertex import VertexError, parse_color, parse_vertex, point_at
+from yomi.native.go.board import PASS
 
 Fields = Mapping[str, Any]
 """A JSON object."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.color import BLACK, WHITE
-from engine.go.analysis.fields import FieldError, shown
-from engine.options import NOT_FOR_ANALYSIS, Option, OptionError, Options, Value, find
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.analysis.fields import FieldError, shown
+from yomi.engine.options import NOT_FOR_ANALYSIS, Option, OptionError, Options, Value, find
 
 FIELD = "overrideSettings"
 PERSPECTIVES: dict[str, int | None] = {

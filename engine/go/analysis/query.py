@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.color import BLACK, WHITE
-from engine.go.analysis.fields import (
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.analysis.fields import (
     FieldError,
     Fields,
     boolean,
@@ -22,15 +22,15 @@ from engine.go.analysis.fields import (
     shown,
     vertices,
 )
-from engine.go.analysis.overrides import FIELD, MAX_PV, Settings, override
-from engine.go.analysis.results import Style
-from engine.go.game import GoGame, IllegalMove, SetupError
-from engine.go.rules import Rules, RulesError
-from engine.go.vertex import format_vertex
-from engine.options import MAX_KOMI
-from engine.players.request import Request
-from engine.protocols.text import MAX_LINE
-from native.go.board import MAX_SIZE, MIN_SIZE
+from yomi.engine.go.analysis.overrides import FIELD, MAX_PV, Settings, override
+from yomi.engine.go.analysis.results import Style
+from yomi.engine.go.game import GoGame, IllegalMove, SetupError
+from yomi.engine.go.rules import Rules, RulesError
+from yomi.engine.go.vertex import format_vertex
+from yomi.engine.options import MAX_KOMI
+from yomi.engine.players.request import Request
+from yomi.engine.protocols.text import MAX_LINE
+from yomi.native.go.board import MAX_SIZE, MIN_SIZE
 
 ACTIONS = ("query_version", "query_models", "clear_cache", "terminate", "terminate_all")
 _NAMES = (

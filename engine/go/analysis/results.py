@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.color import BLACK, WHITE
-from engine.go.vertex import board_points, format_color, format_vertex
-from native.go.planes import symmetry_table
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.vertex import board_points, format_color, format_vertex
+from yomi.native.go.planes import symmetry_table
 
 if TYPE_CHECKING:
-    from engine.go.game import GoGame
-    from engine.go.players.analysis import Analysis
-    from engine.go.players.raw_evaluation import RawEvaluation
-    from engine.search.report import MoveReport, SearchReport
+    from yomi.engine.go.game import GoGame
+    from yomi.engine.go.players.analysis import Analysis
+    from yomi.engine.go.players.raw_evaluation import RawEvaluation
+    from yomi.engine.search.report import MoveReport, SearchReport
 
 DIGITS = 8
 SYMMETRIES = 8

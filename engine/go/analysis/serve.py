@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from engine.protocols.process import run_session
+from yomi.engine.protocols.process import run_session
 
 if TYPE_CHECKING:
-    from engine.go.analysis.overrides import Settings
-    from engine.go.players.analysis import Analyst
+    from yomi.engine.go.analysis.overrides import Settings
+    from yomi.engine.go.players.analysis import Analyst
 
 
 def serve(settings: Settings, make_analysts: Callable[[], Sequence[Analyst]], *, quit_without_waiting: bool) -> int:
@@ -21,7 +21,7 @@ def serve(settings: Settings, make_analysts: Callable[[], Sequence[Analyst]], *,
         make_analysts: called in a background thread while the first actions are answered.
         quit_without_waiting: leave at the end of input although queries are open.
     """
-    from engine.go.analysis.session import Session
+    from yomi.engine.go.analysis.session import Session
 
     def make_session(write: Callable[[str], None]) -> Session:
         session = Session(settings, make_analysts, write, _say, quit_without_waiting=quit_without_waiting)

@@ -14,18 +14,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engine.evaluators.base import EvaluatorError
-from engine.go.analysis.fields import FieldError, Fields, integers
-from engine.go.analysis.overrides import Settings
-from engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
-from engine.go.analysis.results import Style, no_results, response, to_line
-from engine.own_network import network_file
-from engine.protocols.process import LoadError, internal_error, loading
-from engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
-from engine.version import VERSION
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.go.analysis.fields import FieldError, Fields, integers
+from yomi.engine.go.analysis.overrides import Settings
+from yomi.engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
+from yomi.engine.go.analysis.results import Style, no_results, response, to_line
+from yomi.engine.own_network import network_file
+from yomi.engine.protocols.process import LoadError, internal_error, loading
+from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
+from yomi.engine.version import VERSION
 
 if TYPE_CHECKING:
-    from engine.go.players.analysis import Analysis, Analyst
+    from yomi.engine.go.players.analysis import Analysis, Analyst
 
 log = logging.getLogger("yomi.analysis")
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.color import COLOR_NAMES, LETTERS, opponent
-from engine.go.cgos.codec import (
+from yomi.engine.color import COLOR_NAMES, LETTERS, opponent
+from yomi.engine.go.cgos.codec import (
     AnotherLogin,
     AskPassword,
     AskProtocol,
@@ -26,15 +26,15 @@ from engine.go.cgos.codec import (
     format_protocol,
     parse_line,
 )
-from engine.go.cgos.game import CgosGame, Turn
-from engine.go.cgos.yomi_seat import GoReply, GoSeat
-from engine.go.vertex import VertexError, parse_vertex
-from engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
-from engine.servers.connection import ConnectionLostError, Line, OutOfStepError
-from engine.servers.passwords import STARS, Password
-from engine.servers.reporter import Reporter
-from engine.servers.settings import Account
-from engine.servers.worker import Done
+from yomi.engine.go.cgos.game import CgosGame, Turn
+from yomi.engine.go.cgos.yomi_seat import GoReply, GoSeat
+from yomi.engine.go.vertex import VertexError, parse_vertex
+from yomi.engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
+from yomi.engine.servers.connection import ConnectionLostError, Line, OutOfStepError
+from yomi.engine.servers.passwords import STARS, Password
+from yomi.engine.servers.reporter import Reporter
+from yomi.engine.servers.settings import Account
+from yomi.engine.servers.worker import Done
 
 log = logging.getLogger("yomi.servers")
 

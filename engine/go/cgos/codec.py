@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from engine.color import BLACK, COLORS, WHITE
-from engine.go.vertex import VertexError, parse_vertex
-from engine.options import MAX_KOMI
-from engine.version import VERSION
-from native.go.board import MAX_SIZE, MIN_SIZE
+from yomi.engine.color import BLACK, COLORS, WHITE
+from yomi.engine.go.vertex import VertexError, parse_vertex
+from yomi.engine.options import MAX_KOMI
+from yomi.engine.version import VERSION
+from yomi.native.go.board import MAX_SIZE, MIN_SIZE
 
 ANALYZE = "genmove_analyze"
 MAX_ANALYSIS = 48_000

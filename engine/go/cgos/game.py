@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.color import BLACK, WHITE, opponent
-from engine.go.cgos.codec import Setup
-from engine.go.cgos.yomi_seat import RULES, GoReply, GoStart
-from engine.go.game import GoGame, IllegalMove
-from engine.go.record_files import load_record
-from engine.go.sgf import GameRecord, Node, SgfError
-from engine.go.vertex import VertexError, parse_vertex
-from engine.servers.connection import OutOfStepError
-from engine.servers.recording import RecordFile
+from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.go.cgos.codec import Setup
+from yomi.engine.go.cgos.yomi_seat import RULES, GoReply, GoStart
+from yomi.engine.go.game import GoGame, IllegalMove
+from yomi.engine.go.record_files import load_record
+from yomi.engine.go.sgf import GameRecord, Node, SgfError
+from yomi.engine.go.vertex import VertexError, parse_vertex
+from yomi.engine.servers.connection import OutOfStepError
+from yomi.engine.servers.recording import RecordFile
 
 log = logging.getLogger("yomi.servers")
 

@@ -6,22 +6,22 @@ import json
 import re
 import time
 
-from engine.clients.client import Evaluation
-from engine.clients.gtp import GtpClient
-from engine.clients.limits import GameClock
-from engine.clients.process import EngineError
-from engine.clock import TimeSettings, TimeSystem
-from engine.color import LETTERS
-from engine.go.cgos.yomi_seat import RULES, GoReply, GoStart
-from engine.go.gtp.formats import number
-from engine.servers.seat import EngineSeat, GaveUpError
-from engine.servers.settings import Account
+from yomi.engine.clients.client import Evaluation
+from yomi.engine.clients.gtp import GtpClient
+from yomi.engine.clients.limits import GameClock
+from yomi.engine.clients.process import EngineError
+from yomi.engine.clock import TimeSettings, TimeSystem
+from yomi.engine.color import LETTERS
+from yomi.engine.go.cgos.yomi_seat import RULES, GoReply, GoStart
+from yomi.engine.go.gtp.formats import number
+from yomi.engine.servers.seat import EngineSeat, GaveUpError
+from yomi.engine.servers.settings import Account
 
 NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove", "quit")
 
 
 class GtpSeat(EngineSeat[GtpClient]):
-    """See engine.go.cgos.yomi_seat.GoSeat for what each method promises."""
+    """See yomi.engine.go.cgos.yomi_seat.GoSeat for what each method promises."""
 
     ponders = False
     """The engine does as it likes in the opponent's time."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from engine.clients.client import Evaluation
-from engine.clock import Clock, Left, TimeSettings, TimeSystem
-from engine.color import opponent
-from engine.go.game import GoGame
-from engine.go.gtp.formats import cgos_json
-from engine.go.players.player import GoPlayer
-from engine.go.rules import PRESETS
-from engine.go.vertex import format_vertex, parse_vertex
-from engine.players.request import Request
-from engine.servers.seat import Seat, YomiSeat
+from yomi.engine.clients.client import Evaluation
+from yomi.engine.clock import Clock, Left, TimeSettings, TimeSystem
+from yomi.engine.color import opponent
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.gtp.formats import cgos_json
+from yomi.engine.go.players.player import GoPlayer
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.vertex import format_vertex, parse_vertex
+from yomi.engine.players.request import Request
+from yomi.engine.servers.seat import Seat, YomiSeat
 
 RULES = PRESETS["tromp-taylor"].with_rule("suicide", "false")
 """CGOS's: area, positional superko, no suicide; what stands at the end is alive."""
@@ -49,7 +49,7 @@ class GoReply:
 
 
 class GoSeat(Seat, Protocol):
-    """See engine.servers.seat.Seat; one thread calls it, but for `hurry`."""
+    """See yomi.engine.servers.seat.Seat; one thread calls it, but for `hurry`."""
 
     def begin(self, start: GoStart) -> None:
         """Take up a game."""

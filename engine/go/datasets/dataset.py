@@ -16,20 +16,20 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from engine.color import BLACK
-from engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
-from engine.datasets.sources import GO_SUFFIXES, readable_files
-from engine.go.datasets.games import GameTable, read_games, thinned, trusted, without_duplicates
-from engine.go.datasets.rows import PLY_DTYPE, Row, RowWriter, Teacher, blank_columns
-from engine.go.datasets.scores import KomiScorer
-from engine.go.datasets.teacher import LABELS_VERSION
-from engine.go.rules import Rules
-from engine.records import LeftOut
-from native.datasets.replay import write_keys
-from native.go.board import POSITION_DTYPE
-from native.go.rules import MAX_HISTORY
-from nets.data.shards import Dataset, Manifest, begin_dataset
-from nets.errors import NetworkError
+from yomi.engine.color import BLACK
+from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
+from yomi.engine.datasets.sources import GO_SUFFIXES, readable_files
+from yomi.engine.go.datasets.games import GameTable, read_games, thinned, trusted, without_duplicates
+from yomi.engine.go.datasets.rows import PLY_DTYPE, Row, RowWriter, Teacher, blank_columns
+from yomi.engine.go.datasets.scores import KomiScorer
+from yomi.engine.go.datasets.teacher import LABELS_VERSION
+from yomi.engine.go.rules import Rules
+from yomi.engine.records import LeftOut
+from yomi.native.datasets.replay import write_keys
+from yomi.native.go.board import POSITION_DTYPE
+from yomi.native.go.rules import MAX_HISTORY
+from yomi.nets.data.shards import Dataset, Manifest, begin_dataset
+from yomi.nets.errors import NetworkError
 
 CHUNK, SEARCH_CHUNK = 64, 4
 """Positions that a thread writes at once; those for each of which there are searches."""

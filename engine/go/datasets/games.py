@@ -22,21 +22,21 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from engine.color import BLACK, WHITE
-from engine.datasets.sources import sgf_texts
-from engine.go.game import GoGame
-from engine.go.handicap import handicap_stones
-from engine.go.record_files import each_record
-from engine.go.rules import Rules
-from engine.go.sgf import GameRecord, SgfError
-from engine.go.words import result_in_words
-from engine.records import LeftOut
-from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
-from native.go.board import POSITION_DTYPE
-from native.go.rules import MAX_HISTORY
-from nets.arrays import read_npz
-from nets.errors import NetworkError, one_line
-from nets.files import atomic_writer, remove_drafts, source_digest
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.datasets.sources import sgf_texts
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.handicap import handicap_stones
+from yomi.engine.go.record_files import each_record
+from yomi.engine.go.rules import Rules
+from yomi.engine.go.sgf import GameRecord, SgfError
+from yomi.engine.go.words import result_in_words
+from yomi.engine.records import LeftOut
+from yomi.native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
+from yomi.native.go.board import POSITION_DTYPE
+from yomi.native.go.rules import MAX_HISTORY
+from yomi.nets.arrays import read_npz
+from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.files import atomic_writer, remove_drafts, source_digest
 
 _log = logging.getLogger("yomi.datasets")
 

@@ -22,19 +22,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from engine.color import BLACK
-from engine.datasets.making import Columns, Log
-from engine.go.datasets.rows import blank_columns
-from engine.go.datasets.teacher import LABELS_VERSION, TOP_MOVES, NetworkTeacher, write_outputs
-from engine.go.game import GoGame
-from engine.go.networks.katago import raw_outputs
-from engine.go.rules import Rules
-from native.datasets.parallel_games import play_games, show_games
-from native.go.board import MAX_AREA, POSITION_DTYPE
-from native.go.planes import GLOBALS, PLANES, symmetry_table
-from native.go.rules import MAX_HISTORY
-from native.go.scratch import SCRATCH_DTYPE
-from nets.data.shards import (
+from yomi.engine.color import BLACK
+from yomi.engine.datasets.making import Columns, Log
+from yomi.engine.go.datasets.rows import blank_columns
+from yomi.engine.go.datasets.teacher import LABELS_VERSION, TOP_MOVES, NetworkTeacher, write_outputs
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.networks.katago import raw_outputs
+from yomi.engine.go.rules import Rules
+from yomi.native.datasets.parallel_games import play_games, show_games
+from yomi.native.go.board import MAX_AREA, POSITION_DTYPE
+from yomi.native.go.planes import GLOBALS, PLANES, symmetry_table
+from yomi.native.go.rules import MAX_HISTORY
+from yomi.native.go.scratch import SCRATCH_DTYPE
+from yomi.nets.data.shards import (
     Dataset,
     Manifest,
     begin_dataset,
@@ -42,11 +42,11 @@ from nets.data.shards import (
     shard_name,
     write_shard,
 )
-from nets.errors import NetworkError
-from nets.katago.outputs import RawOutputs, has_no_result, post_process
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago.outputs import RawOutputs, has_no_result, post_process
 
 if TYPE_CHECKING:
-    from nets.katago.outputs import Outputs
+    from yomi.nets.katago.outputs import Outputs
 
 GAMES = 128
 """Games that are played side by side: few enough that a shard sees them end, and others begin."""

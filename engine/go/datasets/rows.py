@@ -9,18 +9,18 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from engine.color import BLACK
-from engine.datasets.making import Columns
-from engine.go.datasets.games import GameTable
-from native.datasets.replay import COLOR_SHIFT, POINT_MASK, replay
-from native.go.aya import AYA_SCRATCH_DTYPE, VALUE_PLANES, write_aya
-from native.go.board import POSITION_DTYPE
-from native.go.planes import policy_index, write_planes
-from native.go.rules import MAX_HISTORY
-from native.go.scratch import SCRATCH_DTYPE
-from native.go.stones import write_stones
-from nets.data.shards import COLUMNS, UNKNOWN_OWNER, widths
-from nets.features import FeatureSet
+from yomi.engine.color import BLACK
+from yomi.engine.datasets.making import Columns
+from yomi.engine.go.datasets.games import GameTable
+from yomi.native.datasets.replay import COLOR_SHIFT, POINT_MASK, replay
+from yomi.native.go.aya import AYA_SCRATCH_DTYPE, VALUE_PLANES, write_aya
+from yomi.native.go.board import POSITION_DTYPE
+from yomi.native.go.planes import policy_index, write_planes
+from yomi.native.go.rules import MAX_HISTORY
+from yomi.native.go.scratch import SCRATCH_DTYPE
+from yomi.native.go.stones import write_stones
+from yomi.nets.data.shards import COLUMNS, UNKNOWN_OWNER, widths
+from yomi.nets.features import FeatureSet
 
 PLY_DTYPE = np.dtype([("game", np.int64), ("ply", np.int32), ("symmetry", np.int8)])
 """A position of a table: the game, the moves made, and a symmetry, -1 for none."""

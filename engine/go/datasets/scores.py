@@ -14,18 +14,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.color import BLACK
-from engine.datasets.making import Columns
-from engine.evaluators.queue import InlineQueue
-from engine.go.datasets.rows import Row
-from engine.go.datasets.teacher import NetworkTeacher, Searchable, memory_for, seed_of
-from engine.go.networks.rollouts import RolloutEvaluator
-from engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_A_LEAF
-from engine.search.limits import Limits
-from engine.search.parameters import SearchSettings
-from engine.search.search import Search
-from native.go.spec import go_spec
-from nets.errors import NetworkError
+from yomi.engine.color import BLACK
+from yomi.engine.datasets.making import Columns
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.go.datasets.rows import Row
+from yomi.engine.go.datasets.teacher import NetworkTeacher, Searchable, memory_for, seed_of
+from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_A_LEAF
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.search import Search
+from yomi.native.go.spec import go_spec
+from yomi.nets.errors import NetworkError
 
 STAGES = "10:2000,4:20000,2:50000"
 """COSUMI's."""

@@ -13,31 +13,31 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from engine.datasets.making import Columns
-from engine.evaluators.load import load
-from engine.evaluators.providers import chooses_cpu
-from engine.evaluators.queue import InlineQueue, Job
-from engine.go.datasets.rows import Row, Scratch
-from engine.go.game import KO_RULES, SCORINGS
-from engine.go.networks import FORMATS
-from engine.go.networks.katago import raw_outputs
-from engine.go.players.setup import go_sampling
-from engine.go.rules import PRESETS
-from engine.players.precision import with_suitable_precision
-from engine.search.limits import Limits
-from engine.search.parameters import SearchSettings
-from engine.search.search import Search
-from native.go.board import MAX_AREA, PASS
-from native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes
-from native.go.rules import legal_moves
-from nets.data.shards import OWNER_SCALE
-from nets.katago.outputs import Outputs, has_no_result, post_process
+from yomi.engine.datasets.making import Columns
+from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.providers import chooses_cpu
+from yomi.engine.evaluators.queue import InlineQueue, Job
+from yomi.engine.go.datasets.rows import Row, Scratch
+from yomi.engine.go.game import KO_RULES, SCORINGS
+from yomi.engine.go.networks import FORMATS
+from yomi.engine.go.networks.katago import raw_outputs
+from yomi.engine.go.players.setup import go_sampling
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.players.precision import with_suitable_precision
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.search import Search
+from yomi.native.go.board import MAX_AREA, PASS
+from yomi.native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes
+from yomi.native.go.rules import legal_moves
+from yomi.nets.data.shards import OWNER_SCALE
+from yomi.nets.katago.outputs import Outputs, has_no_result, post_process
 
 if TYPE_CHECKING:
-    from engine.evaluators.network import NetworkEvaluator
-    from engine.search.report import SearchReport
-    from native.calls import Calls
-    from native.tree.arrays import Batch
+    from yomi.engine.evaluators.network import NetworkEvaluator
+    from yomi.engine.search.report import SearchReport
+    from yomi.native.calls import Calls
+    from yomi.native.tree.arrays import Batch
 
 T = TypeVar("T")
 

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from engine.go.gtp.arguments import boolean, integer, real
-from engine.go.gtp.codec import Command
-from engine.go.gtp.formats import KATA, LZ, SABAKI, Style, info_line
-from engine.go.gtp.session import GtpError, Session, Stream
-from engine.go.gtp.table import command
-from engine.go.vertex import board_points, format_color, parse_color, parse_vertex
-from native.go.board import PASS
+from yomi.engine.go.gtp.arguments import boolean, integer, real
+from yomi.engine.go.gtp.codec import Command
+from yomi.engine.go.gtp.formats import KATA, LZ, SABAKI, Style, info_line
+from yomi.engine.go.gtp.session import GtpError, Session, Stream
+from yomi.engine.go.gtp.table import command
+from yomi.engine.go.vertex import board_points, format_color, parse_color, parse_vertex
+from yomi.native.go.board import PASS
 
 log = logging.getLogger("yomi.gtp")
 

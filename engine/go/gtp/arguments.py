@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-from engine.go.gtp.codec import Command
-from engine.go.gtp.session import GtpError
+from yomi.engine.go.gtp.codec import Command
+from yomi.engine.go.gtp.session import GtpError
 
 
 def expect_count(command: Command, least: int, most: int | None, usage: str) -> None:

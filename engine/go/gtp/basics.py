@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from engine.go.gtp import table
-from engine.go.gtp.arguments import expect_count
-from engine.go.gtp.codec import Command
-from engine.go.gtp.session import Session
-from engine.go.gtp.table import command
-from engine.options import rows_for
-from engine.version import VERSION
+from yomi.engine.go.gtp import table
+from yomi.engine.go.gtp.arguments import expect_count
+from yomi.engine.go.gtp.codec import Command
+from yomi.engine.go.gtp.session import Session
+from yomi.engine.go.gtp.table import command
+from yomi.engine.options import rows_for
+from yomi.engine.version import VERSION
 
 NAME = "yomi"
 

@@ -6,21 +6,21 @@ import logging
 import re
 from pathlib import Path
 
-from engine.color import BLACK, WHITE
-from engine.evaluators.base import EvaluatorError
-from engine.go.game import GoGame, IllegalMove, SetupError
-from engine.go.gtp.arguments import expect_count, integer, real
-from engine.go.gtp.codec import Command
-from engine.go.gtp.session import USER_ERRORS, GtpError, Session
-from engine.go.gtp.table import command
-from engine.go.handicap import HandicapError, fixed_handicap, free_handicap, parse_free_handicap
-from engine.go.record_files import load_record
-from engine.go.rules import Rules, RulesError
-from engine.go.sgf import SgfError, to_sgf
-from engine.go.vertex import VertexError, board_points, format_vertex, parse_color, parse_vertex
-from engine.options import MAX_KOMI
-from engine.records import report_notes
-from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.go.game import GoGame, IllegalMove, SetupError
+from yomi.engine.go.gtp.arguments import expect_count, integer, real
+from yomi.engine.go.gtp.codec import Command
+from yomi.engine.go.gtp.session import USER_ERRORS, GtpError, Session
+from yomi.engine.go.gtp.table import command
+from yomi.engine.go.handicap import HandicapError, fixed_handicap, free_handicap, parse_free_handicap
+from yomi.engine.go.record_files import load_record
+from yomi.engine.go.rules import Rules, RulesError
+from yomi.engine.go.sgf import SgfError, to_sgf
+from yomi.engine.go.vertex import VertexError, board_points, format_vertex, parse_color, parse_vertex
+from yomi.engine.options import MAX_KOMI
+from yomi.engine.records import report_notes
+from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
 
 log = logging.getLogger("yomi.gtp")
 

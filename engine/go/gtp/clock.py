@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from engine.clock import MAX_TIME, Clock, Clocks, Left, TimeSettings, TimeSystem, charge
-from engine.color import BLACK, WHITE
+from yomi.engine.clock import MAX_TIME, Clock, Clocks, Left, TimeSettings, TimeSystem, charge
+from yomi.engine.color import BLACK, WHITE
 
 
 class GtpClocks:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from engine.go.players.raw_evaluation import RawEvaluation
-from engine.go.vertex import format_vertex
-from engine.search.report import MoveReport, SearchReport
+from yomi.engine.go.players.raw_evaluation import RawEvaluation
+from yomi.engine.go.vertex import format_vertex
+from yomi.engine.search.report import MoveReport, SearchReport
 
 BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 

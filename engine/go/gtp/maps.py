@@ -9,16 +9,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from engine.color import BLACK, COLORS, opponent
-from engine.go.gtp.arguments import integer, real
-from engine.go.gtp.codec import Command
-from engine.go.gtp.formats import board_of, dboard, raw_evaluation
-from engine.go.gtp.session import GtpError, Session
-from engine.go.gtp.table import command
-from engine.go.vertex import board_points, format_color, format_vertex, parse_color
-from engine.search.limits import Limits
-from engine.search.report import MoveReport, SearchReport
-from native.go.board import PASS
+from yomi.engine.color import BLACK, COLORS, opponent
+from yomi.engine.go.gtp.arguments import integer, real
+from yomi.engine.go.gtp.codec import Command
+from yomi.engine.go.gtp.formats import board_of, dboard, raw_evaluation
+from yomi.engine.go.gtp.session import GtpError, Session
+from yomi.engine.go.gtp.table import command
+from yomi.engine.go.vertex import board_points, format_color, format_vertex, parse_color
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.native.go.board import PASS
 
 SECONDS = 1.0
 """For a search that a map needs."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.go.gtp.analysis import AnalysisArguments, form_of, read_arguments
-from engine.go.gtp.arguments import expect_count
-from engine.go.gtp.codec import Command
-from engine.go.gtp.formats import cgos_json, info_line
-from engine.go.gtp.session import Finished, GtpError, Session
-from engine.go.gtp.table import command
-from engine.go.vertex import format_vertex, parse_color
-from engine.players.request import Decision
-from engine.search.report import SearchReport
+from yomi.engine.go.gtp.analysis import AnalysisArguments, form_of, read_arguments
+from yomi.engine.go.gtp.arguments import expect_count
+from yomi.engine.go.gtp.codec import Command
+from yomi.engine.go.gtp.formats import cgos_json, info_line
+from yomi.engine.go.gtp.session import Finished, GtpError, Session
+from yomi.engine.go.gtp.table import command
+from yomi.engine.go.vertex import format_vertex, parse_color
+from yomi.engine.players.request import Decision
+from yomi.engine.search.report import SearchReport
 
 POLL = 0.02
 """Seconds between looks at the input in a search that a line of input cancels."""

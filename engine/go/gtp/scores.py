@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from engine.go.game import score_text
-from engine.go.gtp.arguments import expect_count
-from engine.go.gtp.codec import Command
-from engine.go.gtp.session import GtpError, Session
-from engine.go.gtp.table import command
-from engine.go.scoring import chains, final_status, removed_stones
-from engine.go.vertex import format_vertex, parse_vertex
-from native.go.board import PASS
+from yomi.engine.go.game import score_text
+from yomi.engine.go.gtp.arguments import expect_count
+from yomi.engine.go.gtp.codec import Command
+from yomi.engine.go.gtp.session import GtpError, Session
+from yomi.engine.go.gtp.table import command
+from yomi.engine.go.scoring import chains, final_status, removed_stones
+from yomi.engine.go.vertex import format_vertex, parse_vertex
+from yomi.native.go.board import PASS
 
 STATUS = ("alive", "dead", "seki")
 

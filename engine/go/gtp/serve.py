@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.go.gtp.session import Session
-from engine.options import Options
-from engine.protocols.process import run_session
+from yomi.engine.go.gtp.session import Session
+from yomi.engine.options import Options
+from yomi.engine.protocols.process import run_session
 
 if TYPE_CHECKING:
-    from engine.go.players.player import GoPlayer
-    from engine.levels import LevelSwitch
+    from yomi.engine.go.players.player import GoPlayer
+    from yomi.engine.levels import LevelSwitch
 
 
 def serve(options: Options, make_player: Callable[[], GoPlayer], level: LevelSwitch | None = None) -> int:

@@ -16,26 +16,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.clock import ClockError
-from engine.evaluators.base import EvaluatorError
-from engine.go.descriptor import GAME
-from engine.go.gtp import table
-from engine.go.gtp.clock import GtpClocks
-from engine.go.gtp.codec import Command, format_response, header, is_interrupt, parse_line
-from engine.levels import LevelSwitch
-from engine.options import OptionError, Options
-from engine.players.request import Request
-from engine.protocols.process import LoadError, internal_error, load_error, loading
-from engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
-from engine.protocols.text import MAX_LINE
-from nets.errors import NetworkError
+from yomi.engine.clock import ClockError
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.go.descriptor import GAME
+from yomi.engine.go.gtp import table
+from yomi.engine.go.gtp.clock import GtpClocks
+from yomi.engine.go.gtp.codec import Command, format_response, header, is_interrupt, parse_line
+from yomi.engine.levels import LevelSwitch
+from yomi.engine.options import OptionError, Options
+from yomi.engine.players.request import Request
+from yomi.engine.protocols.process import LoadError, internal_error, load_error, loading
+from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
+from yomi.engine.protocols.text import MAX_LINE
+from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from engine.go.game import GoGame
-    from engine.go.players.player import GoPlayer
+    from yomi.engine.go.game import GoGame
+    from yomi.engine.go.players.player import GoPlayer
 
 log = logging.getLogger("yomi.gtp")
 
@@ -132,7 +132,7 @@ class Session:
     def _load(self) -> None:
         try:
             with loading(log):
-                from engine.go.game import new_game
+                from yomi.engine.go.game import new_game
 
                 player = self._make_player()
                 table.load_all()

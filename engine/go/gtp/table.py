@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.go.gtp.session import Handler
+    from yomi.engine.go.gtp.session import Handler
 
-PACKAGE = "engine.go.gtp"
+PACKAGE = "yomi.engine.go.gtp"
 
 QUIET = "quiet"
 """A command neither needs nor disturbs a search in the background."""

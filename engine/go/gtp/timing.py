@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from engine.clock import MAX_TIME, ClockError, TimeSettings, TimeSystem
-from engine.color import COLORS
-from engine.go.gtp.arguments import expect_count, integer, real
-from engine.go.gtp.codec import Command
-from engine.go.gtp.session import GtpError, Session
-from engine.go.gtp.table import command
+from yomi.engine.clock import MAX_TIME, ClockError, TimeSettings, TimeSystem
+from yomi.engine.color import COLORS
+from yomi.engine.go.gtp.arguments import expect_count, integer, real
+from yomi.engine.go.gtp.codec import Command
+from yomi.engine.go.gtp.session import GtpError, Session
+from yomi.engine.go.gtp.table import command
 
 KGS_SYSTEMS = (TimeSystem.NONE, TimeSystem.ABSOLUTE, TimeSystem.BYOYOMI, TimeSystem.CANADIAN)
 

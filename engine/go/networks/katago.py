@@ -9,34 +9,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.evaluators.base import EvaluatorError, UnsupportedError
-from engine.evaluators.network import Feed, Format
-from engine.evaluators.stored_program import keep_program, load_program
-from native.forward.builder import MAX_SIZE, MIN_SIZE, ProgramBuilder
-from native.go.outputs import decode, decode_rows
-from native.go.spec import go_spec
-from nets.data.metrics import Judged
-from nets.errors import NetworkError
-from nets.files import known_digest
-from nets.katago.cpu_program import unsupported, write_program
-from nets.katago.description import describe
-from nets.katago.file import read_network
-from nets.katago.network import GLOBAL_CHANNELS, META_CHANNELS, SPATIAL_CHANNELS
-from nets.katago.outputs import RawOutputs, error_scales, scales_of, value_probabilities
-from nets.load import NetworkKind, prepare
-from nets.metadata import KATAGO_FEATURES
-from nets.onnx_header import read_onnx_header
+from yomi.engine.evaluators.base import EvaluatorError, UnsupportedError
+from yomi.engine.evaluators.network import Feed, Format
+from yomi.engine.evaluators.stored_program import keep_program, load_program
+from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, ProgramBuilder
+from yomi.native.go.outputs import decode, decode_rows
+from yomi.native.go.spec import go_spec
+from yomi.nets.data.metrics import Judged
+from yomi.nets.errors import NetworkError
+from yomi.nets.files import known_digest
+from yomi.nets.katago.cpu_program import unsupported, write_program
+from yomi.nets.katago.description import describe
+from yomi.nets.katago.file import read_network
+from yomi.nets.katago.network import GLOBAL_CHANNELS, META_CHANNELS, SPATIAL_CHANNELS
+from yomi.nets.katago.outputs import RawOutputs, error_scales, scales_of, value_probabilities
+from yomi.nets.load import NetworkKind, prepare
+from yomi.nets.metadata import KATAGO_FEATURES
+from yomi.nets.onnx_header import read_onnx_header
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from engine.evaluators.network import Array, FloatArray, NetworkEvaluator
-    from native.forward.builder import Program
-    from native.spec import GameSpec
-    from native.tree.arrays import Batch
-    from nets.katago.network import KataGoNetwork
-    from nets.load import NetworkFile
-    from nets.metadata import NetworkInfo
+    from yomi.engine.evaluators.network import Array, FloatArray, NetworkEvaluator
+    from yomi.native.forward.builder import Program
+    from yomi.native.spec import GameSpec
+    from yomi.native.tree.arrays import Batch
+    from yomi.nets.katago.network import KataGoNetwork
+    from yomi.nets.load import NetworkFile
+    from yomi.nets.metadata import NetworkInfo
 
 ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
 """Share of the optimistic policy at the root and below it, as KataGo's GTP engine has it."""
@@ -139,7 +139,7 @@ class KataGo(Format):
         return program
 
     def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
-        """See native.go.outputs."""
+        """See yomi.native.go.outputs."""
         board = batch.is_root, self.may_have_no_result, batch.logits, batch.values, batch.ownership
         shaped = (each.reshape(len(each), *shape) for each, shape in zip(outputs, self.output_shapes, strict=True))
         return (*shaped, self._scales, OPTIMISM, *board)
@@ -160,7 +160,7 @@ def make_program(network: KataGoNetwork, size: int, precision: str) -> Program:
     """Return a network as a program for boards of `size`, its weights transformed and packed.
 
     Args:
-        network: the parsed file; `nets.katago.cpu_program.unsupported` must have returned None.
+        network: the parsed file; `yomi.nets.katago.cpu_program.unsupported` must have returned None.
         size: N.
         precision: one that the processor has: fp32, int16, int8 or bf16.
 

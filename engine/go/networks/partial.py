@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from engine.evaluators.network import Feed, Format
-from engine.evaluators.policy_value import graph_program
-from native.go.partial import decode, decode_rows
-from native.go.spec import go_spec
-from native.spec import Inputs
-from nets.data.metrics import Judged
-from nets.errors import NetworkError
-from nets.features import feature_set
-from nets.load import own_info
-from nets.onnx_program import Ends
+from yomi.engine.evaluators.network import Feed, Format
+from yomi.engine.evaluators.policy_value import graph_program
+from yomi.native.go.partial import decode, decode_rows
+from yomi.native.go.spec import go_spec
+from yomi.native.spec import Inputs
+from yomi.nets.data.metrics import Judged
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import feature_set
+from yomi.nets.load import own_info
+from yomi.nets.onnx_program import Ends
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from engine.evaluators.network import Array, FloatArray
-    from native.calls import Calls
-    from native.forward.builder import Program
-    from native.tree.arrays import Batch
-    from nets.load import NetworkFile
+    from yomi.engine.evaluators.network import Array, FloatArray
+    from yomi.native.calls import Calls
+    from yomi.native.forward.builder import Program
+    from yomi.native.tree.arrays import Batch
+    from yomi.nets.load import NetworkFile
 
 PLACES = {"policy": 0, "value": 1, "score": 1}
 """The outputs that are known, and where they stand in a program."""
@@ -98,7 +98,7 @@ class PartialFormat(Format):
         return graph_program(self.path, ends, self.feeds, precision)
 
     def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
-        """See native.go.partial."""
+        """See yomi.native.go.partial."""
         nothing = np.zeros((len(outputs[0]), 0), np.float32)
         found = {name: output.reshape(len(output), -1) for name, output in zip(self.outputs, outputs, strict=True)}
         policy, value, score = (found.get(name, nothing) for name in ("policy", "value", "score"))
@@ -115,7 +115,7 @@ class _Scratch(threading.local):
     """What a thread's planes are made in."""
 
     def __init__(self) -> None:
-        from native.go.aya import AYA_SCRATCH_DTYPE
+        from yomi.native.go.aya import AYA_SCRATCH_DTYPE
 
         self.aya = np.zeros(1, AYA_SCRATCH_DTYPE)[0]
 
@@ -129,8 +129,10 @@ class Aya(PartialFormat):
     _scratch = _Scratch()
 
     def show_planes(self, batch: Batch, planes: FloatArray) -> Calls:
-        """See native.go.aya, whose kernels take a minute to compile: only who has such a network waits for them."""
-        from native.go.aya import show_aya
+        """See yomi.native.go.aya, whose kernels take a minute to compile: only who has such a network waits for
+        them.
+        """
+        from yomi.native.go.aya import show_aya
 
         return show_aya.bind(batch, self._scratch.aya, planes)
 
@@ -142,7 +144,7 @@ class Cosumi(PartialFormat):
     features = "go-stones-2", "cosumi-3"
 
     def show_planes(self, batch: Batch, planes: FloatArray) -> Calls:
-        """See native.go.stones."""
-        from native.go.stones import show_stones
+        """See yomi.native.go.stones."""
+        from yomi.native.go.stones import show_stones
 
         return show_stones.bind(batch, planes)

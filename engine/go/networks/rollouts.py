@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.evaluators.network import FileEvaluator
-from native.go.board import POSITION_DTYPE
-from native.go.rollout_evaluator import mix_rollouts, write_priors
-from native.spec import Inputs
+from yomi.engine.evaluators.network import FileEvaluator
+from yomi.native.go.board import POSITION_DTYPE
+from yomi.native.go.rollout_evaluator import mix_rollouts, write_priors
+from yomi.native.spec import Inputs
 
 if TYPE_CHECKING:
-    from engine.evaluators.base import Evaluator
-    from native.calls import Calls
-    from native.tree.arrays import Batch
+    from yomi.engine.evaluators.base import Evaluator
+    from yomi.native.calls import Calls
+    from yomi.native.tree.arrays import Batch
 
 
 class _Local(threading.local):

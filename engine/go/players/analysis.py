@@ -1,4 +1,4 @@
-"""What the analysis protocol needs of an analyst of Go; `engine.go.players.analyst` is the real one.
+"""What the analysis protocol needs of an analyst of Go; `yomi.engine.go.players.analyst` is the real one.
 
 An analyst searches positions one after the other. One thread asks it; any may call `interrupt` and `clear_cache`.
 """
@@ -9,15 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from engine.go.players.raw_evaluation import Model, RawEvaluation
-from engine.search.report import SearchReport
+from yomi.engine.go.players.raw_evaluation import Model, RawEvaluation
+from yomi.engine.search.report import SearchReport
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from engine.go.game import GoGame
-    from engine.players.request import Request
+    from yomi.engine.go.game import GoGame
+    from yomi.engine.players.request import Request
 
 
 @dataclass(frozen=True, slots=True)

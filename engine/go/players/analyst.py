@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from engine.color import BLACK
-from engine.evaluators.queue import InlineQueue
-from engine.go.game import new_game
-from engine.go.players.analysis import Analysis
-from engine.go.players.network import network_behind
-from engine.go.players.player import GoPlayer
-from engine.go.players.setup import QueueKey, make_queue, queue_key
-from engine.go.vertex import board_points
-from engine.machine import usable_cores
-from engine.players.tuning import tuned
-from engine.search.reports import root_priors
-from native.go.board import PASS
+from yomi.engine.color import BLACK
+from yomi.engine.evaluators.queue import InlineQueue
+from yomi.engine.go.game import new_game
+from yomi.engine.go.players.analysis import Analysis
+from yomi.engine.go.players.network import network_behind
+from yomi.engine.go.players.player import GoPlayer
+from yomi.engine.go.players.setup import QueueKey, make_queue, queue_key
+from yomi.engine.go.vertex import board_points
+from yomi.engine.machine import usable_cores
+from yomi.engine.players.tuning import tuned
+from yomi.engine.search.reports import root_priors
+from yomi.native.go.board import PASS
 
 if TYPE_CHECKING:
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.go.game import GoGame
-    from engine.options import Options
-    from engine.players.request import Request
-    from engine.search.parameters import SearchSettings
-    from engine.search.report import SearchReport
-    from engine.search.search import Search
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.go.game import GoGame
+    from yomi.engine.options import Options
+    from yomi.engine.players.request import Request
+    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.report import SearchReport
+    from yomi.engine.search.search import Search
 
 IDLE_QUEUES = 2
 """Evaluators for other boards that are kept although nobody uses them."""
@@ -58,7 +58,7 @@ class QueuePool:
         """Return the queue for a game's board and rules, to be given back by `release`.
 
         Raises:
-            NetworkError, EvaluatorError: see `engine.go.players.setup.make_queue`.
+            NetworkError, EvaluatorError: see `yomi.engine.go.players.setup.make_queue`.
         """
         key = queue_key(game.size, game.rules)
         with self._lock:

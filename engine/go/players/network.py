@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.color import BLACK
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.network import NetworkEvaluator, network_in
-from engine.go.networks.katago import ROOT_OPTIMISM, KataGo, raw_outputs
-from engine.go.players.raw_evaluation import Model, RawEvaluation
-from native.go.planes import policy_index, symmetry_table, write_planes
-from native.go.spec import go_spec
-from nets.katago.outputs import Outputs, has_no_result, post_process
+from yomi.engine.color import BLACK
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.network import NetworkEvaluator, network_in
+from yomi.engine.go.networks.katago import ROOT_OPTIMISM, KataGo, raw_outputs
+from yomi.engine.go.players.raw_evaluation import Model, RawEvaluation
+from yomi.native.go.planes import policy_index, symmetry_table, write_planes
+from yomi.native.go.spec import go_spec
+from yomi.nets.katago.outputs import Outputs, has_no_result, post_process
 
 if TYPE_CHECKING:
-    from engine.evaluators.base import Evaluator
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.go.game import GoGame
-    from native.spec import GameSpec
+    from yomi.engine.evaluators.base import Evaluator
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.go.game import GoGame
+    from yomi.native.spec import GameSpec
 
 
 def network_behind(evaluator: Evaluator) -> NetworkEvaluator | None:

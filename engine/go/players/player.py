@@ -1,4 +1,6 @@
-"""The player of Go: what `engine.players.player` has to know of the game, and what a network says of a position."""
+"""The player of Go: what `yomi.engine.players.player` has to know of the game, and what a network says of a
+position.
+"""
 
 from __future__ import annotations
 
@@ -11,33 +13,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from engine.color import BLACK, opponent
-from engine.go.game import GoGame, new_game
-from engine.go.networks.katago import ROOT_OPTIMISM
-from engine.go.players.network import ask_network, model_of, network_behind, spec_for
-from engine.go.players.raw_evaluation import RawEvaluation
-from engine.go.players.resignation import may_resign
-from engine.go.players.root_moves import Twins, twins, useless_moves, with_twins
-from engine.go.players.setup import check_evaluator, make_queue, queue_key, search_settings
-from engine.go.players.timing import find_budget, moves_left
-from engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
-from engine.options import LOG, rows_for
-from engine.players.player import Player, Restrictions
-from engine.players.request import Decision, Request
-from engine.players.thinking import Schedule, choose
-from engine.players.tuning import tuned
-from engine.search.limits import Limits
-from engine.search.report import SearchReport
-from engine.search.search import Search
-from native.go.board import PASS
-from native.spec import Inputs
+from yomi.engine.color import BLACK, opponent
+from yomi.engine.go.game import GoGame, new_game
+from yomi.engine.go.networks.katago import ROOT_OPTIMISM
+from yomi.engine.go.players.network import ask_network, model_of, network_behind, spec_for
+from yomi.engine.go.players.raw_evaluation import RawEvaluation
+from yomi.engine.go.players.resignation import may_resign
+from yomi.engine.go.players.root_moves import Twins, twins, useless_moves, with_twins
+from yomi.engine.go.players.setup import check_evaluator, make_queue, queue_key, search_settings
+from yomi.engine.go.players.timing import find_budget, moves_left
+from yomi.engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
+from yomi.engine.options import LOG, rows_for
+from yomi.engine.players.player import Player, Restrictions
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.players.thinking import Schedule, choose
+from yomi.engine.players.tuning import tuned
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.report import SearchReport
+from yomi.engine.search.search import Search
+from yomi.native.go.board import PASS
+from yomi.native.spec import Inputs
 
 if TYPE_CHECKING:
-    from engine.clock import Budget, Clock
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.go.players.raw_evaluation import Model
-    from engine.options import Options
-    from engine.search.parameters import SearchSettings
+    from yomi.engine.clock import Budget, Clock
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.go.players.raw_evaluation import Model
+    from yomi.engine.options import Options
+    from yomi.engine.search.parameters import SearchSettings
 
 LOADED = (*(row.name for row in rows_for("go") if not row.live and row.group != LOG), "rollout_weight", "seed")
 """The options that take effect with `load`."""

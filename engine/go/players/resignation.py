@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.color import WHITE
-from engine.go.handicap import handicap_stones
+from yomi.engine.color import WHITE
+from yomi.engine.go.handicap import handicap_stones
 
 if TYPE_CHECKING:
-    from engine.go.game import GoGame
+    from yomi.engine.go.game import GoGame
 
 STONE_POINTS = {"AREA": 15.0, "TERRITORY": 14.0}
 """What a handicap stone is worth, by the rules' scoring."""

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.color import BLACK, opponent
-from engine.go.vertex import board_points, column_and_row
-from native.go.area import pass_alive
-from native.go.board import MAX_POINTS, NO_POINT, PASS
-from native.go.planes import symmetry_table
-from native.go.scratch import SCRATCH_DTYPE
+from yomi.engine.color import BLACK, opponent
+from yomi.engine.go.vertex import board_points, column_and_row
+from yomi.native.go.area import pass_alive
+from yomi.native.go.board import MAX_POINTS, NO_POINT, PASS
+from yomi.native.go.planes import symmetry_table
+from yomi.native.go.scratch import SCRATCH_DTYPE
 
 if TYPE_CHECKING:
-    from engine.go.game import GoGame
-    from engine.search.report import MoveReport, SearchReport
+    from yomi.engine.go.game import GoGame
+    from yomi.engine.search.report import MoveReport, SearchReport
 
 SYMMETRIES = 8
 

@@ -5,26 +5,26 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.load import load
-from engine.evaluators.network import FileEvaluator, WithValues
-from engine.go.game import GoGame
-from engine.go.networks import FORMATS
-from engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
-from engine.go.players.network import spec_for
-from engine.own_network import has_network, named_file
-from engine.players.precision import Sampling
-from engine.players.setup import Judges, common_settings
-from engine.search.parameters import SearchSettings
-from native.spec import Inputs
-from nets.errors import NetworkError
-from nets.katago.outputs import has_no_result
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import FileEvaluator, WithValues
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.networks import FORMATS
+from yomi.engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
+from yomi.engine.go.players.network import spec_for
+from yomi.engine.own_network import has_network, named_file
+from yomi.engine.players.precision import Sampling
+from yomi.engine.players.setup import Judges, common_settings
+from yomi.engine.search.parameters import SearchSettings
+from yomi.native.spec import Inputs
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago.outputs import has_no_result
 
 if TYPE_CHECKING:
-    from engine.evaluators.base import Evaluator
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.go.rules import Rules
-    from engine.options import Options
+    from yomi.engine.evaluators.base import Evaluator
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.go.rules import Rules
+    from yomi.engine.options import Options
 
 ROLLOUTS_A_LEAF = 1
 ROLLOUT_BATCH = 8

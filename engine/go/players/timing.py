@@ -15,7 +15,7 @@ If nothing is left after the reserve the budget is 0: answer at once.
 
 from __future__ import annotations
 
-from engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
+from yomi.engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
 
 
 def moves_left(area: int, ply: int) -> float:

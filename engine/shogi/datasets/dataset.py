@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
-from engine.datasets.sources import readable_files
-from engine.records import LeftOut
-from engine.shogi.datasets.rows import (
+from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
+from yomi.engine.datasets.sources import readable_files
+from yomi.engine.records import LeftOut
+from yomi.engine.shogi.datasets.rows import (
     NO_MOVE,
     SHOGI_SUFFIXES,
     ShogiLimits,
@@ -23,14 +23,14 @@ from engine.shogi.datasets.rows import (
     read_rows,
     why_not,
 )
-from native.datasets.boards import set_positions, write_boards
-from native.datasets.positions import show_positions
-from native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
-from native.shogi.spec import shogi_spec
-from nets.data.shards import Dataset, Manifest, begin_dataset, widths
-from nets.dlshogi.network import SIDE
-from nets.errors import NetworkError
-from nets.features import SHOGI_BOARD, FeatureSet
+from yomi.native.datasets.boards import set_positions, write_boards
+from yomi.native.datasets.positions import show_positions
+from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
+from yomi.native.shogi.spec import shogi_spec
+from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, widths
+from yomi.nets.dlshogi.network import SIDE
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import SHOGI_BOARD, FeatureSet
 
 CHUNK = 256
 SCORE_SCALE = 756.0864962951762

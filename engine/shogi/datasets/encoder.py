@@ -1,4 +1,4 @@
-"""Shogi's encoder: what sparse networks see of the boards of a data set (native.shogi.sparse)."""
+"""Shogi's encoder: what sparse networks see of the boards of a data set (yomi.native.shogi.sparse)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.datasets.sparse import MoveProducts
-from native.datasets.sparse import encode_boards
-from native.shogi.position import FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
-from native.shogi.sparse import INPUTS, MAX_ACTIVE, PARTS, SCRATCH_DTYPE, TABLES
-from native.shogi.tables import HAND_TYPES, KING, PROMOTED, WHITE_PIECE
-from nets.data.sparse import SparseRows
-from nets.errors import NetworkError
+from yomi.engine.datasets.sparse import MoveProducts
+from yomi.native.datasets.sparse import encode_boards
+from yomi.native.shogi.position import FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
+from yomi.native.shogi.sparse import INPUTS, MAX_ACTIVE, PARTS, SCRATCH_DTYPE, TABLES
+from yomi.native.shogi.tables import HAND_TYPES, KING, PROMOTED, WHITE_PIECE
+from yomi.nets.data.sparse import SparseRows
+from yomi.nets.errors import NetworkError
 
 PIECES = np.array([0, 18, 4, 4, 4, 2, 2, 4, 2])
 """Of each kind, kings the last; the first stands for what is no piece."""
@@ -33,10 +33,10 @@ KIND_OF = _kinds()
 
 
 class ShogiEncoder(MoveProducts):
-    """See nets.data.sparse.SparseEncoder; levels and globals are those of the feature set shogi-board.
+    """See yomi.nets.data.sparse.SparseEncoder; levels and globals are those of the feature set shogi-board.
 
-    Moves are those that a search tries (native.shogi.waivers). No boards have been before these: what repeats is not
-    asked.
+    Moves are those that a search tries (yomi.native.shogi.waivers). No boards have been before these: what repeats is
+    not asked.
     """
 
     inputs = INPUTS

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.color import DRAW
-from engine.records import LeftOut, read_record_bytes
-from engine.shogi.datasets.rows import ratings_of
-from engine.shogi.placement import Placement
-from engine.shogi.records.files import load_records
-from engine.shogi.records.hcpe import read_hcpe
-from engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, format_usi_line
-from nets.errors import NetworkError
+from yomi.engine.color import DRAW
+from yomi.engine.records import LeftOut, read_record_bytes
+from yomi.engine.shogi.datasets.rows import ratings_of
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.records.files import load_records
+from yomi.engine.shogi.records.hcpe import read_hcpe
+from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, format_usi_line
+from yomi.nets.errors import NetworkError
 
 OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".usi", ".sfen", ".hcpe")
 ENDINGS = ("TORYO", "TSUMI", "SENNICHITE", "KACHI", "JISHOGI", "HIKIWAKE", "MAX_MOVES")

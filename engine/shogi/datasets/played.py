@@ -30,27 +30,27 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.clients.client import RESIGN
-from engine.clients.limits import EngineLimits, GameClock
-from engine.clients.process import EngineError
-from engine.clients.spec import EngineSpec
-from engine.clients.usi import CENTIPAWNS, UsiClient
-from engine.clock import TimeSettings
-from engine.color import BLACK, DRAW, WHITE
-from engine.datasets.making import Log
-from engine.matches.games import Adjudicator
-from engine.play import play_game
-from engine.players.request import Decision
-from engine.shogi.datasets.rows import MARKS, records_of
-from engine.shogi.game import IllegalMove, ShogiGame
-from engine.shogi.notation import NotationError, format_usi, parse_usi
-from engine.shogi.records.hcpe import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
-from engine.shogi.records.record import GameRecord, RecordError
-from engine.shogi.referee import ShogiReferee
-from engine.shogi.sfen import format_sfen
-from nets.errors import NetworkError
-from nets.files import remove_drafts, write_atomically
-from nets.text import parse_json
+from yomi.engine.clients.client import RESIGN
+from yomi.engine.clients.limits import EngineLimits, GameClock
+from yomi.engine.clients.process import EngineError
+from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.clients.usi import CENTIPAWNS, UsiClient
+from yomi.engine.clock import TimeSettings
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.datasets.making import Log
+from yomi.engine.matches.games import Adjudicator
+from yomi.engine.play import play_game
+from yomi.engine.players.request import Decision
+from yomi.engine.shogi.datasets.rows import MARKS, records_of
+from yomi.engine.shogi.game import IllegalMove, ShogiGame
+from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
+from yomi.engine.shogi.records.hcpe import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
+from yomi.engine.shogi.records.record import GameRecord, RecordError
+from yomi.engine.shogi.referee import ShogiReferee
+from yomi.engine.shogi.sfen import format_sfen
+from yomi.nets.errors import NetworkError
+from yomi.nets.files import remove_drafts, write_atomically
+from yomi.nets.text import parse_json
 
 SHOWN_PLIES = 8
 """Moves before a position that the engine is shown, enough for it to see a repetition. Fairy-Stockfish takes 15 µs for
@@ -98,7 +98,7 @@ class PlayedPositions:
     winner: int
     """BLACK, WHITE or DRAW."""
     ending: str
-    """How it ended, as `engine.play` names it."""
+    """How it ended, as `yomi.engine.play` names it."""
     plies: int
     rows: Sequence[tuple[bytes, int, int]]
     """Packed board, centipawns for the side to move, move."""

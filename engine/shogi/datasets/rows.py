@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.color import BLACK, DRAW, WHITE
-from engine.records import MAX_RECORD_BYTES, read_record_bytes, refuse_special, report_notes
-from engine.shogi.moves import is_move
-from engine.shogi.notation import format_usi
-from engine.shogi.placement import Placement
-from engine.shogi.records.files import read_records
-from engine.shogi.records.hcpe import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
-from engine.shogi.records.hcpe3 import read_hcpe3
-from engine.shogi.records.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
-from engine.shogi.records.record import GameRecord, RecordError
-from engine.shogi.sfen import format_sfen
-from native.datasets.packed import HCP, PSV, unpack_board
-from nets.errors import NetworkError
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.records import MAX_RECORD_BYTES, read_record_bytes, refuse_special, report_notes
+from yomi.engine.shogi.moves import is_move
+from yomi.engine.shogi.notation import format_usi
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.records.files import read_records
+from yomi.engine.shogi.records.hcpe import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
+from yomi.engine.shogi.records.hcpe3 import read_hcpe3
+from yomi.engine.shogi.records.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
+from yomi.engine.shogi.records.record import GameRecord, RecordError
+from yomi.engine.shogi.sfen import format_sfen
+from yomi.native.datasets.packed import HCP, PSV, unpack_board
+from yomi.nets.errors import NetworkError
 
 RECORD_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".usi", ".sfen")
 SHOGI_SUFFIXES = (*RECORD_SUFFIXES, ".hcpe", ".hcpe3", ".psv")

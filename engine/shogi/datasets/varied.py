@@ -19,25 +19,25 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.clients.limits import EngineLimits, GameClock
-from engine.clients.spec import EngineSpec
-from engine.clients.usi import UsiClient
-from engine.clock import TimeSettings
-from engine.color import BLACK, WHITE
-from engine.datasets.making import Columns, Log
-from engine.evaluators.sparse import SparseEvaluator
-from engine.shogi.datasets.dataset import SCORE_SCALE
-from engine.shogi.game import ShogiGame
-from engine.shogi.placement import Placement
-from engine.shogi.sfen import format_sfen
-from native.datasets.boards import write_boards
-from native.spec import Inputs
-from native.tree.buffers import make_batch
-from nets.data.shards import Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name, write_shard
-from nets.dlshogi.network import SIDE
-from nets.errors import NetworkError
-from nets.features import SHOGI_BOARD, feature_set
-from nets.files import source_digest
+from yomi.engine.clients.limits import EngineLimits, GameClock
+from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.clients.usi import UsiClient
+from yomi.engine.clock import TimeSettings
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.datasets.making import Columns, Log
+from yomi.engine.evaluators.sparse import SparseEvaluator
+from yomi.engine.shogi.datasets.dataset import SCORE_SCALE
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.sfen import format_sfen
+from yomi.native.datasets.boards import write_boards
+from yomi.native.spec import Inputs
+from yomi.native.tree.buffers import make_batch
+from yomi.nets.data.shards import Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name, write_shard
+from yomi.nets.dlshogi.network import SIDE
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import SHOGI_BOARD, feature_set
+from yomi.nets.files import source_digest
 
 
 @dataclass(frozen=True)

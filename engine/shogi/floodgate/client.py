@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
-from engine.players.request import Decision, Request
-from engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
-from engine.servers.connection import ConnectionLostError, Line
-from engine.servers.passwords import STARS, Password
-from engine.servers.reporter import Reporter
-from engine.servers.settings import Account
-from engine.servers.worker import Done
-from engine.shogi.floodgate.codec import (
+from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
+from yomi.engine.servers.connection import ConnectionLostError, Line
+from yomi.engine.servers.passwords import STARS, Password
+from yomi.engine.servers.reporter import Reporter
+from yomi.engine.servers.settings import Account
+from yomi.engine.servers.worker import Done
+from yomi.engine.shogi.floodgate.codec import (
     Broken,
     KeepAlive,
     LoginAccepted,
@@ -38,11 +38,11 @@ from engine.shogi.floodgate.codec import (
     format_login,
     format_move,
 )
-from engine.shogi.floodgate.game import CsaGame
-from engine.shogi.floodgate.yomi_seat import ShogiSeat, Turn
-from engine.shogi.notation import format_usi
-from engine.shogi.players.notes import note_of
-from engine.shogi.records.record import RecordedMove
+from yomi.engine.shogi.floodgate.game import CsaGame
+from yomi.engine.shogi.floodgate.yomi_seat import ShogiSeat, Turn
+from yomi.engine.shogi.notation import format_usi
+from yomi.engine.shogi.players.notes import note_of
+from yomi.engine.shogi.records.record import RecordedMove
 
 log = logging.getLogger("yomi.servers")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.clock import Clock, Clocks
-from engine.color import BLACK, WHITE
-from engine.shogi.floodgate.codec import TimeRule
+from yomi.engine.clock import Clock, Clocks
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.shogi.floodgate.codec import TimeRule
 
 
 class CsaClock:

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from engine.color import BLACK, WHITE
-from engine.shogi.records.csa import read_csa
-from engine.shogi.records.record import GameRecord, RecordError
-from engine.shogi.sfen import SfenError, check
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.shogi.records.csa import read_csa
+from yomi.engine.shogi.records.record import GameRecord, RecordError
+from yomi.engine.shogi.sfen import SfenError, check
 
 COLORS = {"+": BLACK, "-": WHITE}
 RESULTS = ("WIN", "LOSE", "DRAW", "CENSORED", "CHUDAN")

@@ -6,18 +6,18 @@ import logging
 import time
 from pathlib import Path
 
-from engine.color import BLACK, DRAW, WHITE, opponent
-from engine.players.request import Decision
-from engine.servers.connection import OutOfStepError
-from engine.servers.recording import RecordFile
-from engine.shogi.floodgate.clock import CsaClock
-from engine.shogi.floodgate.codec import Summary
-from engine.shogi.floodgate.yomi_seat import Turn
-from engine.shogi.notation import NotationError, format_csa, format_usi, illegal_action, parse_csa
-from engine.shogi.placement import DROP_PAWN_MATE
-from engine.shogi.records.files import load_records, to_bytes
-from engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError
-from engine.shogi.sfen import START_WORD, format_sfen
+from yomi.engine.color import BLACK, DRAW, WHITE, opponent
+from yomi.engine.players.request import Decision
+from yomi.engine.servers.connection import OutOfStepError
+from yomi.engine.servers.recording import RecordFile
+from yomi.engine.shogi.floodgate.clock import CsaClock
+from yomi.engine.shogi.floodgate.codec import Summary
+from yomi.engine.shogi.floodgate.yomi_seat import Turn
+from yomi.engine.shogi.notation import NotationError, format_csa, format_usi, illegal_action, parse_csa
+from yomi.engine.shogi.placement import DROP_PAWN_MATE
+from yomi.engine.shogi.records.files import load_records, to_bytes
+from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError
+from yomi.engine.shogi.sfen import START_WORD, format_sfen
 
 log = logging.getLogger("yomi.servers")
 
@@ -31,7 +31,7 @@ ENDINGS = {
 }
 """CSA's names of endings in records by the server's words; `#OUTE_SENNICHITE` names the loser, see `finish`."""
 OUTCOMES = {"WIN": 1, "LOSE": -1, "DRAW": 0, "CENSORED": 0}
-"""For us, by the server's words; CHUDAN has none. See engine.servers.client.OUTCOME_NAMES."""
+"""For us, by the server's words; CHUDAN has none. See yomi.engine.servers.client.OUTCOME_NAMES."""
 
 
 class CsaGame:

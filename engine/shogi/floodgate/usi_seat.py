@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from engine.clients.client import EngineMove
-from engine.clients.process import TIMEOUT, EngineError
-from engine.clients.usi import CENTIPAWNS, UsiClient, clock_words
-from engine.clock import Clock, Clocks, TimeSystem
-from engine.color import BLACK, WHITE
-from engine.players.request import Decision, Request
-from engine.search.report import MoveReport, SearchReport
-from engine.servers.seat import EngineSeat
-from engine.servers.settings import Account
-from engine.shogi.floodgate.yomi_seat import Turn
-from engine.shogi.notation import NotationError, parse_usi, parse_usi_moves
-from engine.shogi.players.notes import LINE_MOVES
+from yomi.engine.clients.client import EngineMove
+from yomi.engine.clients.process import TIMEOUT, EngineError
+from yomi.engine.clients.usi import CENTIPAWNS, UsiClient, clock_words
+from yomi.engine.clock import Clock, Clocks, TimeSystem
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.servers.seat import EngineSeat
+from yomi.engine.servers.settings import Account
+from yomi.engine.shogi.floodgate.yomi_seat import Turn
+from yomi.engine.shogi.notation import NotationError, parse_usi, parse_usi_moves
+from yomi.engine.shogi.players.notes import LINE_MOVES
 
 
 class UsiSeat(EngineSeat[UsiClient]):
-    """See engine.shogi.floodgate.yomi_seat.ShogiSeat for what each method promises."""
+    """See yomi.engine.shogi.floodgate.yomi_seat.ShogiSeat for what each method promises."""
 
     centipawns = CENTIPAWNS
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from engine.clock import Clock, Clocks, TimeSystem
-from engine.options import OptionError
-from engine.players.request import Decision, Request
-from engine.servers.seat import Seat, YomiSeat
-from engine.shogi.game import ShogiGame
-from engine.shogi.players.player import ShogiPlayer
+from yomi.engine.clock import Clock, Clocks, TimeSystem
+from yomi.engine.options import OptionError
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.servers.seat import Seat, YomiSeat
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.players.player import ShogiPlayer
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class Turn:
 
 
 class ShogiSeat(Seat, Protocol):
-    """See engine.servers.seat.Seat; one thread after the other calls it, but for `set_clocks`."""
+    """See yomi.engine.servers.seat.Seat; one thread after the other calls it, but for `set_clocks`."""
 
     @property
     def centipawns(self) -> float:

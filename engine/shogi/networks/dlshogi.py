@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.network import Feed
-from engine.evaluators.policy_value import PolicyValueFormat
-from native.shogi.spec import shogi_spec
-from nets.load import prepare_shogi
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.network import Feed
+from yomi.engine.evaluators.policy_value import PolicyValueFormat
+from yomi.native.shogi.spec import shogi_spec
+from yomi.nets.load import prepare_shogi
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from engine.evaluators.network import FloatArray
-    from nets.dlshogi.network import ShogiNetwork
-    from nets.load import NetworkFile
-    from nets.metadata import NetworkInfo
+    from yomi.engine.evaluators.network import FloatArray
+    from yomi.nets.dlshogi.network import ShogiNetwork
+    from yomi.nets.load import NetworkFile
+    from yomi.nets.metadata import NetworkInfo
 
 
 class Dlshogi(PolicyValueFormat):

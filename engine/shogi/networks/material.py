@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from native.shogi.effects import EFFECTS_DTYPE
-from native.shogi.material import evaluate_rows
-from native.spec import Inputs
+from yomi.native.shogi.effects import EFFECTS_DTYPE
+from yomi.native.shogi.material import evaluate_rows
+from yomi.native.spec import Inputs
 
 if TYPE_CHECKING:
-    from native.calls import Calls
-    from native.tree.arrays import Batch
+    from yomi.native.calls import Calls
+    from yomi.native.tree.arrays import Batch
 
 
 class _Local(threading.local):

@@ -5,27 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.evaluators.sparse import KernelFormat
-from native.forward.emit import WIDTH
-from native.shogi.nnue import make_inputs
-from native.shogi.spec import shogi_spec
-from native.sparse.nnue import network_of
-from native.sparse.nnue_leaf import LeafSettings, make_leaf_scratch, make_settings
-from native.sparse.nnue_shogi import clear_rows, evaluate_leaves
-from native.spec import Inputs
-from nets.files import source_digest
-from nets.load import NetworkKind
-from nets.metadata import NetworkInfo
-from nets.nnue.file import read_nnue
+from yomi.engine.evaluators.sparse import KernelFormat
+from yomi.native.forward.emit import WIDTH
+from yomi.native.shogi.nnue import make_inputs
+from yomi.native.shogi.spec import shogi_spec
+from yomi.native.sparse.nnue import network_of
+from yomi.native.sparse.nnue_leaf import LeafSettings, make_leaf_scratch, make_settings
+from yomi.native.sparse.nnue_shogi import clear_rows, evaluate_leaves
+from yomi.native.spec import Inputs
+from yomi.nets.files import source_digest
+from yomi.nets.load import NetworkKind
+from yomi.nets.metadata import NetworkInfo
+from yomi.nets.nnue.file import read_nnue
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from engine.evaluators.network import FileEvaluator
-    from engine.options import Options
-    from native.calls import Calls
-    from native.tree.arrays import Batch
-    from nets.load import NetworkFile
+    from yomi.engine.evaluators.network import FileEvaluator
+    from yomi.engine.options import Options
+    from yomi.native.calls import Calls
+    from yomi.native.tree.arrays import Batch
+    from yomi.nets.load import NetworkFile
 
 _LAYERS = ("first", "second", "last")
 FEATURE_SET = "nnue"

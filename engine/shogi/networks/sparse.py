@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.evaluators.sparse import SparseFormat
-from native.shogi.position import MAX_MOVES
-from native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE
-from native.shogi.spec import shogi_spec
-from native.sparse.network import make_scratch
-from native.sparse.shogi import evaluate_rows
-from nets.features import SHOGI_BOARD
+from yomi.engine.evaluators.sparse import SparseFormat
+from yomi.native.shogi.position import MAX_MOVES
+from yomi.native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE
+from yomi.native.shogi.spec import shogi_spec
+from yomi.native.sparse.network import make_scratch
+from yomi.native.sparse.shogi import evaluate_rows
+from yomi.nets.features import SHOGI_BOARD
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from native.calls import Calls
-    from native.tree.arrays import Batch
-    from nets.load import NetworkFile
+    from yomi.native.calls import Calls
+    from yomi.native.tree.arrays import Batch
+    from yomi.nets.load import NetworkFile
 
 
 class ShogiSparse(SparseFormat):
-    """Pieces and moves as native.shogi.sparse sees them."""
+    """Pieces and moves as yomi.native.shogi.sparse sees them."""
 
     title = "a sparse network for shogi"
     inputs, move_rows = INPUTS, MOVE_ROWS

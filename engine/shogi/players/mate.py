@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from native.shogi.dfpn import MATE, MAX_PLY, NO_MATE, NODES, make_solver, prove
+from yomi.native.shogi.dfpn import MATE, MAX_PLY, NO_MATE, NODES, make_solver, prove
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from engine.shogi.game import ShogiGame
+    from yomi.engine.shogi.game import ShogiGame
 
 DEFAULT_MEMORY = 64 * 2**20
 """Bytes of the table: two million positions."""

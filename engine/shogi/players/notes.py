@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.scores import record_score
-from engine.shogi.notation import csa_line
-from engine.shogi.records.record import RecordedMove
+from yomi.engine.scores import record_score
+from yomi.engine.shogi.notation import csa_line
+from yomi.engine.shogi.records.record import RecordedMove
 
 if TYPE_CHECKING:
-    from engine.players.request import Decision
-    from engine.shogi.placement import Placement
+    from yomi.engine.players.request import Decision
+    from yomi.engine.shogi.placement import Placement
 
 LINE_MOVES = 8
 """Moves of the expected line that a record keeps."""

@@ -11,21 +11,21 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.color import BLACK, opponent
-from engine.evaluators.base import EvaluatorError
-from engine.players.player import Player, Restrictions
-from engine.players.request import Decision, LoadingError, Request
-from engine.players.thinking import PATIENCE, POLL, Schedule, end_search
-from engine.players.tuning import tuned
-from engine.scores import winrate_of
-from engine.search.limits import Limits
-from engine.search.report import MoveReport, SearchReport
-from engine.search.search import Search
-from engine.shogi.book import Book, BookError
-from engine.shogi.book import choose as choose_from_book
-from engine.shogi.game import ShogiGame
-from engine.shogi.players.mate import MateAnswer, MateSearch, can_be_played
-from engine.shogi.players.setup import (
+from yomi.engine.color import BLACK, opponent
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.players.player import Player, Restrictions
+from yomi.engine.players.request import Decision, LoadingError, Request
+from yomi.engine.players.thinking import PATIENCE, POLL, Schedule, end_search
+from yomi.engine.players.tuning import tuned
+from yomi.engine.scores import winrate_of
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.search import Search
+from yomi.engine.shogi.book import Book, BookError
+from yomi.engine.shogi.book import choose as choose_from_book
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.players.mate import MateAnswer, MateSearch, can_be_played
+from yomi.engine.shogi.players.setup import (
     NetworkDefaults,
     book_settings,
     loading_key,
@@ -34,15 +34,15 @@ from engine.shogi.players.setup import (
     search_settings,
     spec_for,
 )
-from engine.shogi.players.timing import find_budget, time_left
-from native.shogi.dfpn import MAX_PLY
-from nets.dlshogi.network import SIDE
+from yomi.engine.shogi.players.timing import find_budget, time_left
+from yomi.native.shogi.dfpn import MAX_PLY
+from yomi.nets.dlshogi.network import SIDE
 
 if TYPE_CHECKING:
-    from engine.clock import Budget, Clock
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.options import Options
-    from engine.search.parameters import SearchSettings
+    from yomi.engine.clock import Budget, Clock
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.options import Options
+    from yomi.engine.search.parameters import SearchSettings
 
 log = logging.getLogger("yomi.shogi")
 

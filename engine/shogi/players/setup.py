@@ -6,30 +6,30 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.load import load
-from engine.evaluators.network import FileEvaluator, network_in, recognise
-from engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
-from engine.own_network import has_network, named_file, network_file
-from engine.players.precision import Sampling
-from engine.players.setup import Judges, common_settings
-from engine.shogi.book import Book, BookError, BookSettings, open_book
-from engine.shogi.game import ShogiGame
-from engine.shogi.networks import FORMATS
-from engine.shogi.networks.material import MaterialEvaluator
-from engine.shogi.networks.nnue import LeafSearch, Nnue, WithLeafSearch
-from native.shogi.spec import shogi_spec
-from nets.dlshogi.network import SIDE
-from nets.dlshogi.settings import read_settings
-from nets.errors import NetworkError
-from nets.models import default_network
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import FileEvaluator, network_in, recognise
+from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
+from yomi.engine.own_network import has_network, named_file, network_file
+from yomi.engine.players.precision import Sampling
+from yomi.engine.players.setup import Judges, common_settings
+from yomi.engine.shogi.book import Book, BookError, BookSettings, open_book
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.networks import FORMATS
+from yomi.engine.shogi.networks.material import MaterialEvaluator
+from yomi.engine.shogi.networks.nnue import LeafSearch, Nnue, WithLeafSearch
+from yomi.native.shogi.spec import shogi_spec
+from yomi.nets.dlshogi.network import SIDE
+from yomi.nets.dlshogi.settings import read_settings
+from yomi.nets.errors import NetworkError
+from yomi.nets.models import default_network
 
 if TYPE_CHECKING:
-    from engine.evaluators.base import Evaluator
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.options import Options, Value
-    from engine.search.parameters import SearchSettings
-    from native.spec import GameSpec
+    from yomi.engine.evaluators.base import Evaluator
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.options import Options, Value
+    from yomi.engine.search.parameters import SearchSettings
+    from yomi.native.spec import GameSpec
 
 log = logging.getLogger("yomi.shogi")
 

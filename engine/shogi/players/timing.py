@@ -15,7 +15,7 @@ and M an estimate of the moves still to play:
 
 from __future__ import annotations
 
-from engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
+from yomi.engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
 
 MAX_RESERVE = 0.4
 """Share of a byo-yomi that the reserves take at most, so that periods of less than a second can be used."""

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from engine.color import BLACK, WHITE, opponent
-from engine.shogi.notation import (
+from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.shogi.notation import (
     CSA_NAMES,
     CSA_SIGNS,
     CSA_TYPES,
@@ -21,10 +21,10 @@ from engine.shogi.notation import (
     illegal_action,
     parse_csa,
 )
-from engine.shogi.pieces import COUNTS, HAND_INDEX, HAND_TYPES, code_of, color_of, type_of, unpromoted
-from engine.shogi.placement import DROP_PAWN_MATE, Placement
-from engine.shogi.records.evaluation import csa_pv, is_read, read_evaluation
-from engine.shogi.records.record import (
+from yomi.engine.shogi.pieces import COUNTS, HAND_INDEX, HAND_TYPES, code_of, color_of, type_of, unpromoted
+from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement
+from yomi.engine.shogi.records.evaluation import csa_pv, is_read, read_evaluation
+from yomi.engine.shogi.records.record import (
     ENDINGS,
     INTERRUPTED,
     MAX_SECONDS,
@@ -38,7 +38,7 @@ from engine.shogi.records.record import (
     lines_of,
     one_line,
 )
-from engine.shogi.sfen import SfenError, check
+from yomi.engine.shogi.sfen import SfenError, check
 
 COLORS = {"+": BLACK, "-": WHITE}
 LINE = re.compile(r"V[0-9.]+|N[+-].*|\$.*|P[I1-9+-].*|[+-]|[+-][0-9]{4}[A-Z]{2}.*|T.*|%.*|/|'.*")

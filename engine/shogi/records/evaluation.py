@@ -14,12 +14,12 @@ ShogiGUI's form is written, because both ShogiGUI and ShogiHome draw its scores.
 
 import re
 
-from engine.color import BLACK
-from engine.scores import MATE_SCORE
-from engine.shogi.moves import target_of
-from engine.shogi.notation import csa_line, format_kif_line, parse_line
-from engine.shogi.placement import Placement
-from engine.shogi.records.record import RecordedMove, one_line
+from yomi.engine.color import BLACK
+from yomi.engine.scores import MATE_SCORE
+from yomi.engine.shogi.moves import target_of
+from yomi.engine.shogi.notation import csa_line, format_kif_line, parse_line
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.records.record import RecordedMove, one_line
 
 NUMBER = r"[+-]?[0-9]+(?:\.[0-9]+)?"
 LABELLED = re.compile(

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from engine.records import Note, read_record_bytes
-from engine.shogi.records.csa import format_csa_records, looks_like_csa, read_csa
-from engine.shogi.records.hcpe import write_hcpe
-from engine.shogi.records.hcpe3 import write_hcpe3
-from engine.shogi.records.jkf import read_jkf
-from engine.shogi.records.kif import format_kif_record, looks_like_kif, read_kif
-from engine.shogi.records.record import GameRecord, RecordError, format_usi_line, lines_of, read_usi_lines
-from nets.files import write_atomically
+from yomi.engine.records import Note, read_record_bytes
+from yomi.engine.shogi.records.csa import format_csa_records, looks_like_csa, read_csa
+from yomi.engine.shogi.records.hcpe import write_hcpe
+from yomi.engine.shogi.records.hcpe3 import write_hcpe3
+from yomi.engine.shogi.records.jkf import read_jkf
+from yomi.engine.shogi.records.kif import format_kif_record, looks_like_kif, read_kif
+from yomi.engine.shogi.records.record import GameRecord, RecordError, format_usi_line, lines_of, read_usi_lines
+from yomi.nets.files import write_atomically
 
 SUFFIXES = (".csa", ".kif", ".kifu", ".usi", ".sfen", ".hcpe", ".hcpe3")
 ENCODINGS = {"utf-8": "UTF-8", "cp932": "Shift JIS", "euc_jp": "EUC-JP"}

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.color import BLACK, DRAW, WHITE
-from engine.shogi.pieces import (
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.shogi.pieces import (
     BISHOP,
     GOLD,
     HAND_INDEX,
@@ -32,12 +32,12 @@ from engine.shogi.pieces import (
     type_of,
     unpromoted,
 )
-from engine.shogi.placement import Placement
-from engine.shogi.records.record import GameRecord, RecordError
-from engine.shogi.sfen import SfenError, check
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.records.record import GameRecord, RecordError
+from yomi.engine.shogi.sfen import SfenError, check
 
 HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("mark", "u1")])
-"""yomi marks games in the last byte, which is 0 in files of other programs. See `engine.shogi.datasets.rows`."""
+"""yomi marks games in the last byte, which is 0 in files of other programs. See `yomi.engine.shogi.datasets.rows`."""
 BITS = 256
 MAX_SCORE = 0x7FFF
 RESULTS = {DRAW: 0, BLACK: 1, WHITE: 2}

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from engine.color import DRAW, opponent
-from engine.search.report import Counts
-from engine.shogi.notation import illegal_action
-from engine.shogi.records.hcpe import MAX_SCORE, RESULTS, pack, unpack
-from engine.shogi.records.record import GameRecord, ImpossibleMoveError, RecordError
+from yomi.engine.color import DRAW, opponent
+from yomi.engine.search.report import Counts
+from yomi.engine.shogi.notation import illegal_action
+from yomi.engine.shogi.records.hcpe import MAX_SCORE, RESULTS, pack, unpack
+from yomi.engine.shogi.records.record import GameRecord, ImpossibleMoveError, RecordError
 
 HCPE3_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("moves", "<u2"), ("result", "u1"), ("opponent", "u1")])
 MOVE_DTYPE = np.dtype([("move", "<u2"), ("score", "<i2"), ("counts", "<u2")])

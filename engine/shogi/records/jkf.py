@@ -9,15 +9,22 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from engine.color import BLACK, WHITE
-from engine.shogi.moves import board_move, drop, target_of
-from engine.shogi.notation import CSA_TYPES, JAPANESE_NAMES, NotationError, is_playable, japanese_square, parse_japanese
-from engine.shogi.pieces import HAND_INDEX, HAND_TYPES, code_of
-from engine.shogi.placement import Placement
-from engine.shogi.records.evaluation import read_evaluation
-from engine.shogi.records.kif_position import parse_handicap
-from engine.shogi.records.record import ENDINGS, GameRecord, RecordError, cut_before, joined, one_line
-from engine.shogi.sfen import SfenError, check
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.shogi.moves import board_move, drop, target_of
+from yomi.engine.shogi.notation import (
+    CSA_TYPES,
+    JAPANESE_NAMES,
+    NotationError,
+    is_playable,
+    japanese_square,
+    parse_japanese,
+)
+from yomi.engine.shogi.pieces import HAND_INDEX, HAND_TYPES, code_of
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.records.evaluation import read_evaluation
+from yomi.engine.shogi.records.kif_position import parse_handicap
+from yomi.engine.shogi.records.record import ENDINGS, GameRecord, RecordError, cut_before, joined, one_line
+from yomi.engine.shogi.sfen import SfenError, check
 
 PRESETS = {
     "HIRATE": "平手",
@@ -93,7 +100,7 @@ def _initial(data: Any) -> Placement:
 
 
 def _headers(record: GameRecord, data: Any) -> None:
-    from engine.shogi.records.kif import KEYS, NAMES
+    from yomi.engine.shogi.records.kif import KEYS, NAMES
 
     for key, value in data.items() if isinstance(data, dict) else ():
         text = one_line(str(value))

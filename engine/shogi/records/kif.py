@@ -2,15 +2,15 @@
 
 A KIF file has one move a line, with the square from which the piece comes and the time. KI2 has moves as players write
 them. Variations follow the game. A variation begins with `変化：N手` and leaves the line before it after N - 1 moves.
-Evaluations are comments: see `engine.shogi.records.evaluation`.
+Evaluations are comments: see `yomi.engine.shogi.records.evaluation`.
 """
 
 import itertools
 import re
 
-from engine.color import BLACK, WHITE, opponent
-from engine.shogi.moves import target_of
-from engine.shogi.notation import (
+from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.shogi.moves import target_of
+from yomi.engine.shogi.notation import (
     JAPANESE_NAMES,
     MARKED_MOVE,
     RANKS,
@@ -22,9 +22,9 @@ from engine.shogi.notation import (
     is_playable,
     parse_japanese,
 )
-from engine.shogi.placement import DROP_PAWN_MATE, Placement
-from engine.shogi.records.evaluation import format_evaluation, is_read, read_evaluation
-from engine.shogi.records.kif_position import (
+from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement
+from yomi.engine.shogi.records.evaluation import format_evaluation, is_read, read_evaluation
+from yomi.engine.shogi.records.kif_position import (
     HANDICAPS,
     format_position,
     parse_board,
@@ -32,7 +32,7 @@ from engine.shogi.records.kif_position import (
     parse_handicap,
     sides_of,
 )
-from engine.shogi.records.record import (
+from yomi.engine.shogi.records.record import (
     ENDINGS,
     INTERRUPTED,
     MAX_SECONDS,
@@ -46,7 +46,7 @@ from engine.shogi.records.record import (
     lines_of,
     one_line,
 )
-from engine.shogi.sfen import MAX_NUMBER, SfenError, check
+from yomi.engine.shogi.sfen import MAX_NUMBER, SfenError, check
 
 KEYS = {"開始日時": "START_TIME", "終了日時": "END_TIME", "棋戦": "EVENT", "場所": "SITE", "持ち時間": "TIME_LIMIT"}
 """CSA's names of headers."""

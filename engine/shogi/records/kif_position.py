@@ -3,13 +3,13 @@
 import re
 import unicodedata
 
-from engine.color import BLACK, WHITE
-from engine.shogi.diagram import SHORT_NAMES, japanese_hand
-from engine.shogi.notation import JAPANESE_TYPES, RANKS, japanese_number
-from engine.shogi.pieces import HAND_INDEX, code_of, color_of, type_of
-from engine.shogi.placement import Placement
-from engine.shogi.records.record import START, RecordError
-from engine.shogi.sfen import format_sfen, parse_sfen
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.shogi.diagram import SHORT_NAMES, japanese_hand
+from yomi.engine.shogi.notation import JAPANESE_TYPES, RANKS, japanese_number
+from yomi.engine.shogi.pieces import HAND_INDEX, code_of, color_of, type_of
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.records.record import START, RecordError
+from yomi.engine.shogi.sfen import format_sfen, parse_sfen
 
 HANDICAPS = {
     "香落ち": "lnsgkgsn1/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",

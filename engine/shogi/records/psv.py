@@ -2,17 +2,17 @@
 
 A record is the board in 32 bytes, the evaluation in centipawns for the side to move, the move, the ply, the game's
 result for the side to move (1, 0, -1) and a spare byte, in which yomi marks games. Reading whole files:
-engine.shogi.datasets.rows.
+yomi.engine.shogi.datasets.rows.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from engine.shogi.moves import board_move, drop, dropped_type, promotes, source_of, target_of
-from engine.shogi.pieces import GOLD, KNIGHT, SILVER
-from engine.shogi.placement import Placement
-from engine.shogi.records.hcpe import CODES, pack_bits
+from yomi.engine.shogi.moves import board_move, drop, dropped_type, promotes, source_of, target_of
+from yomi.engine.shogi.pieces import GOLD, KNIGHT, SILVER
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.records.hcpe import CODES, pack_bits
 
 PSV_DTYPE = np.dtype(
     [

@@ -1,8 +1,8 @@
-"""Game records: the content of a record, and lines of USI. Files of every form: `engine.shogi.records.files`.
+"""Game records: the content of a record, and lines of USI. Files of every form: `yomi.engine.shogi.records.files`.
 
-Readers check every move by the plain rules of `engine.shogi.placement`. An error names the line of an impossible move.
-A line that a reader does not understand is a note, and the moves are kept. cshogi is not used, because its readers
-accept impossible moves silently.
+Readers check every move by the plain rules of `yomi.engine.shogi.placement`. An error names the line of an impossible
+move. A line that a reader does not understand is a note, and the moves are kept. cshogi is not used, because its
+readers accept impossible moves silently.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from engine.color import DRAW, opponent
-from engine.records import Note, printable
-from engine.search.report import Counts
-from engine.shogi.moves import is_move
-from engine.shogi.notation import NotationError, format_usi, guilty_of, parse_usi
-from engine.shogi.placement import Placement
-from engine.shogi.sfen import START_WORD, STARTPOS, SfenError, format_sfen, parse_sfen
-from nets.errors import LineError
+from yomi.engine.color import DRAW, opponent
+from yomi.engine.records import Note, printable
+from yomi.engine.search.report import Counts
+from yomi.engine.shogi.moves import is_move
+from yomi.engine.shogi.notation import NotationError, format_usi, guilty_of, parse_usi
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.sfen import START_WORD, STARTPOS, SfenError, format_sfen, parse_sfen
+from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
-    from engine.shogi.game import ShogiGame
+    from yomi.engine.shogi.game import ShogiGame
 
 START = parse_sfen(STARTPOS)
 
@@ -157,7 +157,7 @@ class GameRecord:
 
     def cut_at_fault(self) -> None:
         """Cut the game before the first move that the rules forbid, and add a note."""
-        from engine.shogi.game import IllegalMove, ShogiGame
+        from yomi.engine.shogi.game import IllegalMove, ShogiGame
 
         game = ShogiGame(format_sfen(self.initial))
         for count, recorded in enumerate(self.moves):
@@ -175,7 +175,7 @@ class GameRecord:
         Raises:
             RecordError: a move that the rules forbid.
         """
-        from engine.shogi.game import IllegalMove, ShogiGame
+        from yomi.engine.shogi.game import IllegalMove, ShogiGame
 
         game = ShogiGame(format_sfen(self.initial))
         for number, recorded in enumerate(self.moves[:moves], 1):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.protocols.text import MAX_LINE, decode
+from yomi.engine.protocols.text import MAX_LINE, decode
 
 MAX_ERROR = 500
 """Characters of a message; it quotes what was sent."""
@@ -64,7 +64,7 @@ def parse_position(text: str) -> tuple[str, list[str]]:
     Raises:
         ValueError: it is of another form.
     """
-    from engine.shogi.sfen import START_WORD  # `usi` does without it
+    from yomi.engine.shogi.sfen import START_WORD  # `usi` does without it
 
     kind, *words = text.split() or [""]
     cut = words.index("moves") if "moves" in words else len(words)

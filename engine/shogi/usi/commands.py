@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.levels import FULL, describe_level
-from engine.options import OptionError
-from engine.shogi.descriptor import GAME
-from engine.shogi.usi.codec import (
+from yomi.engine.levels import FULL, describe_level
+from yomi.engine.options import OptionError
+from yomi.engine.shogi.descriptor import GAME
+from yomi.engine.shogi.usi.codec import (
     Command,
     Go,
     format_error,
@@ -14,9 +14,9 @@ from engine.shogi.usi.codec import (
     parse_position,
     parse_setoption,
 )
-from engine.shogi.usi.options import CLEAR_TREE, find_option, option_lines, set_option
-from engine.shogi.usi.session import Session, UsiError, command
-from engine.version import VERSION
+from yomi.engine.shogi.usi.options import CLEAR_TREE, find_option, option_lines, set_option
+from yomi.engine.shogi.usi.session import Session, UsiError, command
+from yomi.engine.version import VERSION
 
 AUTHORS = "the yomi authors"
 
@@ -120,7 +120,7 @@ def diagram(session: Session, request: Command) -> None:
 @command("moves")
 def moves(session: Session, request: Command) -> None:
     """Show the legal moves."""
-    from engine.shogi.notation import format_usi
+    from yomi.engine.shogi.notation import format_usi
 
     session.end_turn()
     _check_position(session)
@@ -134,7 +134,7 @@ def moves(session: Session, request: Command) -> None:
 @command("go")
 def go(session: Session, request: Command) -> None:
     """Start a search; its answer comes later, exactly one."""
-    from engine.shogi.usi.turn import Turn
+    from yomi.engine.shogi.usi.turn import Turn
 
     session.end_turn()
     arguments, faults = parse_go(request.words)
@@ -151,7 +151,7 @@ def _searchmoves(session: Session, arguments: Go, faults: list[str]) -> tuple[in
 
     Without a legal one there is no restriction: an answer is owed.
     """
-    from engine.shogi.notation import parse_usi
+    from yomi.engine.shogi.notation import parse_usi
 
     if arguments.searchmoves is None:
         return None
@@ -183,7 +183,7 @@ def stop(session: Session, request: Command) -> None:
 @command("ponderhit")
 def ponderhit(session: Session, request: Command) -> None:
     """Turn pondering into thinking; the clocks may be told (`ponderhit btime ...`), as ShogiHome does."""
-    from engine.shogi.usi.turn import clocks_of
+    from yomi.engine.shogi.usi.turn import clocks_of
 
     if session.turn is None or not session.turn.is_pondering:
         raise UsiError("not pondering: expected after go ponder")

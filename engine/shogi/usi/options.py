@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.levels import LevelSwitch
-from engine.options import USI_NAMES, Option, OptionError, rows_for
+from yomi.engine.levels import LevelSwitch
+from yomi.engine.options import USI_NAMES, Option, OptionError, rows_for
 
 CLEAR_TREE = "Clear_Tree"
 """The one button: forget the tree and all evaluations."""

@@ -6,12 +6,12 @@ import contextlib
 import logging
 from collections.abc import Callable
 
-import engine.shogi.usi.commands  # noqa: F401  (registers the handlers)
-from engine.levels import LevelSwitch
-from engine.options import Options
-from engine.protocols.process import run_session
-from engine.protocols.streams import OutputClosedError
-from engine.shogi.usi.session import MakePlayer, Session
+import yomi.engine.shogi.usi.commands  # noqa: F401  (registers the handlers)
+from yomi.engine.levels import LevelSwitch
+from yomi.engine.options import Options
+from yomi.engine.protocols.process import run_session
+from yomi.engine.protocols.streams import OutputClosedError
+from yomi.engine.shogi.usi.session import MakePlayer, Session
 
 SHOWN = ("yomi.evaluators", "yomi.networks", "yomi.player", "yomi.search", "yomi.shogi")
 """Logs whose warnings the user sees."""

@@ -14,19 +14,19 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.evaluators.base import EvaluatorError
-from engine.levels import LevelSwitch
-from engine.options import OptionError, Options
-from engine.protocols.process import LoadError, internal_error, loading
-from engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
-from engine.protocols.text import MAX_LINE
-from engine.shogi.descriptor import GAME
-from engine.shogi.usi.codec import Command, format_error, format_string, parse_line
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.levels import LevelSwitch
+from yomi.engine.options import OptionError, Options
+from yomi.engine.protocols.process import LoadError, internal_error, loading
+from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
+from yomi.engine.protocols.text import MAX_LINE
+from yomi.engine.shogi.descriptor import GAME
+from yomi.engine.shogi.usi.codec import Command, format_error, format_string, parse_line
 
 if TYPE_CHECKING:
-    from engine.shogi.game import ShogiGame
-    from engine.shogi.players.player import ShogiPlayer
-    from engine.shogi.usi.turn import Turn
+    from yomi.engine.shogi.game import ShogiGame
+    from yomi.engine.shogi.players.player import ShogiPlayer
+    from yomi.engine.shogi.usi.turn import Turn
 
 log = logging.getLogger("yomi.usi")
 
@@ -188,7 +188,7 @@ class Session:
     def _load(self) -> None:
         try:
             with loading(log, EvaluatorError, OptionError):
-                from engine.shogi.players.player import BookLoadingError
+                from yomi.engine.shogi.players.player import BookLoadingError
 
                 try:
                     self._make()
@@ -203,7 +203,7 @@ class Session:
 
     def _make(self) -> None:
         """Make or load the player, and the first game."""
-        from engine.shogi.game import ShogiGame
+        from yomi.engine.shogi.game import ShogiGame
 
         player = self._player or self._make_player(self.note)
         if self._game is None:

@@ -7,17 +7,17 @@ import math
 import threading
 from typing import TYPE_CHECKING
 
-from engine.clock import Clock
-from engine.color import BLACK, WHITE
-from engine.evaluators.base import EvaluatorError
-from engine.players.request import Decision, Request
-from engine.protocols.process import internal_error
-from engine.protocols.streams import OutputClosedError
-from engine.scores import usi_centipawns
-from engine.search.limits import Limits
-from engine.search.report import SearchReport
-from engine.shogi.notation import format_usi
-from engine.shogi.usi.codec import (
+from yomi.engine.clock import Clock
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.protocols.process import internal_error
+from yomi.engine.protocols.streams import OutputClosedError
+from yomi.engine.scores import usi_centipawns
+from yomi.engine.search.limits import Limits
+from yomi.engine.search.report import SearchReport
+from yomi.engine.shogi.notation import format_usi
+from yomi.engine.shogi.usi.codec import (
     Go,
     Info,
     format_bestmove,
@@ -28,10 +28,10 @@ from engine.shogi.usi.codec import (
 )
 
 if TYPE_CHECKING:
-    from engine.clock import Clocks
-    from engine.shogi.game import ShogiGame
-    from engine.shogi.players.player import ShogiPlayer
-    from engine.shogi.usi.session import Session
+    from yomi.engine.clock import Clocks
+    from yomi.engine.shogi.game import ShogiGame
+    from yomi.engine.shogi.players.player import ShogiPlayer
+    from yomi.engine.shogi.usi.session import Session
 
 log = logging.getLogger("yomi.usi")
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from engine.color import BLACK, WHITE
 from tests.contract.conftest import kind, make, make_player, usual  # noqa: F401
 from tests.games.othello.descriptor import GAME
 from tests.games.othello.game import OthelloGame
 from tests.games.othello.kernels import SIZES
 from tests.games.othello.network import write_network
+from yomi.engine.color import BLACK, WHITE
 
 
 @pytest.fixture

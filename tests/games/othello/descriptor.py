@@ -7,24 +7,24 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from engine.game import Game, Say, Subject
-from engine.options import Options, Value
-from engine.play import Ended
-from engine.players.request import Decision
-from engine.scores import Score
 from tests.games.othello.game import MOVES, OthelloGame, OthelloReferee
 from tests.games.othello.kernels import SIZES, othello_spec, write_bits, write_planes
 from tests.games.othello.learning import LearnableOthello
 from tests.games.othello.network import FORMATS
 from tests.games.othello.player import OthelloPlayer, make_queue, search_settings
+from yomi.engine.game import Game, Say, Subject
+from yomi.engine.options import Options, Value
+from yomi.engine.play import Ended
+from yomi.engine.players.request import Decision
+from yomi.engine.scores import Score
 
 if TYPE_CHECKING:
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.search.parameters import SearchSettings
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.search.parameters import SearchSettings
 
 
 class OthelloRecorder:
-    """See engine.game.Recorder: the moves on one line, the result on another."""
+    """See yomi.engine.game.Recorder: the moves on one line, the result on another."""
 
     def __init__(self, size: int) -> None:
         """Record games on a board of this size."""
@@ -102,7 +102,7 @@ class Othello(Game[OthelloGame, OthelloPlayer]):
 
     @contextlib.contextmanager
     def measured(self, options: Options) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
-        """See engine.game.Game."""
+        """See yomi.engine.game.Game."""
         with contextlib.closing(make_queue(options, options.size)) as queue:
             game = OthelloGame(options.size)
             name, spec = f"Othello {game.size}x{game.size}", othello_spec(game.size)

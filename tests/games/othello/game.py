@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.color import BLACK, DRAW, WHITE
-from engine.options import OptionError
-from engine.play import SCORE, Ended, Referee
 from tests.games.othello import kernels
 from tests.games.othello.kernels import PASS, POSITION_DTYPE, SIZES
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.options import OptionError
+from yomi.engine.play import SCORE, Ended, Referee
 
 MOVES = [f"{column}{row}" for row in range(1, 9) for column in "abcdefgh"] + ["pass"]
 """By their numbers; a1 is the upper left square."""

@@ -1,4 +1,4 @@
-"""Othello for the search: the functions of native.game on bitboards, and leaves judged by random games.
+"""Othello for the search: the functions of yomi.native.game on bitboards, and leaves judged by random games.
 
 This is a third game, of new files only: nothing else in this repository knows it. All boards, 4×4, 6×6 and 8×8, lie on
 a lattice of 8 columns: square (x, y) is bit 8 * y + x, which is also the move. A side without a move passes; the game
@@ -7,15 +7,15 @@ ends when neither side has one.
 
 import numpy as np
 
-from native import game
-from native.bits import U, lowest_bit, mixed, popcount, random_below
-from native.calls import entry, load, types_of
-from native.game import GOES_ON, OVER
-from native.jit import inlined, kernel
-from native.packing import set_bit, unpack_bits
-from native.spec import GameSpec, Inputs, packed_words
-from native.tree.arrays import LEAD, SCORE, VALUE
-from native.tree.buffers import make_batch
+from yomi.native import game
+from yomi.native.bits import U, lowest_bit, mixed, popcount, random_below
+from yomi.native.calls import entry, load, types_of
+from yomi.native.game import GOES_ON, OVER
+from yomi.native.jit import inlined, kernel
+from yomi.native.packing import set_bit, unpack_bits
+from yomi.native.spec import GameSpec, Inputs, packed_words
+from yomi.native.tree.arrays import LEAD, SCORE, VALUE
+from yomi.native.tree.buffers import make_batch
 
 SIZES = (4, 6, 8)
 PASS = 64

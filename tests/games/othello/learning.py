@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.learning.learnable import Outcome
-from engine.learning.rows import planes_of
-from nets.features import feature_set
 from tests.games.othello.game import MOVES, OthelloGame, OthelloReferee
 from tests.games.othello.kernels import othello_spec
 from tests.games.othello.network import FEATURES
+from yomi.engine.learning.learnable import Outcome
+from yomi.engine.learning.rows import planes_of
+from yomi.nets.features import feature_set
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from engine.learning.selfplay import Finished
-    from engine.play import Ended
-    from nets.data.shards import Arrays
+    from yomi.engine.learning.selfplay import Finished
+    from yomi.engine.play import Ended
+    from yomi.nets.data.shards import Arrays
 
 NETWORK = f"{Path(__file__).with_name('torch_network.py')}:OthelloResNet"
 
 
 class LearnableOthello:
-    """See engine.learning.learnable.Learnable. Wins are learned, not discs."""
+    """See yomi.engine.learning.learnable.Learnable. Wins are learned, not discs."""
 
     features = FEATURES
     suffix = ".txt"

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.evaluators.network import Feed
-from engine.evaluators.policy_value import PolicyValueFormat
-from nets.errors import NetworkError
-from nets.features import FEATURE_SETS, FeatureSet
-from nets.load import own_info
-from nets.metadata import NetworkInfo
-from nets.onnx_program import Ends
 from tests.games.othello.kernels import PLANES, othello_spec
+from yomi.engine.evaluators.network import Feed
+from yomi.engine.evaluators.policy_value import PolicyValueFormat
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import FEATURE_SETS, FeatureSet
+from yomi.nets.load import own_info
+from yomi.nets.metadata import NetworkInfo
+from yomi.nets.onnx_program import Ends
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from nets.load import NetworkFile
+    from yomi.nets.load import NetworkFile
 
 FEATURES = "othello-2"
 FEATURE_SETS[FEATURES] = FeatureSet(FEATURES, "othello", PLANES)
@@ -47,7 +47,7 @@ FORMATS = (OthelloNetwork,)
 
 def write_network(path: Path, size: int, channels: int = 8, blocks: int = 2, seed: int = 1) -> Path:
     """Write a residual network with random weights for boards of a size, and return its path."""
-    from nets.graph_builder import GraphBuilder
+    from yomi.nets.graph_builder import GraphBuilder
 
     rng, graph = np.random.default_rng(seed), GraphBuilder()
 

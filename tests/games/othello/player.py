@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.clock import MOST_RESERVE, Budget, Clock, lag_reserve
-from engine.options import rows_for
-from engine.players.player import Player
-from engine.players.request import Decision, Request
-from engine.players.setup import Judges, common_settings
-from engine.players.tuning import tuned
-from native.spec import Inputs
 from tests.games.othello.game import OthelloGame
 from tests.games.othello.kernels import POSITION_DTYPE, evaluate_by_rollouts, othello_spec
 from tests.games.othello.network import FORMATS
+from yomi.engine.clock import MOST_RESERVE, Budget, Clock, lag_reserve
+from yomi.engine.options import rows_for
+from yomi.engine.players.player import Player
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.players.setup import Judges, common_settings
+from yomi.engine.players.tuning import tuned
+from yomi.native.spec import Inputs
 
 if TYPE_CHECKING:
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.options import Options
-    from engine.search.parameters import SearchSettings
-    from engine.search.search import Search
-    from native.calls import Calls
-    from native.tree.arrays import Batch
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.options import Options
+    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.search import Search
+    from yomi.native.calls import Calls
+    from yomi.native.tree.arrays import Batch
 
 C_PUCT = 1.5
 LOADED = (*(row.name for row in rows_for("othello") if not row.live), "seed")
@@ -73,7 +73,7 @@ class OthelloPlayer(Player[OthelloGame]):
     """Plays Othello on all boards."""
 
     def __init__(self, options: Options) -> None:
-        """Load what judges, for a board by the options; LoadingError and OptionError as in engine.game.Game."""
+        """Load what judges, for a board by the options; LoadingError and OptionError as in yomi.engine.game.Game."""
         super().__init__(options, OthelloGame(options.size))
 
     def _loading_key(self, game: OthelloGame) -> object:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli import games
-from engine.cli.main import main
-from engine.matches import crew
-from engine.matches.crew import Crew
-from engine.matches.duel import Duel, Played, Task, Terms
-from engine.options import Options
 from tests.games.othello.descriptor import GAME
+from yomi.engine.cli import games
+from yomi.engine.cli.main import main
+from yomi.engine.matches import crew
+from yomi.engine.matches.crew import Crew
+from yomi.engine.matches.duel import Duel, Played, Task, Terms
+from yomi.engine.options import Options
 
 BOARD = ["othello", "--size", "4", "--evaluator", "uniform", "--opening-moves", "4", "--processes", "1"]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.learning.loop import Goal, Loop
-from engine.learning.settings import LearnSettings, make_settings, training_tables
-from engine.learning.store import Store
-from engine.learning.workers import InTurns
-from engine.matches.duel import play_match
-from engine.options import Options
 from tests.games.othello.descriptor import GAME
+from yomi.engine.learning.loop import Goal, Loop
+from yomi.engine.learning.settings import LearnSettings, make_settings, training_tables
+from yomi.engine.learning.store import Store
+from yomi.engine.learning.workers import InTurns
+from yomi.engine.matches.duel import play_match
+from yomi.engine.options import Options
 
 pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
@@ -43,7 +43,7 @@ def options() -> Options:
 
 def learn(folder: Path, settings: LearnSettings, generations: int) -> tuple[Store, list[str]]:
     """Learn in turns; return the run and its networks, the untrained one first."""
-    from nets.training.generations import Generations
+    from yomi.nets.training.generations import Generations
 
     learnable = GAME.learnable(options())
     network = {**learnable.network, "blocks": 1, "channels": 16}

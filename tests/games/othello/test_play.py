@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.cli import games, main
-from engine.color import BLACK, DRAW, WHITE
-from engine.evaluators.load import load
-from engine.matches.report import report
-from engine.matches.results import GameResult
-from engine.matches.schedule import draw_openings, pairs_of, schedule
-from engine.play import SCORE, FirstMoves, PlayerSide, play_game
-from engine.players.request import Request
-from nets.errors import NetworkError
 from tests.contract.test_players import *  # noqa: F403
 from tests.games.othello import naive
 from tests.games.othello.descriptor import GAME
 from tests.games.othello.game import MOVES, OthelloGame
 from tests.games.othello.kernels import PASS, SIZES
 from tests.games.othello.network import FORMATS
+from yomi.engine.cli import games, main
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.evaluators.load import load
+from yomi.engine.matches.report import report
+from yomi.engine.matches.results import GameResult
+from yomi.engine.matches.schedule import draw_openings, pairs_of, schedule
+from yomi.engine.play import SCORE, FirstMoves, PlayerSide, play_game
+from yomi.engine.players.request import Request
+from yomi.nets.errors import NetworkError
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from native.jit import kernel
 from tests.contract.test_games import *  # noqa: F403
 from tests.contract.test_games import Case
 from tests.games.othello import kernels, naive
 from tests.games.othello.game import MOVES, OthelloGame
 from tests.games.othello.kernels import PASS, SIZES, othello_spec
+from yomi.native.jit import kernel
 
 
 @pytest.fixture(params=SIZES)

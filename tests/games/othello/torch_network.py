@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from nets.definitions.base import Bias, Network, ResidualBlock, conv, conv_norm, he_normal
 from tests.games.othello.kernels import PLANES
 from tests.games.othello.network import FEATURES
+from yomi.nets.definitions.base import Bias, Network, ResidualBlock, conv, conv_norm, he_normal
 
 
 class OthelloResNet(Network):

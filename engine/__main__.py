@@ -1,8 +1,0 @@
-"""Entry point of the command `yomi` and of `python -m engine`."""
-
-import sys
-
-from engine.cli.main import main
-
-if __name__ == "__main__":
-    sys.exit(main())
