@@ -56,7 +56,7 @@ def place(error: BaseException) -> tuple[Path, int] | None:
     numba says so in most of its messages, but not where a name, a field or an argument does not exist.
     """
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
-        return Path(error.filename), error.lineno
+        return Path(error.filename).resolve(), error.lineno
     cause = error.__cause__ or error.__context__
     if cause is not None and (found := place(cause)) is not None:
         return found
@@ -67,7 +67,7 @@ def place(error: BaseException) -> tuple[Path, int] | None:
             if _is_ours(Path(loc.filename)):
                 return Path(loc.filename).resolve(), loc.line
         if _is_ours(Path(frame.f_code.co_filename)):
-            return Path(frame.f_code.co_filename), number
+            return Path(frame.f_code.co_filename).resolve(), number
     return None
 
 

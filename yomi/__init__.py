@@ -4,7 +4,7 @@ import os
 
 __version__ = "0.1.0"
 
-# A checkout has symbolic links to the packages here. An unpacked sdist and a checkout on Windows have none: the packages
-# are in the folder above.
+# A checkout has symbolic links to the packages here. An unpacked sdist, and a checkout on Windows, have the packages in
+# the folder above instead.
 if not os.path.isdir(os.path.join(__path__[0], "engine")):
     __path__.append(os.path.dirname(__path__[0]))

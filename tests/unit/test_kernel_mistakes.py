@@ -60,8 +60,10 @@ warmup.main([warmup.CHECK, "edited"])
 )
 def test_the_line_that_was_edited_is_named(line: str, said: str, tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("__pycache__", "go", "shogi", "tree", "forward", "datasets", "cuda")
-    shutil.copytree(warmup.ROOT / "native", tmp_path / "native", ignore=ignored)
-    source = tmp_path / "native" / "edited.py"
+    package = tmp_path / "yomi"
+    shutil.copytree(warmup.ROOT / "native", package / "native", ignore=ignored)
+    shutil.copy(warmup.ROOT / "yomi" / "__init__.py", package)
+    source = package / "native" / "edited.py"
     text = KERNELS.replace(LINE, line)
     source.write_text(text)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "YOMI_CACHE_DIR": str(tmp_path / "cache")}

@@ -173,13 +173,13 @@ def test_a_relative_cache_folder_stays_where_it_is(
 def test_a_warm_start_imports_neither_onnx_nor_onnxruntime(network_file: Path, tmp_path: Path) -> None:
     prepare(network_file, 9, tmp_path)
     code = (
-        "import sys, nets\n"
+        "import sys, yomi.nets\n"
         "assert 'numpy' not in sys.modules\n"
         "from yomi.nets.load import prepare\n"
         f"prepare({str(network_file)!r}, 9, {str(tmp_path)!r})\n"
         "print([name for name in ('onnx', 'onnxruntime') if name in sys.modules])\n"
     )
-    root = Path(files_module.__file__).parents[1]
+    root = Path(__file__).parents[2]
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root, env=os.environ
     )
