@@ -4,7 +4,7 @@ Every line must get exactly one answer with its own id (or none, where it holds 
 internal error, and nothing may hang.
 
     python -m tests.process.gtp_fuzz --lines 100000                      the handlers, with a player without a search
-    python -m tests.process.gtp_fuzz --lines 2000 -- engine gtp --size 9 --visits 2      the real engine, through pipes
+    python -m tests.process.gtp_fuzz --lines 2000 -- yomi gtp --size 9 --visits 2      the real engine, through pipes
 """
 
 from __future__ import annotations

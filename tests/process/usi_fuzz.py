@@ -4,7 +4,7 @@ Every `go` must get exactly one answer before the next one gets its own, no answ
 of a search may follow its answer, and nothing may hang.
 
     python -m tests.process.usi_fuzz --lines 100000                      the handlers, with a player without a search
-    python -m tests.process.usi_fuzz --lines 2000 -- engine usi --evaluator uniform      the real engine, through pipes
+    python -m tests.process.usi_fuzz --lines 2000 -- yomi usi --evaluator uniform      the real engine, through pipes
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Games between two USI engines under a strict clock, to see whether one loses on time or breaks the rules.
 
-    python -m tests.process.usi_match --games 10 --byoyomi 1 --ponder -- engine usi --workers 1
+    python -m tests.process.usi_match --games 10 --byoyomi 1 --ponder -- yomi usi --workers 1
 
 Both sides are the same engine. A move that takes longer than the clock allows, even by a millisecond, loses; so does an
 illegal move, and a line that USI does not allow there ends the run. cshogi follows the games.
