@@ -282,22 +282,15 @@ def _unpacked(options: Any, parcel: Parcel | None) -> Any:
     return dataclasses.replace(options, net=str(path))
 
 
-def _make_remote() -> type:
-    """Return the class of the actors. Ray sends it by value: `engine` can be imported after `yomi` only."""
+class _Remote:
+    """An actor: has an object of this package play."""
 
-    class Remote:
-        def begin(self, made: bytes) -> None:
-            import pickle
+    def begin(self, made: bytes) -> None:
+        make, arguments = pickle.loads(made)
+        self._player = make(*arguments)
 
-            import yomi  # noqa: F401
-
-            make, arguments = pickle.loads(made)
-            self._player = make(*arguments)
-
-        def call(self, name: str, *arguments: Any) -> Any:
-            return getattr(self._player, name)(*arguments)
-
-    return Remote
+    def call(self, name: str, *arguments: Any) -> Any:
+        return getattr(self._player, name)(*arguments)
 
 
 class RayWorkers:
@@ -329,9 +322,7 @@ class RayWorkers:
         self._arguments = game, settings
         self._seed, self._on_loss = seed, on_loss
         resources = {"num_cpus": asked.cpus, "num_gpus": asked.gpus}
-        self._remote = self._ray.remote(_make_remote()).options(
-            **resources, max_restarts=0, scheduling_strategy="SPREAD"
-        )
+        self._remote = self._ray.remote(_Remote).options(**resources, max_restarts=0, scheduling_strategy="SPREAD")
         self._task: tuple[Task, Parcel | None] | None = None
         self._starts = self._failures = 0
         self._actors: list[Any] = [None] * self.count

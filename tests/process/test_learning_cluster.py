@@ -191,7 +191,6 @@ def test_an_address_without_a_cluster_is_one_line(start: Callable[..., Nodes], a
 
 
 LISTENS = """\
-import yomi
 from yomi.engine.learning.cluster import LOCAL, Asked, Cluster
 
 def listening():
