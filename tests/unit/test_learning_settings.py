@@ -58,7 +58,7 @@ def test_tables_of_ones_own_are_put_over_the_settings() -> None:
 def test_a_run_begins_with_a_network_by_its_name(tmp_path: Path, start: str, game: str, file: str) -> None:
     config = tmp_path / "network.toml"
     config.write_text(f'[network]\nkind = "go"\nstart = "{start}"\n', encoding="ascii")
-    assert _read_tables(config, game)["network"]["start"] == str(ROOT / "nets/models" / file)
+    assert _read_tables(config, game)["network"]["start"] == str(ROOT / "yomi/nets/models" / file)
     (tmp_path / start).write_bytes(b"a network")  # a file beside the configuration goes first
     assert _read_tables(config, game)["network"]["start"] == str(tmp_path / start)
 
