@@ -37,6 +37,8 @@ BATCHES = (64, 128, 256, 512)
 """Rows: what a session for the greatest has buffers for."""
 SHARE = 0.9
 """Of the evaluator alone, which the search is to reach."""
+WARM_UP, TRIAL = 0.3, 0.5
+"""Seconds of search: before anything is measured, and by position to find the best batch size."""
 LIMIT = 480.0
 """Seconds after which no other network is measured."""
 Row = dict[str, Any]
@@ -170,7 +172,7 @@ def _line(error: Exception) -> str:
 
 
 def _measurement(mark: Mark, options: Options, folder: Path, seconds: float, elapsed: float) -> Callable[[], list[Row]]:
-    """Return what measures a network: alone by batch size, then in search with the batch that is fastest."""
+    """Return the function that measures a network: alone by batch size, then in search with the fastest batch."""
 
     def measure() -> list[Row]:
         if elapsed > LIMIT:
@@ -187,20 +189,27 @@ def _measurement(mark: Mark, options: Options, folder: Path, seconds: float, ela
                 rows: evaluator_rate(queue, subject, game, rows, *how)
                 for rows in sorted({min(rows, most) for rows in BATCHES})
             }
-            best = max(alone, key=lambda rows: alone[rows])
-            with _batches_of(queue.evaluator, best):
-                search = Search(subject.spec, queue, settings)
-            search_counts(search, game, 0.5)  # warms caches and clocks up
+            # Not the batch that is fastest alone: a larger one has more of its rows wasted on leaves in evaluation.
+            best, most_tried, search = 0, 0.0, None
+            for rows in alone:
+                with _batches_of(queue.evaluator, rows):
+                    candidate = Search(subject.spec, queue, settings)
+                search_counts(candidate, game, WARM_UP)  # warms caches and clocks up
+                tried = sum(search_counts(candidate, each, TRIAL)["evaluations_per_second"] for each in subject.games)
+                if search is None or tried > most_tried:
+                    best, most_tried, search = rows, tried, candidate
+            assert search is not None
             rates = [search_counts(search, each, seconds)["evaluations_per_second"] for each in subject.games]
             rate = statistics.median(rates)
+            share = rate / max(alone.values())
             how_fast = queue.evaluator.description.partition(" on ")[2]
             return [
                 *({"result": f"alone: {how_fast}", "batch": rows, "per_second": alone[rows]} for rows in alone),
                 {
-                    "result": f"search, {settings.workers} workers: {_verdict(mark, rate, rate / alone[best])}",
+                    "result": f"search, {settings.workers} workers: {_verdict(mark, rate, share)}",
                     "batch": best,
                     "per_second": rate,
-                    "share": rate / alone[best],
+                    "share": share,
                     "mark": mark.evaluations,
                 },
             ]

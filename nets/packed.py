@@ -6,6 +6,7 @@ direct use of TensorRT has a kernel of its own for it (native/cuda/unpack.cu), w
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 import os
@@ -20,7 +21,7 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.files import default_cache_dir, source_digest, write_atomically
 from yomi.nets.onnx_header import data_files
 
-VERSION = 4
+VERSION = 5
 """Raise it with every change of what is written here: cached files of other versions go unused."""
 SUFFIX = "_packed"
 """Of the names of packed inputs."""
@@ -114,8 +115,16 @@ def _halve(model: onnx.ModelProto) -> onnx.ModelProto:
         op_block_list=[*DEFAULT_OP_BLOCK_LIST, *KEEP_FLOAT],
         node_block_list=between,
     )
+    _drop_repeated_casts(half.graph)
     _join_casts(half.graph, between)
     return half
+
+
+def _drop_repeated_casts(graph: onnx.GraphProto) -> None:
+    """Keep one node for each result: up to 1.31, onnxruntime's converter adds the same cast for every reader."""
+    unique = {tuple(node.output): copy.deepcopy(node) for node in graph.node}
+    del graph.node[:]
+    graph.node.extend(unique.values())
 
 
 def _is_wide_output(model: onnx.ModelProto, tensor: onnx.ValueInfoProto) -> bool:

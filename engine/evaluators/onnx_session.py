@@ -26,10 +26,12 @@ _log = logging.getLogger("yomi.evaluators")
 
 Array = npt.NDArray[Any]
 
+ERRORS = 3
+"""onnxruntime's level of messages: errors and worse."""
 CPU_ROWS = 8
 """Of a batch on the CPU."""
-SMALLEST_SHARE = 8
-"""Batches on a GPU are filled up to the next of 1, 1/2, 1/4 and 1/8 of the greatest: a CUDA graph has one size."""
+BATCH_SIZES = 8
+"""Batches on a GPU are padded to the next eighth of the largest, since each size has a CUDA graph of its own."""
 GRAPHS_FROM = (1, 31, 1)
 """The onnxruntime that CUDA graphs are used from: it holds the fix of graphs that read the pointers of their Concat and
 Split from memory that a batch of another size had overwritten (microsoft/onnxruntime, pull request 32121)."""
@@ -61,10 +63,11 @@ def make_session(path: Path, device: str, options: Mapping[str, str] | None = No
     fault = None if kind == "cpu" else find_fault(kind)  # loads the libraries, which lie where no loader looks
     if fault is not None:
         raise EvaluatorError(f"device {device}: {fault}")
+    onnxruntime.set_default_logger_severity(ERRORS)  # it warns on stderr of every buffer on a GPU
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = 1
     settings.inter_op_num_threads = 1
-    settings.log_severity_level = 3
+    settings.log_severity_level = ERRORS
     settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
     arguments = {} if kind == "cpu" else {"device_id": str(number), **(options or {})}
     providers = [(PROVIDERS[kind], arguments)]
@@ -135,9 +138,8 @@ class OnnxBackend:
 
 
 def batch_sizes(rows: int) -> list[int]:
-    """Return the sizes that batches of up to `rows` rows are filled up to, the smallest first."""
-    sizes = {max(1, rows // share) for share in (1, 2, 4, SMALLEST_SHARE)}
-    return sorted(sizes)
+    """Return the sizes that batches of up to `rows` rows are padded to, the smallest first."""
+    return sorted({-(-rows * part // BATCH_SIZES) for part in range(1, BATCH_SIZES + 1)})
 
 
 class GpuSession:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -52,6 +53,8 @@ POLL = 1e-3
 SEED = 1
 VERSION = 2
 """Of the comparison: verdicts of other versions are not read."""
+_COMPARING = threading.Lock()
+"""Held during a comparison: the workers of a device start together, and the second reads the first one's result."""
 
 
 G = TypeVar("G", bound=PlayableGame)
@@ -208,26 +211,27 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
         return evaluator
     recorded: list[Batch] = []
     while evaluator.precision != "fp32":
-        verdict = _known(_file_name(evaluator))
-        if verdict is None:
-            candidate = evaluator.precision
-            _say_that_it_takes_time(evaluator)
-            if not recorded:
-                # Only one of the two is in memory at any time: a big network takes some 250 and 500 MB.
-                evaluator.close()
-                del evaluator
-                reference = make("fp32")
-                with contextlib.closing(reference):
-                    recorded = record(reference, sampling(reference))
-                del reference
-                evaluator = make(candidate)
-            with contextlib.ExitStack() as on_failure:
-                on_failure.callback(evaluator.close)
-                verdict = compare(recorded, evaluator)
-                on_failure.pop_all()
-            _keep(evaluator, verdict)
-            if verdict.is_enough:
-                _tell(evaluator, f"as good as fp32: {verdict}")
+        with _COMPARING:
+            verdict = _known(_file_name(evaluator))
+            if verdict is None:
+                candidate = evaluator.precision
+                _say_that_it_takes_time(evaluator)
+                if not recorded:
+                    # Only one of the two is in memory at any time: a big network takes some 250 and 500 MB.
+                    evaluator.close()
+                    del evaluator
+                    reference = make("fp32")
+                    with contextlib.closing(reference):
+                        recorded = record(reference, sampling(reference))
+                    del reference
+                    evaluator = make(candidate)
+                with contextlib.ExitStack() as on_failure:
+                    on_failure.callback(evaluator.close)
+                    verdict = compare(recorded, evaluator)
+                    on_failure.pop_all()
+                _keep(evaluator, verdict)
+                if verdict.is_enough:
+                    _tell(evaluator, f"as good as fp32: {verdict}")
         _log.info("%s against fp32: %s", evaluator.precision, verdict)
         if verdict.is_enough:
             return evaluator

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnxruntime.transformers import float16
 
 from tests.fakes.cuda_driver import FakeDriver
 from yomi.engine.evaluators import cuda, onnx_session, providers
@@ -27,7 +28,7 @@ from yomi.native.packing import pack, packed_bytes
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.errors import NetworkError
 from yomi.nets.installation import extra_command
-from yomi.nets.packed import Variant, variant_file
+from yomi.nets.packed import Variant, make_variant, variant_file
 
 OUTPUTS = ["output_policy", "output_value"]
 
@@ -251,7 +252,9 @@ class FallenBack:
 
 def pretend(monkeypatch: pytest.MonkeyPatch, session: type[FallenBack]) -> None:
     options = types.SimpleNamespace(add_session_config_entry=lambda *_: None)
-    fake = types.SimpleNamespace(SessionOptions=lambda: options, InferenceSession=session)
+    fake = types.SimpleNamespace(
+        SessionOptions=lambda: options, InferenceSession=session, set_default_logger_severity=lambda level: None
+    )
     monkeypatch.setitem(sys.modules, "onnxruntime", fake)
     monkeypatch.setattr(onnx_session, "find_fault", lambda device: None)
 
@@ -343,8 +346,8 @@ def test_arrays_have_their_pages_for_themselves() -> None:
 
 
 def test_batches_come_in_few_sizes() -> None:
-    assert batch_sizes(128) == [16, 32, 64, 128]
-    assert batch_sizes(6) == [1, 3, 6]
+    assert batch_sizes(128) == [16, 32, 48, 64, 80, 96, 112, 128]
+    assert batch_sizes(6) == [1, 2, 3, 4, 5, 6]
     assert batch_sizes(1) == [1]
 
 
@@ -393,6 +396,22 @@ def test_bits_are_unpacked_by_the_graph(network: Path, tmp_path: Path, half: boo
             assert found.shape == wanted.shape
             assert found == pytest.approx(wanted, abs=tolerance)
     session.close()
+
+
+def test_casts_that_the_converter_repeats_are_dropped(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    convert = float16.convert_float_to_float16
+
+    def convert_as_in_1_31(*args: Any, **kwargs: Any) -> onnx.ModelProto:
+        model: onnx.ModelProto = convert(*args, **kwargs)
+        model.graph.node.extend([node for node in model.graph.node if node.op_type == "Cast"])
+        return model
+
+    expected = make_variant(network, Variant(half=True))
+    monkeypatch.setattr(float16, "convert_float_to_float16", convert_as_in_1_31)
+    found = make_variant(network, Variant(half=True))
+    names = [node.name for node in onnx.load_from_string(found).graph.node]
+    assert any("cast" in name for name in names)
+    assert sorted(names) == sorted(node.name for node in onnx.load_from_string(expected).graph.node)
 
 
 class OnProcessor(GpuSession):
