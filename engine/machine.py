@@ -7,7 +7,10 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("numpy", "numba", "onnxruntime", "onnxruntime-gpu", "tensorrt")
+PACKAGES = (
+    *("numpy", "numba", "onnxruntime", "onnxruntime-gpu", "tensorrt"),
+    *("onnxruntime-ep-webgpu", "onnxruntime-ep-nv-tensorrt-rtx-cu13"),
+)
 """Packages whose versions a speed depends on."""
 
 

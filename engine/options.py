@@ -416,7 +416,7 @@ class Options(SearchOptions):
         "choice",
         "where the network runs",
         NETWORK,
-        choices=("auto", "cpu", "cuda", "tensorrt"),
+        choices=("auto", "cpu", "cuda", "tensorrt", "webgpu", "webgpu:software", "rtx"),
         live=False,
         usi=Usi("Device"),
     )
