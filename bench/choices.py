@@ -1,9 +1,8 @@
-"""`bench choices`: what the moves that engines choose are worth, judged by a stronger one, in positions of games.
+"""`bench choices`: how good the moves are that engines choose in positions of games, evaluated by a stronger engine.
 
-A match tells of each game one bit; this tells of each move how much of the game it gives away. Two engines that choose
-alike in a position cost the judge nothing, so that small differences show in a small part of a match's time. What the
-judge and the engines have said stays in a file: the same command goes on, and another engine is judged on the same
-positions.
+A match yields one bit a game. This benchmark measures for each move how much winrate it gives away. If two engines
+choose the same move, the evaluation is needed once, so small differences show in a small part of a match's time. All
+answers are kept in a file: the same command resumes, and another engine can be compared on the same positions.
 """
 
 from __future__ import annotations
@@ -33,25 +32,26 @@ if TYPE_CHECKING:
     from yomi.engine.matches.games import MatchGame
 
 Said: TypeAlias = dict[tuple[str, str, str], Any]
-"""(engine, position, move): the judge's winrate for the side to move, of the position itself where the move is empty;
-(engine, position, CHOICE): what an engine chose."""
+"""Maps (engine, position, move) to the judge's winrate for the side to move after that move (empty: of the position
+itself), and (engine, position, CHOICE) to the engine's move.
+"""
 CHOICE = "choice"
 START_TIMEOUT = 300.0
-"""Seconds that an engine has to start."""
+"""Seconds to wait for an engine's start."""
 
 
 class ChoicesError(LineError):
-    """A file or an engine that cannot be used; the message is one line."""
+    """A file or an engine cannot be used; the message is one line."""
 
 
 class Sayings:
-    """What engines have said, in a file of JSON lines that grows."""
+    """The answers of engines, appended to a file of JSON lines."""
 
     def __init__(self, path: Path | None) -> None:
-        """Read a file if it is there; None keeps nothing.
+        """Read a file if it exists. None keeps nothing.
 
         Raises:
-            ChoicesError: a line of it is none of ours.
+            ChoicesError: a line of the file has another form.
         """
         self._said: Said = {}
         if path is not None and path.exists():
@@ -64,7 +64,7 @@ class Sayings:
         self._file = None if path is None else path.open("a", encoding="utf-8")
 
     def of(self, key: tuple[str, str, str], ask: Callable[[], Any]) -> Any:
-        """Return what was said, or ask and keep the answer."""
+        """Return the stored answer, or ask the engine and store it."""
         if key not in self._said:
             self._said[key] = ask()
             if self._file is not None:
@@ -73,16 +73,14 @@ class Sayings:
         return self._said[key]
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
 
 
 class Asked(Generic[G]):
-    """An engine that is asked about one position after the other; it starts with the first."""
+    """An engine that is asked about one position after another. It starts at the first question."""
 
     def __init__(self, spec: EngineSpec, kind: MatchGame[G], rules: dict[str, Any], sayings: Sayings) -> None:
-        """Remember what to start, and by which rules it plays."""
         known = hashlib.sha256(json.dumps([asdict(spec), rules], sort_keys=True).encode()).hexdigest()
         self.name = f"{spec.name} {known[:16]}"
         self._spec, self._kind, self._sayings = spec, kind, sayings
@@ -90,10 +88,10 @@ class Asked(Generic[G]):
         self._client: EngineClient | None = None
 
     def choice(self, position: str, game: G) -> str:
-        """Return the move that it chooses.
+        """Return the move that the engine chooses.
 
         Raises:
-            ChoicesError: it fails, or the move is not legal.
+            ChoicesError: the engine fails, or its move is not legal.
         """
         move = str(self._sayings.of((self.name, position, CHOICE), lambda: self._ask(game)[0]))
         if move.lower() != RESIGN:
@@ -104,15 +102,15 @@ class Asked(Generic[G]):
         return move
 
     def winrate(self, position: str, game: G, move: str = "") -> float:
-        """Return the winrate of the side to move, in [0, 1], as it sees it; if the game has ended the result counts.
+        """Return the engine's winrate of the side to move, in [0, 1], or the result if the game has ended.
 
         Args:
-            position: the text that stands for the game.
+            position: the text of the game's position.
             game: the position.
-            move: a legal move, after which it is asked; empty for none.
+            move: a legal move that is made first; empty for none.
 
         Raises:
-            ChoicesError: it fails, or reports no winrates.
+            ChoicesError: the engine fails, or reports no winrate.
         """
 
         def ask() -> float:
@@ -133,7 +131,6 @@ class Asked(Generic[G]):
         return float(self._sayings.of((self.name, position, move), ask))
 
     def close(self) -> None:
-        """End it."""
         if self._client is not None:
             self._client.close()
 
@@ -144,7 +141,7 @@ class Asked(Generic[G]):
         return winrate
 
     def _ask(self, game: G) -> tuple[str, float | None]:
-        """Return its move and its winrate; None if it reports none."""
+        """Return the engine's move and winrate (None if it reports no winrate)."""
         clock = TimeSettings()
         moves = [self._kind.format_move(game, move) for _, move in game.moves]
         color, free = game.side_to_move, GameClock(clock, 0.0)
@@ -163,14 +160,14 @@ class Asked(Generic[G]):
 
 
 def read_positions(path: Path, kind: MatchGame[Any], rules: dict[str, Any], begin: int, step: int) -> Iterator[str]:
-    """Yield positions of games as openings of a match are written, each once; the first of all games come first.
+    """Yield positions of games in the form of a match's openings, each once: first those of all games' beginnings.
 
     Args:
         path: a record, or a folder of records.
         kind: the game.
-        rules: as the method `rules` of `kind` returns them.
-        begin: moves before the first position of a game.
-        step: moves between two of them.
+        rules: the value of `kind.rules(...)`.
+        begin: number of moves before the first position of a game.
+        step: number of moves between two positions.
 
     Raises:
         ChoicesError: a file cannot be read.
@@ -203,20 +200,20 @@ def run(
     path: Path | None,
     say: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    """Ask all engines about all positions; return a row for each.
+    """Ask all engines about all positions; return a row for each engine.
 
     Args:
-        specs: the engines; the first is what the others are compared with.
-        judge: the engine that judges.
+        specs: the engines. The first is the one that the others are compared with.
+        judge: the engine that evaluates the moves.
         kind: the game.
-        rules: as the method `rules` of `kind` returns them.
-        positions: as openings of a match are written.
-        balance: positions in which the judge gives a side less than this are left out.
-        path: of the file with all that was said; None keeps nothing.
-        say: told of the progress, line by line.
+        rules: the value of `kind.rules(...)`.
+        positions: in the form of a match's openings.
+        balance: minimum winrate of both sides, by the judge; other positions are skipped.
+        path: the file of answers; None keeps nothing.
+        say: receives lines about the progress.
 
     Raises:
-        ChoicesError: the file has something else, an engine fails, or nothing can be said.
+        ChoicesError: the file has another form, an engine fails, or no position is left.
     """
     with contextlib.ExitStack() as stack:
         sayings = stack.enter_context(contextlib.closing(Sayings(path)))

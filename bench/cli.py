@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 Rows = list[dict[str, Any]]
 Add: TypeAlias = Callable[[str, str, Callable[[argparse.Namespace], Rows]], argparse.ArgumentParser]
-"""Adds a benchmark: its name, what it measures, and the function that does so."""
+"""Adds a benchmark: name, help and function."""
 Output: TypeAlias = tuple[Path, Callable[[Path], None]]
-"""A file for results, and what writes it."""
+"""A result file and the function that writes it."""
 
 EPILOG = """\
 examples:
@@ -55,7 +55,7 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one benchmark; return 0, 1 if a part of it failed, or 2 after an error, which is one line on stderr."""
+    """Run one benchmark. Return 0, 1 if a part failed, or 2 after an error, which is one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         args = make_parser(words).parse_args(words)
@@ -92,10 +92,10 @@ def _measure(args: argparse.Namespace) -> Rows:
 
 
 def _expect(*packages: str) -> None:
-    """See that what a benchmark needs is installed.
+    """Check that the packages of a benchmark are installed.
 
     Raises:
-        CliError: something is not; the message says what installs it.
+        CliError: one is missing; the message contains the command that installs it.
     """
     for package in packages:
         if importlib.util.find_spec(package) is None:
@@ -103,10 +103,10 @@ def _expect(*packages: str) -> None:
 
 
 def _write(files: Iterable[Output]) -> None:
-    """Write every file that can be written.
+    """Write all files, even if one cannot be written.
 
     Raises:
-        CliError: the others, on one line.
+        CliError: names the files that could not be written.
     """
     errors = []
     for path, write in files:
@@ -121,7 +121,7 @@ def _write(files: Iterable[Output]) -> None:
 
 
 def make_parser(words: Sequence[str]) -> Parser:
-    """Return the parser; `words` name the game, which decides the options."""
+    """Return the parser. `words`, the command line, determines the game, and the game determines the options."""
     game = _find_game(words)
     first = next(iter(words[1:]), "" if words else HELP[0])  # without words the parser is for completion
     parser = Parser(
@@ -158,9 +158,9 @@ def make_parser(words: Sequence[str]) -> Parser:
 
 
 def _find_game(words: Sequence[str]) -> Game[Any, Any]:
-    """Return the game of a command line, which decides about the options.
+    """Return the game of a command line.
 
-    It is the word after the benchmark's name, or that of the old flag --game, or that of --net, or else Go.
+    In this order: the word after the benchmark's name, the old flag --game, the game of --net, Go.
 
     Raises:
         CliError: the network of --net cannot be read.
@@ -174,7 +174,7 @@ def _find_game(words: Sequence[str]) -> Game[Any, Any]:
 
 
 def _check_game(args: argparse.Namespace, words: Sequence[str]) -> None:
-    """Check that a benchmark got the options of its game.
+    """Check that the benchmark got the options of its game.
 
     Raises:
         CliError: two games were given.
@@ -184,12 +184,12 @@ def _check_game(args: argparse.Namespace, words: Sequence[str]) -> None:
 
 
 def _add_game(child: argparse.ArgumentParser, game: Game[Any, Any], first: str | None) -> None:
-    """Add the game.
+    """Add the argument for the game.
 
     Args:
         child: parser of the benchmark.
         game: the game of the command line.
-        first: the word after the benchmark's name; empty without one, None if players may follow the game: then
+        first: the word after the benchmark's name, empty if there is none. None if players may follow: then
             `split_game` finds the game among them.
     """
     name = child.prog.rpartition(" ")[2]
@@ -210,7 +210,7 @@ def _add_duration(child: argparse.ArgumentParser, seconds: float, what: str = "s
 
 
 def _check_devices(args: argparse.Namespace) -> None:
-    """See that the device for the network, if there is one, can be used."""
+    """Check that the network's device, if any, can be used."""
     if getattr(args, "net", None) is not None:
         from yomi.engine.evaluators.devices import choose_devices
 
@@ -218,9 +218,9 @@ def _check_devices(args: argparse.Namespace) -> None:
 
 
 def _searching(args: argparse.Namespace) -> Options:
-    """Return the options of a benchmark that searches as a player does.
+    """Return the options of a benchmark that searches like a player.
 
-    That is, with what comes with the network, and what `yomi net calibrate` has found.
+    These include the network's recommended values and the results of `yomi net calibrate`.
     """
     game = GAMES[args.game]
     options = suited(collect(args, game), args, game)
@@ -256,7 +256,7 @@ def _nps(args: argparse.Namespace) -> Rows:
 
 
 def _nps_outputs(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) -> Iterator[Output]:
-    """Yield the files that only `bench nps` has."""
+    """Yield the result files of `bench nps`."""
     from yomi.bench import nps
     from yomi.engine.matches.report import plot_boxes
 

@@ -1,4 +1,4 @@
-"""cshogi, which some benchmarks of shogi measure beside yomi, where it is installed."""
+"""cshogi, an optional library that some shogi benchmarks compare yomi with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from yomi.nets.installation import pip_command
 
 
 def find_cshogi() -> Any:
-    """Return the module; None, with a line on stderr, where it cannot be imported."""
+    """Return the module, or None (with a line on stderr) if it cannot be imported."""
     try:
         import cshogi
     except ImportError as error:

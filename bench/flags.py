@@ -1,4 +1,4 @@
-"""What the benchmarks' own flags take, as types for argparse."""
+"""Argument types of the benchmarks' own flags."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from argparse import ArgumentTypeError
 
 
 def positive(text: str) -> float:
-    """Read a positive number of seconds."""
     try:
         value = float(text)
     except ValueError:
@@ -17,7 +16,7 @@ def positive(text: str) -> float:
 
 
 def winrate(text: str) -> float:
-    """Read a winrate of the side that is behind."""
+    """Read the winrate of the side that is behind, from 0 to 0.5."""
     try:
         value = float(text)
     except ValueError:
@@ -28,14 +27,13 @@ def winrate(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Read a positive number of things."""
     if not text.isdecimal() or not 0 < int(text) < 10**9:
         raise ArgumentTypeError(f"expected a positive number, found {text!r}")
     return int(text)
 
 
 def board(text: str) -> int:
-    """Read the size of a board of Go."""
+    """Read a board size of Go."""
     from yomi.native.go.board import MAX_SIZE, MIN_SIZE  # imports numba
 
     if not text.isdecimal() or not MIN_SIZE <= int(text) <= MAX_SIZE:
@@ -44,7 +42,7 @@ def board(text: str) -> int:
 
 
 def network(text: str) -> tuple[int, int]:
-    """Read the size of a network: blocks and channels."""
+    """Read a network's shape such as 10x192: blocks and channels."""
     blocks, _, channels = text.partition("x")
     if not (blocks.isdecimal() and channels.isdecimal() and int(channels)):
         raise ArgumentTypeError(f"expected blocks x channels such as 10x192, found {text!r}")

@@ -1,8 +1,8 @@
-"""GNU Shogi as a USI engine, so that `yomi match` can play against it: `python -m yomi.bench.gnushogi --seconds 1`.
+"""GNU Shogi as a USI engine, as an opponent in `yomi match`: `python -m yomi.bench.gnushogi --seconds 1`.
 
-GNU Shogi 1.4 speaks xshogi's protocol: `new`, `level MOVES MINUTES:SECONDS` (which `new` forgets), `force`, moves as in
-USI, `go`. It echoes a move as `7. 7g7f 1000` and plays one as `7. ... 3c3d 1000`; anything else that it says instead of
-a move means that it has none.
+GNU Shogi 1.4 speaks xshogi's protocol: `new`, `level MOVES MINUTES:SECONDS` (which `new` resets), `force`, moves as in
+USI, `go`. It echoes a move as `7. 7g7f 1000` and plays one as `7. ... 3c3d 1000`. Any other line in place of a move
+means that it has no move.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _OVER = ("mate", "resign", "draw", "repetition", "wins")
 
 
 class GnuShogi:
-    """The program, and the game as it knows it."""
+    """The running program and the moves that it has been given."""
 
     def __init__(self, command: str, seconds: float) -> None:
-        """Start it.
+        """Start the program.
 
         Args:
             command: the program.
-            seconds: of each of its moves, on average; 0.05 to 600.
+            seconds: average time of a move; 0.05 to 600.
 
         Raises:
-            EngineError: it cannot be started.
+            EngineError: the program cannot be started.
         """
         minutes, rest = divmod(round(_PERIOD * seconds), 60)
         self._level = f"level {_PERIOD} {minutes}:{rest:02d}"
@@ -39,7 +39,7 @@ class GnuShogi:
         self._moves: list[str] = []
 
     def choose(self, moves: list[str]) -> str | None:
-        """Return its move after `moves` from the usual position; None if it gives up.
+        """Return the program's move after `moves` from the start position; None if it resigns.
 
         Raises:
             EngineError: the program has ended.
@@ -53,7 +53,7 @@ class GnuShogi:
         return move
 
     def _answer(self) -> str | None:
-        """Return its next move; None if the game is over or it was told a move that it refuses."""
+        """Return the next move; None if the game is over or the program refused the last move."""
         while True:
             _, line = self._process.line(math.inf)
             found = _MOVE.match(line)
@@ -91,7 +91,7 @@ def _serve(engine: GnuShogi) -> None:
 
     Raises:
         EngineError: the program has ended.
-        ValueError: a position that it cannot be told.
+        ValueError: the program does not know such positions.
     """
     moves: list[str] = []
     for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""Networks for Go with random weights, of KataGo's plain kind: a benchmark needs their size, not their opinion."""
+"""Networks for Go with random weights, of KataGo's plain kind: a benchmark needs only their size."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from yomi.nets.katago.onnx_export import export_onnx
 
 VERSION = 8
 HEAD_CHANNELS, VALUE_WIDTH = 32, 64
-"""Those of KataGo's networks of 10 blocks of 128 channels."""
+"""As in KataGo's networks of 10 blocks × 128 channels."""
 RELU = Activation.RELU
 SEED = 1
 
@@ -66,7 +66,7 @@ class _Weights:
 
 
 def make_go_network(blocks: int, channels: int) -> KataGoNetwork:
-    """Return a network with random weights, the same each time."""
+    """Return a network with random weights. The same shape gives the same weights."""
     w, head = _Weights(), HEAD_CHANNELS
     trunk = Trunk(
         conv=w.conv("conv1", SPATIAL_CHANNELS, channels, 5),

@@ -1,7 +1,7 @@
-"""`bench gpu`: whether all that yomi does with a GPU is right, then how fast it is, in one command.
+"""`bench gpu`: checks that yomi computes correctly on a GPU, then measures how fast.
 
-Each part is told when it has ended, on stderr, and none keeps the others from running. Parts whose software is not
-installed are left out, with the reason.
+Every part reports its end on stderr, and no part stops the others. Parts whose software is not installed are skipped,
+with the reason.
 """
 
 from __future__ import annotations
@@ -35,36 +35,37 @@ from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.models import default_network
 
 BATCHES = (64, 128, 256, 512)
-"""Rows: what a session for the greatest has buffers for."""
+"""Batch sizes to measure; the session has buffers for the largest."""
 SHARE = 0.9
-"""Of the evaluator alone, which the search is to reach."""
+"""Share of the evaluator's own speed that the search should reach."""
 WARM_UP, TRIAL = 0.3, 0.5
-"""Seconds of search: before anything is measured, and by position to find the best batch size."""
+"""Seconds of search: before the first measurement, and per position to find the best batch size."""
 LIMIT = 480.0
-"""Seconds after which no other network is measured."""
+"""Seconds after which no further network is measured."""
 Row = dict[str, Any]
 COLUMNS = ("part", "what", "result", "batch", "per_second", "share", "mark", "seconds")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mark:
-    """A network whose speed is measured."""
+    """A network whose speed is measured, with the speed to reach."""
 
     game: Game[Any, Any]
     size: int
     shape: tuple[int, int] | None
-    """Blocks and channels of a network with random weights, which are as fast as any; None for yomi's own."""
+    """Blocks and channels of a network with random weights, which do not change its speed; None for a bundled network.
+    """
     evaluations: int | None = None
-    """Each second in search, to be reached on one data-centre GPU."""
+    """Evaluations/s in search to reach on one data-centre GPU."""
 
     @property
     def name(self) -> str:
-        """What the row is called."""
+        """Name of the row."""
         board = self.game.board_name(Options(size=self.size))
         return f"{board}, {'own' if self.shape is None else '{}x{}'.format(*self.shape)}"
 
     def write(self, folder: Path) -> Path:
-        """Return the network's file, written into a folder if it is not yomi's own."""
+        """Return the network's file. Networks with random weights are written to `folder`."""
         if self.shape is None:
             return default_network(self.game.name)
         path, (blocks, channels) = folder / f"{self.name.replace(', ', '-').replace(' ', '-')}.onnx", self.shape
@@ -75,7 +76,7 @@ WRITERS: dict[Game[Any, Any], Callable[[Path, int, int, int], Path]] = {
     GO: write_go_network,
     SHOGI: lambda path, size, blocks, channels: write_network(path, NetworkShape(blocks=blocks, channels=channels)),
 }
-"""What writes networks with random weights, given board size, blocks and channels."""
+"""Functions that write a network with random weights: path, board size, blocks, channels."""
 MARKS = (
     Mark(SHOGI, 9, (10, 192), 100_000),
     Mark(GO, 9, (10, 128), 100_000),
@@ -90,13 +91,13 @@ def run(options: Options, seconds: float, stress: float) -> list[Row]:
     """Run all parts.
 
     Args:
-        options: those of GPU_OPTIONS count; device auto is the fastest that is installed, for what needs only one.
+        options: of these, GPU_OPTIONS count. Device auto is the fastest device that is installed.
         seconds: of search for each position, and of the evaluator alone for each batch size.
         stress: seconds in which workers are stopped at random.
 
     Returns:
-        One row for each thing that was tried, with the columns of COLUMNS; `result` is ok, failed or left out, the
-        latter two with the reason.
+        One row for each measurement, with the columns of COLUMNS. `result` is ok, or failed or left out with the
+            reason.
 
     Raises:
         EvaluatorError: there is no GPU; the message names the parts.
@@ -122,10 +123,11 @@ def parts(number: int = 0) -> list[str]:
 
 
 def choose_gpu(options: Options) -> Options:
-    """Return the options with the best GPU device that works here, and fp16 unless fp32 is asked for or all it has.
+    """Return the options with the best GPU device that works here, and fp16 unless the user or the device requires
+    fp32.
 
     Raises:
-        EvaluatorError: none does, or the processor was asked for; the message names the parts that are skipped.
+        EvaluatorError: no GPU works, or the user chose the processor; the message names the skipped parts.
     """
     device = options.device
     if device == "cpu":
@@ -152,7 +154,7 @@ def failed(rows: list[Row]) -> bool:
 
 
 def _told(proof: Proof) -> list[Row]:
-    """Return the rows of a part, whatever happens in it, and tell how it ended."""
+    """Run a part, report how it ended, and return its rows, whatever error it raises."""
     begin = time.monotonic()
     found: list[Row] = []
     try:
@@ -227,7 +229,7 @@ def _verdict(mark: Mark, rate: float, share: float) -> str:
 
 @contextlib.contextmanager
 def _batches_of(evaluator: Any, rows: int) -> Iterator[None]:
-    """Let a search that is made meanwhile have batches of so many rows."""
+    """Give searches that are created in the meantime batches of `rows` rows."""
     before, evaluator.batch_size = evaluator.batch_size, rows
     try:
         yield

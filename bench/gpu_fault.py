@@ -1,7 +1,7 @@
-"""The deliberate fault of `bench gpu`: `python -m yomi.bench.gpu_fault NUMBER`, in a process of its own.
+"""The deliberate fault of `bench gpu`, in a process of its own: `python -m yomi.bench.gpu_fault NUMBER`.
 
-A kernel reads a bad address, after which CUDA refuses this process everything. The GPU has to be given up in one line,
-batches have to come back with an error, and the process has to end with status 0.
+A kernel reads an invalid address, after which CUDA refuses all calls of this process. yomi has to give the GPU up with
+one line, return the batches with an error, and end with status 0.
 """
 
 from __future__ import annotations
@@ -26,19 +26,17 @@ SECONDS = 60
 
 
 class FaultyKernel:
-    """An evaluator whose kernel reads an address that belongs to nobody."""
+    """An evaluator whose kernel reads an invalid address."""
 
     inputs = Inputs.NOTHING
     batch_size = 1
 
     def __init__(self, number: int) -> None:
-        """Open a GPU."""
         self.description = f"GPU {number} with a faulty kernel"
         self._driver = open_driver(number)
         self._target = self._driver.allocate(4 * 32)
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        """Launch the kernel."""
         self._driver.unpack(BAD_ADDRESS, self._target, 1, 1, 32, 1, "float32")
         try:
             self._driver.synchronize()
@@ -47,15 +45,14 @@ class FaultyKernel:
             raise
 
     def bind(self, batch: Batch) -> None:
-        """Return None: it is Python."""
+        """Return None: this evaluator has no kernels of numba."""
 
     def close(self) -> None:
-        """Give the GPU back."""
         self._driver.close()
 
 
 def main(number: int) -> int:
-    """Return 0 if two batches come back with an error, the second after the GPU was given up."""
+    """Return 0 if both batches come back with an error, the second after the GPU was given up."""
     done: SimpleQueue[Job] = SimpleQueue()
     with contextlib.closing(EvaluationWorkers([lambda: FaultyKernel(number)])) as queue:
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""What `bench gpu` proves before it measures: that a GPU computes what the processor does, and what its faults do."""
+"""The checks of `bench gpu`: a GPU computes what the processor computes, and faults are handled."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ KINDS = (
     ("onnxruntime, TensorRT", "tensorrt", "onnx"),
     ("TensorRT", "tensorrt", "tensorrt"),
 )
-"""The kinds of session on CUDA: name, device and backend."""
+"""Kinds of sessions on CUDA: name, device and backend."""
 GAMES: tuple[Game[Any, Any], ...] = (SHOGI, GO)
 SIZES = (31, 57, 62 * 81, 22 * 361)
-"""Bits of a row: less than a word, dlshogi's two inputs, Go's planes on 19x19."""
+"""Bits of a row: less than a word, dlshogi's two inputs, Go's planes on 19×19."""
 BOARD = 81
-"""Numbers made of each bit of an input that is constant over the board."""
+"""Points that a bit is repeated for, if an input is constant over the board."""
 THREADS, TIMES = 4, 10
 ROWS, POSITIONS, BATCHES = 32, 96, 40
-"""Of a session's greatest batch; positions that are compared; batches of sizes drawn at random."""
+"""Rows of the largest batch, compared positions, and batches of random size."""
 BOARD_9 = Options(size=9, leaf_mate_depth=0)
 TOLERANCE = 0.005
-"""Of logits, values and ownership in fp32: sums are taken in another order."""
+"""Maximum difference of logits, values and ownership in fp32, where sums have another order."""
 FAULT_SECONDS = 120
 
 
@@ -62,21 +62,22 @@ class NotInstalledError(EvaluatorError):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A part of the benchmark, or one of the things that it tries."""
+    """A check of the benchmark."""
 
     part: str
     what: str
     run: Callable[[], list[dict[str, Any]]]
-    """Returns rows of the table, none if there is nothing to be said. Raises what is wrong."""
+    """Returns rows of the table, or none. Raises an exception if the check fails."""
 
 
 def list_proofs(number: int, kind: tuple[str, str], stress: float) -> list[Proof]:
-    """Return all proofs, the simplest first.
+    """Return all checks, the simplest first.
 
     Args:
-        number: the GPU's.
-        kind: device and backend of the sessions that are stopped at random; all sessions are of a plug-in's device.
-        stress: seconds in which they are.
+        number: of the GPU.
+        kind: device and backend. On a plug-in's device all sessions use them; on CUDA only the sessions that are
+            stopped at random.
+        stress: seconds in which sessions are stopped at random.
     """
     plugin = PLUGINS.get(kind[0])
     kinds = KINDS if plugin is None else ((f"onnxruntime, {plugin.title}", kind[0], "onnx"),)
@@ -102,12 +103,12 @@ def list_proofs(number: int, kind: tuple[str, str], stress: float) -> list[Proof
 
 
 def _leave_out(device: str) -> list[dict[str, Any]]:
-    """Raise NotInstalledError: a part proves yomi's own use of CUDA, which other devices do without."""
+    """Raise NotInstalledError: this part checks yomi's own use of CUDA, which other devices do not need."""
     raise NotInstalledError(f"yomi calls CUDA itself for devices cuda and tensorrt only, not for {device}")
 
 
 def prove_unpacking(number: int, bits: int, dtype: str) -> list[dict[str, Any]]:
-    """Compare native/cuda/unpack.cu with numpy, for one number of each bit and for a board of them.
+    """Compare native/cuda/unpack.cu with numpy, with each bit unpacked to one number and to a board of numbers.
 
     Raises:
         EvaluatorError: they differ.
@@ -123,10 +124,10 @@ def prove_unpacking(number: int, bits: int, dtype: str) -> list[dict[str, Any]]:
 
 
 def prove_contexts(number: int) -> list[dict[str, Any]]:
-    """Open a GPU and give it back, with a kernel in between, in several threads at once.
+    """Open and close a GPU in several threads at once, with a kernel in between.
 
     Raises:
-        Exception: what the first thread that failed has raised.
+        Exception: the first failure of a thread.
     """
     failures: list[Exception] = []
     barrier = threading.Barrier(THREADS)
@@ -150,11 +151,12 @@ def prove_contexts(number: int) -> list[dict[str, Any]]:
 
 
 def prove_session(game: Game[Any, Any], device: str, backend: str, precision: str) -> list[dict[str, Any]]:
-    """Evaluate positions in batches of sizes drawn at random and compare them with the processor's outputs.
+    """Evaluate positions in batches of random sizes and compare the outputs with the processor's.
 
     Raises:
-        NotInstalledError: what this kind needs is not there.
-        EvaluatorError: the outputs differ by more than TOLERANCE; in fp16, best moves or values do by too much.
+        NotInstalledError: the software of this kind of session is missing.
+        EvaluatorError: outputs differ by more than TOLERANCE; in fp16, best moves or values differ too often or too
+            far.
     """
     _expect_installed(device, backend)
     if precision == "fp16" and not has_half(device):
@@ -178,10 +180,10 @@ def prove_session(game: Game[Any, Any], device: str, backend: str, precision: st
 
 
 def prove_stopping(device: str, backend: str, seconds: float) -> list[dict[str, Any]]:
-    """Have one of two workers fail again and again, at random, and see that every batch comes back right.
+    """Make one of two workers fail at random, again and again, and check every batch.
 
     Raises:
-        EvaluatorError: a batch does not, a worker was given up, or none was stopped in that time.
+        EvaluatorError: a batch is wrong, a worker was given up, or no worker was stopped in that time.
     """
     wanted = reference(GAMES[-1])
     found = _Differences(wanted)
@@ -216,7 +218,8 @@ def prove_stopping(device: str, backend: str, seconds: float) -> list[dict[str, 
 
 
 def prove_fault(number: int) -> list[dict[str, Any]]:
-    """Have a kernel read a bad address in a child process, which has to give the GPU up in one line, and survive.
+    """Run a kernel that reads an invalid address in a child process, which has to give the GPU up in one line and
+    survive.
 
     Raises:
         EvaluatorError: it does not.
@@ -234,7 +237,7 @@ def prove_fault(number: int) -> list[dict[str, Any]]:
 
 @functools.cache
 def reference(game: Game[Any, Any]) -> Batch:
-    """Return POSITIONS played positions with the processor's outputs in fp32."""
+    """Return POSITIONS positions with the processor's outputs in fp32."""
     subject = game.subject(BOARD_9)
     evaluator = _make(game, "cpu", "auto", "fp32")
     batch = _played(game, subject, random.Random(1))
@@ -244,7 +247,7 @@ def reference(game: Game[Any, Any]) -> Batch:
 
 
 class _Differences:
-    """How far evaluated batches are from a reference."""
+    """The differences between evaluated batches and a reference."""
 
     def __init__(self, wanted: Batch) -> None:
         self._wanted = wanted
@@ -252,13 +255,13 @@ class _Differences:
         self.same: list[bool] = []
         """By row: whether the best legal move is the same."""
         self.errors: list[float] = []
-        """By row: difference of the values."""
+        """By row: absolute difference of the values."""
 
     def add(self, job: Job) -> None:
-        """Compare a job that has come back.
+        """Compare an evaluated job.
 
         Raises:
-            Exception: what its evaluation raised.
+            Exception: the job's own failure.
         """
         if job.error is not None:
             raise job.error
@@ -275,13 +278,13 @@ class _Differences:
             self.errors.append(distances[1])
 
     def expect_equal(self) -> None:
-        """Raise EvaluatorError if some number is further off than TOLERANCE."""
+        """Raise EvaluatorError if a number differs by more than TOLERANCE."""
         if not self.greatest <= TOLERANCE:
             raise EvaluatorError(f"outputs {self.greatest:.2g} from the processor's found, expected {TOLERANCE:g}")
 
 
 class _Stoppable:
-    """An evaluator that fails once when it is told to."""
+    """An evaluator that fails once each time `order` is set."""
 
     def __init__(self, inner: Any, order: threading.Event) -> None:
         self._inner, self._order = inner, order
@@ -294,7 +297,7 @@ class _Stoppable:
         self._inner.evaluate(batch, rows)
 
     def bind(self, batch: Batch) -> None:
-        """Return None: it is Python."""
+        """Return None: this evaluator has no kernels of numba."""
 
     def close(self) -> None:
         self._inner.close()
@@ -312,7 +315,7 @@ def _expect_installed(device: str, backend: str) -> None:
 
 
 def _job(batch: Batch, rows: Any, done: SimpleQueue[Job]) -> Job:
-    """Return a job of some rows of a batch, without outputs."""
+    """Return a job of some rows of a batch, with empty outputs."""
     part = Batch(*(array[rows] if len(array) else array for array in batch))
     for output in (part.logits, part.values, part.ownership):
         output[...] = np.nan
@@ -320,9 +323,9 @@ def _job(batch: Batch, rows: Any, done: SimpleQueue[Job]) -> Job:
 
 
 def _played(kind: Game[Any, Any], subject: Subject, draw: random.Random) -> Batch:
-    """Return positions a few random moves from those of a subject, with a network's inputs in both forms.
+    """Return positions a few random moves from those of a subject, with a network's inputs as bits and as numbers.
 
-    Each row's number stands in `node`, which evaluators let alone.
+    `node` contains each row's number; evaluators do not touch it.
     """
     spec = subject.spec
     batch, scratch = make_batch(spec, POSITIONS, Inputs.NETWORK), np.zeros(1, spec.scratch_dtype)[0]
