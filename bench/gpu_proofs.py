@@ -344,7 +344,7 @@ def _played(kind: Game[Any, Any], subject: Subject, draw: random.Random) -> Batc
 
 
 def _unpacked(driver: Driver, bits: int, repeat: int, dtype: str) -> tuple[Any, Any]:
-    """Return what the kernel makes of random bits, and what numpy does."""
+    """Return random bits unpacked by the kernel, and by numpy."""
     rows, width = 7, packed_bytes(bits)
     packed = np.random.default_rng(bits).integers(0, 256, (rows, width)).astype(np.uint8)
     found = np.full((rows, bits * repeat), 9, dtype)

@@ -32,15 +32,15 @@ MEMORY = 64 * 2**20
 SHOGI_MOVES = 320
 """Moves after which a game of shogi is drawn."""
 OPENING_MOVES = 2
-"""Random moves that a game begins with. Each opening is played with both colors, so that it need not be balanced."""
+"""Random moves at the start of a game. Each opening is played with both colors, so it need not be balanced."""
 
 
 class LevelsError(LineError):
-    """A table of levels that cannot be read."""
+    """A table of levels cannot be read."""
 
 
 def play(game: Game[Any, Any], black: Player[Any], white: Player[Any], rng: np.random.Generator) -> float:
-    """Play a game that begins with moves drawn by `rng`, and return Black's score: 1, 0.5 or 0; Black keeps score."""
+    """Play a game after moves drawn by `rng`, and return Black's score: 1, 0.5 or 0. Black counts the score."""
     played = game.new_game(black.options)
     for _ in range(OPENING_MOVES):
         moves = [move for move in played.legal_moves() if move not in game.idle_moves]
@@ -53,7 +53,7 @@ def play(game: Game[Any, Any], black: Player[Any], white: Player[Any], rng: np.r
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Games of a level against the one below it."""
+    """Results of games between a level and the one below it."""
 
     wins: int = 0
     draws: int = 0
@@ -61,19 +61,19 @@ class Pairing:
 
     @property
     def games(self) -> int:
-        """All of them."""
+        """Number of games."""
         return self.wins + self.draws + self.losses
 
     def __add__(self, other: Pairing) -> Pairing:
-        """Return both together."""
         return Pairing(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
 
 
 def rate(pairings: Mapping[int, Pairing]) -> dict[int, Rating]:
-    """Return the ratings of the levels that an unbroken ladder of pairings leads to, the weakest at 0.
+    """Return the ratings of the levels that pairings connect without a gap, the weakest at 0.
 
     Args:
-        pairings: by the upper level of the two; its colors are even, so that nobody has the first player's advantage.
+        pairings: by their upper level. Both sides have each color equally often, so the first player's advantage
+            cancels.
     """
     top = next((level for level in range(2, COUNT + 2) if level not in pairings), COUNT + 1) - 1
     if top < 2:
@@ -92,13 +92,12 @@ def rate(pairings: Mapping[int, Pairing]) -> dict[int, Rating]:
 
 @dataclass(slots=True)
 class Ladder:
-    """Players of levels, made as they are needed."""
+    """Players of levels, created when they are needed."""
 
     game: Game[Any, Any]
     options: Options
 
     def player(self, level: int, seed: int) -> Player[Any]:
-        """Return a player of a level."""
         options = self.options.copy()
         for name, value in level_settings(self.game, level, options).items():
             options.set(name, value)
@@ -109,7 +108,7 @@ class Ladder:
         return player
 
     def pairing(self, level: int, games: int, seed: int) -> Pairing:
-        """Play `games` games of a level against the one below it, in pairs of the same opening with colors changed."""
+        """Play `games` games between a level and the one below it, in pairs of one opening with colors swapped."""
         game = self.game
         upper, lower = self.player(level, seed), self.player(level - 1, seed + 1)
         counts = {1.0: 0, 0.5: 0, 0.0: 0}
@@ -129,17 +128,17 @@ class Ladder:
 def run(
     options: Options, game: Game[Any, Any], levels: Iterable[int], games: int, out: Path | None
 ) -> list[dict[str, Any]]:
-    """Measure levels against the ones below them, and add what was found to a table.
+    """Measure levels against the ones below them, and add the results to a table.
 
     Args:
-        options: the settings that the levels do not set: network, board size, rules.
+        options: settings that the levels do not set: network, board size, rules.
         game: its descriptor.
-        levels: the upper levels of the pairings.
-        games: of each pairing, which are added to those that the table has.
-        out: the table; None for that of the package, to which nothing is written.
+        levels: upper levels of the pairings.
+        games: number of games of each pairing, added to those in the table.
+        out: the table; None reads the package's table and writes nothing.
 
     Returns:
-        One row for each level that is measured by now.
+        One row for each level that has been measured so far.
     """
     ladder, subject = Ladder(game, options), subject_of(game, options)
     known = read_pairings(out or package_table()).get(subject, {})
@@ -171,15 +170,15 @@ def _row(level: int, pairing: Pairing, ratings: Mapping[int, Rating], seconds: f
 
 
 def package_table() -> Path:
-    """Return the table that comes with yomi."""
+    """Return the path of the table that comes with yomi."""
     return Path(str(resources.files("yomi.engine") / TABLE))
 
 
 def read_pairings(path: Path) -> dict[str, dict[int, Pairing]]:
-    """Return the games of a table by subject and upper level; none if there is no table yet.
+    """Return the pairings of a table by subject and upper level; empty if there is no table yet.
 
     Raises:
-        LevelsError: the file is not such a table.
+        LevelsError: the file has another form.
     """
     try:
         data: dict[str, Any] = parse_json(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -192,7 +191,7 @@ def read_pairings(path: Path) -> dict[str, dict[int, Pairing]]:
 
 
 def _write(path: Path, subject: str, known: Mapping[int, Pairing]) -> None:
-    """Put the games of a subject, and what they say, into the table."""
+    """Write a subject's pairings and ratings to the table."""
     data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     data[subject] = {
         "date": time.strftime("%Y-%m-%d"),

@@ -1,4 +1,4 @@
-"""`bench mate`: milliseconds that df-pn takes for a mate problem, beside cshogi's."""
+"""`bench mate`: milliseconds that df-pn needs for a mate problem, compared with cshogi's solver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from yomi.nets.errors import LineError
 
 MAX_PLY = 63
 TURNS = 3
-"""Each problem is solved so often by each side, taking turns; the fastest counts."""
+"""Number of times that each solver solves a problem, in turns; the fastest time counts."""
 
 
 class ProblemError(LineError):
@@ -22,17 +22,17 @@ class ProblemError(LineError):
 
 
 def run(paths: list[Path], nodes: int) -> list[dict[str, Any]]:
-    """Solve all problems of some files: one SFEN a line, the side to move mates.
+    """Solve all problems of the files, one SFEN a line, in which the side to move mates.
 
-    The time is that of a whole answer, the variation included; cshogi gives the first move, and without it its columns
-    are None. Every mate found is replayed.
+    The time is that of the whole answer with its variation; cshogi returns only the first move. Without cshogi its
+    columns are None. Every mate is replayed.
 
     Args:
         paths: the files.
-        nodes: positions that each solver may look at.
+        nodes: limit of positions for each solver.
 
     Raises:
-        ProblemError: a file cannot be read or has something else than problems.
+        ProblemError: a file cannot be read or contains something else.
         RuntimeError: a variation does not mate.
     """
     search = MateSearch()
@@ -43,10 +43,10 @@ def run(paths: list[Path], nodes: int) -> list[dict[str, Any]]:
 
 
 def read_problems(path: Path) -> list[ShogiGame]:
-    """Return the positions of a file; blank lines and those that begin with # are left out.
+    """Return the positions of a file without blank lines and comments (#).
 
     Raises:
-        ProblemError: the file cannot be read, or a line is no position.
+        ProblemError: the file cannot be read, or a line is not a position.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

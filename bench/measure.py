@@ -1,4 +1,4 @@
-"""Running an evaluator or a search for a while and counting."""
+"""Run an evaluator or a search for a while, and count."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from yomi.engine.search.position import SearchableGame
 
 LARGEST_BATCH = 32
-"""Rows that are tried even where the search takes fewer."""
+"""Largest batch size to try, even if the search uses smaller batches."""
 
 
 @kernel
 def write_moves(pos, history, symmetry, moves, indices):  # type: ignore[no-untyped-def]
-    """Write the legal moves and their places in the policy under a symmetry; return how many there are."""
+    """Write the legal moves and their policy indices under a symmetry; return the number of moves."""
     count = legal_moves(pos, history, moves)
     for i in range(U(count)):
         indices[i] = policy_index(pos, moves[i], symmetry)
@@ -39,16 +39,16 @@ def write_moves(pos, history, symmetry, moves, indices):  # type: ignore[no-unty
 
 
 def run_threads(work: Callable[[threading.Event], Iterator[int]], threads: int, seconds: float) -> float:
-    """Return what all threads together count in a second.
+    """Return the total count per second of all threads.
 
     Args:
-        work: what each does: it prepares and yields once, then yields what it has counted since, again and again until
-            the event is set and what is under way has ended.
-        threads: how many.
-        seconds: how long they count.
+        work: a generator function that each thread runs. It prepares and yields once, then yields counts until the
+            event is set and its pending work has ended.
+        threads: number of threads.
+        seconds: time to count.
 
     Raises:
-        Exception: what the first that failed has raised.
+        Exception: the first failure of a thread.
     """
     counts = [0] * threads
     failures: list[Exception] = []
@@ -90,10 +90,10 @@ def evaluator_rate(
     seconds: float,
     in_flight: int = 1,
 ) -> float:
-    """Return positions/s of the evaluator alone: each thread has `in_flight` full batches of `game` under way.
+    """Return positions/s of the evaluator alone, if each thread keeps `in_flight` full batches of `game` in evaluation.
 
     Raises:
-        Exception: what the evaluator raised.
+        Exception: the evaluator's failure.
     """
 
     def work(stop: threading.Event) -> Iterator[int]:
@@ -125,7 +125,7 @@ def evaluator_rate(
 
 
 def make_job(evaluator: Evaluator, subject: Subject, game: SearchableGame, rows: int, done: SimpleQueue[Job]) -> Job:
-    """Return a full batch of a game's position, each row under another symmetry if the evaluator sees planes."""
+    """Return a full batch of a game's position. If the evaluator reads planes, each row has another symmetry."""
     spec = subject.spec
     inputs = evaluator.inputs
     batch = make_batch(spec, rows, inputs)
@@ -145,10 +145,10 @@ def make_job(evaluator: Evaluator, subject: Subject, game: SearchableGame, rows:
 
 
 def _next(done: SimpleQueue[Job]) -> Job:
-    """Wait for a job.
+    """Wait for the next job that has been evaluated.
 
     Raises:
-        Exception: what its evaluation raised.
+        Exception: its evaluation failed.
     """
     job = done.get()
     if job.error is not None:
@@ -164,7 +164,7 @@ def batch_sizes(queue: EvaluationQueue, settings: SearchSettings) -> list[int]:
 
 
 def best_batch(queue: EvaluationQueue, subject: Subject, settings: SearchSettings, seconds: float) -> dict[int, float]:
-    """Return positions/s by batch size, at the game's start, with as many batches under way as the search has."""
+    """Return positions/s by batch size at the start of a game, with as many batches in flight as in the search."""
     workers, in_flight = settings.workers, settings.batches_in_flight
     return {
         rows: evaluator_rate(queue, subject, subject.games[0], rows, workers, seconds, in_flight)

@@ -1,4 +1,4 @@
-"""`bench nets`: positions per second on networks for shogi with random weights, our kernels against onnxruntime."""
+"""`bench nets`: positions per second of shogi networks with random weights, yomi's kernels against onnxruntime."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 BACKENDS = ("native", "onnx")
 BATCH_SIZES = (1, 4, 8)
 TURN_SECONDS = 0.25
-"""The backends take turns, so that a busy machine is as busy for both."""
+"""The backends take turns, so that other load on the machine affects both."""
 
 
 def run(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict[str, Any]]:
-    """Measure networks of (blocks, channels) with dlshogi's 57 channels of extras, `seconds` for each figure."""
+    """Measure networks (blocks, channels) with dlshogi's 57 extra channels, `seconds` for each figure."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for blocks, channels in sizes:

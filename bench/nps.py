@@ -1,4 +1,4 @@
-"""`bench nps`: nodes per second of the search, beside its evaluator alone and beside other engines."""
+"""`bench nps`: nodes per second of the search, of its evaluator alone, and of other engines."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ RATES = ("evaluations_per_second", "playouts_per_second", "moves_per_second", "e
 def run(
     options: Options, seconds: float, game: Game[Any, Any], against: Sequence[str] = ()
 ) -> tuple[list[dict[str, Any]], list[Rival]]:
-    """Search each position of a game for `seconds`, the evaluator alone before and after it for half of that.
+    """Search each position of a game for `seconds`; measure the evaluator alone before and after for half of that.
 
-    Other engines then search the same position for the same time, one after the other.
+    Other engines then search the same position for the same time, one after another.
 
     Args:
         options: of yomi.
-        seconds: for a position and an engine.
+        seconds: for each position and engine.
         game: its descriptor.
         against: other engines, as players of `yomi match`.
 
     Returns:
-        One row a position, then rows named mean, median, min and max; and the other engines, which have ended.
+        One row for each position, then rows named mean, median, min and max; and the other engines, which have been
+            closed.
 
     Raises:
         CliError: another engine cannot be measured.
@@ -66,7 +67,7 @@ def run(
 
 
 def rates_by_engine(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> dict[str, list[float | None]]:
-    """Return the rates of all positions by engine and what it counts; None where there is none."""
+    """Return the rates of all positions by engine and kind of count; None if a position has none."""
     columns = {f"yomi ({kind})": key for kind, key in COUNTS.items()} | {
         column(rival): column(rival) for rival in rivals
     }

@@ -1,4 +1,4 @@
-"""`bench perft`: leaves of the tree of legal moves a second, on one core, beside cshogi called from Python."""
+"""`bench perft`: leaves per second of the tree of legal moves, on one core, compared with cshogi called from Python."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from yomi.engine.shogi.game import ShogiGame
 from yomi.native.shogi.perft import perft
 
 TURNS = 3
-"""Measurements of each depth and side, taking turns; the figures are the best ones."""
+"""Measurements of each depth and side, in turns; the best counts."""
 
 
 def run(sfen: str, depth: int) -> list[dict[str, Any]]:
-    """Count the lines of 1 to `depth` moves from a position; the last move of a line is counted, not made.
+    """Count the lines of 1 to `depth` moves from a position. The last move of a line is counted without making it.
 
     Without cshogi its columns are None.
 
     Raises:
-        yomi.engine.shogi.sfen.SfenError: no position, or one that cannot be.
-        RuntimeError: cshogi counts otherwise.
+        yomi.engine.shogi.sfen.SfenError: the text is not a possible position.
+        RuntimeError: cshogi's count differs.
     """
     game = ShogiGame(sfen)
     cshogi = find_cshogi()

@@ -1,4 +1,4 @@
-"""`bench precision`: how far fewer bits are from fp32, on positions of games that the network plays with itself."""
+"""`bench precision`: how much a lower precision differs from fp32, on positions of games that the network plays."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def run(options: Options, game: Game[Any, Any], positions: int) -> list[dict[str, Any]]:
-    """Compare the precision that the options name, the fastest one for auto, with fp32.
+    """Compare the options' precision with fp32; auto is the fastest one.
 
     Raises:
         NetworkError: the network cannot be used.
-        EvaluatorError: there is none, or it cannot be computed so here.
+        EvaluatorError: there is no network, or this machine cannot compute it in that precision.
     """
     net = network_file(options, game.name)
     if net is None:

@@ -1,8 +1,8 @@
-"""How the weights of yomi.native.go.prior_weights were made: softmax regression of move features on a network's policy.
+"""The program that made the weights of yomi.native.go.prior_weights: softmax regression of move features on a policy.
 
-`python -m yomi.bench.prior_weights NETWORK OUTPUT [SECONDS]` lets a KataGo network play against itself on 9x9 and
-19x19, for SECONDS (60) each, with moves drawn from its policy and one in eight at random, fits the weights to its
-policy at every position, and writes them as the text that prior_weights.PACKED holds.
+`python -m yomi.bench.prior_weights NETWORK OUTPUT [SECONDS]` lets a KataGo network play against itself on 9×9 and
+19×19, for SECONDS (60) each. Moves are drawn from its policy, one in eight at random. The weights are fitted to the
+policy at every position and written as the text of prior_weights.PACKED.
 """
 
 import base64
@@ -31,18 +31,18 @@ from yomi.nets.errors import NetworkError
 FloatArray = npt.NDArray[np.float64]
 
 GAMES = 32
-"""Games that are played side by side, one batch of the network."""
+"""Concurrent games, which form one batch."""
 RANDOM_MOVES = 1 / 8
 STEPS = 120
 DECAY = 2e-5
 OWN_EYE_WEIGHT = -4.0
-"""Set by hand: the fit says -1.2, for it sees own eyes filled in finished games, where the network is indifferent."""
+"""Set by hand. The fit gives -1.2, since it sees own eyes filled in finished games, where the network does not care."""
 LEARNING_RATES = (0.15, 0.05)
 """Before and after step 100."""
 
 
 class Sample(NamedTuple):
-    """Positions with the network's policy; M moves of N positions one after the other."""
+    """N positions with M legal moves in all, concatenated, and the network's policy."""
 
     features: npt.NDArray[np.uint16]
     """[M, FEATURES_A_MOVE]"""
@@ -68,7 +68,7 @@ def _describe(positions, histories, scratch, spatial, numbers, moves, counts, in
 
 
 def sample(network: Path, size: int, seconds: float, rng: np.random.Generator) -> Sample:
-    """Let `network` play against itself on boards of `size` for about `seconds` and keep every position."""
+    """Let `network` play against itself on boards of `size` for about `seconds`; return every position."""
     evaluator = load(FORMATS, network, size, "cpu")
     moves_most = size * size + 1
     positions, scratch = np.zeros(GAMES, POSITION_DTYPE), np.zeros(1, SCRATCH_DTYPE)[0]
@@ -135,13 +135,12 @@ def fit(data: Sample) -> FloatArray:
 
 
 def pack(weights: FloatArray) -> str:
-    """Return the text that prior_weights.unpack reads."""
+    """Return the weights as text; prior_weights.unpack reads it."""
     units = np.clip(np.round(weights / UNIT), -127, 127).astype(np.int8)
     return base64.b85encode(zlib.compress(units.tobytes(), 9)).decode()
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line."""
     if len(arguments) not in (2, 3):
         print("usage: python -m yomi.bench.prior_weights NETWORK OUTPUT [SECONDS]", file=sys.stderr)
         return 2

@@ -1,7 +1,7 @@
-"""Nodes per second of other engines, GTP or USI: the same positions for the same time, each engine's own counting.
+"""Nodes per second of other GTP or USI engines on the same positions and for the same time, by their own counts.
 
-GTP engines are asked by `kata-analyze` or `lz-analyze`, which show visits (a descent of the tree each); USI engines by
-`go infinite`, whose reports show nodes, and what a node is depends on the engine.
+GTP engines are asked by `kata-analyze` or `lz-analyze`, which report visits (one per descent of the tree). USI engines
+are asked by `go infinite`, which reports nodes; each engine defines its own.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from yomi.engine.shogi.game import ShogiGame
 
 START_TIMEOUT = 300.0
-"""Seconds that an engine has to start."""
+"""Seconds to wait for an engine's start."""
 REPORT_INTERVAL = 5
 """Centiseconds between reports of GTP engines."""
 ANALYSES = {"kata-analyze": f"{REPORT_INTERVAL} rootInfo true", "lz-analyze": f"{REPORT_INTERVAL}"}
-"""Commands of GTP engines that show visits; see `GtpClient.first_known`."""
+"""GTP commands that report visits; the first one that an engine knows is used."""
 
 EVALUATED, DESCENDED, MOVED, OWN = "evaluated", "descended", "moved", "own count"
 COUNTS = {
@@ -41,9 +41,9 @@ COUNTS = {
     DESCENDED: "playouts_per_second",
     MOVED: "moves_per_second",
 }
-"""yomi's rates by what is counted: positions evaluated, descents of the tree, moves made on a board."""
+"""yomi's rates: positions evaluated, descents of the tree, moves made on a board."""
 KNOWN_COUNTS = ((r"dlshogi|gct", EVALUATED), (r"yaneura|suisho|stockfish|apery|gikou|gpsshogi", MOVED))
-"""What USI engines count as nodes, by their names."""
+"""What USI engines count as nodes, by engine name."""
 SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.mean,
     "median": statistics.median,
@@ -53,15 +53,15 @@ SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
 
 
 class GtpRival:
-    """A GTP engine with an analysing command."""
+    """A GTP engine with an analysis command."""
 
     counting = DESCENDED
 
     def __init__(self, spec: EngineSpec) -> None:
-        """Start it.
+        """Start the engine.
 
         Raises:
-            EngineError: it does not start, or cannot analyse.
+            EngineError: it does not start, or cannot be measured.
         """
         self.name = spec.name
         self._client = GtpClient(spec, timeout=START_TIMEOUT)
@@ -71,10 +71,10 @@ class GtpRival:
             raise EngineError(f"has no analysing command: expected {' or '.join(ANALYSES)}")
 
     def measure(self, game: GoGame, seconds: float) -> float | None:
-        """Return visits per second of a search of a position from scratch; None if it reports none.
+        """Return nodes per second of a search from scratch; None if the engine reports none.
 
         Raises:
-            EngineError: it fails.
+            EngineError: the engine fails.
         """
         client = self._client
         client.new_game(game.size, game.komi, str(game.rules), TimeSettings())
@@ -87,13 +87,11 @@ class GtpRival:
 
 
 class UsiRival:
-    """A USI engine."""
-
     def __init__(self, spec: EngineSpec) -> None:
-        """Start it.
+        """Start the engine.
 
         Raises:
-            EngineError: it does not start.
+            EngineError: it does not start, or cannot be measured.
         """
         self.name = spec.name
         self._client = UsiClient(spec, timeout=START_TIMEOUT)
@@ -102,14 +100,18 @@ class UsiRival:
         self.counting = next((kind for pattern, kind in KNOWN_COUNTS if re.search(pattern, title)), OWN)
 
     def measure(self, game: ShogiGame, seconds: float) -> float | None:
-        """Return nodes per second; see `GtpRival.measure`."""
+        """Return nodes per second of a search from scratch; None if the engine reports none.
+
+        Raises:
+            EngineError: the engine fails.
+        """
         self._client.new_game()
         moves = [format_usi(move) for _, move in game.moves]
         return _rate(self._client.analyse(game.initial_sfen, moves, seconds), nodes_of)
 
 
 def _rate(lines: Iterable[tuple[float, str]], count_of: Callable[[str], int | None]) -> float | None:
-    """Return the count per second of the last line of an analysis that has one; None if that is 0."""
+    """Return the count per second of the last analysis line that has a count; None if it is 0."""
     last = (0.0, 0)
     for seconds, line in lines:
         if (count := count_of(line)) is not None:
@@ -118,7 +120,7 @@ def _rate(lines: Iterable[tuple[float, str]], count_of: Callable[[str], int | No
 
 
 def visits_of(line: str) -> int | None:
-    """Return the visits of the root in a line of an analysis: those of rootInfo, or the sum over the moves."""
+    """Return the root's visits in an analysis line: those of rootInfo, or the sum over the moves."""
     if not line.startswith("info "):
         return None
     root = re.search(r"rootInfo .*?\bvisits ([0-9]+)", line)
@@ -128,25 +130,25 @@ def visits_of(line: str) -> int | None:
 
 
 def nodes_of(line: str) -> int | None:
-    """Return the nodes in a report of a USI engine."""
+    """Return the node count of a USI engine's report."""
     found = re.search(r"\bnodes ([0-9]+)", line)
     return int(found[1]) if found else None
 
 
 KINDS: dict[str, type[GtpRival] | type[UsiRival]] = {"gtp": GtpRival, "usi": UsiRival}
 Rival: TypeAlias = GtpRival | UsiRival
-"""Another engine that is measured. `counting` is what it counts: EVALUATED, DESCENDED, MOVED or OWN."""
+"""Another engine to measure. `counting` is EVALUATED, DESCENDED, MOVED or OWN."""
 
 
 def open_rivals(commands: Sequence[str], game: str) -> list[Rival]:
-    """Start other engines; none is called yomi, as the one that is measured is.
+    """Start other engines. None is called yomi, as the measured engine is.
 
     Args:
-        commands: players as for `yomi match`.
+        commands: players as in `yomi match`.
         game: go or shogi.
 
     Raises:
-        CliError: one is not well described, does not start, or cannot be measured.
+        CliError: a player is not described well, does not start, or cannot be measured.
     """
     try:
         others = [parse_spec(text, game, GAMES[game].protocol) for text in commands]
@@ -164,7 +166,6 @@ def open_rivals(commands: Sequence[str], game: str) -> list[Rival]:
 
 
 def close_rivals(rivals: Sequence[Rival]) -> None:
-    """End them."""
     for rival in rivals:
         rival.close()
 
@@ -175,10 +176,10 @@ def column(rival: Rival) -> str:
 
 
 def measure(rival: Rival, game: Any, seconds: float) -> float | None:
-    """Return a rival's nodes per second; None where it reports none.
+    """Return nodes per second of a search from scratch; None if the engine reports none.
 
     Raises:
-        CliError: it fails.
+        EngineError: the engine fails.
     """
     time.sleep(0.05)  # whoever searched before has stopped by now
     try:
@@ -190,11 +191,11 @@ def measure(rival: Rival, game: Any, seconds: float) -> float | None:
 def ratio_rows(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> list[dict[str, Any]]:
     """Return the ratios of yomi's mean, median, minimum and maximum to each rival's.
 
-    Where the rival's counting is known, only the same is compared, else all three; positions for which it reported
-    nothing do not count.
+    If the rival's kind of count is known, only that kind is compared, otherwise all three. Positions without a report
+    from the rival do not count.
 
     Args:
-        rows: one for each position; those of `yomi.bench.nps.run` named mean and so on are passed over.
+        rows: one for each position; rows named mean and so on from `yomi.bench.nps.run` are skipped.
         rivals: the other engines.
     """
     positions = [row for row in rows if row["position"] not in SUMMARIES]
@@ -209,7 +210,7 @@ def ratio_rows(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> li
 
 
 def percent(ratio: float) -> str:
-    """Return a ratio as the field's tables do: 23.94% (1/4.2), 310.00% (3.1)."""
+    """Return a ratio in the form of the field's tables: 23.94% (1/4.2), 310.00% (3.1)."""
     if ratio <= 0.0:
         return "0%"
     inverse = 1.0 / ratio

@@ -1,8 +1,7 @@
 """Rollouts per second of the kernels on one thread, and the ratio to a C twin of the uniform rollout.
 
-The twin (uniform_rollout.c) is compiled by gcc into a temporary directory where gcc is installed. Both sides play the
-same games from the same seed, which is checked before anything is timed, and take turns, so that a machine whose
-speed drifts does not favor either.
+The twin (uniform_rollout.c) is compiled in a temporary directory if gcc is installed. Both sides play the same games
+from the same seed, which is checked first. They take turns, so that changes of the machine's speed affect both.
 """
 
 import ctypes
@@ -24,7 +23,7 @@ from yomi.native.go.rollout_policy import patterned_rollouts
 C_SOURCE = Path(__file__).with_name("uniform_rollout.c")
 COMPILER_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")
 TURNS = 7
-"""Turns that each side of a comparison takes; the figures are medians over them."""
+"""Turns of each side; the figures are medians."""
 CHECKED_ROLLOUTS = 200
 KOMI = 7.5
 
@@ -33,10 +32,10 @@ Play = Callable[[int], object]
 
 
 def compile_twin(directory: str) -> ctypes.CDLL | None:
-    """Compile the C twin into `directory` and load it; None where gcc is not installed.
+    """Compile the C twin in `directory` and load it; None if gcc is not installed.
 
     Raises:
-        subprocess.CalledProcessError: when gcc rejects the source.
+        subprocess.CalledProcessError: gcc rejects the source.
     """
     gcc = shutil.which("gcc")
     if gcc is None:
@@ -58,10 +57,10 @@ def run(seconds: float, sizes: Sequence[int]) -> list[dict[str, Any]]:
 
     Returns:
         One row for each size and rollout: `board`, `rollout`, `median`, `minimum`, `maximum` (rollouts/s on one
-        thread), and `ratio_to_c` (median of the ratios of neighboring turns; None without gcc or a twin).
+            thread), and `ratio_to_c` (median of the ratios of neighbouring turns; None without gcc or a twin).
 
     Raises:
-        RuntimeError: when the C twin plays other games than the kernel.
+        RuntimeError: the C twin plays other games than the kernel.
     """
     rows = []
     with tempfile.TemporaryDirectory() as directory:
@@ -121,7 +120,7 @@ def _measure(contestants: dict[str, Play], size: int, seconds: float) -> list[di
 
 
 def _rollouts_in(play: Play, seconds: float) -> int:
-    """Return how many rollouts take about `seconds` (at least 1); compiles the kernel on the way."""
+    """Return the number of rollouts that take about `seconds` (at least 1); compiles the kernel."""
     play(1)
     start = time.perf_counter()
     play(20)

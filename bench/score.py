@@ -1,7 +1,7 @@
-"""`bench score`: how far a network's points are from those of a data set, beside an even board's and rollouts'.
+"""`bench score`: errors of a network's predicted points on a data set, compared with two simple predictions.
 
-Each position is judged on one core: by the network; by the guess that the board is even, so that komi is all the lead
-there is; by one patterned rollout; and by as many as take the network's time.
+Each position is evaluated on one core four times: by the network; as an even board, on which komi is the whole lead; by
+one patterned rollout; and by as many rollouts as fit into the network's time.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from yomi.nets.data.unpack import FloatArray, unpack
 from yomi.nets.errors import NetworkError
 
 OWN_STONES = {"go-stones-2": 0, "cosumi-3": 0, "katago-v7": 1}
-"""By feature set: the plane of the mover's stones; the opponent's follow."""
+"""By feature set: the plane of the mover's stones. The opponent's plane follows."""
 SEED = 1
 
 Positions = npt.NDArray[np.void]
 
 
 def run(net: Path, folder: Path, limit: int) -> list[dict[str, Any]]:
-    """Judge about `limit` positions of a data set's test split, in batches.
+    """Evaluate about `limit` positions of a data set's test split, in batches.
 
     Raises:
-        NetworkError: the network or the data set cannot be used, do not fit, or know no points.
+        NetworkError: network or data set cannot be used, do not fit each other, or have no points.
         EvaluatorError: the network cannot be computed here.
     """
     dataset = open_dataset(folder)
@@ -83,7 +83,7 @@ def run(net: Path, folder: Path, limit: int) -> list[dict[str, Any]]:
 
 
 def _positions(planes: FloatArray) -> Positions:
-    """Return the positions that planes [B, >= 2, N, N] of stones show: Black to move, no komi."""
+    """Return the positions of planes [B, >= 2, N, N] of stones: Black to move, no komi."""
     size = planes.shape[-1]
     points = np.array(list(board_points(size)))
     positions = np.zeros(len(planes), POSITION_DTYPE)
@@ -96,7 +96,7 @@ def _positions(planes: FloatArray) -> Positions:
 
 
 def _rollouts(boards: list[Positions], count: int) -> tuple[float, FloatArray]:
-    """Return the seconds that `count` rollouts take for a position, and their mean lead for each."""
+    """Return the seconds that `count` rollouts of a position take, and their mean lead."""
     rng = np.array([SEED], np.uint64)
     scratch = np.zeros(1, POSITION_DTYPE)[0]
     results = []

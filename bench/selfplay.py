@@ -1,7 +1,8 @@
-"""`bench selfplay`: evaluations per second of self-play, by games side by side, beside the evaluator alone.
+"""`bench selfplay`: evaluations per second of self-play by number of concurrent games, compared with the evaluator
+alone.
 
-Each row takes the seconds that were asked for, however long games are: games that have not ended count with their
-evaluations. Rates of games and rows need a time in which many games end.
+Each row takes the given seconds, however long games are: the evaluations of unfinished games count. Games/s and rows/s
+need a time in which many games end.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from yomi.engine.options import Options
 
 GAMES = (8, 16, 32, 64)
-"""Side by side in each process."""
+"""Concurrent games of each process."""
 
 
 def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str, Any]]:
-    """Measure as many processes as the search has workers, each time between two looks at the evaluator alone.
+    """Measure as many processes as the search has workers, between two measurements of the evaluator alone.
 
     Visits and shares of full searches are those of `yomi learn`.
     """
@@ -53,7 +54,7 @@ def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str
 
 
 def _play(game: Game[Any, Any], options: Options, games: int, workers: int, seconds: float) -> dict[str, float]:
-    """Return what is played in a second, once all processes play."""
+    """Return counts per second while all processes play."""
     settings = make_settings({"games": games})
     processes = Processes(workers, game, settings, 1, _fail)
     try:

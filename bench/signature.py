@@ -1,8 +1,8 @@
 """`bench signature`: one number that changes whenever the search's decisions change.
 
-One worker searches fixed positions of both games with a fixed seed and the evaluators that need no network, once more
-with a tree and the cache of evaluations in place of a graph (Go) and with the solver (shogi); the visits of every root
-move go into the number. A change that is not meant to alter the search must leave it as it is.
+One worker searches fixed positions of both games with a fixed seed and evaluators without a network. It searches again
+with a tree instead of a graph (Go) and with the solver (shogi). The number is a hash of the visits of every root move.
+A change that is not meant to alter the search must not alter it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MATE_DEPTH = 3
 
 
 def run(playouts: int = 2000) -> list[dict[str, Any]]:
-    """Return one row a game (Go: a board size) and part of the search, and the signature of all."""
+    """Return one row for each game (Go: board size) and part of the search, and the signature of all."""
     plain = SearchSettings(workers=1, memory=2**26, cache_size=0, symmetry="none", seed=SEED)
     go, shogi = {size: go_subject(size) for size in (9, 13, 19)}, shogi_subject(mate_depth=MATE_DEPTH)
     rollouts: Callable[[], Evaluator] = functools.partial(RolloutEvaluator, seed=SEED)

@@ -1,6 +1,7 @@
-"""`bench train`: training steps per second with the data read, unpacked and turned, against the bare network's.
+"""`bench train`: training steps per second with data that are read, unpacked and transformed, against the network
+alone.
 
-Both take turns, so that a busy machine is as busy for both. A ratio near 1 says that data are never waited for.
+Both take turns, so that other load affects both. A ratio near 1 means that training never waits for data.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ WARM_STEPS = 3
 
 
 def run(path: Path, seconds: float) -> list[dict[str, Any]]:
-    """Measure the training that a configuration describes, `seconds` each; nothing of it is kept.
+    """Measure the training of a configuration, `seconds` each. Nothing of it is saved.
 
     Raises:
         NetworkError: the configuration or its data cannot be used.
@@ -50,7 +51,7 @@ def run(path: Path, seconds: float) -> list[dict[str, Any]]:
 
 
 def _bare(trainer: Trainer, example: Any) -> float:
-    """Return the seconds of one turn on the same batch."""
+    """Return the seconds of one turn on one batch, again and again."""
     begin = time.perf_counter()
     for _ in range(TURN_STEPS):
         found = trainer.train_step(example)
@@ -59,7 +60,7 @@ def _bare(trainer: Trainer, example: Any) -> float:
 
 
 def _loop(trainer: Trainer, first: int) -> float:
-    """Return the seconds of one turn on batches as they come."""
+    """Return the seconds of one turn with new batches."""
     with trainer.reader(first, first + TURN_STEPS) as reader:
         begin = time.perf_counter()
         for example in reader:

@@ -1,4 +1,4 @@
-"""`bench tree`: the tree and the board alone, with an evaluator that costs nothing."""
+"""`bench tree`: speed of the tree and the board, with an evaluator that costs nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REPEATS = 3
 
 
 def run(subjects: Sequence[Subject], playouts: int, worker_counts: Sequence[int]) -> list[dict[str, Any]]:
-    """Grow trees of `playouts` nodes; the figures are the best of three, the memory that of the last."""
+    """Grow trees of `playouts` nodes. Times are the best of three, the memory is that of the last tree."""
     rows = []
     for subject in subjects:
         for inputs in (Inputs.NOTHING, Inputs.NUMBERS, Inputs.BITS):
@@ -43,7 +43,7 @@ def run(subjects: Sequence[Subject], playouts: int, worker_counts: Sequence[int]
 
 
 def bytes_per_node(tree: arrays.Tree) -> float:
-    """Return the memory in use for each node: node, edges and statistics."""
+    """Return the bytes in use for each node: node, edges and statistics."""
     counters = tree.counters[0]
     used = (
         counters.node_top * arrays.NODE_BYTES
