@@ -1,4 +1,4 @@
-"""Networks: definitions, feature sets, file formats, training, and the default networks the engine ships with.
+"""Networks: definitions, feature sets, file formats, training, and the bundled networks.
 
-Importing this package is cheap: neither onnx nor onnxruntime is imported before they are needed.
+This package is imported quickly: onnx and onnxruntime are imported only when they are needed.
 """

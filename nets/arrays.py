@@ -1,6 +1,6 @@
-"""Arrays in .npy and .npz files: only plain numbers and texts, with sizes checked before memory is taken.
+"""Read arrays of numbers and text from .npy and .npz files. Sizes are checked before memory is allocated.
 
-numpy's own reader parses headers as Python, and lets through what its parser raises.
+numpy's own reader parses headers as Python code and passes on the errors of that parser.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _MAX_AXES = 8
 
 @dataclass(frozen=True)
 class Header:
-    """What a .npy file tells of its array, which lies in C order."""
+    """The header of a .npy file whose array is in C order."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     offset: int
-    """Of the first number in the file."""
+    """Position of the first number in the file."""
 
 
 def read_header(stream: BinaryIO, size: int) -> Header:
@@ -44,7 +44,7 @@ def read_header(stream: BinaryIO, size: int) -> Header:
         size: bytes of the whole file.
 
     Raises:
-        NetworkError: another header, or an array that does not fill the file; no path in the message.
+        NetworkError: another kind of header, or an array that does not fill the file. The message has no path.
         OSError: the file cannot be read.
     """
     start = stream.read(len(_MAGIC) + 2)
@@ -68,10 +68,10 @@ def read_header(stream: BinaryIO, size: int) -> Header:
 
 
 def read_npz(stream: BinaryIO) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an archive that `numpy.savez` has written.
+    """Return the arrays of an archive written by `numpy.savez`.
 
     Raises:
-        NetworkError: it is damaged or another archive; no path in the message.
+        NetworkError: the archive is damaged or of another kind. The message has no path.
         OSError: it cannot be read.
     """
     arrays = {}

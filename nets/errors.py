@@ -5,43 +5,42 @@ from __future__ import annotations
 import unicodedata
 
 _HEAD, _TAIL = 700, 400
-"""Characters that are kept of a longer text: its beginning names the file, its end says what was expected."""
+"""Characters that are kept of a longer text: its beginning names the file, its end what was expected."""
 
 _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Marks that change the direction of the text after them."""
+"""Characters that change the direction of the following text."""
 
 
 class LineError(Exception):
     """An error whose text is one printable line, even if it quotes a hostile file."""
 
     def __str__(self) -> str:
-        """Return the message; see `one_line`."""
         return one_line(super().__str__())
 
 
 class NetworkError(LineError, ValueError):
-    """A network file that cannot be used: broken, truncated, foreign, or not made for this game or board.
+    """A network file cannot be used: it is broken, truncated, unknown, or made for another game or board.
 
     The message is one line that says what was found and what was expected.
     """
 
 
 def is_control(character: str) -> bool:
-    """Whether a terminal may obey a character: a control, a separator of lines, or a mark of direction."""
+    """Whether a terminal may interpret a character: a control, a line separator, or a change of direction."""
     if " " <= character <= "~":
         return False
     return character in _DIRECTIONS or unicodedata.category(character) in ("Cc", "Zl", "Zp")
 
 
 def one_line(text: str) -> str:
-    """Return `text` with control characters as escapes, and without the middle of a very long text."""
+    """Return `text` with control characters escaped and without the middle of a very long text."""
     if len(text) > _HEAD + _TAIL + 50:
         text = f"{text[:_HEAD]} ... ({len(text)} characters) ... {text[-_TAIL:]}"
     return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
 
 
 def _shown(character: str) -> str:
-    """Return a character, or its escape if a terminal obeys it or UTF-8 cannot encode it."""
+    """Return a character, or its escape if a terminal interprets it or UTF-8 cannot encode it."""
     # The low surrogates stand for bytes of a file's name, which come out as they came in.
     is_lone = unicodedata.category(character) == "Cs" and not "\udc80" <= character <= "\udcff"
     if is_lone or is_control(character):

@@ -1,7 +1,7 @@
-"""The feature sets: what networks see of a position, by name, and how data sets keep it.
+"""The feature sets: the inputs of networks by name, and their form in data sets.
 
-A position is kept as planes of bits, planes of small whole numbers (`levels`) and numbers that hold for the whole board
-(`globals`). Which plane means what is said by the kernels that write them (yomi.native.go.stones,
+A position consists of planes of bits, planes of small whole numbers (`levels`) and numbers for the whole board
+(`globals`). The meaning of each plane is documented in the kernels that write it (yomi.native.go.stones,
 yomi.native.go.aya, yomi.native.go.planes, yomi.native.shogi.planes, yomi.native.datasets.boards).
 """
 
@@ -13,41 +13,42 @@ from yomi.nets.errors import NetworkError
 
 DLSHOGI_DIRECTIONS, ALPHAZERO_DIRECTIONS = 27, 139
 SHOGI_BOARD = "shogi-board"
-"""The board itself: pieces by their codes, the side to move's 1 to 14 and the other's 17 to 30, and the counts in both
-hands, all from the side to move's chair. Sparse networks see what an encoder makes of it (yomi.nets.data.sparse)."""
+"""The board itself: pieces by code, 1 to 14 for the side to move and 17 to 30 for the other, and the numbers of pieces
+in both hands, seen from the side to move. Sparse networks read an encoder's rows of it (yomi.nets.data.sparse).
+"""
 LEVEL_SCALE = 0.05
-"""A level n is shown to a network as tanh(0.05 n), COSUMI's form of liberties."""
+"""A level n is given to a network as tanh(0.05 n), COSUMI's form of liberties."""
 
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """What a network sees."""
+    """The inputs of a network."""
 
     name: str
     game: str
     bits: int
-    """Planes of zeros and ones, the first that the network sees."""
+    """Planes of zeros and ones, the first ones of the input."""
     levels: int = 0
     """Planes of whole numbers from 0 to 255, which follow."""
     globals: int = 0
-    """Numbers that are not by point."""
+    """Numbers for the whole board."""
     joined: bool = False
-    """The globals are shown as constant planes behind the others, not as an input of their own."""
+    """Whether the globals are constant planes behind the others instead of an input of their own."""
     directions: int = 0
-    """Moves of the policy per point of the board; 0: one, and the pass."""
+    """Policy entries for each point; 0: one, and the pass."""
 
     @property
     def planes(self) -> int:
-        """Channels of a network's first input."""
+        """Channels of the first input."""
         return self.bits + self.levels + (self.globals if self.joined else 0)
 
     @property
     def extras(self) -> int:
-        """Channels of its second input; 0 where there is none."""
+        """Channels of the second input; 0 if there is none."""
         return 0 if self.joined else self.globals
 
     def policy_size(self, size: int) -> int:
-        """Return the moves of the policy on boards of `size`."""
+        """Return the number of policy entries for board size `size`."""
         return self.directions * size**2 if self.directions else size**2 + 1
 
 
@@ -68,10 +69,10 @@ FEATURE_SETS = {
 
 
 def feature_set(name: str) -> FeatureSet:
-    """Return a feature set by its name.
+    """Return a feature set by name.
 
     Raises:
-        NetworkError: there is none of that name.
+        NetworkError: the name is unknown.
     """
     if name not in FEATURE_SETS:
         raise NetworkError(f"feature set {name!r} found, expected one of {', '.join(FEATURE_SETS)}")

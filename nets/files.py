@@ -1,4 +1,4 @@
-"""Files of networks and what is made of them: written whole, told apart by their content, kept in the cache folder."""
+"""Network files and files derived from them: written atomically, identified by content, kept in the cache folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger("yomi.networks")
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an OSError that leaves the block name the file: those of writing know only that the disk is full, say."""
+    """Add the file's name to an OSError that leaves the block: errors of writing do not contain it."""
     try:
         yield
     except OSError as error:
@@ -36,13 +36,14 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def atomic_writer(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
-    """Write a file such that no reader ever sees part of it: it takes its name when the `with` block ends well.
+    """Write a file so that no reader ever sees a part of it: it gets its name when the `with` block ends without an
+    error.
 
-    The process's umask decides who may read the file.
+    The process's umask determines the file's permissions.
 
     Args:
         path: the file.
-        sync: flush the content to the disk before the file takes its name, and the name before this returns. After a
+        sync: flush the content to the disk before the file gets its name, and the name before this returns. After a
             power cut the file is then the old one or the new one.
 
     Raises:
@@ -65,7 +66,7 @@ def atomic_writer(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
 
 
 def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
-    """Write a whole file at once; see `atomic_writer`.
+    """Write a whole file at once with `atomic_writer`.
 
     Raises:
         OSError: it cannot be written.
@@ -75,9 +76,9 @@ def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder's entries to the disk: the names that were given, changed or removed in it.
+    """Flush a folder's entries to the disk: names that were added, changed or removed.
 
-    Windows opens no folders; there the file system's own journal keeps names in order.
+    Windows cannot open folders; there the file system's journal keeps names in order.
 
     Raises:
         OSError: the disk fails.
@@ -103,18 +104,18 @@ def sync_file(path: Path) -> None:
 
 
 LOCKED_AT = 2**40
-"""Offset of the byte that Windows locks: behind all content, since nobody else could read a locked byte there."""
+"""Offset of the byte that Windows locks, behind all content: other processes cannot read a locked byte."""
 
 
 def lock_file(descriptor: int, *, wait: bool) -> bool:
-    """Lock an open file until it is closed; the system unlocks it when the process ends, however it ends.
+    """Lock an open file until it is closed. The system unlocks it when the process ends, for whatever reason.
 
     Args:
         descriptor: of a file that is open for writing.
-        wait: until no other process has the lock.
+        wait: wait until no other process has the lock.
 
     Returns:
-        Whether this process has the lock; with `wait` always.
+        Whether this process has the lock; with `wait` always True.
     """
     if sys.platform == "win32":
         import msvcrt
@@ -141,10 +142,10 @@ def lock_file(descriptor: int, *, wait: bool) -> bool:
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove what a run that was killed has left of files and folders that it was writing into a folder.
+    """Remove unfinished files and folders that a killed run has left in a folder.
 
     Raises:
-        OSError: it cannot be removed.
+        OSError: one cannot be removed.
     """
     for draft in folder.glob(".*.part"):
         if draft.is_dir():
@@ -154,10 +155,10 @@ def remove_drafts(folder: Path) -> None:
 
 
 def source_digest(path: Path) -> str:
-    """Return the hexadecimal SHA-256 digest of a file; of an ONNX file together with the files that hold its weights.
+    """Return the hexadecimal SHA-256 digest of a file. An ONNX file's separate weight files are included.
 
     Raises:
-        NetworkError: a file cannot be read, or weights are said to lie outside of the ONNX file's folder.
+        NetworkError: a file cannot be read, or the ONNX file names weights outside of its folder.
     """
     try:
         own = _digest(path)
@@ -171,10 +172,10 @@ def source_digest(path: Path) -> str:
 
 
 def known_digest(path: Path) -> str:
-    """Return `source_digest`, remembered for as long as the file's size and time of change stay as they are.
+    """Return `source_digest`, cached while the file's size and modification time stay the same.
 
     Raises:
-        NetworkError: see `source_digest`.
+        NetworkError: as `source_digest`.
     """
     try:
         seen = path.stat()
@@ -194,7 +195,7 @@ def _digest(path: Path) -> str:
 
 
 def _beside(path: Path, name: str) -> Path:
-    """Return the file of weights that an ONNX file names; there is no other place for it, says the specification."""
+    """Return the path of a weight file that an ONNX file names. By the specification it is in the same folder."""
     found = path.parent / name
     if ".." in Path(name).parts or Path(name).is_absolute() or not found.is_file():
         raise NetworkError(f"{path}: weights in {name!r} found, expected a file in the folder of the ONNX file")
@@ -202,9 +203,10 @@ def _beside(path: Path, name: str) -> Path:
 
 
 def default_cache_dir() -> Path:
-    """Return YOMI_CACHE_DIR, else XDG_CACHE_HOME/yomi, else ~/.cache/yomi; without a home, a temporary folder.
+    """Return YOMI_CACHE_DIR, otherwise XDG_CACHE_HOME/yomi, otherwise ~/.cache/yomi; without a home, a temporary
+    folder.
 
-    The path is absolute; one that was given relative stays where it was at the first call.
+    The path is absolute. A relative one refers to the current folder at the first call.
     """
     if own := os.environ.get("YOMI_CACHE_DIR"):
         return _absolute(own)
@@ -218,12 +220,12 @@ def default_cache_dir() -> Path:
 
 @functools.cache
 def _absolute(folder: str) -> Path:
-    """Return a folder's absolute path, which is kept: a process may change its own folder."""
+    """Return a folder's absolute path, cached because a process may change its current folder."""
     return Path(folder).absolute()
 
 
 def temporary_cache_dir() -> Path:
-    """Return a private folder under the system's temporary one: the same at each call, where nobody else took it."""
+    """Return a private temporary folder, the same at each call unless another user has taken its name."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"yomi-{user}"
     try:

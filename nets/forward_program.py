@@ -1,4 +1,4 @@
-"""What programs of forward passes without onnxruntime have in common, whichever networks they are made of."""
+"""Common parts of programs for forward passes without onnxruntime, for all kinds of networks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ V = TypeVar("V")
 
 
 class Builder(Protocol[M, V]):
-    """What a forward pass can do, with maps M [rows, N, N, channels] and vectors V [rows, channels] of its own."""
+    """The operations of a forward pass, with maps M [rows, N, N, channels] and vectors V [rows, channels] of its own."""
 
     def globals_(self) -> V:
-        """Return the input numbers that are not by point."""
+        """Return the input numbers that are not per point."""
 
     def conv(self, source: M, weights: FloatArray, norm: Norm) -> M:
         """Convolve with weights [out, in, k, k], k 1 or 3, and return norm(sum)."""
@@ -31,9 +31,9 @@ class Builder(Protocol[M, V]):
         """Return norm(source @ matrix) for a matrix [in, out]."""
 
     def value(self, vector: V) -> None:
-        """Make a vector the value and the misc outputs, if there are any, one behind the other."""
+        """Use a vector as the value outputs, followed by the misc outputs if there are any."""
 
 
 def identity_norm(channels: int) -> Norm:
-    """Return the norm that changes nothing."""
+    """Return a norm that changes nothing."""
     return np.ones(channels, np.float32), np.zeros(channels, np.float32), "identity"

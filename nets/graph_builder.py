@@ -1,4 +1,4 @@
-"""A small builder of ONNX graphs: nodes and constants appended in order, names made up where nobody needs them."""
+"""A small builder of ONNX graphs: nodes and constants are appended in order and get names automatically."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 OPSET = 17
-"""Operator set of the graphs: the newest in which every operator used here exists, old enough for every runtime."""
+"""Operator set of the graphs: the oldest that has every operator used here, for compatibility with old runtimes."""
 IR_VERSION = 8
 
 
 class GraphBuilder:
-    """Collects the nodes of one graph. Tensors are handled by name."""
+    """Collects the nodes of one graph. Tensors are identified by name."""
 
     def __init__(self) -> None:
         self._nodes: list[onnx.NodeProto] = []
@@ -27,7 +27,7 @@ class GraphBuilder:
         self._count = 0
 
     def input(self, name: str, shape: Sequence[int | str], kind: int = TensorProto.FLOAT) -> str:
-        """Declare an input of an element type of ONNX, float32 if nothing is said."""
+        """Declare an input of an ONNX element type, by default float32."""
         self._inputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
         return name
 
@@ -43,7 +43,7 @@ class GraphBuilder:
         return name
 
     def shape(self, *sizes: int) -> str:
-        """Store a shape for Reshape and its like; 0 copies a dimension, -1 is inferred."""
+        """Store a shape for Reshape and similar operators; 0 copies a dimension, -1 is inferred."""
         return self.constant(sizes, np.int64)
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
@@ -53,7 +53,7 @@ class GraphBuilder:
         return name
 
     def annotate(self, tensor: str, shape: Sequence[int | str]) -> str:
-        """State the shape of a tensor where shape inference cannot find it, and return the tensor."""
+        """Declare the shape of a tensor if shape inference cannot find it, and return the tensor."""
         self._shapes.append(helper.make_tensor_value_info(tensor, TensorProto.FLOAT, list(shape)))
         return tensor
 
@@ -65,10 +65,10 @@ class GraphBuilder:
         return names
 
     def model(self, name: str, metadata: dict[str, str]) -> onnx.ModelProto:
-        """Return the model made of everything appended so far.
+        """Return the model of everything appended so far.
 
         Raises:
-            onnx.checker.ValidationError: the graph is not valid ONNX, which is a fault of the caller.
+            onnx.checker.ValidationError: the graph is not valid ONNX, which is the caller's fault.
         """
         graph = helper.make_graph(self._nodes, name, self._inputs, self._outputs, self._constants)
         graph.value_info.extend(self._shapes)

@@ -1,7 +1,7 @@
-"""What yomi's extras install, and the command that does it however yomi itself came here.
+"""The packages of yomi's extras, and the command that installs them.
 
-The commands name the packages and not yomi: "yomi-engine[train]" means nothing to pip where yomi came from a folder, a
-wheel or a repository, or runs from a folder without having been installed.
+The commands contain the packages, not yomi: pip does not know "yomi-engine[train]" if yomi came from a folder, a wheel
+or a repository, or was never installed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ EXTRA_OF = {
     "shtab": "completion",
     **dict.fromkeys(("ray", "fsspec"), "cluster"),
 }
-"""The extra that brings a package which only some commands need."""
+"""The extra that contains a package which only some commands need."""
 
 
 def pip_command(*words: str) -> str:
-    """Return a command of pip for the environment that yomi runs in, as a shell takes it."""
+    """Return a pip command for yomi's environment, quoted for a shell."""
     python = Path(sys.executable).name
     if shutil.which(python) != sys.executable:  # that environment is not the active one
         python = sys.executable
@@ -42,12 +42,12 @@ def pip_command(*words: str) -> str:
 
 
 def extra_command(extra: str, *, remove: Sequence[str] = (), leave_out: Sequence[str] = ()) -> str:
-    """Return the command that installs what an extra of yomi brings, after removing packages that it clashes with.
+    """Return the command that removes clashing packages and installs an extra of yomi.
 
     Args:
         extra: its name.
-        remove: packages to be removed.
-        leave_out: packages of the extra that are not to be installed.
+        remove: packages to remove.
+        leave_out: packages of the extra not to install.
     """
     wanted = [each for each in _requirements(extra) if re.split(r"[\s\[<>=~;!]", each)[0] not in leave_out]
     command = pip_command("install", *wanted)
@@ -55,21 +55,21 @@ def extra_command(extra: str, *, remove: Sequence[str] = (), leave_out: Sequence
 
 
 def missing_line(package: str, use: str, extra: str = "") -> str:
-    """Return one line that says that `use` needs a package, and what installs an extra that brings it.
+    """Return one line that says which package is missing for what use, and the command that installs it.
 
     Args:
-        package: what is missing.
+        package: the missing package.
         use: what needs it.
-        extra: the extra; EXTRA_OF's where none is given.
+        extra: the extra to install; by default EXTRA_OF's.
     """
     return f"{use} needs {package}, which is not installed: {extra_command(extra or EXTRA_OF[package])}"
 
 
 def _requirements(extra: str) -> list[str]:
-    """Return what an extra brings, by the folder that this runs from, or by the installed distribution.
+    """Return an extra's packages, from the checkout's pyproject.toml or from the installed distribution.
 
     Raises:
-        RuntimeError: neither says it: yomi's packages were copied without pyproject.toml.
+        RuntimeError: there is neither: yomi's packages were copied without pyproject.toml.
     """
     project = ROOT / "pyproject.toml"
     if project.is_file():

@@ -1,7 +1,7 @@
-"""From the file that a user names to an ONNX file that can be run: recognising, converting and caching.
+"""From a network file that a user names to an ONNX file that can be run: recognise, convert, cache.
 
-`prepare` is all that most callers need. A second call for the same file reads two small things and hashes the files:
-neither onnx nor onnxruntime is imported then.
+Most callers need only `prepare`. A second call for the same file hashes it and reads two small files, without importing
+onnx or onnxruntime.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class NetworkKind(enum.Enum):
 
 
 FOR_PROCESSORS = (NetworkKind.SPARSE, NetworkKind.NNUE)
-"""Kinds that processors alone compute."""
+"""Kinds that only processors can compute."""
 
 
 _SHOGI_KINDS = {ShogiForm.DLSHOGI: NetworkKind.DLSHOGI, ShogiForm.ALPHAZERO: NetworkKind.ALPHAZERO_SHOGI}
@@ -51,14 +51,14 @@ _SHOGI_KINDS = {ShogiForm.DLSHOGI: NetworkKind.DLSHOGI, ShogiForm.ALPHAZERO: Net
 
 @dataclass(frozen=True)
 class NetworkFile:
-    """A file that holds a network."""
+    """A network file of a known kind."""
 
     path: Path
     kind: NetworkKind
     header: OnnxHeader | None
-    """None if it is no ONNX file."""
+    """None if the file is not ONNX."""
     info: NetworkInfo | None
-    """What a file of yomi says of itself."""
+    """Metadata of a file made by yomi."""
 
     @property
     def game(self) -> str:
@@ -69,21 +69,21 @@ class NetworkFile:
 
     @property
     def feature_set(self) -> str | None:
-        """What a file of yomi says that it sees."""
+        """Name of the inputs of a file made by yomi."""
         return None if self.info is None else self.info.feature_set
 
     @property
     def title(self) -> str:
-        """What it is, for error messages."""
+        """Kind of the network, for error messages."""
         features = "" if self.info is None else f" with the features {self.feature_set}"
         return f"a network for {'Go' if self.game == 'go' else self.game}{features}"
 
 
 def open_file(path: str | Path) -> NetworkFile:
-    """Tell what kind of network a file holds, from its content and not from its name.
+    """Recognise a network file by its content, not by its name.
 
     Raises:
-        NetworkError: the file cannot be read, or is of a kind that cannot be used.
+        NetworkError: the file cannot be read, or is of an unknown kind.
     """
     path = Path(path)
     kind, header = _identify(path)
@@ -94,24 +94,23 @@ def open_file(path: str | Path) -> NetworkFile:
 
 
 def game_of(path: str | Path) -> str:
-    """Return the game that a network plays, go or shogi; see `open_file`."""
+    """Return the game of a network, go or shogi; see `open_file`."""
     return open_file(path).game
 
 
 def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = None) -> tuple[Path, NetworkInfo]:
-    """Return an ONNX file of a network for Go on boards of `board_size`, and what it says about itself.
+    """Return an ONNX file of a Go network for boards of `board_size`, and its metadata.
 
-    A KataGo network is converted on first use and kept in the cache; our own ONNX files are returned as they are.
+    A KataGo network is converted on first use and cached. ONNX files made by yomi are returned as they are.
 
     Args:
         path: the network file.
         board_size: N.
-        cache_dir: where converted networks are kept, in a folder `nets`; without it see
-            `yomi.nets.files.default_cache_dir`.
-            A folder that cannot be written is replaced by a temporary one, with a warning in the log.
+        cache_dir: converted networks are cached in its folder `nets`; by default `yomi.nets.files.default_cache_dir`. A
+            folder that cannot be written is replaced by a temporary one, with a warning in the log.
 
     Raises:
-        NetworkError: the file cannot be used, or not for Go, or not for this board size.
+        NetworkError: the file cannot be used, or is for another game or board size.
     """
     path = Path(path)
     kind, header = _identify(path)
@@ -135,10 +134,10 @@ def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = No
 
 
 def prepare_shogi(path: str | Path) -> tuple[ShogiNetwork, NetworkInfo]:
-    """Return the outside of a network for shogi, and what is known of it; the file itself is what runs.
+    """Return the form of a shogi network and its metadata. The file itself can be run.
 
     Raises:
-        NetworkError: the file cannot be used, or not for shogi.
+        NetworkError: the file cannot be used, or is for another game.
     """
     path = Path(path)
     kind, header = _identify(path)
@@ -155,7 +154,7 @@ def prepare_shogi(path: str | Path) -> tuple[ShogiNetwork, NetworkInfo]:
 
 
 def own_info(path: Path, info: NetworkInfo) -> NetworkInfo:
-    """Return what a file of yomi says of itself; one that was made of no other network is its own source.
+    """Return the metadata of a file made by yomi. A file that was not converted is its own source.
 
     Raises:
         NetworkError: the file cannot be read.
@@ -195,7 +194,7 @@ def _identify(path: Path) -> tuple[NetworkKind, OnnxHeader | None]:
 
 
 def _recognise(path: Path, header: OnnxHeader) -> ShogiNetwork | None:
-    """Return what network for shogi an ONNX file is, None if it is none, with errors that name the file."""
+    """Return the form of a shogi network in an ONNX file, or None. Errors name the file."""
     try:
         return recognise(header)
     except NetworkError as error:
@@ -209,7 +208,7 @@ def _start(path: Path) -> bytes:
 
 
 def _describe(path: Path) -> str:
-    """Say in a few words what the beginning of an unknown file looks like."""
+    """Describe the beginning of an unknown file in a few words."""
     start = _start(path)
     if not start:
         return "an empty file"
@@ -225,10 +224,10 @@ def _sidecar(entry: Path) -> Path:
 
 
 def _cached(entry: Path, source_sha256: str, board_size: int) -> NetworkInfo | None:
-    """Return the metadata of a cache entry if the entry is there and whole.
+    """Return the metadata of a cache entry if the entry exists and is complete.
 
-    The entry's own digest stands in its sidecar, which is written last: a file that is damaged, or half of a pair,
-    is seen here and converted again.
+    The entry's digest is in its sidecar, which is written last. A damaged file or half of a pair is detected here and
+    converted again.
     """
     try:
         if not entry.exists() or not _sidecar(entry).exists():
@@ -246,7 +245,7 @@ def _cached(entry: Path, source_sha256: str, board_size: int) -> NetworkInfo | N
 
 
 def _convert(path: Path, board_size: int, digest: str, folder: Path, name: str) -> tuple[Path, NetworkInfo]:
-    """Convert a KataGo network into the cache folder, or into a temporary one if that cannot be written."""
+    """Convert a KataGo network into the cache folder, or into a temporary folder if the cache cannot be written."""
     if importlib.util.find_spec("onnx") is None:
         raise NetworkError(missing_line("onnx", f"{path}: conversion to ONNX"))
     # Imports onnx, which a warm start has no use for.

@@ -1,4 +1,4 @@
-"""What a network says about itself: one record, written into ONNX files and kept beside cached ones."""
+"""Metadata of a network: one record, written into ONNX files and beside cached files."""
 
 from __future__ import annotations
 
@@ -12,50 +12,52 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.text import parse_json
 
 METADATA_FORMAT = 1
-"""Version of the record below; a reader refuses newer ones."""
+"""Version of the record; a reader refuses newer ones."""
 METADATA_KEY = "yomi"
-"""Key of the metadata_props entry that holds the record as JSON."""
+"""Key of the metadata_props entry that contains the record as JSON."""
 KATAGO_FEATURES = "katago-v7"
 """KataGo's V7 inputs: `spatial` [B, 22, N, N] and `global` [B, 19]."""
 
 KATAGO_CONVERTER_VERSION = 5
-"""Raise it with every change of the ONNX files that `yomi.nets.katago` makes: cached files of other versions go
-unused."""
+"""Increase it with every change of the ONNX files that `yomi.nets.katago` writes: cached files of other versions are
+ignored.
+"""
 
 
 @dataclass(frozen=True)
 class NetworkInfo:
-    """Everything that a player needs to know to feed a network and read its outputs."""
+    """Everything that a player needs to write a network's inputs and read its outputs."""
 
     game: str
     """go or shogi"""
     board_size: int
-    """N: the file is for boards of exactly N × N; 0: for boards of any size."""
+    """N for boards of exactly N × N; 0 for boards of any size."""
     feature_set: str
-    """Name of the input planes, such as `katago-v7`."""
+    """Name of the inputs, such as `katago-v7`."""
     name: str
     """The network's own name."""
     source_file: str
-    """File name, without folder, of what the ONNX file was made from; empty inside a file that was made of no other."""
+    """Name without folder of the file that was converted; empty inside a file that was not converted."""
     source_sha256: str
-    """Hexadecimal digest of that file; empty likewise. `yomi.nets.load` puts the ONNX file itself in the place of
-    both."""
+    """Hexadecimal digest of that file, empty likewise. `yomi.nets.load` replaces empty values by those of the ONNX file
+    itself.
+    """
     model_version: int
-    """KataGo's model version: says how raw outputs are to be read."""
+    """KataGo's model version, which determines how raw outputs are read."""
     policy_channels: int
     """1 (ordinary policy) or 2 (ordinary and optimistic policy)."""
     misc_channels: int
     """4, or 6 with the short-term errors."""
     prefer_pass_alive_under_suicide_rules: bool = False
-    """The area planes were trained with multi-stone suicide counted as legal."""
+    """Whether the area planes were trained with multi-stone suicide as legal."""
     meta_input: bool = False
     """Whether there is an input `meta` [B, 192]."""
     scales: Mapping[str, float] = field(default_factory=dict)
     """Factors of the raw outputs, by the names of `yomi.nets.katago.network.OutputScales`."""
     outputs: Mapping[str, str] = field(default_factory=dict)
-    """Meaning of each output in words."""
+    """Meaning of each output, as text."""
     training: Mapping[str, str] = field(default_factory=dict)
-    """Where the weights come from, in words."""
+    """Origin of the weights, as text."""
     converter_version: int = 0
     """Version of the code that wrote the ONNX file."""
     format: int = METADATA_FORMAT
@@ -70,10 +72,10 @@ class NetworkInfo:
 
     @classmethod
     def from_json(cls, text: str) -> NetworkInfo:
-        """Read a record back.
+        """Read a record.
 
         Raises:
-            NetworkError: not such a record, or one of a newer format.
+            NetworkError: the text is not such a record, or has a newer format.
         """
         if not isinstance(text, str):
             raise NetworkError(f"network metadata: {type(text).__name__} found, expected a text")
@@ -89,7 +91,7 @@ class NetworkInfo:
 
     @classmethod
     def from_props(cls, props: Mapping[str, str]) -> NetworkInfo:
-        """Read the record from an ONNX model's metadata_props.
+        """Read the record in an ONNX model's metadata_props.
 
         Raises:
             NetworkError: there is none, or it is broken.

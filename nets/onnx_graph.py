@@ -1,4 +1,4 @@
-"""Reads the graph of an ONNX file, nodes and weights, without onnx: importing that library takes a second.
+"""Read nodes and weights of an ONNX file without onnx, since importing that library takes a second.
 
 Field numbers: onnx.proto, messages GraphProto, NodeProto, AttributeProto and TensorProto.
 """
@@ -34,7 +34,7 @@ _FLOAT_DATA, _INT32_DATA, _INT64_DATA, _RAW_DATA, _DOUBLE_DATA, _DATA_LOCATION =
 
 
 class UnsupportedGraphError(ValueError):
-    """A graph that our own kernels cannot compute, though onnxruntime may; the message says why."""
+    """yomi's own kernels cannot compute a graph, though onnxruntime may. The message has the reason."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Node:
 
     kind: str
     inputs: tuple[str, ...]
-    """An empty name is an input that is left out."""
+    """An empty name is an omitted input."""
     outputs: tuple[str, ...]
     attributes: Mapping[str, Attribute]
 
@@ -60,8 +60,8 @@ def read_onnx_graph(path: Path) -> OnnxGraph:
     """Read a whole ONNX file.
 
     Raises:
-        NetworkError: the file is damaged, or has weights that are not numbers.
-        UnsupportedGraphError: it keeps weights elsewhere, or in a form that is not read here; no path in the message.
+        NetworkError: the file is damaged, or weights are not finite.
+        UnsupportedGraphError: weights are in another file or in an unsupported form. The message has no path.
         OSError: it cannot be read.
     """
     view = memoryview(path.read_bytes())
@@ -104,7 +104,7 @@ def _node(view: memoryview, start: int, end: int) -> Node:
 
 
 def _attribute(view: memoryview, start: int, end: int) -> tuple[str, Attribute | None]:
-    """Return name and value; the value is None where it is of a kind that nothing here reads (graphs, strings)."""
+    """Return name and value. The value is None for kinds that nothing here reads (graphs, strings)."""
     name = ""
     value: Attribute | None = None
     integers: list[int] = []
@@ -128,8 +128,8 @@ def _tensor(view: memoryview, start: int, end: int) -> tuple[str, npt.NDArray[An
     """Return name and content of a TensorProto.
 
     Raises:
-        NetworkError: its content is not of its shape, or not all numbers.
-        UnsupportedGraphError: it is of an unusual type, or its content lies in another file.
+        NetworkError: content and shape do not agree, or a number is not finite.
+        UnsupportedGraphError: the type is unusual, or the content is in another file.
     """
     shape: list[int] = []
     name, kind = "", 0
@@ -180,7 +180,7 @@ def _signed(value: int) -> int:
 
 
 def _integers(view: memoryview, value: int, start: int, end: int) -> Iterator[int]:
-    """Yield the integers of a repeated field: of its packed form, or the one that stands alone."""
+    """Yield the integers of a repeated field, packed or single."""
     if start == end:
         yield _signed(value)
     while start < end:

@@ -1,8 +1,8 @@
-"""Reads what an ONNX file says about itself without onnx or onnxruntime: inputs, outputs, metadata, files of weights.
+"""Read inputs, outputs, metadata and the names of weight files of an ONNX file without onnx or onnxruntime.
 
-Importing either library costs more than a second start of the engine may take, and either would read all weights.
-An ONNX file is one protobuf message; here only its outer fields are walked and everything else is skipped by length.
-Field numbers: onnx.proto, messages ModelProto, GraphProto, NodeProto, AttributeProto, TensorProto, ValueInfoProto and
+Importing either library takes longer than a second start of the engine may, and either would read all weights. An ONNX
+file is one protobuf message. Only its outer fields are read; everything else is skipped by length. Field numbers:
+onnx.proto, messages ModelProto, GraphProto, NodeProto, AttributeProto, TensorProto, ValueInfoProto and
 StringStringEntryProto.
 """
 
@@ -23,18 +23,18 @@ _TENSOR_NAME, _TENSOR_EXTERNAL_DATA = 8, 13
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 ELEMENT_TYPES = {1: "float32", 2: "uint8", 3: "int8", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64"}
-"""ONNX's numbers of the element types that a network's inputs and outputs may reasonably have."""
+"""ONNX's numbers of the element types that inputs and outputs of networks may have."""
 
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """What a model says of one of its inputs or outputs."""
+    """An input or output of a model."""
 
     name: str
     element_type: str
-    """As numpy names it; `unknown` where the file does not say, or says something unusual."""
+    """numpy's name of the type; `unknown` if the file has none or an unusual one."""
     shape: tuple[int, ...] | None
-    """-1 where a dimension is open; None where the file does not say."""
+    """-1 for an open dimension; None if the file has no shape."""
 
     def __str__(self) -> str:
         """Return name, type and shape for an error message."""
@@ -44,7 +44,7 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class OnnxHeader:
-    """The outside of an ONNX model. Inputs that only name a weight, as old files have them, are left out."""
+    """Inputs, outputs and metadata of an ONNX model. Inputs that only name a weight, as in old files, are left out."""
 
     input_tensors: tuple[TensorInfo, ...]
     output_tensors: tuple[TensorInfo, ...]
@@ -52,12 +52,10 @@ class OnnxHeader:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The inputs' names."""
         return tuple(tensor.name for tensor in self.input_tensors)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The outputs' names."""
         return tuple(tensor.name for tensor in self.output_tensors)
 
 
@@ -71,7 +69,7 @@ def read_onnx_header(path: Path) -> OnnxHeader | None:
 
 
 def data_files(path: Path) -> list[str]:
-    """Return the names of the files that hold weights of an ONNX file, as it spells them; none of another file.
+    """Return the names of an ONNX file's weight files, as the file spells them; empty for other files.
 
     Raises:
         OSError: the file cannot be read.
@@ -80,7 +78,7 @@ def data_files(path: Path) -> list[str]:
 
 
 def _read(path: Path, read: Callable[[_Buffer], T]) -> T | None:
-    """Return what `read` makes of a file's content, None where it is not the message that was looked for."""
+    """Return the result of `read` on a file's content, or None if the file is not the expected message."""
     if path.stat().st_size == 0:
         return None
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
@@ -94,7 +92,7 @@ def _read(path: Path, read: Callable[[_Buffer], T]) -> T | None:
 
 
 class MalformedError(Exception):
-    """The bytes are not the protobuf message that was looked for."""
+    """The bytes are not the expected protobuf message."""
 
 
 def _model(view: _Buffer) -> OnnxHeader | None:
@@ -124,7 +122,7 @@ def _model(view: _Buffer) -> OnnxHeader | None:
 
 
 def _locations(view: _Buffer) -> list[str]:
-    """Return the locations of external data, sorted: of initializers, and of tensors that nodes hold."""
+    """Return the sorted locations of external data, of initializers and of tensors in nodes."""
     found: set[str] = set()
     for start, end in _messages(view, 0, len(view), MODEL_GRAPH):
         for number, _, inner_start, inner_end in fields(view, start, end):
@@ -138,13 +136,13 @@ def _locations(view: _Buffer) -> list[str]:
 
 
 def _external(view: _Buffer, start: int, end: int) -> set[str]:
-    """Return where a TensorProto's data lies, if in another file."""
+    """Return the file of a TensorProto's data, if it is external."""
     entries = _messages(view, start, end, _TENSOR_EXTERNAL_DATA)
     return {_text(view, *entry, 2) for entry in entries if _text(view, *entry, 1) == "location"}
 
 
 def _tensor(view: _Buffer, start: int, end: int) -> TensorInfo:
-    """Read a ValueInfoProto: its name and, by way of TypeProto.Tensor and TensorShapeProto, its type and shape."""
+    """Read name, type and shape of a ValueInfoProto (by TypeProto.Tensor and TensorShapeProto)."""
     kind = "unknown"
     shape: tuple[int, ...] | None = None
     for type_start, type_end in _messages(view, start, end, 2):
@@ -158,7 +156,7 @@ def _tensor(view: _Buffer, start: int, end: int) -> TensorInfo:
 
 
 def _dimension(view: _Buffer, start: int, end: int) -> int:
-    """Return the size of a TensorShapeProto.Dimension, -1 where it has a name instead."""
+    """Return the size of a TensorShapeProto.Dimension, -1 if it has a name instead."""
     return next((value for number, value, _, _ in fields(view, start, end) if number == 1 and value > 0), -1)
 
 
@@ -178,7 +176,7 @@ def _text(view: _Buffer, start: int, end: int, wanted: int) -> str:
 
 
 def fields(view: _Buffer, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (number, value of a varint, start, end of what is no varint) for each field of a message."""
+    """Yield (number, varint value, start, end) for each field of a message; start and end are those of non-varint data."""
     position = start
     while position < end:
         tag, position = varint(view, position, end)
@@ -201,7 +199,7 @@ def fields(view: _Buffer, start: int, end: int) -> Iterator[tuple[int, int, int,
 
 
 def varint(view: _Buffer, position: int, end: int) -> tuple[int, int]:
-    """Return a base-128 number and the position behind it."""
+    """Return a base-128 number and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
         if position >= end:

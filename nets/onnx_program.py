@@ -28,7 +28,7 @@ from yomi.nets.onnx_graph import Node, OnnxGraph, UnsupportedGraphError
 
 
 class Squash(enum.Enum):
-    """What the graph does last to its value, and the program does not."""
+    """The graph's last operation on its value, which the program leaves out."""
 
     NONE = "none"
     SIGMOID = "sigmoid"
@@ -37,7 +37,7 @@ class Squash(enum.Enum):
 
 @dataclass(frozen=True)
 class Ends:
-    """The inputs and outputs of a graph, by name; None for what it has not."""
+    """The inputs and outputs of a graph, by name; None if the graph has no such input or output."""
 
     size: int
     """N of the N × N boards."""
@@ -54,7 +54,7 @@ class Ends:
 
 
 class GraphBuilder(Builder[M, V], Protocol[M, V]):
-    """What else such a graph needs of a forward pass; A is the board's area."""
+    """Further operations of a forward pass that such graphs need. A is the area of the board."""
 
     def first(self, weights: FloatArray, bias: V | None, norm: Norm) -> M:
         """Convolve the planes with weights [out, in, k, k], add the bias, and return norm(sum)."""
@@ -63,7 +63,7 @@ class GraphBuilder(Builder[M, V], Protocol[M, V]):
         """Convolve, add another map (not the source), and write norm(sum) over that map."""
 
     def join(self, source: M, onto: M | None, norm: Norm) -> M:
-        """Write norm(source + onto) over `onto`; without it return norm(source), a new map."""
+        """Write norm(source + onto) over `onto`. Without `onto` return norm(source), a new map."""
 
     def gate(self, source: M, vector: V) -> M:
         """Multiply each point by a vector."""
@@ -72,7 +72,7 @@ class GraphBuilder(Builder[M, V], Protocol[M, V]):
         """Return the map as a vector whose entry c * A + p is channel c of point p."""
 
     def labels(self, source: M, bias: FloatArray) -> None:
-        """Make a map the policy [channels, A], plus the bias [channels * A]."""
+        """Use a map plus the bias [channels * A] as the policy [channels, A]."""
 
 
 @dataclass(eq=False)
@@ -97,9 +97,9 @@ class _Sum(Generic[M]):
 
     channels: int
     convs: list[tuple[_Points[M] | None, FloatArray]] = field(default_factory=list)
-    """Source and weights; without a source the planes."""
+    """Source and weights. Without a source the input is the planes."""
     hands: FloatArray | None = None
-    """Weights [channels, extras] of the numbers that are not by point."""
+    """Weights [channels, extras] of the numbers that are not per point."""
     others: list[_Points[M]] = field(default_factory=list)
     scale: FloatArray = field(default_factory=lambda: np.ones(0, np.float32))
     shift: FloatArray = field(default_factory=lambda: np.zeros(0, np.float32))
@@ -154,15 +154,15 @@ class _Squashed:
 
 
 def write_program(graph: OnnxGraph, ends: Ends, builder: GraphBuilder[M, V]) -> Squash:
-    """Tell `builder` what a graph computes and return what is left to be done to the value.
+    """Call `builder` for what a graph computes. Return the operation on the value that remains.
 
     Args:
-        graph: all of the file.
+        graph: the whole graph of the file.
         ends: its inputs and outputs.
         builder: for the board's size, the planes and the constants.
 
     Raises:
-        UnsupportedGraphError: something in the graph cannot be written; what was written so far is of no use.
+        UnsupportedGraphError: a part of the graph cannot be written. What was written before is useless.
     """
     return _Writer(graph, ends, builder).write()
 
@@ -238,7 +238,7 @@ class _Writer(Generic[M, V]):
     # What nodes read
 
     def _value(self, node: Node, index: int = 0) -> Any:
-        """Return what is known of a node's input: one of the classes above, or an array of weights."""
+        """Return the known form of a node's input: one of the classes above, or an array of weights."""
         name = node.inputs[index]
         if name in self._values:
             return self._values[name]
@@ -253,7 +253,7 @@ class _Writer(Generic[M, V]):
         return value
 
     def _operands(self, node: Node) -> tuple[Any, Any]:
-        """Return the inputs of an operator that does not care for their order; weights come last."""
+        """Return the inputs of a commutative operator, weights last."""
         left, right = self._value(node, 0), self._value(node, 1)
         return (right, left) if isinstance(left, np.ndarray) else (left, right)
 
@@ -306,7 +306,7 @@ class _Writer(Generic[M, V]):
         return self._scaled(value, scale, beta - mean * scale)
 
     def _scaled(self, value: Any, scale: npt.NDArray[Any], shift: npt.NDArray[Any]) -> _Sum[M]:
-        """Return value * scale + shift, both [channels]; the weights take the scale where they can."""
+        """Return value * scale + shift, both [channels]. The scale is multiplied into the weights if possible."""
         made = self._sum(value)
         for factor in (scale, shift):
             _expect("a factor or term", factor.shape, (made.channels,))
@@ -441,7 +441,7 @@ class _Writer(Generic[M, V]):
         return made
 
     def _points(self, value: Any) -> _Points[M]:
-        """Return a map that is read next, computed now if it has not been yet."""
+        """Return a map that is read next, and compute it if that has not happened yet."""
         if isinstance(value, _Sum):
             if value.computed is None:
                 value.computed = self._compute(value, "identity")
@@ -458,7 +458,7 @@ class _Writer(Generic[M, V]):
         raise UnsupportedGraphError("a norm of what is no map has no kernel")
 
     def _unscaled(self, value: Any) -> _Sum[M]:
-        """Return a sum whose scale is 1, so that it can be added to another."""
+        """Return a sum with scale 1, so that it can be added to another."""
         made = self._sum(value)
         return made if (made.scale == 1.0).all() else self._sum(self._points(made))
 
@@ -483,7 +483,7 @@ class _Writer(Generic[M, V]):
         return self._convolve(last, others[0] if others else None, norm)
 
     def _convolve(self, conv: tuple[_Points[M] | None, FloatArray], onto: _Points[M] | None, norm: Norm) -> _Points[M]:
-        """Write norm(convolution + onto) over `onto`; without it into a new map."""
+        """Write norm(convolution + onto) over `onto`. Without `onto` write into a new map."""
         source, weights = conv
         assert source is not None
         if onto is None:
@@ -492,7 +492,7 @@ class _Writer(Generic[M, V]):
         return _Points(self._builder.conv_onto(_whole(source).map, weights, onto_map, norm), len(weights))
 
     def _join(self, onto: _Points[M] | None, source: _Points[M], norm: Norm) -> _Points[M]:
-        """Write norm(source + onto) over `onto`; without it into a new map."""
+        """Write norm(source + onto) over `onto`. Without `onto` write into a new map."""
         onto_map = None if onto is None else _overwritten(onto)
         return _Points(self._builder.join(_whole(source).map, onto_map, norm), source.channels)
 
@@ -520,14 +520,14 @@ def _whole(points: _Points[M]) -> _Points[M]:
 
 
 def _overwritten(points: _Points[M]) -> M:
-    """Return what a sum with this map is written over; it cannot be read afterwards."""
+    """Return the map that a sum is written over. It cannot be read afterwards."""
     made = _whole(points).map
     points.overwritten = True
     return made
 
 
 def _finite(node: Node, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return weights that a node holds or reads: floats as float32, integers as they are.
+    """Return the weights of a node: floats as float32, integers unchanged.
 
     Raises:
         UnsupportedGraphError: they are not finite.
@@ -540,7 +540,7 @@ def _finite(node: Node, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _check_conv(node: Node, weights: FloatArray, size: int, *, is_first: bool) -> None:
-    """Check that a convolution keeps the board's size; one of the planes may be of any odd number of points.
+    """Check that a convolution keeps the board's size. On the planes it may have any odd size.
 
     Raises:
         UnsupportedGraphError: it does not, or is of another kind.
@@ -574,7 +574,7 @@ def _float(array: npt.NDArray[Any]) -> FloatArray:
     """Return weights as float32.
 
     Raises:
-        UnsupportedGraphError: they are beyond its range.
+        UnsupportedGraphError: they exceed its range.
     """
     made = np.ascontiguousarray(array, np.float32)
     if not np.isfinite(made).all():
@@ -583,20 +583,20 @@ def _float(array: npt.NDArray[Any]) -> FloatArray:
 
 
 def _expect(name: str, found: object, expected: object) -> None:
-    """Check a size or shape. Kernels do not look for the ends of their arrays.
+    """Check a size or shape, since kernels do not check the bounds of their arrays.
 
     Raises:
-        UnsupportedGraphError: it is another one.
+        UnsupportedGraphError: it differs.
     """
     if found != expected:
         raise UnsupportedGraphError(f"{name} of shape {found} found, expected {expected}")
 
 
 def _broadcast(weights: FloatArray, size: int) -> FloatArray:
-    """Return weights of one number, or of `size`, as a vector.
+    """Return one weight, or `size` weights, as a vector.
 
     Raises:
-        UnsupportedGraphError: they are of another size.
+        UnsupportedGraphError: the number of weights differs.
     """
     if weights.size not in (1, size):
         raise UnsupportedGraphError(f"a constant of shape {weights.shape} meets a vector of {size}")
@@ -604,10 +604,10 @@ def _broadcast(weights: FloatArray, size: int) -> FloatArray:
 
 
 def _by_channel(weights: FloatArray, channels: int) -> FloatArray:
-    """Return weights of shape [..., channels, 1, 1], or of one number, as a vector.
+    """Return weights of shape [..., channels, 1, 1], or one weight, as a vector.
 
     Raises:
-        UnsupportedGraphError: they are of another shape.
+        UnsupportedGraphError: the shape differs.
     """
     if weights.size != 1 and (weights.shape[-2:] != (1, 1) or weights.size != channels):
         raise UnsupportedGraphError(f"a constant of shape {weights.shape} meets a map of {channels} channels")

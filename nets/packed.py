@@ -1,7 +1,7 @@
-"""Variants of ONNX files for GPUs: half precision, and inputs that come as bits and are unpacked by the graph itself.
+"""Variants of ONNX files for GPUs: half precision, and packed inputs of bits that the graph unpacks.
 
-Unpacking as a part of the graph costs three small operators and works in every provider, on a processor as well; the
-direct use of TensorRT has a kernel of its own for it (native/cuda/unpack.cu), which saves it their round trips.
+Unpacking in the graph takes three small operators and works in every provider, even on a processor. TensorRT's direct
+use has a kernel for it (native/cuda/unpack.cu), which saves the operators' memory traffic.
 """
 
 from __future__ import annotations
@@ -22,39 +22,41 @@ from yomi.nets.files import default_cache_dir, source_digest, write_atomically
 from yomi.nets.onnx_header import data_files
 
 VERSION = 5
-"""Raise it with every change of what is written here: cached files of other versions go unused."""
+"""Increase it with every change of the written files: cached files of other versions are ignored."""
 SUFFIX = "_packed"
-"""Of the names of packed inputs."""
+"""Suffix of the names of packed inputs."""
 BITS = 8
 WIDE = 64
-"""Numbers of a row from which on an output is wide."""
+"""An output is wide from this many numbers a row on."""
 VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
-"""Operators that only copy, at most."""
+"""Operators that copy at most."""
 KEEP_FLOAT = (
     *("ReduceMean", "ReduceSum", "ReduceMax", "GlobalAveragePool", "GlobalMaxPool", "Softmax", "Pow", "Sqrt"),
     *("Reciprocal", "LayerNormalization", "InstanceNormalization", "Exp", "Log"),
 )
-"""Operators that stay in float32 in half precision: sums over a board, and what overflows beyond 65,504."""
+"""Operators that stay in float32 in half precision: sums over a board, and operators that may exceed 65,504."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What is to be changed in an ONNX file."""
+    """The changes to an ONNX file."""
 
     half: bool = False
-    """Compute in float16; inputs stay as they are, and outputs but for the wide ones: policy, ownership."""
+    """Compute in float16. Inputs and narrow outputs stay float32; wide outputs (policy, ownership) become float16."""
     packed: tuple[str, ...] = ()
-    """Inputs that come as bits, under their name with SUFFIX: uint8[B, 8 * ceil(n / 64)], n the numbers of a row.
+    """Inputs that are packed, named with SUFFIX: uint8[B, 8 * ceil(n / 64)], where n is the numbers of a row.
 
-    An input whose channels are constant over the board (dlshogi's second) takes one bit for each channel.
+    An input whose channels are constant over the board (dlshogi's second) has one bit for each channel.
     """
     constant: tuple[str, ...] = ()
-    """Those of `packed` that are constant over the board."""
+    """The inputs in `packed` that are constant over the board."""
     side: int = 0
-    """N of the N × N boards that inputs of an open size are fixed to; 0 leaves them open."""
+    """Board size N that open input sizes are fixed to; 0 leaves them open."""
 
     replayed: bool = False
-    """End every output with a computation: commands that WebGPU records leave out the copy that ends a reshape."""
+    """End every output with a computation: WebGPU's recorded commands leave out the copy of an output that ends in a
+    reshape.
+    """
 
     @property
     def name(self) -> str:
@@ -64,7 +66,7 @@ class Variant:
 
 
 def variant_file(path: Path, variant: Variant, cache_dir: Path | None = None) -> Path:
-    """Return the file of a variant of `path`, made on first use and kept in the cache folder; it holds all weights.
+    """Return the file of a variant of `path` with all weights, created on first use and cached.
 
     Raises:
         NetworkError: the file cannot be read, has no such inputs, or the cache cannot be written.
@@ -112,7 +114,7 @@ def make_variant(path: Path, variant: Variant) -> bytes:
 
 
 def _compute_outputs(graph: onnx.GraphProto) -> None:
-    """Negate twice what a view gives out, which keeps every number, and which no optimiser of onnxruntime removes."""
+    """Negate outputs of views twice: that changes no number, and onnxruntime does not optimise it away."""
     for name in [output.name for output in graph.output]:
         if not any(name in node.output and node.op_type in VIEWS for node in graph.node):
             continue
@@ -149,13 +151,13 @@ def _drop_repeated_casts(graph: onnx.GraphProto) -> None:
 
 
 def _is_wide_output(model: onnx.ModelProto, tensor: onnx.ValueInfoProto) -> bool:
-    """Whether a tensor is an output whose numbers are so many that their way back from the GPU matters."""
+    """Whether a tensor is an output with so many numbers that copying them from the GPU takes noticeable time."""
     lengths = [dimension.dim_value for dimension in tensor.type.tensor_type.shape.dim][1:]
     return math.prod(lengths) >= WIDE and any(tensor.name == output.name for output in model.graph.output)
 
 
 def _between_kept(graph: onnx.GraphProto) -> list[str]:
-    """Return the names of the nodes that stand between operators of KEEP_FLOAT: the epsilon of a norm's mean square."""
+    """Return the names of nodes between operators of KEEP_FLOAT, such as the epsilon of a norm's mean square."""
     kept = {output for node in graph.node if node.op_type in KEEP_FLOAT for output in node.output}
     readers: dict[str, list[str]] = {}
     for node in graph.node:
@@ -170,7 +172,7 @@ def _between_kept(graph: onnx.GraphProto) -> list[str]:
 
 
 def _join_casts(graph: onnx.GraphProto, between: list[str]) -> None:
-    """Have what stays in float32 hand its results on as they are, not by way of float16 and back."""
+    """Pass the results of float32 operators on directly, instead of through float16 and back."""
     makers = {output: node for node in graph.node for output in node.output}
     exact: dict[str, str] = {}
     for node in graph.node:
@@ -191,10 +193,10 @@ def _join_casts(graph: onnx.GraphProto, between: list[str]) -> None:
 
 
 def _unpack_input(path: Path, graph: onnx.GraphProto, name: str, *, is_constant: bool) -> None:
-    """Replace an input [B, C, N, N] by its bits: a table gives the eight numbers of each byte.
+    """Replace an input [B, C, N, N] by its bits. A table gives the eight numbers of each byte.
 
-    Bytes become indexes by way of float32: NVIDIA's reference of TensorRT's data types allows no other conversion of
-    uint8, though that of its Cast does. Every byte is exact in float32.
+    Bytes become indexes through float32, in which every byte is exact: NVIDIA's reference of TensorRT's data types
+    allows no other conversion of uint8, although its Cast operator does.
     """
     found = next((value for value in graph.input if value.name == name), None)
     if found is None:

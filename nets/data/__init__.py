@@ -1,1 +1,1 @@
-"""Data sets of training positions as folders of arrays; no PyTorch and no kernels are needed to read or write them."""
+"""Data sets of training positions as folders of arrays. PyTorch and kernels are not needed to read or write them."""

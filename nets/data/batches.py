@@ -1,8 +1,8 @@
-"""Batches from data sets, in an order that the seed alone decides, read ahead by threads.
+"""Batches from data sets, in an order that depends on the seed alone. Threads read ahead.
 
-A step's batch holds positions of one board size from one shard: shards are shuffled over the whole set when they are
-made, so that a random part of one is a random part of all. Each epoch shuffles every shard anew, and the order of all
-batches. Where training stops and goes on, the batches are those of a run that never stopped.
+A batch contains positions of one board size from one shard. Shards were shuffled over the whole set when they were
+made, so a random part of one shard is a random sample of all. Each epoch shuffles every shard again, and the order of
+all batches. A training that was stopped and resumed gets the same batches as one that was not.
 """
 
 from __future__ import annotations
@@ -25,63 +25,54 @@ from yomi.nets.features import FeatureSet
 T = TypeVar("T")
 
 AHEAD = 4
-"""Batches that are read before they are asked for; each further thread makes one more."""
+"""Batches that are read in advance, plus one for each further thread."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Positions on boards of one size."""
+    """Positions of one board size."""
 
     size: int
-    """N of the boards."""
+    """Board size N."""
     columns: dict[str, Array]
     step: int = 0
 
     @property
     def rows(self) -> int:
-        """How many positions."""
+        """Number of positions."""
         return len(self.columns["planes"])
 
 
 class Source(Protocol):
-    """What a training takes its batches from."""
+    """Provides the batches of a training."""
 
     features: FeatureSet
     rows: int
-    """Positions of a batch."""
+    """Positions in a batch."""
     steps: int
-    """Batches that there are; 0: as many as are asked for."""
+    """Number of batches; 0 if there is no limit."""
 
     @property
     def positions(self) -> int:
-        """Positions that batches are made of."""
+        """Number of positions in all shards."""
 
     @property
     def epoch_batches(self) -> int:
-        """Batches that show each position about once."""
+        """Number of batches in which each position occurs about once."""
 
     def digest(self) -> str:
-        """Return what identifies all batches."""
+        """Return a digest that identifies the data sets, their shards and all batches."""
 
     def batch(self, step: int) -> Batch:
-        """Return a batch, counted from 0; the same one each time, in any order of asking, from any thread."""
+        """Return the batch of a step, counted from 0 over all epochs. Threads may ask in any order and get the same
+        batches.
+        """
 
 
 class BatchSource:
     """All batches of one split of data sets with the same feature set."""
 
     def __init__(self, datasets: Sequence[Dataset], split: str, rows: int, seed: int) -> None:
-        """Find the shards.
-
-        Args:
-            datasets: at least one.
-            split: train or test.
-            rows: positions of a batch; a shard with fewer makes one batch of all of them.
-            seed: of the order.
-
-        Raises:
-            NetworkError: the sets differ in their features, have nothing in this split, or hold a broken shard.
-        """
         self.features: FeatureSet = datasets[0].manifest.features
         for dataset in datasets:
             if dataset.manifest.features != self.features:
@@ -104,28 +95,30 @@ class BatchSource:
 
     @property
     def epoch_batches(self) -> int:
-        """Batches of an epoch."""
+        """Number of batches in which each position occurs about once."""
         return sum(self._counts)
 
     @property
     def positions(self) -> int:
-        """Positions of all shards."""
+        """Number of positions in all shards."""
         return sum(shard.rows for shard in self.shards)
 
     def digest(self) -> str:
-        """Return what identifies the sets, their shards, and the batches made of them."""
+        """Return a digest that identifies the data sets, their shards and all batches."""
         names = [f"{shard.path.parent.name}/{shard.path.name} {shard.rows}" for shard in self.shards]
         return hashlib.sha256(f"{self.rows} {self.seed} {names} {self._manifests}".encode()).hexdigest()[:16]
 
     def batch(self, step: int) -> Batch:
-        """Return the batch of a step, counted from 0 over all epochs."""
+        """Return the batch of a step, counted from 0 over all epochs. Threads may ask in any order and get the same
+        batches.
+        """
         with self._lock:  # all but the reading: threads wait for the disk side by side
             shard, rows = self._rows(step)
         columns = {name: column.map()[rows] for name, column in self._columns[shard].items()}
         return Batch(self.shards[shard].size, columns, step)
 
     def _rows(self, step: int) -> tuple[int, Array]:
-        """Return the number of a step's shard, and the rows of it."""
+        """Return the shard's number and its rows for a step."""
         epoch, index = divmod(step, self.epoch_batches)
         if epoch != self._epoch:
             self._begin_epoch(epoch)
@@ -136,11 +129,11 @@ class BatchSource:
         return shard, np.sort(self._shuffled[shard][part * self.rows : (part + 1) * self.rows])
 
     def in_order(self, limit: int = 0, positions: int = 0) -> Iterator[Batch]:
-        """Yield batches as they lie in the shards, the last of each may be short.
+        """Yield batches in the order of the shards. The last batch of a shard may be short.
 
         Args:
-            limit: batches, about, taken from all shards alike; 0 for all.
-            positions: taken from all shards alike, and no more; 0 for all.
+            limit: approximate number of batches, taken from all shards alike; 0 for all.
+            positions: exact number of positions, taken from all shards alike; 0 for all.
         """
         count = 0
         each = -(-limit // len(self.shards)) * self.rows
@@ -154,7 +147,7 @@ class BatchSource:
                 count += 1
 
     def _shares(self, positions: int) -> list[int]:
-        """Return how many positions of each shard make so many: what small ones lack is taken from the others."""
+        """Return the number of positions to take from each shard for a total. Larger shards make up for small ones."""
         shares = [shard.rows for shard in self.shards]
         by_rows = sorted(range(len(shares)), key=lambda index: shares[index])
         for shards_left, index in zip(range(len(shares), 0, -1), by_rows, strict=True):
@@ -170,18 +163,9 @@ class BatchSource:
 
 
 class Reader(Generic[T]):
-    """Makes what a training wants of the batches of steps, ahead in threads, in their order; use it as a context."""
+    """Prepares the batches of steps in threads, ahead of time and in order. Use it as a context manager."""
 
     def __init__(self, source: Source, first: int, last: int, make: Callable[[Batch], T], threads: int = 1) -> None:
-        """Make steps first to last - 1.
-
-        Args:
-            source: of the batches.
-            first: step.
-            last: the step behind the last one.
-            make: called with each batch, in the threads; what it returns must depend on the batch alone.
-            threads: that read, at least 1.
-        """
         self._source, self._make = source, make
         self._steps = iter(range(first, last))
         self._ahead = AHEAD + threads - 1
@@ -191,10 +175,10 @@ class Reader(Generic[T]):
         return self._make(self._source.batch(step))
 
     def __iter__(self) -> Iterator[T]:
-        """Yield what was made.
+        """Yield the results of `make` in the order of the steps.
 
         Raises:
-            Exception: what the thread met, where its turn comes.
+            Exception: the failure of a thread, when its step comes.
         """
         begun: deque[Future[T]] = deque()
         while True:
@@ -205,7 +189,6 @@ class Reader(Generic[T]):
             yield begun.popleft().result()
 
     def __enter__(self) -> Reader[T]:
-        """Do nothing."""
         return self
 
     def __exit__(self, *exception: object) -> None:

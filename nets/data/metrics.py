@@ -1,4 +1,4 @@
-"""What a network's outputs are worth on positions with known labels, as dlshogi reports it. Plain numpy."""
+"""Quality of a network's outputs on labelled positions, in the measures that dlshogi reports. Plain numpy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from yomi.nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Arrays
 
 FloatArray = npt.NDArray[np.float32]
 ILLEGAL = -1e9
-"""The logit of what is no legal move, where a network sees which moves are legal; targets do not count there."""
+"""Logit of illegal moves, for networks that know which moves are legal. Targets on such moves do not count."""
 NAMES = {
     "policy_loss": "policy loss (cross entropy)",
     "policy_accuracy": "policy accuracy",
@@ -27,7 +27,7 @@ NAMES = {
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What a network says of a batch, in the labels' own terms; None where it says nothing."""
+    """A network's predictions for a batch, in the units of the labels; None if the network has no such output."""
 
     policy: FloatArray | None = None
     """[B, P] logits"""
@@ -38,7 +38,7 @@ class Judged:
     ownership: FloatArray | None = None
     """[B, N * N] in [-1, 1]"""
     counts_komi: bool = True
-    """Whether the lead counts komi, as the labels do."""
+    """Whether the lead includes komi, as the labels do."""
 
 
 @dataclass
@@ -50,7 +50,6 @@ class Table:
     positions: int = 0
 
     def add(self, judged: Judged, columns: Arrays) -> None:
-        """Add one batch."""
         self.positions += len(columns["planes"])
         if judged.policy is not None:
             self._add_policy(judged.policy, columns)
@@ -68,7 +67,7 @@ class Table:
             self._count("ownership_error", errors[known])
 
     def values(self) -> dict[str, float]:
-        """Return the means of all batches, by the names of NAMES."""
+        """Return the means over all batches, by the names of NAMES."""
         return {name: self.sums[name] / self.counts[name] for name in NAMES if self.counts.get(name)}
 
     def _count(self, name: str, values: npt.NDArray[Any]) -> None:

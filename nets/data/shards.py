@@ -69,19 +69,19 @@ ALWAYS = ("planes", "policy_moves", "policy_weights", "value")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a data set says of itself."""
+    """The content of a data set's manifest."""
 
     feature_set: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    """How it was made; a run goes on only with the same."""
+    """How the set was made. A run resumes only with the same options."""
     sources: tuple[str, ...] = ()
-    """What it was made of, each with the beginning of its digest; likewise. Early sets tell names alone: they can be
-    read, but not gone on with."""
+    """The sources with the beginning of their digests, which must be the same as well. Early sets contain names alone:
+    they can be read, but not resumed.
+    """
     format: int = FORMAT
 
     @property
     def features(self) -> FeatureSet:
-        """The feature set."""
         return feature_set(self.feature_set)
 
     def to_json(self) -> str:
@@ -92,7 +92,9 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Column:
-    """Where one array lies: no file stays open, and to map it takes a tenth of the time that its header would."""
+    """Position and form of one array in its file. No file stays open, and mapping it takes a tenth of the time of its
+    header.
+    """
 
     path: Path
     dtype: np.dtype[Any]
@@ -101,7 +103,7 @@ class Column:
     offset: int
 
     def map(self) -> Array:
-        """Return the array, memory-mapped: as long as it is there, it holds a file descriptor."""
+        """Return the array, memory-mapped. It holds a file descriptor while it exists."""
         with self.path.open("rb", buffering=0) as stream:
             content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         return np.ndarray(self.shape, self.dtype, content, self.offset, self.strides)
@@ -114,10 +116,10 @@ class Shard:
     path: Path
     split: str
     size: int
-    """N of the boards."""
+    """Board size N."""
     rows: int
     crc: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """CRC-32 of the content of each column; empty for shards of early versions."""
+    """CRC-32 of each column's content; empty for shards of early versions."""
 
     def open(self) -> dict[str, np.memmap[Any, np.dtype[Any]]]:
         """Return the columns, memory-mapped.
@@ -141,7 +143,7 @@ class Shard:
         return columns
 
     def columns(self) -> dict[str, Column]:
-        """Return where the columns lie.
+        """Return the positions of the columns.
 
         Raises:
             NetworkError: as `open`.
@@ -149,7 +151,7 @@ class Shard:
         return self.places(self.open())
 
     def places(self, columns: Mapping[str, np.memmap[Any, np.dtype[Any]]]) -> dict[str, Column]:
-        """Return where columns lie that `open` has returned."""
+        """Return the positions of columns that `open` has returned."""
         return {
             name: Column(self.path / f"{name}.npy", array.dtype, array.shape, array.strides, array.offset)
             for name, array in columns.items()
@@ -158,14 +160,14 @@ class Shard:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set that can be read; more shards may be under way."""
+    """A data set that can be read. More shards may still be written."""
 
     folder: Path
     manifest: Manifest
     shards: tuple[Shard, ...]
 
     def rows(self, split: str) -> int:
-        """Return how many positions a split has."""
+        """Return the number of positions of a split."""
         return sum(shard.rows for shard in self.shards if shard.split == split)
 
 
@@ -178,7 +180,7 @@ def open_dataset(folder: str | Path) -> Dataset:
     """Read the manifest and find the shards.
 
     Raises:
-        NetworkError: there is none, or one of another format.
+        NetworkError: there is no manifest, or it has another format.
     """
     folder = Path(folder)
     record = _read_json(folder / "manifest.json")
@@ -201,10 +203,10 @@ def _shards(folder: Path) -> Iterator[Shard]:
 
 
 def read_shard(folder: Path) -> Shard:
-    """Read what a shard's folder says of itself.
+    """Read a shard's shard.json.
 
     Raises:
-        NetworkError: it has no shard.json, or a broken one.
+        NetworkError: there is none, or it is broken.
     """
     path = folder / "shard.json"
     record = _read_json(path)
@@ -231,10 +233,10 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def begin_dataset(folder: str | Path, manifest: Manifest) -> Dataset:
-    """Begin a data set, or go on with one that was made in the same way, and return what is there.
+    """Start a data set, or resume one that was made with the same options, and return it.
 
     Raises:
-        NetworkError: the folder holds a data set made in another way.
+        NetworkError: the folder contains a data set that was made differently.
         OSError: it cannot be written.
     """
     folder = Path(folder)
@@ -255,7 +257,7 @@ def begin_dataset(folder: str | Path, manifest: Manifest) -> Dataset:
 
 
 def _first_difference(name: str, found: Any, wanted: Any) -> str:
-    """Return in words where what two manifests say under a name differs."""
+    """Return a text about the first difference between two manifests' values of a name."""
     if name == "sources":
         pairs = itertools.zip_longest(found, wanted, fillvalue="nothing")
         was, now = next(((was, now) for was, now in pairs if was != now), (found, wanted))
@@ -269,10 +271,10 @@ def _first_difference(name: str, found: Any, wanted: Any) -> str:
 
 
 def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays) -> Shard:
-    """Write a shard of positions on boards of one size; it is on the disk when this returns.
+    """Write a shard of positions of one board size. It is on the disk when this function returns.
 
     Raises:
-        OSError: it cannot be written; nothing is left of it.
+        OSError: it cannot be written; nothing of it remains.
     """
     rows = len(columns["planes"])
     part = folder / f".{name}.part"
@@ -301,7 +303,7 @@ def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays)
 
 
 def widths(features: FeatureSet, size: int) -> dict[str, int]:
-    """Return the lengths of rows that the feature set and the board's size decide."""
+    """Return the row lengths that follow from the feature set and the board size."""
     area = size * size
     return {
         "planes": (features.bits * area + 7) // 8,
@@ -312,10 +314,10 @@ def widths(features: FeatureSet, size: int) -> dict[str, int]:
 
 
 def check_shard(shard: Shard, features: FeatureSet, policy_size: int) -> None:
-    """Read a whole shard and see whether it is what it says.
+    """Read a whole shard and check its layout, numbers and checksums.
 
     Raises:
-        NetworkError: it is not.
+        NetworkError: it is damaged.
     """
     columns = shard.open()
     check_layout(shard, columns, features)
@@ -323,10 +325,10 @@ def check_shard(shard: Shard, features: FeatureSet, policy_size: int) -> None:
 
 
 def check_content(shard: Shard) -> None:
-    """See whether a shard's arrays are as they were written; early versions kept no checksums.
+    """Compare a shard's arrays with their checksums, which early versions did not have.
 
     Raises:
-        NetworkError: they are not.
+        NetworkError: they differ.
     """
     columns = shard.open()
     for name, value in shard.crc.items():
@@ -337,10 +339,10 @@ def check_content(shard: Shard) -> None:
 
 
 def check_layout(shard: Shard, columns: Arrays, features: FeatureSet) -> None:
-    """See whether a shard's columns are those of its features, of the types and widths that they should have.
+    """Check that a shard has the columns of its features, with the right types and widths.
 
     Raises:
-        NetworkError: they are not.
+        NetworkError: it does not.
     """
     expected = widths(features, shard.size)
     needed = [*ALWAYS, *(name for name in ("levels", "globals") if expected[name])]
@@ -362,10 +364,10 @@ def check_layout(shard: Shard, columns: Arrays, features: FeatureSet) -> None:
 
 
 def check_numbers(shard: Shard, columns: Arrays, policy_size: int) -> None:
-    """See whether policies and values of a shard, or of some of its rows, are such.
+    """Check the values and policies of a shard, or of some of its rows.
 
     Raises:
-        NetworkError: they are not.
+        NetworkError: a number is outside its range.
     """
     weights = columns["policy_weights"].astype(np.float32)
     if not (np.isfinite(weights).all() and (weights >= 0.0).all() and (weights.sum(1) < 1.01).all()):

@@ -1,7 +1,7 @@
-"""What a sparse network sees of positions: which rows of its tables are added up for each, and for each legal move.
+"""Inputs of sparse networks: the table rows that are added up for each position, and for each legal move.
 
-Data sets keep boards; the rows are found anew for every batch by the game's own encoder, which whoever makes a training
-hands in: this package knows no rules.
+Data sets contain boards. The rows are computed for every batch by the game's encoder. The caller of a training passes
+the encoder, since this package knows no rules.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ FloatArray = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """The rows of B positions, one position's behind the other's: A active rows and M legal moves together."""
+    """The rows of B positions, concatenated: A active rows and M legal moves in all."""
 
     active: npt.NDArray[np.int32]
-    """[A] rows of the first layer."""
+    """int[A]: rows of the first layer."""
     active_starts: npt.NDArray[np.int64]
-    """[B + 1], where those of each position begin."""
+    """int[B + 1]: first active row of each position."""
     rows: npt.NDArray[np.int32]
-    """[M, parts] rows of the table of moves."""
+    """int[M, parts]: rows of the move table."""
     labels: npt.NDArray[np.int32]
-    """[M] policy index of each move; no two moves of a position share one."""
+    """int[M]: policy index of each move, unique within a position."""
     starts: npt.NDArray[np.int64]
-    """[B + 1], the first move of each position."""
+    """int[B + 1]: first move of each position."""
 
 
 class SparseEncoder(Protocol):
-    """A game's encoder, and the products of moves, as they are computed on a processor; called from any thread."""
+    """A game's encoder, and the products for moves on a processor. Any thread may call it."""
 
     inputs: int
-    """Rows of the first layer."""
+    """Number of rows of the first layer."""
     max_active: int
-    """Of a position, at most."""
+    """Maximum number of active rows of a position."""
     tables: tuple[int, ...]
-    """Rows of each table of moves: a move has one of each, and they lie behind one another."""
+    """Number of rows of each move table. A move has one row in each; the tables are concatenated."""
 
     def encode(self, levels: npt.NDArray[np.uint8], globals_: npt.NDArray[Any]) -> SparseRows:
         """Return the rows of positions.
@@ -57,21 +57,22 @@ class SparseEncoder(Protocol):
 
         Args:
             units: [B, P].
-            table: [R, P] all tables of moves.
+            table: [R, P], all move tables.
             bias: [R].
-            found: of the positions.
-            threads: that compute.
+            found: the rows of the positions.
+            threads: number of threads to use.
         """
 
     def gradients(
         self, units: FloatArray, table: FloatArray, found: SparseRows, slopes: FloatArray, threads: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the gradients of units, table and bias, given those of the logits [M]; otherwise see `logits`."""
+        """Return the gradients of units, table and bias from those of the logits [M]. Arguments as in `logits`."""
 
 
 FindEncoder = Callable[[str], SparseEncoder | None]
-"""Returns the encoder of a feature set, None where there is none; a function that processes can be sent by name."""
+"""Returns the encoder of a feature set, or None. It must be a function that pickle can send by name to other processes.
+"""
 
 
 def no_encoder(feature_set: str) -> None:
-    """Return None: where no game is known, there is no encoder."""
+    """Return None: without a game there is no encoder."""

@@ -1,8 +1,8 @@
-"""Under which symmetries boards may be shown to a network, as tables of where points and moves are seen.
+"""The symmetries of boards, as tables of where points and moves go.
 
-Go, and all games whose moves are points: all eight of a square, numbered as KataGo's: flip rows (1), columns (2), then
-swap the two (4). Shogi, where moves have directions: as it is, or mirrored, left and right exchanged; planes are
-[file][rank] there, and moves have labels direction * 81 + square.
+Go, and all games whose moves are points: the eight symmetries of a square, numbered as in KataGo: flip rows (1),
+columns (2), then swap the two (4). Shogi, where moves have directions: identity, or left and right exchanged. Its
+planes are [file][rank], and moves have the labels direction * 81 + square.
 """
 
 from __future__ import annotations
@@ -16,29 +16,31 @@ from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.features import FeatureSet
 
 DLSHOGI_MIRRORED = (0, 2, 1, 4, 3, 5, 7, 6, 9, 8)
-"""Of the directions up, up left, up right, left, right, down, down left, down right, and the knights' two."""
+"""Mirror images of the directions up, up left, up right, left, right, down, down left, down right, and the two knight's
+moves.
+"""
 ALPHAZERO_MIRRORED = (3, 4, 5, 0, 1, 2, 6, 7)
-"""Of the eight directions in which there are eight distances each; two knights' moves follow."""
+"""Mirror images of the eight directions with eight distances each. Two knight's moves follow."""
 DROPS = 7
 
 
 @dataclass(frozen=True)
 class Symmetries:
-    """The symmetries of a feature set on boards of one size; the first changes nothing."""
+    """The symmetries of a feature set for one board size. The first one is the identity."""
 
     points: npt.NDArray[np.int64]
-    """[S, N * N]: where each point is seen."""
+    """[S, N * N]: the new index of each point."""
     moves: npt.NDArray[np.int64]
-    """[S, P]: where each entry of a policy is seen."""
+    """[S, P]: the new index of each policy entry."""
 
     @property
     def sources(self) -> npt.NDArray[np.int64]:
-        """Which point is seen at each place, [S, N * N]."""
+        """[S, N * N]: the point that comes to each index."""
         return np.argsort(self.points, axis=1)
 
 
 def symmetries_of(features: FeatureSet, size: int) -> Symmetries:
-    """Return the symmetries under which a feature set shows boards of N = `size`."""
+    """Return the symmetries of a feature set for board size `size`."""
     if not features.directions:
         tables = symmetry_tables(size)
         return Symmetries(tables[:, :-1], tables)
@@ -51,7 +53,7 @@ def symmetries_of(features: FeatureSet, size: int) -> Symmetries:
 
 
 def symmetry_tables(size: int) -> npt.NDArray[np.int64]:
-    """Return tables [8, N * N + 1] for Go: where point i is seen under each symmetry; the pass stays last."""
+    """Return tables [8, N * N + 1] for Go: the new index of point i under each symmetry. The pass stays last."""
     points = np.arange(size * size).reshape(size, size)
     tables = np.empty((8, size * size + 1), np.int64)
     for symmetry in range(8):
@@ -71,7 +73,7 @@ def _mirrored_directions() -> npt.NDArray[np.int64]:
 
 
 def _mirrored_ways() -> npt.NDArray[np.int64]:
-    """Return AlphaZero's 139 ways mirrored: 66, 66 with promotion, the drops."""
+    """Return AlphaZero's 139 kinds of move mirrored: 66, 66 with promotion, the drops."""
     distances = np.arange(8)
     lines = (8 * np.array(ALPHAZERO_MIRRORED)[:, None] + distances).reshape(-1)
     knights = lines.size + np.array([1, 0])

@@ -1,4 +1,4 @@
-"""Batches as the arrays that a network reads, in numpy: for evaluators, which know no PyTorch."""
+"""Convert batches to a network's input arrays, in numpy: for evaluators, which do not import PyTorch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FloatArray = npt.NDArray[np.float32]
 
 
 def unpack(batch: Batch, features: FeatureSet) -> tuple[FloatArray, FloatArray]:
-    """Return planes [B, C, N, N] and extras [B, G] as the positions were written, under no symmetry."""
+    """Return planes [B, C, N, N] and extras [B, G] of the positions as they were written, without a symmetry."""
     rows, size = batch.rows, batch.size
     bits = np.unpackbits(batch.columns["planes"], axis=1, count=features.bits * size * size)
     parts = [bits.reshape(rows, features.bits, size, size).astype(np.float32)]

@@ -1,7 +1,7 @@
-"""Batches from the newest rows of a data set that grows while a network learns from it, generation after generation.
+"""Batches from the newest rows of a growing data set, while a network learns from it in generations.
 
-A shard of such a set holds the positions of few games, in the order in which games ended. A window's batches therefore
-mix rows of all its shards: as many rows as are wanted are drawn, read once, and kept in memory until the next window.
+A shard of such a set contains the positions of few games, in the order in which the games ended. So the batches of a
+window mix rows of all its shards: the rows are drawn at random, read once, and kept in memory until the next window.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from yomi.nets.features import FeatureSet
 
 Rows = npt.NDArray[np.int64]
 KEPT_SHARDS = 8192
-"""Of which is kept where their columns lie."""
+"""Number of shards whose column positions are cached."""
 
 
 def window_rows(total: int, minimum: int, exponent: float = 0.65, scale: float = 0.4) -> int:
-    """Return of how many rows, the newest, a network learns when there are `total` (KataGo's shuffle.py).
+    """Return the size of the window, in rows, when there are `total` rows (KataGo's shuffle.py).
 
-    All of them up to `minimum`, from there on a power of their number: old rows are left behind more and more slowly.
+    All rows up to `minimum`, then a power of their number: the window grows ever more slowly.
 
     Args:
-        total: rows that there are.
-        minimum: of the window, at least 1.
+        total: number of rows.
+        minimum: smallest window, at least 1.
         exponent: of the power law (`-taper-window-exponent`).
-        scale: rows that the window grows by with the first row beyond `minimum` (`-expand-window-per-row`).
+        scale: growth per row at the first row beyond `minimum` (`-expand-window-per-row`).
     """
     if total <= minimum:
         return total
@@ -41,7 +41,7 @@ def window_rows(total: int, minimum: int, exponent: float = 0.65, scale: float =
 
 
 def newest(shards: Iterable[Shard], rows: int) -> tuple[Shard, ...]:
-    """Return the newest shards for training, the oldest first: as few as hold `rows`, or all there are.
+    """Return the newest training shards, the oldest first: as few as contain `rows` rows, or all.
 
     Raises:
         NetworkError: a name does not end in the shard's number.
@@ -56,7 +56,7 @@ def newest(shards: Iterable[Shard], rows: int) -> tuple[Shard, ...]:
 
 
 def _age(shard: Shard) -> tuple[int, int]:
-    """Return a shard's number, which counts over all sizes of boards, and the size."""
+    """Return a shard's number, which counts over all board sizes, and its board size."""
     number = shard.path.name.rpartition("-")[2]
     if not number.isdecimal():
         raise NetworkError(f"{shard.path}: a name without a number found, expected one such as train-09-00012")
@@ -64,10 +64,10 @@ def _age(shard: Shard) -> tuple[int, int]:
 
 
 class WindowSource:
-    """A generation's batches, all read into memory: see `yomi.nets.data.batches.Source`.
+    """The batches of a generation, all in memory. See `yomi.nets.data.batches.Source`.
 
-    Rows are drawn without replacement, all of them again once none is left. The batches of each size of boards have its
-    share of the window, rounded up or down by chance. Labels that a shard lacks are unknown, symmetries none.
+    Rows are drawn without replacement, and all of them again once none is left. The batches of each board size have its
+    share of the window, rounded at random. Labels that a shard lacks are unknown; no symmetries are applied.
     """
 
     def __init__(
@@ -114,16 +114,16 @@ class WindowSource:
 
     @property
     def positions(self) -> int:
-        """Positions of the window."""
+        """Number of positions in the window."""
         return sum(shard.rows for shard in self.shards)
 
     @property
     def epoch_batches(self) -> int:
-        """Batches that show each position of the window about once."""
+        """Number of batches in which each position of the window occurs about once."""
         return max(1, self.positions // self.rows)
 
     def digest(self) -> str:
-        """Return what identifies the window and the batches made of it."""
+        """Return a digest that identifies the window and its batches."""
         names = [f"{shard.path.parent.name}/{shard.path.name} {shard.rows}" for shard in self.shards]
         numbers = (self.rows, self.steps, self.seed, self.generation)
         return hashlib.sha256(f"{self.features.name} {numbers} {names}".encode()).hexdigest()[:16]
@@ -132,7 +132,7 @@ class WindowSource:
         """Return the batch of a step of this generation, counted from 0.
 
         Raises:
-            NetworkError: there are no more.
+            NetworkError: there are no more batches.
         """
         if step >= self.steps:
             raise NetworkError(f"batch {step} of a window of {self.steps} asked for, expected less")
@@ -143,7 +143,7 @@ class WindowSource:
 
 
 def _read(shards: Sequence[Shard], rows: Rows, features: FeatureSet) -> dict[str, Array]:
-    """Return the columns of some rows, by ascending numbers over all shards, which are of one size."""
+    """Return the columns of some rows, given by ascending numbers over all shards, which have one board size."""
     parts: list[dict[str, Array]] = []
     begin = 0
     for shard in shards:
@@ -160,10 +160,10 @@ def _read(shards: Sequence[Shard], rows: Rows, features: FeatureSet) -> dict[str
 
 @functools.lru_cache(KEPT_SHARDS)
 def _columns(shard: Shard, features: FeatureSet) -> dict[str, Column]:
-    """Return where the columns of a shard lie, which are as they should be.
+    """Return the positions of a shard's columns after checking them.
 
-    To open the files, and to read their headers, took 90% of the time of a window of 400 shards; most of them have been
-    in the window before.
+    Opening the files and reading their headers took 90% of the time of a window of 400 shards. Most shards were in the
+    previous window, so the positions are cached.
     """
     columns = shard.open()
     check_layout(shard, columns, features)
@@ -171,7 +171,7 @@ def _columns(shard: Shard, features: FeatureSet) -> dict[str, Column]:
 
 
 def _joined(name: str, parts: Sequence[Array | None], counts: Sequence[int]) -> Array:
-    """Return one column of all parts, the narrower ones padded with zeros, the missing ones unknown."""
+    """Return one column of all parts. Narrower parts are padded with zeros, missing parts are unknown."""
     found = next(part for part in parts if part is not None)
     shape = (sum(counts), *(max(part.shape[1] for part in parts if part is not None) for _ in found.shape[1:]))
     joined = np.zeros(shape, COLUMNS[name][0])

@@ -1,7 +1,7 @@
-"""Networks for shogi with random weights: for tests and for measurements of speed, which do not ask for strength.
+"""Networks for shogi with random weights, for tests and measurements of speed, where strength does not matter.
 
-The graphs look like those that PyTorch exports of dlshogi's networks: norms are folded into the convolution before
-them, except for the first, which stands behind a sum of three.
+The graphs resemble PyTorch's exports of dlshogi's networks: norms are folded into the preceding convolution, except for
+the first norm, which follows a sum of three.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HIDDEN = 256
 
 @dataclass(frozen=True)
 class NetworkShape:
-    """What network to make."""
+    """The shape of a network."""
 
     blocks: int = 10
     channels: int = 192
@@ -41,7 +41,7 @@ class NetworkShape:
     activation: str = "relu"
     """relu, or swish as Sigmoid and Mul."""
     half: bool = False
-    """float16 throughout, inputs and outputs included."""
+    """Whether everything is float16, including inputs and outputs."""
     folded: bool = True
     """Whether the blocks' norms are folded into their convolutions."""
     squeeze: int = 0
@@ -50,7 +50,7 @@ class NetworkShape:
 
     @property
     def name(self) -> str:
-        """A name in dlshogi's manner: resnet10x192."""
+        """A name in dlshogi's style: resnet10x192."""
         return f"resnet{self.blocks}x{self.channels}"
 
 
@@ -58,7 +58,7 @@ def write_network(path: str | Path, shape: NetworkShape) -> Path:
     """Write a network with random weights as an ONNX file and return its path.
 
     Raises:
-        ValueError: a shape that no network has.
+        ValueError: the shape is impossible.
     """
     path = Path(path)
     path.write_bytes(make_model(shape).SerializeToString(deterministic=True))
@@ -69,7 +69,7 @@ def make_model(shape: NetworkShape) -> onnx.ModelProto:
     """Return a network with random weights. Activations keep the size of the inputs through all blocks.
 
     Raises:
-        ValueError: a shape that no network has.
+        ValueError: the shape is impossible.
     """
     if shape.extras not in DLSHOGI_EXTRAS:
         raise ValueError(f"{shape.extras} channels of the second input found, expected 57 or 119")

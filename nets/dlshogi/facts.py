@@ -1,4 +1,4 @@
-"""What can be told of a network for shogi from its graph: its size, and whether our own kernels compute it."""
+"""Facts about a shogi network from its graph: its size, and whether yomi's own kernels can compute it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Nobody:
 
 
 def unsupported(graph: OnnxGraph, network: ShogiNetwork) -> str | None:
-    """Return why our own kernels cannot compute a graph, or None if they can."""
+    """Return why yomi's own kernels cannot compute a graph, or None if they can."""
     builder: Any = _Nobody()
     try:
         write_program(graph, network.ends, builder)
@@ -32,9 +32,9 @@ def unsupported(graph: OnnxGraph, network: ShogiNetwork) -> str | None:
 
 
 def graph_facts(path: Path, network: ShogiNetwork) -> list[tuple[str, str]]:
-    """Return names and values of what a file's graph tells, for people to read; of one that is not read, only why.
+    """Return names and values of a graph's properties as text. For a graph that cannot be read, only the reason.
 
-    A block is two 3x3 convolutions between as many channels, which is what the residual networks of this family have.
+    A block is two 3×3 convolutions between equal numbers of channels, as in the residual networks of this family.
 
     Raises:
         NetworkError: the file is damaged.
@@ -66,5 +66,5 @@ def graph_facts(path: Path, network: ShogiNetwork) -> list[tuple[str, str]]:
 
 
 def _computed_by(reason: str | None) -> tuple[str, str]:
-    """Return the fact of what computes a graph, given why our own kernels cannot."""
+    """Return the fact about what computes a graph, given why yomi's own kernels cannot."""
     return "computed by", "own kernels on the CPU, or onnxruntime" if reason is None else f"onnxruntime ({reason})"

@@ -34,13 +34,13 @@ DLSHOGI_EXTRAS = (57, 119)
 """Channels of `input2`: hands and check; with the entering kings' features as well."""
 ALPHAZERO_PLANES = 45
 MAX_ROWS = 1 << 14
-"""Largest batch that a file may be made for: the arrays of a batch are allocated before the first evaluation."""
+"""Largest fixed batch of a file: the arrays of a batch are allocated before the first evaluation."""
 _NAMES = ("input1", "input2", "output_policy", "output_value")
 _FLOATS = ("float32", "float16")
 
 
 class ShogiForm(enum.IntEnum):
-    """What a network sees and says; the numbers are those of the position record's `form`."""
+    """The form of a network's inputs and outputs; the numbers are those of `form` in the position record."""
 
     DLSHOGI = 0
     ALPHAZERO = 1
@@ -48,7 +48,7 @@ class ShogiForm(enum.IntEnum):
 
 @dataclass(frozen=True)
 class ShogiNetwork:
-    """The outside of a network for shogi."""
+    """Inputs and outputs of a shogi network."""
 
     form: ShogiForm
     board: TensorInfo
@@ -60,7 +60,7 @@ class ShogiNetwork:
 
     @property
     def extras(self) -> int:
-        """Channels of the second input, 0 where there is none."""
+        """Channels of the second input, 0 if there is none."""
         return 0 if self.hands is None else _channels(self.hands)
 
     @property
@@ -70,7 +70,7 @@ class ShogiNetwork:
 
     @property
     def directions(self) -> int:
-        """Policy labels of a square."""
+        """Number of policy labels for each square."""
         return ALPHAZERO_DIRECTIONS if self.form is ShogiForm.ALPHAZERO else DLSHOGI_DIRECTIONS
 
     @property
@@ -80,7 +80,7 @@ class ShogiNetwork:
 
     @property
     def is_chance(self) -> bool:
-        """Whether the value is a probability to win, in [0, 1], and not in [-1, 1] as everywhere else."""
+        """Whether the value is a probability to win, in [0, 1], instead of [-1, 1]."""
         return self.form is ShogiForm.DLSHOGI
 
     def signed(self, values: FloatArray) -> FloatArray:
@@ -89,20 +89,20 @@ class ShogiNetwork:
 
     @property
     def fixed_rows(self) -> int | None:
-        """Rows of every batch, where the file was made for batches of one size."""
+        """Batch size of a file for batches of one size; None for other files."""
         shape = self.board.shape
         return shape[0] if shape is not None and shape[0] > 0 else None
 
     @property
     def ends(self) -> Ends:
-        """What a program is written from."""
+        """The names of inputs and outputs, for `write_program`."""
         hands = None if self.hands is None else self.hands.name
         names = self.board.name, self.policy.name, self.policy_size, self.value.name, hands
         return Ends(SIDE, *names, channels=self.planes, extras=self.extras)
 
     @property
     def feature_set(self) -> str:
-        """Name of what the network sees, as in `NetworkInfo`."""
+        """Name of the inputs, as in `NetworkInfo`."""
         if self.form is ShogiForm.ALPHAZERO:
             return f"alphazero-shogi-{ALPHAZERO_PLANES}"
         return f"dlshogi-{DLSHOGI_PLANES}-{self.extras}"
@@ -125,12 +125,12 @@ class ShogiNetwork:
 
 
 def recognise(header: OnnxHeader) -> ShogiNetwork | None:
-    """Return what network for shogi an ONNX file is; None if it does not look like one at all.
+    """Return the form of a shogi network in an ONNX file; None if the file does not look like one.
 
-    The shapes decide, since exporters choose names; a file with dlshogi's names and other shapes is refused.
+    The shapes decide, since exporters choose names. A file with dlshogi's names and other shapes is refused.
 
     Raises:
-        NetworkError: the file is a network for shogi of a shape that cannot be used; no path in the message.
+        NetworkError: the shogi network has a shape that cannot be used. The message has no path.
     """
     named = set(header.inputs) | set(header.outputs)
     network = _by_shapes(header)
@@ -172,13 +172,13 @@ def _by_shapes(header: OnnxHeader) -> ShogiNetwork | None:
 
 
 def _channels(tensor: TensorInfo) -> int:
-    """Return C of an input [N, C, 9, 9]; 0 if it is of another shape."""
+    """Return C of an input [N, C, 9, 9]; 0 for other shapes."""
     shape = tensor.shape
     return shape[1] if shape is not None and len(shape) == 4 and shape[2:] == (SIDE, SIDE) else 0
 
 
 def _output(tensors: Sequence[TensorInfo], size: int, name: str) -> TensorInfo | None:
-    """Return the output of `size` numbers a row; where a file leaves its shapes open, the one called `name`."""
+    """Return the output with `size` numbers a row. If the file leaves shapes open, return the output called `name`."""
     for tensor in tensors:
         shape = tensor.shape
         if shape is not None and len(shape) > 1 and min(shape[1:]) > 0 and math.prod(shape[1:]) == size:

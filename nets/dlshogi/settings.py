@@ -8,16 +8,15 @@ from yomi.nets.errors import NetworkError
 
 
 def read_settings(network: str | Path) -> dict[str, str]:
-    """Return the options that a network wants where the user has not set them, by dlshogi's names (C_init, ...).
+    """Return the options that a network recommends, by dlshogi's names (C_init, ...); empty if there is no such file.
 
-    Empty lines, comments (# or ;) and section headers are passed over. The values are not interpreted: whoever knows
-    the options does that. A network without such a file has none.
+    Empty lines, comments (# or ;) and section headers are skipped. Values are not interpreted here.
 
     Args:
-        network: the network's file; the settings are looked for at its path with `.ini` appended.
+        network: the network's file; the settings are in the file of that name with `.ini` appended.
 
     Raises:
-        NetworkError: the file cannot be read, is no text, or has a line of another form.
+        NetworkError: the file cannot be read, is not text, or has a line of another form.
     """
     path = Path(f"{network}.ini")
     try:

@@ -1,4 +1,4 @@
-"""The networks that come with yomi. How they were trained: nets/README.md."""
+"""The networks that come with yomi. nets/README.md says how they were trained."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PRECISION_DIR = Path(__file__).parent / "precision"
-"""How exact these networks are with fewer bits: the files that `yomi.engine.players.precision` keeps of any network."""
+"""Results of comparing these networks' lower precisions with fp32, as written by `yomi.engine.players.precision`."""
 
 MODELS = {"go": "katago-b10c384h6nbttflrs.bin.xz", "shogi": "yomi-shogi-6x64.onnx"}
-"""For every device."""
+"""The default network of each game, for every device."""
 FOR_PROCESSORS = {"shogi": "yomi-shogi-sparse.safetensors"}
-"""What is stronger where yomi's own kernels compute it on a processor, and cannot be computed elsewhere."""
+"""A stronger default for processors, which yomi's own kernels compute. No other device can."""
 FOR_LEVELS = {"go": "yomi-go-b6c96.bin.gz", "shogi": "yomi-shogi-6x64.onnx"}
-"""What plays at levels below full strength, on every device: their Elo was measured with these."""
+"""The network of levels below full strength, on every device. The Elo of the levels was measured with it."""
 FOR_SPEED = {"go": "yomi-go-b6c96.bin.gz"}
 """Networks that are faster than the default. A game without an entry has none."""
 
@@ -34,12 +34,11 @@ class Bundled:
 
     @property
     def name(self) -> str:
-        """The file's name without its endings."""
+        """File name without extensions."""
         return self.file.partition(".")[0]
 
     @property
     def path(self) -> Path:
-        """The file."""
         return Path(__file__).parent / self.file
 
 
@@ -76,27 +75,27 @@ BUNDLED = (
 
 
 def default_network(game: str, *, on_processor: bool = False) -> Path:
-    """Return the network that plays a game if you name none.
+    """Return the network of a game if the user names none.
 
     Args:
         game: go or shogi.
-        on_processor: yomi's own kernels compute it, in integers.
+        on_processor: whether yomi's own kernels compute it, in integers.
     """
     names = MODELS | FOR_PROCESSORS if on_processor else MODELS
     return Path(__file__).parent / names[game]
 
 
 def fast_network(game: str, *, on_processor: bool = False) -> Path:
-    """Return the fastest bundled network of a game; the arguments are those of `default_network`."""
+    """Return the fastest bundled network of a game; arguments as in `default_network`."""
     file = FOR_SPEED.get(game)
     return default_network(game, on_processor=on_processor) if file is None else Path(__file__).parent / file
 
 
 def network_of_levels(game: str) -> Path | None:
-    """Return the network that plays a game at levels below full strength; None for a game without one."""
+    """Return the network of levels below full strength; None if the game has none."""
     return Path(__file__).parent / FOR_LEVELS[game] if game in FOR_LEVELS else None
 
 
 def bundled(name: str) -> Bundled | None:
-    """Return the bundled network of a name, with or without its endings, or None."""
+    """Return the bundled network of that name, with or without extensions, or None."""
     return next((each for each in BUNDLED if name in (each.name, each.file)), None)

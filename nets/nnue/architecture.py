@@ -1,4 +1,4 @@
-"""The architectures of NNUE files: sets of inputs, sizes of layers, and the hashes that a file repeats.
+"""The architectures of NNUE files: input sets, layer sizes, and the hashes in the file.
 
 Names follow "features Hx2-h1-h2": H sums for each side's view of the board, then layers of h1, h2 and 1 outputs.
 """
@@ -41,9 +41,9 @@ class Architecture:
 
     features: Features
     width: int
-    """H: sums of the first layer for each view"""
+    """H: sums of the first layer for each view."""
     hidden: tuple[int, int]
-    """(h1, h2): outputs of the two layers behind it"""
+    """(h1, h2): outputs of the two following layers."""
 
     @property
     def name(self) -> str:
@@ -52,7 +52,7 @@ class Architecture:
 
     @property
     def layers(self) -> tuple[tuple[int, int], ...]:
-        """(outputs, inputs) of the three layers behind the first."""
+        """(outputs, inputs) of the three layers after the first."""
         first, second = self.hidden
         return (first, 2 * self.width), (second, first), (1, second)
 
@@ -63,7 +63,7 @@ class Architecture:
 
     @property
     def network_hash(self) -> int:
-        """Hash of the layers behind the first."""
+        """Hash of the layers after the first."""
         value = 0xEC42E90D ^ (2 * self.width)
         for number, (outputs, _) in enumerate(self.layers):
             if number:
@@ -83,5 +83,5 @@ class Architecture:
 
 
 def padded(inputs: int) -> int:
-    """Return the weights that a file holds for each output of a layer."""
+    """Return the number of weights in the file for each output of a layer."""
     return -(-inputs // PADDING) * PADDING

@@ -29,7 +29,7 @@ from yomi.nets.nnue.architecture import FEATURES, HIDDEN_SIZES, Architecture, pa
 
 VERSION = 0x7AF32F16
 WIDTH_STEP = 128
-"""Kernels take a first layer whose width is a multiple of this."""
+"""The kernels need a first layer whose width is a multiple of this."""
 MAX_WIDTH, MAX_HIDDEN, MAX_TEXT = 4096, 256, 4096
 _HEADER = 12
 _MAKERS_HASH = "the file's hash {found:08X} is not {name}'s hash {expected:08X}; it is used all the same"
@@ -42,7 +42,7 @@ log = logging.getLogger("yomi.networks")
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer behind the first."""
+    """A layer after the first."""
 
     bias: npt.NDArray[np.int32]
     """int32[outputs]"""
@@ -63,12 +63,12 @@ class NnueNetwork:
 
 
 def looks_like_nnue(start: bytes) -> bool:
-    """Whether a file that begins with these bytes, four at least, is an NNUE file of any version."""
+    """Whether a file that begins with these bytes, at least four, is an NNUE file of any version."""
     return start[1:4] == VERSION.to_bytes(4, "little")[1:]
 
 
 def read_architecture(path: Path) -> Architecture:
-    """Return the architecture of a file; the numbers behind its header are not read.
+    """Return the architecture of a file. Only the header is read.
 
     Raises:
         NetworkError: the file cannot be used.
@@ -79,7 +79,7 @@ def read_architecture(path: Path) -> Architecture:
 
 
 def read_nnue(path: Path) -> NnueNetwork:
-    """Return the network in a file. A hash that does not fit is logged: engines use such files, too.
+    """Return the network in a file. A wrong hash is logged only, since engines use such files, too.
 
     Raises:
         NetworkError: the file cannot be used.
@@ -115,7 +115,7 @@ def _read(path: Path, stream: BinaryIO, kind: str, *shape: int) -> npt.NDArray[A
 
 
 def _read_header(path: Path, stream: BinaryIO) -> tuple[Architecture, int]:
-    """Return the architecture and the whole hash; the stream stands behind the text then."""
+    """Return the architecture and the hash of the whole file. The stream is then behind the text."""
     size = stream.seek(0, 2)
     stream.seek(0)
     start = stream.read(_HEADER)
@@ -132,9 +132,9 @@ def _read_header(path: Path, stream: BinaryIO) -> tuple[Architecture, int]:
 
 
 def _architecture(path: Path, text: str, size: int) -> Architecture:
-    """Return the architecture whose text and file size these are.
+    """Return the architecture with this text and file size.
 
-    The sizes of the text are tried first, then known ones: some trainers write the text of another network.
+    The sizes in the text are tried first, then known ones: some trainers write the text of another network.
     """
     if text.startswith("ModelType="):
         raise NetworkError(f"{path}: {text.split(';')[0]!r} found, {_UNKNOWN} (SFNN networks are not supported)")
