@@ -73,6 +73,17 @@ class BatchSource:
     """All batches of one split of data sets with the same feature set."""
 
     def __init__(self, datasets: Sequence[Dataset], split: str, rows: int, seed: int) -> None:
+        """Find the shards.
+
+        Args:
+            datasets: at least one.
+            split: train or test.
+            rows: positions in a batch. A shard with fewer gives one batch of all its positions.
+            seed: determines the order.
+
+        Raises:
+            NetworkError: the sets have different features, have no shard of this split, or a shard is broken.
+        """
         self.features: FeatureSet = datasets[0].manifest.features
         for dataset in datasets:
             if dataset.manifest.features != self.features:
@@ -166,6 +177,15 @@ class Reader(Generic[T]):
     """Prepares the batches of steps in threads, ahead of time and in order. Use it as a context manager."""
 
     def __init__(self, source: Source, first: int, last: int, make: Callable[[Batch], T], threads: int = 1) -> None:
+        """Prepare the steps from `first` to `last` - 1.
+
+        Args:
+            source: provides the batches.
+            first: first step.
+            last: one more than the last step.
+            make: called with each batch in the threads. Its result must depend on the batch alone.
+            threads: number of threads, at least 1.
+        """
         self._source, self._make = source, make
         self._steps = iter(range(first, last))
         self._ahead = AHEAD + threads - 1
