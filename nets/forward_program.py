@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 
 class Builder(Protocol[M, V]):
-    """The operations of a forward pass, with maps M [rows, N, N, channels] and vectors V [rows, channels] of its own."""
+    """The operations of a forward pass on its own maps M [rows, N, N, channels] and vectors V [rows, channels]."""
 
     def globals_(self) -> V:
         """Return the input numbers that are not per point."""

@@ -176,7 +176,7 @@ def _text(view: _Buffer, start: int, end: int, wanted: int) -> str:
 
 
 def fields(view: _Buffer, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (number, varint value, start, end) for each field of a message; start and end are those of non-varint data."""
+    """Yield (number, varint value, start, end) for each field of a message. Start and end are of non-varint data."""
     position = start
     while position < end:
         tag, position = varint(view, position, end)

@@ -1,4 +1,4 @@
 """Networks as PyTorch modules (extra `train`); playing never imports this package.
 
-Begin reading in `catalog`, where every network stands by its name.
+Start reading in `catalog`, which lists every network by name.
 """

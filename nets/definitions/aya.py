@@ -11,7 +11,9 @@ from yomi.nets.definitions.base import Network, conv, he_normal
 
 
 class AyaPolicy(Network):
-    """12 layers: 5×5, ten of 3×3, and a 3×3 with one filter, the policy without a pass. Runs on boards of any size."""
+    """12 layers: 5×5, ten of 3×3, and a 3×3 with one filter, which is the policy without a pass. Works on all board
+    sizes.
+    """
 
     feature_set = "aya-49"
     board_size = 0
@@ -29,7 +31,7 @@ class AyaPolicy(Network):
 
 
 class AyaValue(Network):
-    """5×5, eleven of 3×3, 1×1, a dense layer of 256, and tanh; the value is Black's, as the planes show the colors."""
+    """5×5, eleven of 3×3, 1×1, a dense layer of 256, and tanh. The value is Black's, since the planes are by color."""
 
     feature_set = "aya-50"
 

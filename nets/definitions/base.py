@@ -33,20 +33,22 @@ class Network(nn.Module):
     feature_set: str
     """Name in `yomi.nets.features`."""
     board_size: int
-    """N that it was made for; 0: any."""
+    """N that the network is for; 0 for any."""
 
     is_sparse = False
-    """Whether it sees what an encoder finds (`yomi.nets.data.sparse`) in place of planes."""
+    """Whether the inputs are an encoder's rows (`yomi.nets.data.sparse`) instead of planes."""
 
     def forward(self, *inputs: Any, **more: Any) -> dict[str, Tensor]:
         """Return the outputs by name."""
         raise NotImplementedError
 
     def constrain(self) -> None:
-        """Bring weights that a step has taken out of the range of the network's file back into it; here nothing."""
+        """Clip weights to the range of the network's file after a step. The base class does nothing."""
 
     def hold_untaught(self, state: Mapping[str, Tensor]) -> None:
-        """Set, in a state dict of this network, what no label teaches to what the network always says; here nothing."""
+        """In a state dict of this network, set the outputs that no label teaches to constants. The base class does
+        nothing.
+        """
 
     def count(self) -> int:
         """Return the number of trainable parameters."""
@@ -119,13 +121,14 @@ def to_numpy(tensor: Tensor) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def check_options(owner: str, maker: Callable[..., Any], options: Mapping[str, Any], positional: int = 0) -> None:
-    """Refuse options that a class does not take, or values unlike its defaults.
+    """Check options against the arguments of a class: unknown names and values of another type than the default are
+    refused.
 
     Args:
-        owner: whose they are, for messages.
-        maker: the class; all of its arguments but the first `positional` have defaults.
+        owner: the options' owner, for messages.
+        maker: the class. All of its arguments except the first `positional` have defaults.
         options: from a configuration.
-        positional: arguments that are no options.
+        positional: number of arguments that are not options.
 
     Raises:
         NetworkError: an option or value is wrong.

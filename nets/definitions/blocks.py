@@ -1,8 +1,8 @@
 """The blocks of KataGo's kind of network, and the norms between them.
 
-A recipe describes each by its kind in BLOCKS and the options of that class, see `make_blocks`. Plane 0 of the input
-marks the board: where boards are padded to a common size, maps are zero off them behind each norm, pooling counts the
-board alone, and attention looks at nothing else.
+A recipe describes each block by its kind in BLOCKS and the options of that class; see `make_blocks`. Plane 0 of the
+input marks the board. If boards are padded to a common size, maps are zero off the board after each norm, and pooling
+and attention ignore those points.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ TIPS = ("norm", "rms", "spatial-rms")
 ROPES = ("learned", "fixed", "none")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "mish": nn.Mish, "silu": nn.SiLU}
 SLOWEST_TURN = 0.02
-"""Radians a point at which learned rotary positions begin to turn at least; at most 1 (KataGo's)."""
+"""Minimum angle per point, in radians, at which learned rotary positions start; the maximum is 1 (KataGo's)."""
 
 
 class Style(NamedTuple):
-    """What all blocks of a network share: a name in NORMS and one in ACTIVATIONS."""
+    """Norm and activation of all blocks of a network: a name in NORMS and one in ACTIVATIONS."""
 
     norm: str
     activation: str
 
 
 class Board:
-    """What pooling and attention have to know of the boards of a batch."""
+    """The shape of the boards of a batch, for pooling and attention."""
 
     def __init__(self, mask: Tensor | None, side: int) -> None:
         """Read it from the mask [B, 1, N, N], or from the side of boards that fill their planes."""
@@ -53,7 +53,7 @@ class Board:
         return torch.cat([mean, mean * self.offset, greatest], 1)
 
     def value_pool(self, x: Tensor) -> Tensor:
-        """Return means, scaled and squarely scaled ones [B, 3 * C]."""
+        """Return means, scaled means and quadratically scaled means [B, 3 * C]."""
         mean = self.mean(x)
         return torch.cat([mean, mean * self.offset, mean * (self.offset**2 - 0.1)], 1)
 
@@ -120,7 +120,7 @@ class RmsTip(nn.Module):
 
 
 class Block(nn.Module):
-    """What `make_blocks` makes: a map of C channels in, the sum of it and something out. It begins as that map."""
+    """A map of C channels plus a computed map. `make_blocks` creates them; at first the second map is zero."""
 
     def forward(self, x: Tensor, board: Board) -> Tensor:
         """Return the trunk behind the block, [B, C, N, N]."""
@@ -132,7 +132,9 @@ class Block(nn.Module):
 
 
 class Residual(Block):
-    """x + conv2(norm2(conv1(norm1(x)))); of `pooled` further channels of conv1 the pooling is added to the others."""
+    """x + conv2(norm2(conv1(norm1(x)))). The pooling of `pooled` further channels of conv1 is added to its other
+    channels.
+    """
 
     def __init__(self, channels: int, style: Style, *, middle: int = 0, pooled: int = 0) -> None:
         """Make one.
@@ -173,7 +175,7 @@ class Residual(Block):
 
 
 class Bottleneck(Block):
-    """x + conv2(norm2(blocks(conv1(norm1(x))))): blocks of fewer channels between convolutions of one point."""
+    """x + conv2(norm2(blocks(conv1(norm1(x))))): blocks of fewer channels between 1×1 convolutions."""
 
     def __init__(
         self, channels: int, style: Style, *, middle: int = 0, inner: Sequence[Mapping[str, Any]] = ()
@@ -214,14 +216,14 @@ class Bottleneck(Block):
 
 
 class Attention(Block):
-    """x + out(heads): each point of the board reads from all of them; the RMS norm comes first.
+    """x + out(heads): each point of the board reads from all points. The RMS norm comes first.
 
-    With rotary positions, pairs of channels of queries and keys are turned by angles that grow with x and y, so that
-    what counts is where points lie to each other (Su et al. 2021).
+    With rotary positions, pairs of channels of queries and keys are rotated by angles that grow with x and y. Their
+    products then depend on the relative position of two points (Su et al. 2021).
     """
 
     rope: Tensor | None
-    """[kv_heads * pairs * 2], flat: how far each pair turns a step in x and in y."""
+    """[kv_heads * pairs * 2], flat: rotation of each pair per step in x and in y."""
 
     def __init__(
         self,
@@ -306,13 +308,13 @@ class Attention(Block):
 
 
 def _turned(vectors: Tensor, angles: Tensor) -> Tensor:
-    """Turn channel pairs (2 p, 2 p + 1) of [B, A, H, C], complex numbers, by angles [A, H, C / 2]."""
+    """Rotate channel pairs (2 p, 2 p + 1) of [B, A, H, C], as complex numbers, by angles [A, H, C / 2]."""
     pairs = torch.view_as_complex(vectors.float().unflatten(3, (-1, 2)))
     return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(3).to(vectors.dtype)
 
 
 class FeedForward(Block):
-    """x + w2(silu(w1(u)) * gate(u)) with u = norm(x): SwiGLU (Shazeer 2020); not gated: x + w2(silu(w1(u)))."""
+    """x + w2(silu(w1(u)) * gate(u)) with u = norm(x): SwiGLU (Shazeer 2020). Without a gate: x + w2(silu(w1(u)))."""
 
     def __init__(self, channels: int, style: Style, *, hidden: int = 0, gated: bool = True) -> None:
         """Make one.
@@ -358,12 +360,13 @@ def make_blocks(descriptions: Sequence[Mapping[str, Any]], channels: int, style:
     """Return the blocks that a recipe describes.
 
     Args:
-        descriptions: of each, `kind`, a name in BLOCKS, the options of that class, and `times`: so many of them.
-        channels: in and out.
-        style: of their norms.
+        descriptions: for each block `kind`, a name in BLOCKS, the options of that class, and `times`, the number of
+            copies.
+        channels: of the input and output.
+        style: norm and activation.
 
     Raises:
-        NetworkError: there is no such kind, option or value.
+        NetworkError: a kind, option or value is unknown.
     """
     if not descriptions:
         raise NetworkError("no blocks found, expected one or more")

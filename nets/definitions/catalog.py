@@ -1,4 +1,4 @@
-"""All networks by name, as a configuration names them."""
+"""All networks by their name in configurations."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def make(kind: str, options: Mapping[str, Any], folder: Path = Path(".")) -> Net
     """Return a new network with random weights (from PyTorch's generator).
 
     Args:
-        kind: a name in NETWORKS, or `FILE.py:CLASS` for a network of one's own, a subclass of Network: the file runs.
-        options: arguments of its class.
+        kind: a name in NETWORKS, or `FILE.py:CLASS` for your own subclass of Network. The file is executed.
+        options: arguments of the class.
         folder: that FILE.py is relative to.
 
     Raises:
-        NetworkError: there is no such network, option or value.
+        NetworkError: the network, an option or a value is unknown.
     """
     network = _own(kind, folder) if ".py:" in kind else NETWORKS.get(kind)
     if network is None:
@@ -46,7 +46,7 @@ def make(kind: str, options: Mapping[str, Any], folder: Path = Path(".")) -> Net
 
 
 def _own(kind: str, folder: Path) -> type[Network]:
-    """Return a class that a user's file defines; errors in the file are not caught."""
+    """Return a class from a user's file. Errors of the file are not caught."""
     name, _, class_name = kind.rpartition(":")
     path = folder / name
     spec = importlib.util.spec_from_file_location(path.stem, path)

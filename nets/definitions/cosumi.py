@@ -1,6 +1,7 @@
-"""COSUMI's score networks (2017): the points by which the side to move leads without komi, trained on absolute errors.
+"""COSUMI's score networks (2017), which predict the lead of the side to move in points, without komi.
 
-Source: the article on a deep-learning evaluation for COSUMI's Go. Norms have Keras's constants.
+They are trained on absolute errors. Source: the article on a deep-learning evaluation for COSUMI's Go. Norms have
+Keras's constants.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def _outputs(points: Tensor, training: bool) -> dict[str, Tensor]:
 
 
 class ScoreStack(Network):
-    """3×3 convolutions without padding, then 1×1 to one filter, and the mean of what is left of the board."""
+    """3×3 convolutions without padding, then 1×1 to one filter, and the mean over the remaining points."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class ScoreStack(Network):
         glorot_uniform(self, init_scale)
 
     def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
-        """Return the score [B, 1]; in training also the map whose mean it is."""
+        """Return the score [B, 1]; in training also the map that it is the mean of."""
         return _outputs(self.body(planes), self.training)
 
 
@@ -102,7 +103,7 @@ class _Residual(nn.Module):
 
 
 class ScoreResidual(Network):
-    """The deep one: a 3×3 convolution, residual pairs of steps, and a step without padding to one filter, averaged."""
+    """The deep network: a 3×3 convolution, residual pairs of steps, a step without padding to one filter, averaged."""
 
     def __init__(
         self, layers: int = 30, filters: int = 48, planes: int = 3, board_size: int = 19, init_scale: float = 1.0
@@ -122,5 +123,5 @@ class ScoreResidual(Network):
         glorot_uniform(self, init_scale)
 
     def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
-        """Return the score [B, 1]; in training also the map whose mean it is."""
+        """Return the score [B, 1]; in training also the map that it is the mean of."""
         return _outputs(self.body(planes), self.training)

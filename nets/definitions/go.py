@@ -1,13 +1,12 @@
-"""The network for Go that yomi ships: KataGo's kind, for boards of all sizes in one file.
+"""yomi's own kind of Go network: KataGo's architecture, for all board sizes in one file.
 
-A trunk of blocks (`yomi.nets.definitions.blocks`): residual ones with the norm first, some of them with global pooling,
-nested bottlenecks, attention and feed-forward nets; heads for policy, outcome, score and ownership, fed by pooling over
-the board.
+A trunk of blocks (`yomi.nets.definitions.blocks`): residual blocks with the norm first, some of them with global
+pooling, nested bottlenecks, attention and feed-forward nets. Heads for policy, outcome, score and ownership read pooled
+maps.
 
-Norms are batch norms, KataGo's "fixup" ones, a bias for each channel (and a scale inside the blocks), or a scale and a
-bias everywhere, as batch norms are once their statistics are folded. The latter two cost less, and do not mind that a
-batch holds boards of one size. `yomi.nets.definitions.katago` makes KataGo networks of trained ones, and trainable ones
-of KataGo networks.
+Norms are batch norms, KataGo's "fixup" norms (a bias for each channel, and a scale inside the blocks), or affine (scale
+and bias everywhere, as folded batch norms). The latter two are cheaper and work with batches of one board size.
+`yomi.nets.definitions.katago` converts trained networks to KataGo networks and back.
 """
 
 from __future__ import annotations
@@ -26,26 +25,28 @@ from yomi.nets.katago.network import GLOBAL_CHANNELS, SPATIAL_CHANNELS, OutputSc
 from yomi.nets.metadata import KATAGO_FEATURES
 
 VERSIONS = (8, 10, 11, 12, 13, 14, 15, 17)
-"""Of KataGo's files that can be written: 9 and 16 have outputs of other meanings."""
+"""Versions of KataGo's files that can be written. In 9 and 16 outputs have other meanings."""
 SHORT_ERRORS = 10
-"""The oldest version with short-term errors of this meaning."""
+"""First version whose short-term errors have this meaning."""
 NAMED_ACTIVATIONS = 11
-"""The oldest version with an activation other than relu."""
+"""First version with activations other than relu."""
 DEEP_PASS = 15
-"""The oldest version with a layer of its own for the pass, or with an RMS norm at the trunk's tip."""
+"""First version with a separate layer for the pass, or with an RMS norm at the trunk's tip."""
 TAUGHT_MISC = 3
-"""Of the misc outputs, the first: score mean, its standard deviation and the lead. No label teaches the others, but for
-the last two, the short-term errors, where that is wanted."""
+"""Number of misc outputs with labels: score mean, its standard deviation, and the lead. The last two outputs, the
+short-term errors, are trained on request. The others have no labels.
+"""
 UNTAUGHT_MISC = -1.75
 UNTAUGHT_HALVED_MISC = -1.42
-"""What is said there of every position, before softplus; from version 14 on, before half of it goes into softplus.
-KataGo weighs playouts by the last two, the short-term errors (`computeWeightFromNNOutput`): this stands for 0.2 of win
-minus loss and 2.2 points, with which a playout counts about once."""
+"""Constants of the outputs without labels, before softplus; from version 14 on, half of the value goes into softplus.
+KataGo weighs playouts by the last two, the short-term errors (`computeWeightFromNNOutput`). These constants mean 0.2 of
+win minus loss and 2.2 points, with which a playout has a weight of about 1.
+"""
 DEFAULT_BLOCKS, DEFAULT_POOLED, DEFAULT_POOLING = 6, 32, (2, 4)
 
 
 class GoNetwork(Network):
-    """The whole network; the outputs are KataGo's."""
+    """The whole network, with KataGo's outputs."""
 
     feature_set = KATAGO_FEATURES
     board_size = 0
@@ -142,7 +143,7 @@ class GoNetwork(Network):
         self._initialise()
 
     def _initialise(self) -> None:
-        """Begin as KataGo does: blocks that change nothing yet, heads that say little (Fixup, Zhang et al. 2019)."""
+        """Initialise as KataGo does: at first blocks change nothing, heads predict little (Fixup, Zhang et al.)."""
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
@@ -156,7 +157,7 @@ class GoNetwork(Network):
         self._hold(self.state_dict(), None)
 
     def hold_untaught(self, state: Mapping[str, Tensor]) -> None:
-        """Make the misc outputs that no label teaches the same for every position, unless KataGo's training did."""
+        """Make the misc outputs without labels constant, unless KataGo's training taught them."""
         if self.holds_untaught:
             self._hold(state, TAUGHT_MISC + 1 if self.short_errors else None)
 
@@ -170,14 +171,13 @@ class GoNetwork(Network):
     ) -> dict[str, Tensor]:
         """Return policy [B, N * N + 1], outcome [B, 3], misc [B, 4 or 6] and ownership [B, N * N].
 
-        In training, where short-term errors are taught, also square_errors [B, 2].
+        In training also square_errors [B, 2], if short-term errors are trained.
 
         Args:
             planes: [B, 22, N, N].
             globals_: [B, 19, 1, 1].
-            padded: boards may be smaller than N; what is said of points off the board means nothing, and the policy
-                gives them no chance.
-            maps: where the trunk behind each block, [B, channels, N, N], is to be appended.
+            padded: boards may be smaller than N. Outputs off the board mean nothing, and the policy is zero there.
+            maps: a list to which the trunk after each block, [B, channels, N, N], is appended.
         """
         mask = planes[:, :1] if padded else None
         board = Board(mask, planes.shape[-1])

@@ -1,7 +1,4 @@
-"""A trained Go network as a KataGo network, for KataGo's file format or for ONNX by `yomi.nets.katago.onnx_export`.
-
-And a KataGo network as one that can be trained, or taught from.
-"""
+"""Convert a trained Go network to a KataGo network, for KataGo's file format or ONNX, and back for further training."""
 
 from __future__ import annotations
 
@@ -38,14 +35,14 @@ from yomi.nets.katago.network import (
 
 _ACTIVATIONS = {"relu": Activation.RELU, "mish": Activation.MISH, "silu": Activation.SILU}
 _TWO_POLICIES = 12
-"""The oldest version with a second policy, KataGo's optimistic one."""
+"""First version with a second policy, KataGo's optimistic one."""
 _TAUGHT_SCALES = ("score_mean", "score_stdev", "lead")
 
 
 def to_katago(network: GoNetwork, name: str) -> KataGoNetwork:
-    """Return the network's weights as KataGo has them; batch norms with the statistics of evaluation.
+    """Return the network's weights in KataGo's form. Batch norms have the statistics of evaluation.
 
-    Where KataGo has an ordinary and an optimistic policy, both are the network's one.
+    If KataGo's version has an ordinary and an optimistic policy, both get the network's policy.
     """
     act = _ACTIVATIONS[network.activation]
     blocks = tuple(_block(f"block{index}", block, act) for index, block in enumerate(network.blocks))
@@ -93,12 +90,12 @@ def to_katago(network: GoNetwork, name: str) -> KataGoNetwork:
 
 
 def from_katago(source: KataGoNetwork) -> GoNetwork:
-    """Return a network of the same shape and weights, its norms folded: it computes the same.
+    """Return a network of the same shape and weights with folded norms. It computes the same outputs.
 
-    Of several policies the first, the ordinary one, is taken. Misc outputs that nothing teaches stay what they are.
+    Of several policies the first, ordinary one is taken. Misc outputs without labels stay as they are.
 
     Raises:
-        NetworkError: it has parts that `GoNetwork` has not.
+        NetworkError: a part is unknown to `GoNetwork`.
     """
     trunk, policy, value = source.trunk, source.policy_head, source.value_head
     activation = {act: name for name, act in _ACTIVATIONS.items()}.get(trunk.tip_act)
@@ -167,7 +164,7 @@ def from_katago(source: KataGoNetwork) -> GoNetwork:
 
 
 def _activations(parts: Sequence[object]) -> set[Activation]:
-    """Return the activations of blocks or heads, inner blocks included."""
+    """Return the activations of blocks or heads, including inner blocks."""
     found: set[Activation] = set()
     for part in parts:
         found |= {value for value in vars(part).values() if isinstance(value, Activation)}
@@ -177,7 +174,7 @@ def _activations(parts: Sequence[object]) -> set[Activation]:
 
 
 def _description(block: katago.Block) -> dict[str, Any]:
-    """Return what `make_blocks` makes such a block of."""
+    """Return the description of a block for `make_blocks`."""
     if isinstance(block, OrdinaryBlock):
         return {"kind": "residual", "middle": block.conv1.out_channels}
     if isinstance(block, GlobalPoolingBlock):
@@ -193,11 +190,11 @@ def _description(block: katago.Block) -> dict[str, Any]:
 
 
 _POOLING_PARTS = {"conv1": "conv_regular", "pooling": "conv_gpool", "matrix": "matmul", "norm_pooled": "norm_gpool"}
-"""What KataGo calls those parts of a pooling block that we call otherwise."""
+"""KataGo's names of parts of a pooling block, for our names."""
 
 
 def _load_parts(module: Any, part: Any) -> None:
-    """Copy the weights of a record, or of all records of a block, into the module that stands for it."""
+    """Copy the weights of a record, or of all records of a block, into the corresponding module."""
     if isinstance(part, Conv):
         _fill(module.weight, part.weights)
     elif isinstance(part, MatMul):

@@ -1,7 +1,7 @@
 """ONNX files of trained networks, written node by node from the graph that torch.fx traces.
 
-PyTorch's own exporters want packages that nothing else here needs, and choose operators that vary with their version;
-our kernels for the CPU read the ones written here. For Go's KataGo-style network see `yomi.nets.definitions.katago`.
+PyTorch's exporters need packages that nothing else here needs, and their operators vary by version. yomi's kernels read
+the operators written here. For KataGo-style Go networks see `yomi.nets.definitions.katago`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from yomi.nets.graph_builder import GraphBuilder
 from yomi.nets.metadata import NetworkInfo
 
 DLSHOGI_NAMES = {"planes": "input1", "globals": "input2", "policy": "output_policy", "value_logit": "output_value"}
-"""dlshogi's names, by which its networks are known."""
+"""dlshogi's names of inputs and outputs, by which its networks are recognised."""
 _MEANINGS = {
     "policy": "[B, P] logits",
     "value": "[B, 1] in [-1, 1]",
@@ -31,7 +31,7 @@ _MEANINGS = {
 
 
 def describe(network: Network, name: str, training: Mapping[str, str]) -> NetworkInfo:
-    """Return the metadata of a network; it was made here, so that no source file is named."""
+    """Return a network's metadata. It has no source file, since it was trained here."""
     names = DLSHOGI_NAMES if network.feature_set.startswith("dlshogi") else {}
     return describe_outputs(network, name, training, _output_kinds(network), names)
 
@@ -39,7 +39,7 @@ def describe(network: Network, name: str, training: Mapping[str, str]) -> Networ
 def describe_outputs(
     network: Network, name: str, training: Mapping[str, str], outputs: Iterable[str], names: Mapping[str, str]
 ) -> NetworkInfo:
-    """Return the same for outputs that are known, with the names in the file of those that have others there."""
+    """Return the descriptions of known outputs, by their names in the file."""
     features = feature_set(network.feature_set)
     return NetworkInfo(
         game=features.game,
@@ -64,16 +64,16 @@ def _output_kinds(network: Network) -> list[str]:
 
 
 def export_onnx(network: Network, name: str, training: Mapping[str, str]) -> onnx.ModelProto:
-    """Return the network as an ONNX model with yomi's metadata, computing what it does in evaluation.
+    """Return the network as an ONNX model with yomi's metadata. It computes the same as in evaluation mode.
 
     Raises:
-        NetworkError: it has a part that is not known here.
+        NetworkError: a part of the network is unknown.
     """
     return _Writer(network.eval(), name, training).model()
 
 
 def can_export(network: Network) -> bool:
-    """Whether `export_onnx` knows all parts of a network of one's own."""
+    """Whether `export_onnx` knows all parts of a user's network."""
     try:
         _Writer(network.eval(), "tried", {}).model()
     except Exception:  # while it is traced, a network's own code may raise anything

@@ -1,8 +1,9 @@
-"""Sparse networks: sums of table rows in place of planes, made for processors and for one position at a time.
+"""Sparse networks: sums of table rows instead of planes, for processors and single positions.
 
-The first layer is the sum of the rows of what is there, clipped to [0, 1] and squared. Its first units go through two
-small layers to the value, to which each row adds a number of its own; the others are multiplied with the sum of a legal
-move's rows, one of each table of moves, which is that move's logit. How it is played: yomi.native.sparse.network.
+The first layer is the sum of the active rows, clipped to [0, 1] and squared. Its first units go through two small
+layers to the value, to which each row also adds a number of its own. The other units are multiplied with the sum of a
+legal move's rows, one from each move table; that product is the move's logit. yomi.native.sparse.network computes this
+in the search.
 """
 
 from __future__ import annotations
@@ -22,28 +23,28 @@ from yomi.nets.features import SHOGI_BOARD, feature_set
 from yomi.nets.sparse.file import HIDDEN, LAST, ONE, WIDTH_STEP
 
 MOVE_ONE = 160
-"""1 in the sums of moves' rows."""
+"""The integer for 1 in the sums of move rows."""
 ROW_LIMIT, BIAS_LIMIT, MOVE_LIMIT = 127 / ONE, 32.0, 127 / MOVE_ONE
-"""Magnitudes of weights: rows, of the first layer and of moves, have 8 bits; the sum of MAX_ROWS and a bias has 16."""
+"""Maximum weights: rows of the first layer and of moves have 8 bits, and the sum of MAX_ROWS and a bias has 16."""
 MAX_ROWS = 132
 LEAK = 0.2
-"""Slope of the activation where it is clipped, in training."""
+"""Slope of the clipped activation in training."""
 
 
 @dataclass(frozen=True, eq=False)
 class SparseInput:
-    """What the network is called with: an encoder's rows as tensors on the device."""
+    """The input of the network: an encoder's rows as tensors on the device."""
 
     active: Tensor
     """int64[A]"""
     active_starts: Tensor
     """int64[B]"""
     places: Tensor
-    """int64[M], where the moves' logits stand among those of B policies"""
+    """int64[M]: index of each move's logit in the flattened policies of the B positions."""
     found: SparseRows
-    """The same in arrays."""
+    """The rows as numpy arrays."""
     encoder: SparseEncoder
-    """Multiplies moves on a processor."""
+    """Computes the products of moves on a processor."""
 
     @property
     def rows(self) -> int:
@@ -52,7 +53,7 @@ class SparseInput:
 
 
 class _MoveLogits(torch.autograd.Function):
-    """Logits of moves on a processor, by the encoder's kernels: ten times as fast as PyTorch's operations."""
+    """Logits of moves on a processor by the encoder's kernels: ten times as fast as PyTorch's operations."""
 
     @staticmethod
     def forward(ctx: Any, units: Tensor, table: Tensor, bias: Tensor, x: SparseInput) -> Tensor:
@@ -80,10 +81,10 @@ def move_logits(units: Tensor, table: Tensor, bias: Tensor, x: SparseInput) -> T
 
 
 class _ClippedSquare(torch.autograd.Function):
-    """min(max(x, 0), 1) squared, with a slope outside as well where a step would lead back inside.
+    """min(max(x, 0), 1) squared, with a gradient outside of [0, 1] as well if a step would lead back inside.
 
-    Without it the few units before the value die one after the other: with 512 units and 2,400 steps none of 16 was
-    left, and the value was what the rows say directly.
+    Without that gradient the few units before the value die one after another: with 512 units none of 16 was left after
+    2,400 steps, and the value depended on the rows' own numbers alone.
     """
 
     @staticmethod
@@ -101,13 +102,13 @@ class _ClippedSquare(torch.autograd.Function):
 
 
 def clipped_square(x: Tensor) -> Tensor:
-    """Return the units of sums: see _ClippedSquare."""
+    """Return min(max(x, 0), 1) squared; see _ClippedSquare."""
     squared: Tensor = _ClippedSquare.apply(x)
     return squared
 
 
 class SparseNetwork(Network):
-    """A sparse network of any game: its encoder says which rows there are."""
+    """A sparse network of any game. The game's encoder determines the rows."""
 
     is_sparse = True
 
@@ -154,10 +155,10 @@ class SparseNetwork(Network):
         self.move_bias = nn.Parameter(torch.zeros(sum(tables)))
 
     def check_encoder(self, encoder: SparseEncoder) -> None:
-        """See whether an encoder's rows are this network's.
+        """Check that an encoder's rows fit this network.
 
         Raises:
-            NetworkError: they are others, or too many at a time.
+            NetworkError: their number differs, or too many may be active.
         """
         own, other = (len(self.rows), self.tables), (encoder.inputs, encoder.tables)
         if own != other or encoder.max_active > MAX_ROWS:
@@ -167,7 +168,7 @@ class SparseNetwork(Network):
             )
 
     def forward(self, x: SparseInput) -> dict[str, Tensor]:
-        """Return policy [B, P], ILLEGAL but for legal moves, and value_logit [B, 1]; all in float32."""
+        """Return policy [B, P] (ILLEGAL except for legal moves) and value_logit [B, 1], in float32."""
         with torch.autocast(self.rows.device.type, enabled=False):
             units = clipped_square(self._sums(x, self.rows) + self.bias)
             hidden = clipped_square(self.hidden(units[:, : self.value_units]))
@@ -181,7 +182,7 @@ class SparseNetwork(Network):
         return functional.embedding_bag(x.active, table, x.active_starts, mode="sum")
 
     def constrain(self) -> None:
-        """See Network: rows are to fit 8 bits, and the first layer's sums 16, whatever is on the board."""
+        """Clip rows to 8 bits, so that the first layer's sums fit 16 bits for every position."""
         with torch.no_grad():
             self.rows.clamp_(-ROW_LIMIT, ROW_LIMIT)
             self.bias.clamp_(-BIAS_LIMIT, BIAS_LIMIT)
@@ -189,13 +190,15 @@ class SparseNetwork(Network):
 
 
 class SparseShogi(SparseNetwork):
-    """Shogi's sparse network; rows and tables are those of yomi.native.shogi.sparse."""
+    """Shogi's sparse network. yomi.native.shogi.sparse defines its rows and tables."""
 
     INPUTS = 2 * 14 * 81 * 6 + 2 * 28 + 2 * 8 * (29 * 6 + 1) + 2 * 2 * 14 * 49
     """Pieces by side, kind and square, attacked or not, defended or not; pieces in hand; squares beside kings; pieces
-    near a king by its side, theirs, and their kind."""
+    near a king by the king's side, their side and kind.
+    """
     TABLES = (27 * 81, 21 * 15 * 6 * 3 * 2, 14 * 81 * 6 * 2 + 7, 21 * 81, 21 * 81 * 2)
-    """Where a move goes, what it does, where it comes from, where that lies from their king, and from ours."""
+    """Target of a move, its kind, its origin, and its target relative to the opponent's king and to the mover's king.
+    """
 
     def __init__(self, value: int = 512, policy: int = 128, dropout: float = 0.2) -> None:
         """Make one of so many units for the value, and for moves, of which a step does without a share.

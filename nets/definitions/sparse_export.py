@@ -1,8 +1,6 @@
-"""A trained sparse network as integers of 8 and 16 bits, which no position can make overflow: each bound is proved.
+"""Convert a trained sparse network to integers of 8 and 16 bits and back. Bounds prove that no position overflows.
 
-And back: a network from such a file, to be trained further.
-
-yomi.native.sparse.network adds up rows of the first layer in 16 bits, and products with its outputs, 0 to 4096, in 32
+yomi.native.sparse.network adds rows of the first layer in 16 bits, and products with its outputs (0 to 4096) in 32
 bits.
 """
 
@@ -25,17 +23,18 @@ Array = npt.NDArray[Any]
 
 BYTE, SHORT, LONG = 2**7 - 1, 2**15 - 1, 2**31 - 1
 MAX_NORM = LONG // SQUARED_ONE
-"""Magnitudes, added up, of integers whose product with outputs cannot overflow."""
+"""Maximum sum of magnitudes of integers whose product with outputs cannot overflow."""
 MAX_BLUR = 0.01
-"""What rounding may add to a product with outputs that are all 1: root mean square. It adds 0.008 to sums by ONE, and
-0.05 to a logit of five rows by MOVE_ONE and 128 outputs of 1."""
+"""Maximum error, as root mean square, that rounding may add to a product with outputs of 1. It adds 0.008 to sums by
+ONE, and 0.05 to a logit of five rows by MOVE_ONE and 128 outputs of 1.
+"""
 
 
 def to_tensors(network: SparseNetwork) -> dict[str, Array]:
     """Return the tensors of a network's file (yomi.nets.sparse.file), named as the fields of native's SparseNetwork.
 
     Raises:
-        NetworkError: its weights do not fit, or rounding would lose too much of them.
+        NetworkError: weights exceed the range, or rounding would lose too much.
     """
     hidden, hidden_scale = _hidden(to_numpy(network.hidden.weight))
     parts, units = len(network.tables), network.moves.shape[1]
@@ -57,19 +56,19 @@ def to_tensors(network: SparseNetwork) -> dict[str, Array]:
 
 
 def export_sparse(network: SparseNetwork, name: str, training: Mapping[str, str]) -> bytes:
-    """Return the content of a network's file; `training` says in words where the weights come from.
+    """Return the content of a network's file. `training` describes the origin of the weights.
 
     Raises:
-        NetworkError: see `to_tensors`.
+        NetworkError: as `to_tensors`.
     """
     return write_sparse(to_tensors(network), describe_outputs(network, name, training, ("policy", "value_logit"), {}))
 
 
 def from_sparse(tensors: Mapping[str, Array]) -> SparseShogi:
-    """Return the network of a file's tensors, with the weights that they are rounded from, but for the rounding.
+    """Return the network of a file's tensors. Its weights are exact except for rounding.
 
     Raises:
-        NetworkError: they are of another game.
+        NetworkError: the tensors are for another game.
     """
     width, value = tensors["rows"].shape[1], tensors["hidden"].shape[1]
     network = SparseShogi(value, width - value)
@@ -97,10 +96,10 @@ def from_sparse(tensors: Mapping[str, Array]) -> SparseShogi:
 
 
 def _rounded(name: str, weights: Array, one: int, most: int) -> Array:
-    """Return weights as integers, in which 1 is `one`.
+    """Return weights as integers, with `one` for 1.
 
     Raises:
-        NetworkError: one is greater than `most`, or none.
+        NetworkError: a weight is greater than `most`, or not finite.
     """
     rounded: Array = np.rint(weights * one)
     if not (np.abs(rounded) <= most).all():
@@ -109,7 +108,7 @@ def _rounded(name: str, weights: Array, one: int, most: int) -> Array:
 
 
 def _hidden(weights: Array) -> tuple[Array, float]:
-    """Return the layer behind the first in 16 bits, and what 1 in its products with outputs is."""
+    """Return the second layer in 16 bits, and the integer for 1 in its products with outputs."""
     magnitudes = np.abs(weights)
     greatest, norm = magnitudes.max(), magnitudes.sum(1).max()
     if not np.isfinite(norm):

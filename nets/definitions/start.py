@@ -1,4 +1,4 @@
-"""The network that a training begins with: a new one, or one from a file that is trained further."""
+"""The network that a training starts with: a new network, or one from a file."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ STARTS: dict[str, Callable[[Path], Network]] = {
     "go": lambda path: from_katago(read_network(path)),
     "sparse-shogi": lambda path: from_sparse(read_sparse(path)),
 }
-"""Reads a network's file, by the kinds that can be trained further (yomi.nets.training.config)."""
+"""Functions that read a network's file for further training, by kind (yomi.nets.training.config)."""
 
 
 def first_network(config: Config) -> Network:
-    """Return the network of a configuration as it is before any training.
+    """Return a configuration's network before any training.
 
     Raises:
-        NetworkError: there is no such network, or its file cannot be used.
+        NetworkError: the network is unknown, or its file cannot be used.
     """
     if not config.start:
         return make(config.kind, config.options, config.folder)

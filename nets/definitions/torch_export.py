@@ -1,8 +1,8 @@
-"""ONNX files of networks that are not in the catalogue, written by PyTorch's own exporter, whatever they are made of.
+"""ONNX files of networks outside the catalogue, written by PyTorch's own exporter.
 
-It needs onnxscript, which nothing else here does. yomi plays with such files if they have the features and outputs of a
-network of the catalogue; those of Go's (`katago-v7`: policy [B, N * N + 1], outcome, misc, ownership) get the form that
-KataGo's networks have as ONNX.
+It needs onnxscript, which nothing else here does. yomi plays with such files if their features and outputs are those of
+a network in the catalogue. Go networks (`katago-v7`: policy [B, N * N + 1], outcome, misc, ownership) get the form of
+converted KataGo networks.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from yomi.nets.metadata import KATAGO_FEATURES
 _KATAGO_NAMES = {"planes": "spatial", "globals": "global", "outcome": "value"}
 _KATAGO_OUTPUTS = {"policy", "outcome", "misc", "ownership"}
 _VERSIONS = {4: 8, 6: 15}
-"""By the number of misc outputs, the version of KataGo's files that says how they are read."""
+"""KataGo's version for reading the misc outputs, by their number."""
 
 
 class _Named(nn.Module):
-    """A network as its file has it: with outputs in a fixed order, as players want them."""
+    """A network with the file's outputs, in the fixed order that players expect."""
 
     def __init__(self, network: Network, kinds: list[str], *, katago: bool) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class _Named(nn.Module):
 
 
 def export_by_torch(network: Network, name: str, training: Mapping[str, str]) -> onnx.ModelProto:
-    """Return any network as an ONNX model with yomi's metadata, computing what it does in evaluation.
+    """Return any network as an ONNX model with yomi's metadata. It computes the same as in evaluation mode.
 
     Raises:
         NetworkError: onnxscript is not installed.

@@ -1,1 +1,1 @@
-"""KataGo's networks: reading their files, turning them into ONNX, and reading their outputs."""
+"""KataGo's networks: read their files, convert them to ONNX, and read their outputs."""

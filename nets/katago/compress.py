@@ -1,8 +1,8 @@
-"""A KataGo network in a third of its bytes: weights rounded to few digits, which a general compressor then packs.
+"""Compress a KataGo network to a third of its size: weights are rounded to few digits, then packed by xz.
 
-The result is a KataGo network file like any other, of float32. Each layer has a step, a power of two; its weights
-become multiples of it, so that the lower bits of the floats are zero and the upper ones take few values. xz, told that
-numbers are four bytes long, needs little more for them than their entropy.
+The result is a KataGo network file of float32 like any other. Each layer has a step, a power of two, and its weights
+become multiples of it. So the lower bits of the floats are zero, and the upper bits take few values. xz, configured for
+four-byte numbers, then needs little more than the weights' entropy.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from yomi.nets.katago.network import Conv, FloatArray, KataGoNetwork, MatMul
 from yomi.nets.katago.write import write_network
 
 STEPS = 40
-"""Steps that the root mean square of a layer's weights has, within a factor of the square root of two."""
+"""Root mean square of a layer's weights, in steps, within a factor of the square root of two."""
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 2, "pb": 2, "dict_size": 1 << 20}]
 
 
 def compress(network: KataGoNetwork) -> bytes:
-    """Return the content of a file `.bin.xz` of the network with the weights of its blocks rounded.
+    """Return the content of a `.bin.xz` file of the network with rounded block weights.
 
-    What stands before and behind the blocks has few weights, and rounding those would cost more than all others.
+    The parts before and after the blocks have few weights, and rounding those would cost more accuracy than all others.
     """
     rounded = dataclasses.replace(
         network, trunk=dataclasses.replace(network.trunk, blocks=_rounded(network.trunk.blocks))
@@ -34,7 +34,7 @@ def compress(network: KataGoNetwork) -> bytes:
 
 
 def _rounded(part: Any) -> Any:
-    """Return a part of a network with the weights of its convolutions and matrices rounded; all else as it is."""
+    """Return a part of a network with rounded weights of convolutions and matrices."""
     if isinstance(part, Conv):
         return dataclasses.replace(part, weights=round_weights(part.weights))
     if isinstance(part, MatMul):
@@ -48,9 +48,9 @@ def _rounded(part: Any) -> Any:
 def round_weights(weights: FloatArray) -> FloatArray:
     """Return the weights of a layer, [out, ...], as multiples of a power of two.
 
-    The sum of each channel's weights stays as it is, but for less than a step: inputs are seldom negative, and errors
-    that add up would move the output by as much at every point. The weights that pay for it lie nearest to the middle
-    between two multiples.
+    The sum of each channel's weights stays the same within one step. Inputs are seldom negative, so errors of one sign
+    would shift the output at every point. The weights nearest to the middle between two multiples are rounded the other
+    way for this.
     """
     rows = weights.reshape(len(weights), -1).astype(np.float64)
     size = max(float(np.sqrt(np.square(rows).mean())), float(np.finfo(np.float32).tiny))

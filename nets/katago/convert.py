@@ -1,4 +1,4 @@
-"""KataGo network file to ONNX file content, with the metadata that describes it."""
+"""Convert a KataGo network file to ONNX with metadata."""
 
 from __future__ import annotations
 

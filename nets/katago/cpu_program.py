@@ -50,7 +50,7 @@ _NAMES = {
 
 
 class KataGoBuilder(Builder[M, V], Protocol[M, V]):
-    """What else KataGo's networks need of a forward pass."""
+    """Further operations of a forward pass that KataGo's networks need."""
 
     def input(self, weights: FloatArray, bias: V, norm: Norm) -> tuple[M, M]:
         """Convolve the planes with weights [out, in, k, k] and add the bias; return the sum and norm(sum)."""
@@ -74,16 +74,18 @@ class KataGoBuilder(Builder[M, V], Protocol[M, V]):
         """Add a vector to each point and activate."""
 
     def policy(self, board: Sequence[M], passing: V) -> None:
-        """Make one map for each channel, and the vector of all channels' passes, the policy."""
+        """Use a map for each channel, and the vector of all channels' passes, as the policy."""
 
     def ownership(self, source: M) -> None:
-        """Make a map the ownership."""
+        """Use a map as the ownership."""
 
     def join(self, source: M, onto: None, norm: Norm) -> M:
         """Return norm(source)."""
 
     def norm(self, source: M, gamma: FloatArray, beta: FloatArray, epsilon: float, spatial: bool, activation: str) -> M:
-        """Return activation(x / root mean square * gamma + beta), the mean being a point's or, spatial, a board's."""
+        """Return activation(x / root mean square * gamma + beta). The mean is over a point or, if spatial, over the
+        board.
+        """
 
     def attend(
         self,
@@ -97,12 +99,14 @@ class KataGoBuilder(Builder[M, V], Protocol[M, V]):
         angles: FloatArray | None,
         epsilon: float,
     ) -> None:
-        """Add attention to the stream, which it reads divided by its root mean square; the scale is in `query`."""
+        """Add attention to the stream. Its input is the stream divided by the root mean square; the scale is in
+        `query`.
+        """
 
     def feed_forward(
         self, stream: M, first: FloatArray, gate: FloatArray | None, second: FloatArray, epsilon: float
     ) -> None:
-        """Add (silu(u @ first) * (u @ gate)) @ second to the stream; u is the stream / its root mean square."""
+        """Add (silu(u @ first) * (u @ gate)) @ second to the stream, with u = stream / its root mean square."""
 
 
 def unsupported(network: KataGoNetwork) -> str | None:
@@ -148,12 +152,13 @@ def _unsupported_convs(owner: str, convs: Sequence[Conv]) -> str | None:
 
 
 def write_program(network: KataGoNetwork, size: int, builder: KataGoBuilder[M, V]) -> None:
-    """Tell `builder` what the network computes on boards of `size`; `unsupported` must have returned None.
+    """Call `builder` for what the network computes on boards of `size`. `unsupported` must have returned None.
 
-    Inputs and outputs are those of `yomi.nets.katago.onnx_export`. A human-SL network sees zeros (all unknown).
+    Inputs and outputs are those of `yomi.nets.katago.onnx_export`. The metadata of a human-SL network are zeros (all
+    unknown).
 
     Raises:
-        NetworkError: products of weights are beyond float32; no path in the message.
+        NetworkError: products of weights exceed float32. The message has no path.
     """
     try:
         with np.errstate(over="raise"):
@@ -197,13 +202,13 @@ class _Writer(Generic[M, V]):
         self._heads(tip)
 
     def _blocks(self, stream: M, normed: M | None, blocks: Sequence[Block], last: Norm | None) -> M | None:
-        """Write blocks, and return last(stream behind them).
+        """Write blocks, and return last(stream after them).
 
         Args:
-            stream: is added to.
-            normed: what the first block reads; None if that is the stream, as for transformer blocks.
-            blocks: written one after the other.
-            last: None if what comes behind the blocks reads the stream.
+            stream: the blocks add to it.
+            normed: input of the first block; None if that is the stream, as for transformer blocks.
+            blocks: in order.
+            last: None if the part after the blocks reads the stream.
         """
         builder = self._builder
         for index, block in enumerate(blocks):
@@ -236,7 +241,7 @@ class _Writer(Generic[M, V]):
         self._builder.attend(stream, query, key, value, block.out.weights, heads, groups, angles, epsilon)
 
     def _middle(self, block: OrdinaryBlock | GlobalPoolingBlock | BottleneckBlock, normed: M) -> M:
-        """Write all but the last convolution of a block."""
+        """Write all of a block except its last convolution."""
         builder = self._builder
         norm2 = _norm(block.norm2, block.act2)
         if isinstance(block, BottleneckBlock):
@@ -262,7 +267,7 @@ class _Writer(Generic[M, V]):
         return builder.spread(regular, builder.dense(builder.pool(pooled), matrix, _biased(shift)), activation)
 
     def _pool_matrix(self, matrix: FloatArray) -> FloatArray:
-        """Return the matrix behind sums and maxima from that behind means, scaled means and maxima."""
+        """Return the matrix for sums and maxima, given the one for means, scaled means and maxima."""
         mean, scaled, greatest = np.split(matrix, 3)
         sums = (mean + scaled * size_offset(self._size)) / self._size**2
         return np.concatenate([sums, greatest]).astype(np.float32)
@@ -313,9 +318,9 @@ class _Writer(Generic[M, V]):
 
 
 def _first_norm(blocks: Sequence[Block], last: Norm | None) -> Norm | None:
-    """Return what the first of the blocks does to the stream, or what comes behind them if there are none.
+    """Return the norm of the first block, or of the part after the blocks if there are none.
 
-    None: a transformer block, which norms by itself.
+    None for a transformer block, which has its own norm.
     """
     if not blocks:
         return last
@@ -324,7 +329,7 @@ def _first_norm(blocks: Sequence[Block], last: Norm | None) -> Norm | None:
 
 
 def _alive(block: FeedForwardBlock) -> npt.NDArray[np.intp]:
-    """Return the inner channels that are not always zero; weight decay leaves few others in some blocks."""
+    """Return the inner channels that are not always zero. In some blocks weight decay leaves few."""
     alive = block.w1.weights.any(axis=0) & block.w2.weights.any(axis=1)
     if block.gate is not None:
         alive &= block.gate.weights.any(axis=0)

@@ -1,4 +1,4 @@
-"""What a KataGo network file says about itself, without anything that a conversion needs."""
+"""The metadata of a KataGo network file, without the parts that a conversion needs."""
 
 from __future__ import annotations
 

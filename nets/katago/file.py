@@ -1,8 +1,8 @@
 """Reader of KataGo network files: `.bin.gz`, `.bin.xz`, `.bin` and the same as `.txt`, versions 8 to 17.
 
-Versions differ in what is stored, not in how: activation kinds from 11, a second policy channel from 12, output scales
-from 13, the metadata encoder, the pass layer and the RMS norm of the trunk's tip from 15, four policy channels in 16,
-a stored number of policy channels from 17. Blocks of every kind are read in every version.
+Versions differ in their content: activation kinds from 11, a second policy channel from 12, output scales from 13, the
+metadata encoder, the pass layer and the RMS norm of the trunk's tip from 15, four policy channels in 16, a stored
+number of policy channels from 17. Blocks of every kind are read in every version.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ def read_network(path: str | Path) -> KataGoNetwork:
 
 
 def parse_network(data: bytes, path: str = "network") -> KataGoNetwork:
-    """Parse the uncompressed content of a network file; `path` only stands in messages.
+    """Parse the uncompressed content of a network file. `path` is used in messages only.
 
     Raises:
-        NetworkError: see `read_network`.
+        NetworkError: as `read_network`.
     """
     return _Reader(TokenStream(data, path)).network()
 
 
 def looks_like_network(path: Path) -> bool:
-    """Tell from its first bytes whether a file may be a KataGo network: a name and three small integers.
+    """Whether the first bytes of a file look like a KataGo network: a name and three small integers.
 
     Raises:
         NetworkError: the file cannot be read.
@@ -290,7 +290,7 @@ class _Reader:
         return AttentionBlock(name, heads, kv_heads, q_dim, v_dim, norm, q, k, v, out, rope)
 
     def _rope(self, kv_heads: int, q_dim: int, learnable: bool) -> FloatArray:
-        """Read either kind of rotary encoding as turns [kv_heads, q_dim / 2, (x, y)]."""
+        """Read either kind of rotary encoding as rotations [kv_heads, q_dim / 2, (x, y)]."""
         stream = self._stream
         stream.name()
         if q_dim % 2:

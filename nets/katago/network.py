@@ -1,8 +1,7 @@
-"""A KataGo network as data: what a network file of versions 8 to 17 holds, record by record.
+"""A KataGo network as data: the records of a network file of versions 8 to 17.
 
-Weights are float32 and lie as the computation wants them, not as the file stores them: convolutions are
-``[out, in, ky, kx]``, matrices ``[in, out]``. Nothing is folded or simplified here; `onnx_export` and `cpu_program` do
-that.
+Weights are float32 in the order of the computation, not of the file: convolutions are ``[out, in, ky, kx]``, matrices
+``[in, out]``. Nothing is folded or simplified here; `onnx_export` and `cpu_program` do that.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ NEWEST_VERSION = 17
 
 
 def size_offset(size: int) -> float:
-    """Return by what a pooling scales means on boards of `size`: KataGo's `(sqrtdiv - 14) * 0.1` (eigenbackend.cpp)."""
+    """Return the factor of pooled means for boards of `size`: KataGo's `(sqrtdiv - 14) * 0.1` (eigenbackend.cpp)."""
     return (size - 14) * 0.1
 
 
 def rope_angles(rope: FloatArray, size: int) -> npt.NDArray[np.float64]:
-    """Return by how much attention turns the channel pairs of each point of an N × N board.
+    """Return the angles by which attention rotates the channel pairs of each point of an N × N board.
 
     Args:
         rope: [heads, pairs, 2], see `AttentionBlock.rope`.
         size: N.
 
     Returns:
-        [N * N, heads, pairs], point by point, row by row.
+        [N * N, heads, pairs], row by row.
     """
     y, x = np.divmod(np.arange(size**2), size)
     turns = rope.astype(np.float64)
@@ -47,9 +46,9 @@ def rope_angles(rope: FloatArray, size: int) -> npt.NDArray[np.float64]:
 
 
 def fixed_rope(kv_heads: int, pairs: int, theta: float) -> FloatArray:
-    """Return the turns [kv_heads, pairs, (x, y)] of rotary positions that are not learned.
+    """Return the rotations [kv_heads, pairs, (x, y)] of rotary positions that are not learned.
 
-    The first half of the pairs turns with y, the second, which has one more of an odd number, with x.
+    The first half of the pairs rotates with y, the second half, which gets the odd one, with x.
     """
     half = pairs // 2
     speeds = theta ** (-2.0 * np.arange(pairs - half) / pairs)
@@ -150,10 +149,10 @@ class OrdinaryBlock:
 
 @dataclass(frozen=True, eq=False)
 class GlobalPoolingBlock:
-    """An ordinary block whose middle receives a global pooling of a second convolution.
+    """An ordinary block with a global pooling of a second convolution added in its middle.
 
-    u = act1(norm1(trunk)); g = act_gpool(norm_gpool(conv_gpool(u)));
-    r = conv_regular(u) + pool(g) @ matmul; trunk += conv2(act2(norm2(r))).
+    u = act1(norm1(trunk)); g = act_gpool(norm_gpool(conv_gpool(u))); r = conv_regular(u) + pool(g) @ matmul; trunk +=
+    conv2(act2(norm2(r))).
     """
 
     name: str
@@ -199,7 +198,7 @@ class AttentionBlock:
     v: MatMul
     out: MatMul
     rope: FloatArray | None
-    """[kv_heads, q_dim / 2, 2]: turn of each channel pair per step in x and in y, or None without RoPE"""
+    """[kv_heads, q_dim / 2, 2]: rotation of each channel pair per step in x and in y, or None without RoPE."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +217,7 @@ Block: TypeAlias = OrdinaryBlock | GlobalPoolingBlock | BottleneckBlock | Attent
 
 @dataclass(frozen=True, eq=False)
 class MetaEncoder:
-    """The three-layer perceptron that turns 192 human-SL inputs into a bias of the trunk."""
+    """The three-layer perceptron from 192 human-SL inputs to a bias of the trunk."""
 
     matmul1: MatMul
     bias1: MatBias
@@ -307,16 +306,16 @@ class KataGoNetwork:
     version: int
     scales: OutputScales
     prefer_pass_alive_under_suicide_rules: bool
-    """Area planes 18 and 19 treat multi-stone suicide as legal when deciding what is pass-alive."""
+    """Whether area planes 18 and 19 treat multi-stone suicide as legal when they decide what is pass-alive."""
     trunk: Trunk
     policy_head: PolicyHead
     value_head: ValueHead
 
     @property
     def policy_channels(self) -> int:
-        """Channels of the policy that are used: the ordinary and, where there is one, the optimistic.
+        """Number of policy channels in use: the ordinary one and, if there is one, the optimistic one.
 
-        Human-SL networks are played without optimism, as KataGo does (nneval.cpp).
+        Human-SL networks are played without optimism, as in KataGo (nneval.cpp).
         """
         return 1 if self.trunk.meta_encoder is not None else min(2, self.policy_head.p2.out_channels)
 

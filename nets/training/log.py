@@ -69,7 +69,7 @@ def can_plot() -> bool:
 
 
 def plot_curves(train: Path, test: Path, picture: Path) -> None:
-    """Draw the columns of both tables that have numbers over the steps; needs matplotlib."""
+    """Plot the numeric columns of both tables over the steps; needs matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

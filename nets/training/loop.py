@@ -1,8 +1,8 @@
-"""The training loop: batches in, a network out; stopped at any step it goes on from the last checkpoint.
+"""The training loop: batches in, a network out. It can be stopped at any step and resumes from the last checkpoint.
 
-Begin reading at `Trainer.run`. Batches come from the data sets that the configuration names, or from sources that are
-given one after the other (`Trainer.use`). A run's folder holds checkpoint.pt, train.csv, test.csv, curves.png where
-matplotlib is installed, and at the end the network's file.
+Start reading at `Trainer.run`. Batches come from the configuration's data sets, or from sources that are given one
+after another (`Trainer.use`). A run's folder contains checkpoint.pt, train.csv, test.csv, curves.png if matplotlib is
+installed, and at the end the network's file.
 """
 
 from __future__ import annotations
@@ -44,20 +44,22 @@ from yomi.nets.training.tensors import Decoder, Example
 _log = logging.getLogger(__name__)
 
 LOG_EVERY = 50
-"""Steps over whose mean losses are logged and shown."""
+"""Steps over which losses are averaged for the log."""
 STATISTICS_BATCHES = 32
-"""Over which batch norms' statistics are made for averaged weights."""
+"""Batches from which the batch norms' statistics of averaged weights are computed."""
 LOSS_NAMES = tuple(LossConfig.__dataclass_fields__)
 
 Progress = Callable[[int, dict[str, float]], None]
-"""Called with the steps done and the means of the last ones: losses by name, positions_per_second, learning_rate."""
+"""Called with the number of steps and the means since the last call: losses by name, positions_per_second,
+learning_rate.
+"""
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device that a configuration names.
+    """Return the device of a configuration.
 
     Raises:
-        NetworkError: cuda was asked for and is not there.
+        NetworkError: cuda was asked for and is not available.
     """
     if name == "cuda" and not torch.cuda.is_available():
         raise NetworkError("device cuda found in the configuration, but PyTorch sees no GPU: expected auto or cpu")
@@ -65,7 +67,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def _precision(name: str, device: torch.device) -> torch.dtype | None:
-    """Return what to compute convolutions with; None for float32. auto: bf16 where the device multiplies it."""
+    """Return the type for convolutions; None for float32. auto: bf16 if the device multiplies it."""
     if name == "auto":
         cpu = device.type == "cpu"
         has_bf16 = torch.cpu._is_avx512_bf16_supported() if cpu else torch.cuda.is_bf16_supported()
@@ -74,7 +76,7 @@ def _precision(name: str, device: torch.device) -> torch.dtype | None:
 
 
 class Trainer:
-    """One training: the network, what it learns from, and how far it has come."""
+    """A training: its network, data and progress."""
 
     def __init__(
         self,
@@ -146,7 +148,7 @@ class Trainer:
         self._learning = self.group.shared(self.network)
 
     def use(self, source: Source) -> None:
-        """Go on with another source's batches, from its first on.
+        """Continue with another source's batches, from its first one.
 
         Raises:
             NetworkError: it has other features.
@@ -162,10 +164,10 @@ class Trainer:
             )
 
     def _encoder(self, find: FindEncoder) -> SparseEncoder:
-        """Return what finds the rows of a sparse network.
+        """Return the encoder of a sparse network.
 
         Raises:
-            NetworkError: there is no encoder, or one of other rows.
+            NetworkError: there is none, or its rows do not fit.
         """
         assert isinstance(self.network, SparseNetwork)
         encoder = find(self.network.feature_set)
@@ -179,21 +181,21 @@ class Trainer:
 
     @property
     def checkpoint(self) -> Path:
-        """The run's checkpoint."""
+        """Path of the run's checkpoint."""
         return self.folder / "checkpoint.pt"
 
     def run(self, progress: Progress, stop_at: int | None = None, stops: Callable[[], bool] = lambda: False) -> None:
-        """Train to the last step of the configuration or of the source, or to `stop_at`, or until a test stops it.
+        """Train to the last step of the configuration or source, to `stop_at`, or until a test stops it.
 
         A checkpoint is written at the end.
 
         Args:
             progress: called from time to time.
-            stop_at: the last step, counted over all sources.
-            stops: asked after each step whether it is to be the last one.
+            stop_at: last step, counted over all sources.
+            stops: called after each step; True ends the training.
 
         Raises:
-            NetworkError: the losses or the weights are no longer numbers.
+            NetworkError: losses or weights are not finite.
             OSError: the folder cannot be written.
         """
         settings, group = self.config.training, self.group
@@ -233,7 +235,7 @@ class Trainer:
         self.save()
 
     def reader(self, first: int, last: int) -> Reader[Example]:
-        """Return what makes examples of the source's batches `first` to `last` - 1 in the loaders' threads."""
+        """Return a reader of the examples of batches `first` to `last` - 1, prepared in the loaders' threads."""
 
         def make(batch: Batch) -> Example:
             return self.decoder.example(batch, part=self.group.part(batch.rows))
@@ -241,7 +243,7 @@ class Trainer:
         return Reader(self.source, first, last, make, self.config.training.loaders)
 
     def train_step(self, example: Example) -> dict[str, Tensor]:
-        """Learn from one batch and return its losses, on the device."""
+        """Train on one batch and return its losses, on the device."""
         settings = self.config.training
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(settings, self.step)
@@ -272,7 +274,7 @@ class Trainer:
         return {name: each.detach() for name, each in {**found, "total": loss}.items()}
 
     def test(self) -> Table:
-        """Return what the network, with averaged weights where there are such, is worth on the test set."""
+        """Return the network's results on the test set, with averaged weights if there are any."""
         assert self.tests is not None
         table = Table()
         with self._evaluating(), torch.no_grad(), self._autocast():
@@ -282,7 +284,7 @@ class Trainer:
         return table
 
     def export(self) -> Path:
-        """Write the file that plays, with averaged weights where there are such, and return its path."""
+        """Write the network's file, with averaged weights if there are any, and return its path."""
         info = {
             "step": str(self.step),
             "positions": str(self.step * self.config.training.batch),
@@ -293,10 +295,10 @@ class Trainer:
             return export_file(self.network, self.config.name, self.folder, info)
 
     def save(self) -> None:
-        """Write the checkpoint; of a group the first process does.
+        """Write the checkpoint. In a group, the first process does.
 
         Raises:
-            NetworkError: the weights are no longer numbers; the last checkpoint stays.
+            NetworkError: weights are not finite; the last checkpoint stays.
             OSError: it cannot be written.
         """
         if not self.group.is_first:
@@ -321,7 +323,7 @@ class Trainer:
         save_checkpoint(self.checkpoint, state)
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint, with what the configuration says of the optimizer by now.
+        """Resume from a checkpoint, with the configuration's present settings of the optimizer.
 
         Raises:
             NetworkError: it belongs to another network or optimizer.
@@ -354,7 +356,7 @@ class Trainer:
             self.average = Average(self.network, self.config.training)
 
     def _note_test(self, tests: CsvLog) -> None:
-        """Test, log it, and see whether it is better than before."""
+        """Test, log the result, and compare it with the best so far."""
         values = self.test().values()
         tests.add(self.step, values)
         kept = [values[name] for name in ("policy_loss", "value_loss", "score_error") if name in values]
@@ -372,7 +374,7 @@ class Trainer:
 
     @contextlib.contextmanager
     def _evaluating(self) -> Iterator[None]:
-        """Let the network compute as in evaluation, with averaged weights where there are such."""
+        """Switch the network to evaluation, with averaged weights if there are any."""
         training = self.network.training
         kept = None
         if self.average is not None:
@@ -390,7 +392,7 @@ class Trainer:
             self.network.train(training)
 
     def _recent(self) -> Iterator[Example]:
-        """Yield the last batches of the source before this step, or at its beginning the first ones."""
+        """Yield the source's last batches before this step, or its first ones at the beginning."""
         first = max(0, self.step - self.begun - STATISTICS_BATCHES)
         last = first + STATISTICS_BATCHES
         for step in range(first, min(last, self.source.steps or last)):
@@ -398,7 +400,7 @@ class Trainer:
 
 
 class _Means:
-    """Mean losses of the steps since the last look; the device is waited for only then."""
+    """Mean losses of the steps since the last call of `take`, which is the only point that waits for the device."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -414,17 +416,17 @@ class _Means:
         self._positions += positions * self._group.count
 
     def check(self, step: int) -> None:
-        """See to it that losses are numbers.
+        """Check that losses are finite.
 
         Raises:
-            NetworkError: one of them is not.
+            NetworkError: one is not.
         """
         total = float(self._mean("total"))
         if not math.isfinite(total):
             raise NetworkError(f"loss {total} at step {step} found, expected a number")
 
     def take(self) -> dict[str, float]:
-        """Return the means by name, with `seconds` and `positions_per_second`, and begin anew."""
+        """Return the means by name, with `seconds` and `positions_per_second`, and reset them."""
         names = sorted({name for found in self._found for name in found})  # in one order in all processes
         means = {name: float(self._mean(name)) for name in names}
         seconds = time.perf_counter() - self._since

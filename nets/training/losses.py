@@ -1,4 +1,4 @@
-"""What a network's outputs cost against the labels, by output; and what they say in the labels' terms."""
+"""Losses of a network's outputs against the labels, and the outputs in the labels' units."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from yomi.nets.training.tensors import Example
 
 SCALES = OutputScales()
 LEAST_VARIANCE = 1e-3
-"""Of a channel of the teacher's: those that hardly change do not count more."""
+"""Minimum variance of a teacher's channel: channels that hardly change do not count more."""
 HUBER = 12.0
-"""Points from which an error of the score counts linearly (KataGo's)."""
+"""Points from which a score error counts linearly (KataGo's)."""
 SHORT_HUBERS = {"short_value": 0.4, "short_score": 100.0}
-"""From where errors of the expected squares count linearly, the latter points² (KataGo's)."""
+"""Thresholds from which errors of the expected squares count linearly; the second is in points² (KataGo's)."""
 
 
 def losses(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
-    """Return the mean loss of everything that has both an output and a label, before weighting."""
+    """Return the mean loss of every output that has a label, unweighted."""
     found: dict[str, Tensor] = {}
     if "policy" in outputs:
         found["policy"] = _policy(outputs["policy"].float(), example)
@@ -59,12 +59,12 @@ def losses(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
 
 
 def hints(maps: list[Tensor], wanted: list[Tensor]) -> Tensor:
-    """Return the share of the variance of the wanted maps [B, C, N, N] that others miss, the mean over channels."""
+    """Return the share of the wanted maps' variance [B, C, N, N] that other maps miss, averaged over channels."""
     return torch.stack([_missed_share(*pair) for pair in zip(maps, wanted, strict=True)]).mean()
 
 
 class _MissedShare(torch.autograd.Function):
-    """By hand, as it passes over large maps: six times as fast as what autograd makes of means and `var`."""
+    """Its own gradient, since it passes over large maps: six times as fast as autograd of means and `var`."""
 
     @staticmethod
     def forward(ctx: Any, found: Tensor, wanted: Tensor) -> Tensor:
@@ -94,14 +94,14 @@ def total(found: dict[str, Tensor], weights: LossConfig) -> Tensor:
 
 
 def _mean(each: Tensor, known: Tensor) -> Tensor:
-    """Return the mean over what is known; 0 where nothing is. Of parts of a batch the mean of them is the batch's."""
+    """Return the mean over known labels, 0 if there are none. The mean over parts of a batch is the batch's."""
     return torch.where(known, each, 0.0).sum() / mean_count(known.sum())
 
 
 def _policy(logits: Tensor, example: Example) -> Tensor:
     """Return the cross entropy with the target.
 
-    A network without a pass is not asked for one, nor one that sees what is legal for anything else.
+    Targets that the network has no output for do not count: a pass, or moves that an encoder calls illegal.
     """
     size = logits.shape[1]
     moves = example.moves.clamp(max=size - 1)
@@ -114,7 +114,7 @@ def _policy(logits: Tensor, example: Example) -> Tensor:
 
 
 def _points(found: Tensor, label: Tensor, huber: float | None) -> Tensor:
-    """Return the mean absolute error in points, or the Huber loss by the score's scale."""
+    """Return the mean absolute error in points, or the Huber loss on the score's scale."""
     known = label.isfinite()
     errors = found - torch.where(known, label, 0.0)
     if huber is None:
@@ -123,11 +123,12 @@ def _points(found: Tensor, label: Tensor, huber: float | None) -> Tensor:
 
 
 def _owned_points(points: Tensor, ownership: Tensor) -> Tensor:
-    """Return the sum of absolute errors of a map's parts in its mean, by who owns the board.
+    """Return the sum of absolute errors of a map's entries against the ownership of the board.
 
     Args:
-        points: [B, n, n]; each point's part is its n²th.
-        ownership: [B, N * N], N >= n; what convolutions without padding cut off belongs to the nearest point left.
+        points: [B, n, n]. Each entry counts 1 / n² of the score.
+        ownership: [B, N * N], N >= n. Points that convolutions without padding cut off belong to the nearest point
+            left.
     """
     size, side = math.isqrt(ownership.shape[1]), points.shape[1]
     nearest = (torch.arange(size, device=points.device) - (size - side) // 2).clamp(0, side - 1)
@@ -152,7 +153,7 @@ def _misc(misc: Tensor, example: Example) -> dict[str, Tensor]:
 
 
 def _square_errors(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
-    """Return the losses of the squares that a network expects of its own short-term errors."""
+    """Return the losses of the squared short-term errors that a network predicts of itself."""
     shares = torch.softmax(outputs["outcome"].float()[:, :2], 1)
     said = {
         "short_value": (shares[:, 0] - shares[:, 1], example.short_value),
@@ -169,7 +170,7 @@ def _square_errors(outputs: dict[str, Tensor], example: Example) -> dict[str, Te
 
 
 def judged(outputs: dict[str, Tensor]) -> Judged:
-    """Return a network's outputs in the labels' terms."""
+    """Return a network's outputs in the labels' units."""
     plain = {name: output.float() for name, output in outputs.items()}
     value = lead = None
     if "value" in plain:

@@ -1,8 +1,8 @@
-"""What makes steps of gradients: PyTorch's optimizers, and Muon.
+"""Optimizers: PyTorch's, and Muon.
 
-Muon (Jordan et al. 2024) replaces the momentum of a matrix by the nearest orthogonal one, so that all directions of a
-weight learn at one pace; a convolution counts as the matrix from its inputs to its channels. Vectors and narrow
-matrices are left to Adam. Updates are scaled to the size of Adam's (Liu et al. 2025): one learning rate serves both.
+Muon (Jordan et al. 2024) replaces the momentum of a matrix by the nearest orthogonal matrix, so that all directions of
+a weight learn at one pace. A convolution counts as the matrix from its inputs to its channels. Adam updates vectors and
+narrow matrices. Updates are scaled to the size of Adam's (Liu et al. 2025), so one learning rate serves both.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from yomi.nets.training.config import TrainingConfig
 
 ROUNDS = 5
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the polynomial whose rounds bring singular values near 1 (Newton-Schulz)."""
+"""Coefficients of the polynomial whose iteration brings singular values near 1 (Newton-Schulz)."""
 ADAM_BETAS = (0.9, 0.999)
 ADAM_EPSILON = 1e-8
 ADAM_SIZE = 0.2
-"""Root mean square of an update of Adam's, in learning rates."""
+"""Root mean square of Adam's update, in learning rates."""
 SMALLEST_SIDE = 8
-"""Matrices with fewer rows or columns are left to Adam."""
+"""Adam updates matrices with fewer rows or columns."""
 
 
 def make_optimizer(network: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Return the optimizer that a configuration names; biases and norms do not decay."""
+    """Return the optimizer of a configuration. Biases and norms do not decay."""
     decayed = [each for each in network.parameters() if each.ndim > 1]
     others = [each for each in network.parameters() if each.ndim <= 1]
     groups: list[dict[str, Any]] = [
@@ -43,9 +43,9 @@ def make_optimizer(network: nn.Module, config: TrainingConfig) -> torch.optim.Op
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Give an optimizer the state of an earlier one of its kind; the groups keep their own settings.
+    """Give an optimizer the state of an earlier one of its kind. The groups keep their own settings.
 
-    PyTorch's own way brings the old settings back with the state: decay and momentum that have changed since.
+    PyTorch's own way would restore the old decay and momentum with the state.
     """
     groups = [{name: each for name, each in group.items() if name != "params"} for group in optimizer.param_groups]
     optimizer.load_state_dict(state)
@@ -54,7 +54,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon for matrices and convolutions, Adam for everything else; weights decay as AdamW's do."""
+    """Muon for matrices and convolutions, Adam for everything else. Weights decay as in AdamW."""
 
     def __init__(self, params: Iterable[Any], lr: float, momentum: float = 0.9) -> None:
         """Make one.
@@ -110,7 +110,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
-    """Return nearly the orthogonal matrix that is nearest to one: singular values between about 0.7 and 1.2."""
+    """Return approximately the nearest orthogonal matrix: singular values between about 0.7 and 1.2."""
     a, b, c = COEFFICIENTS
     wide = matrix.shape[0] <= matrix.shape[1]
     x = matrix if wide else matrix.T

@@ -1,8 +1,8 @@
-"""Several processes of one machine that train one network, each on its part of every batch.
+"""Several processes of one machine that train one network, each on a part of every batch.
 
-All hold the same weights, and their gradients are averaged (PyTorch's DistributedDataParallel; Li et al. 2020): by NCCL
-between GPUs, of which each process has one, by gloo on processors. A step is that of one process with the whole batch
-but for rounding; batch norms see the part of their process, and of the teacher's hints the mean over the parts counts.
+All have the same weights, and their gradients are averaged (PyTorch's DistributedDataParallel; Li et al. 2020): by NCCL
+between GPUs, one for each process, by gloo on processors. Except for rounding, a step is the step of one process with
+the whole batch. Batch norms see the part of their process, and the teacher's hints are averaged over the parts.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 
 class Group:
-    """The processes of a training, as one of them sees them; without arguments it is alone."""
+    """The processes of a training, as seen by one of them. Without arguments there is only one."""
 
     def __init__(self, rank: int = 0, count: int = 1) -> None:
-        """Be one of `count`; rank 0 writes and tells what there is to write and to tell."""
+        """Join `count` processes. Rank 0 writes files and messages."""
         self.rank, self.count = rank, count
 
     @property
     def is_first(self) -> bool:
-        """Whether this process is the one that writes."""
+        """Whether this process writes files and messages."""
         return self.rank == 0
 
     def device(self, device: torch.device) -> torch.device:
-        """Return the device of this process's own, of the kind of `device`.
+        """Return this process's device, of the kind of `device`.
 
         Raises:
             NetworkError: there are fewer GPUs than processes.
@@ -58,14 +58,14 @@ class Group:
         return slice(rows * self.rank // self.count, rows * (self.rank + 1) // self.count)
 
     def shared(self, network: nn.Module) -> nn.Module:
-        """Return what computes as a network does, and averages gradients; weights become those of the first process."""
+        """Return a wrapper of the network that averages gradients. Weights become those of the first process."""
         if self.count == 1:
             return network
         # Of outputs without labels nothing is learned: their parameters have no gradients.
         return nn.parallel.DistributedDataParallel(network, find_unused_parameters=True)
 
     def any(self, flag: bool) -> bool:
-        """Return whether any process says so; all of them have to ask."""
+        """Return whether `value` is true in any process. All processes must call this."""
         if self.count == 1:
             return flag
         flags = torch.tensor(float(flag))  # on the processor: nothing waits for a GPU
@@ -73,7 +73,7 @@ class Group:
         return bool(flags > 0)
 
     def mean(self, values: Tensor) -> Tensor:
-        """Return the mean over the processes; all of them have to ask."""
+        """Return the mean over the processes. All processes must call this."""
         if self.count > 1:
             values = values.clone()
             distributed.all_reduce(values)
@@ -82,9 +82,9 @@ class Group:
 
 
 def mean_count(count: Tensor) -> Tensor:
-    """Return how many there are of something in a process's part of the batch on average, at least 1 in all parts.
+    """Return the mean over the processes of a count in their parts of the batch, at least 1.
 
-    A sum over a part divided by this is, in the mean over the processes, the mean over the whole batch.
+    A sum over a part divided by this averages, over the processes, to the mean over the whole batch.
     """
     if not (distributed.is_available() and distributed.is_initialized()):
         return count.clamp(min=1)
@@ -148,7 +148,7 @@ def started(
 
 
 def _join(store: str, rank: int, count: int) -> Group:
-    """Become one of the group; all of them wait for each other."""
+    """Join the group. All processes wait for each other."""
     if sys.platform == "linux":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # not to be reached from other machines
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
@@ -168,7 +168,7 @@ def _take_part(
     last: int,
     find_encoder: FindEncoder,
 ) -> None:
-    """Train as one of the others, until the first one ends it; what goes wrong is sent to it."""
+    """Train until the first process ends the training. Errors are sent to the first process."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # the first one is told, and stops all at the same step
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)

@@ -23,9 +23,9 @@ def learning_rate(config: TrainingConfig, step: int) -> float:
 
 @dataclass
 class EarlyStopping:
-    """Stops after `patience` tests, and one more, in a row that bring no lower loss.
+    """Stops after `patience` + 1 tests in a row without a lower loss.
 
-    So Keras's callback counted when COSUMI's networks were trained: with a patience of 0 the first failure stops.
+    Keras counted like this when COSUMI's networks were trained: with a patience of 0 the first failure stops.
     """
 
     patience: int
@@ -34,7 +34,7 @@ class EarlyStopping:
     failures: int = 0
 
     def update(self, loss: float) -> bool:
-        """Note a test's loss and return whether it is the best so far."""
+        """Record a test's loss and return whether it is the best so far."""
         improved = loss < self.best
         self.failures = 0 if improved else self.failures + 1
         self.best = min(self.best, loss)
@@ -42,5 +42,5 @@ class EarlyStopping:
 
     @property
     def stops(self) -> bool:
-        """Whether training is to end."""
+        """Whether training should end."""
         return self.patience >= 0 and self.failures > self.patience

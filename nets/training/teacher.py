@@ -1,7 +1,7 @@
-"""A teacher that is asked while a network learns: its trunk behind each block is what the learner's should be.
+"""A teacher network whose trunk after each block is a target for the trunk of the network that is trained.
 
-What a network makes of a position on its way to the answer tells a learner of the same shape far more than the answer:
-channels times points for each block, where a policy is one number a point.
+The trunk tells a network of the same shape far more about a position than the outputs do: channels × points for each
+block, where a policy is one number a point.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Teacher:
     """A KataGo network that is not trained."""
 
     def __init__(self, path: Path, learner: Network, device: torch.device) -> None:
-        """Read it.
+        """Read the network.
 
         Raises:
-            NetworkError: it cannot be read, or its trunk is not of the learner's shape.
+            NetworkError: it cannot be read, or its trunk has another shape than the trained network's.
         """
         self._network = from_katago(read_network(path)).requires_grad_(False).eval()
         if not isinstance(learner, GoNetwork):
@@ -39,7 +39,7 @@ class Teacher:
         self._network.to(device, memory_format=torch.channels_last)
 
     def maps(self, example: Example) -> list[Tensor]:
-        """Return the trunk behind each block [B, C, N, N]."""
+        """Return the trunk after each block [B, C, N, N]."""
         found: list[Tensor] = []
         with torch.no_grad():
             self._network(*example.inputs, maps=found)

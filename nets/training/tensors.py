@@ -1,4 +1,4 @@
-"""Batches as tensors on the device: planes are unpacked there, and turned under symmetries together with the labels."""
+"""Batches as tensors on the device, where planes are unpacked and symmetries are applied to planes and labels."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ WHOLE = slice(None)
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A batch as a network and the losses want it. Absent labels are None, unknown ones NaN."""
+    """A batch in the form that network and losses need. Absent labels are None, unknown ones NaN."""
 
     inputs: tuple[Any, ...]
-    """What the network is called with: planes [B, C, N, N] and globals [B, G, 1, 1], or a SparseInput."""
+    """Inputs of the network: planes [B, C, N, N] and globals [B, G, 1, 1], or a SparseInput."""
     moves: Tensor
     """int64[B, K]"""
     weights: Tensor
@@ -48,7 +48,7 @@ class Example:
 
 
 class Decoder:
-    """Makes examples of batches."""
+    """Converts batches to examples."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Decoder:
         self._shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=device)
 
     def example(self, batch: Batch, *, turned: bool = True, part: slice = WHOLE) -> Example:
-        """Return a batch on the device, or a part of it; unless `turned`, positions are shown as they are."""
+        """Return a batch, or a part of it, on the device. Unless `turned`, no symmetry is applied."""
         columns = {name: self._tensor(array[part]) for name, array in batch.columns.items()}
         moves = columns["policy_moves"].long()
         ownership = columns.get("ownership")
@@ -123,7 +123,9 @@ class Decoder:
         return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
 
     def _dense(self, columns: dict[str, Tensor], size: int, sources: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return planes [B, C, N, N] and globals [B, G, 1, 1], points being seen where `sources` [B, N * N] says."""
+        """Return planes [B, C, N, N] and globals [B, G, 1, 1]. `sources` [B, N * N] is the point that comes to each
+        index.
+        """
         planes = self._planes(columns, size)
         if sources is not None:
             flat = planes.flatten(2)
@@ -132,7 +134,7 @@ class Decoder:
         return planes.contiguous(memory_format=torch.channels_last), globals_[:, : self.features.extras, None, None]
 
     def _sparse(self, encoder: SparseEncoder, batch: Batch, part: slice, sources: Tensor | None) -> SparseInput:
-        """Return what a sparse network sees of boards, points being seen where `sources` [B, N * N] says."""
+        """Return the sparse network's inputs. `sources` [B, N * N] is the point that comes to each index."""
         levels = batch.columns["levels"][part]
         levels = levels.reshape(len(levels), self.features.levels, -1)
         if sources is not None:
@@ -162,7 +164,7 @@ class Decoder:
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
     def _symmetry(self, batch: Batch, columns: dict[str, Tensor], part: slice) -> Tensor | None:
-        """Return the symmetry of each row, None where all are shown as they are."""
+        """Return the symmetry of each row, or None if no symmetry is applied."""
         if self.symmetries == "none" or (self.symmetries == "stored" and "symmetry" not in columns):
             return None
         if self.symmetries == "stored":
@@ -172,7 +174,7 @@ class Decoder:
         return torch.from_numpy(chosen[part]).to(self.device)
 
     def _tables_of(self, size: int) -> tuple[Tensor, Tensor]:
-        """Return where moves are seen [S, P], and which point is seen where [S, N * N]."""
+        """Return the new index of each move [S, P], and the point that comes to each index [S, N * N]."""
         if size not in self._tables:
             tables = symmetries_of(self.features, size)
             moves, sources = (torch.from_numpy(each).to(self.device) for each in (tables.moves, tables.sources))
