@@ -99,7 +99,7 @@ def _is_movable(scale: FloatArray, activation: Activation) -> bool:
 
 
 def _wanted_offset(block: Block, channels: int) -> FloatArray | None:
-    """Return what the stream should carry for a block to need no norm of its own, or None if nothing helps."""
+    """Return the offset of the stream with which a block needs no norm of its own, or None if there is none."""
     if isinstance(block, AttentionBlock | FeedForwardBlock):
         return np.zeros(channels, np.float32)
     return _norm_offset(block.norm1, block.act1)
@@ -115,7 +115,7 @@ def _norm_offset(norm: BatchNorm, activation: Activation) -> FloatArray | None:
 
 
 class _Exporter:
-    """Builds one graph; the methods follow the network from its inputs to its heads."""
+    """Builds one graph. The methods follow the network from its inputs to its heads."""
 
     def __init__(self, network: KataGoNetwork, size: int, meta_input: bool) -> None:
         self._network = network
@@ -300,7 +300,7 @@ class _Exporter:
         return self._act(block.act2, self._graph.op("Add", regular, added))
 
     def _normed(self, stream: _Stream, norm: BatchNorm, activation: Activation) -> tuple[str, FloatArray | None]:
-        """Append activation(norm(stream)); the scale returned, if any, is still to be multiplied in by the reader."""
+        """Append activation(norm(stream)). If a scale is returned, the reader must still multiply it in."""
         stream = self._map(stream)
         wanted = _norm_offset(norm, activation)
         scale, bias = norm.folded()
@@ -315,7 +315,7 @@ class _Exporter:
         return self._act(activation, tensor), None
 
     def _shifted(self, stream: _Stream, offset: FloatArray | None) -> _Stream:
-        """Return the stream with another offset (None: 0), which costs an Add if it is not the present one."""
+        """Return the stream with another offset (None: 0). This costs an Add unless the offset is already right."""
         offset = np.zeros_like(stream.offset) if offset is None else offset
         difference = offset - stream.offset
         if not difference.any():
@@ -403,8 +403,8 @@ def activate(graph: GraphBuilder, activation: Activation, tensor: str) -> str:
 def _mish(graph: GraphBuilder, tensor: str) -> str:
     """Append x * tanh(softplus(x)) as x * p / (2 - p) with p = s * (2 - s) and s = sigmoid(x).
 
-    onnxruntime's Softplus works one number at a time and would take 40% of a network's time on the CPU (measured on
-    a 6-block network: 1.6 times the evaluations this way). Nothing overflows, in half precision neither.
+    onnxruntime's Softplus computes one number at a time and would take 40% of a network's time on a processor. This
+    form gave 1.6 times the evaluations of a 6-block network. Nothing overflows, not even in half precision.
     """
     two = graph.constant(2.0)
     sigmoid = graph.op("Sigmoid", tensor)

@@ -32,10 +32,10 @@ def _rms_scaled(graph: GraphBuilder, norm: RmsNorm, points: str) -> str:
 def attention(graph: GraphBuilder, block: AttentionBlock, points: str, size: int) -> str:
     """Append the sum of the points and the attention of their norm, [B, A, C].
 
-    Keys and values that several heads share are repeated in their weights. RoPE is linear:
-    turned = x * cos + quarter_turn(x) * sin, and the quarter turn of each pair, a permutation with signs, goes into
-    weights of its own, so that no channel is moved at run time. One product for everything, split afterwards, is
-    slower: the split copies.
+    Keys and values that several heads share are repeated in the weights. RoPE is linear: rotated = x * cos +
+    quarter_turn(x) * sin. The quarter turn of each pair, a permutation with signs, is applied to a copy of the weights,
+    so that no channel moves at run time. One product for everything, split afterwards, is slower, since the split
+    copies.
     """
     heads, area = block.heads, size**2
     query, key, value = _attention_weights(block)

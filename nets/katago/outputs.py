@@ -1,7 +1,7 @@
-"""Raw outputs of KataGo networks to probabilities, points and ownership, in numpy.
+"""Convert raw outputs of KataGo networks to probabilities, points and ownership, in numpy.
 
-This is the readable reference; the search has a kernel of its own for what it needs. Everything here is from the side
-to move's point of view: a caller that reports for White or Black turns it round.
+This is the readable reference; the search has its own kernel. Everything is from the side to move's point of view. A
+caller that reports for White or Black changes the signs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from yomi.nets.katago.network import FloatArray, OutputScales
 from yomi.nets.metadata import NetworkInfo
 
 ROOT = 0.0
-"""In place of a factor before softplus: errors are its root."""
+"""Marks versions before the factor for softplus: errors are the square root of softplus."""
 BoolArray = npt.NDArray[np.bool_]
 
 
@@ -40,7 +40,7 @@ class RawOutputs:
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """What a network says about a batch of positions, for the side to move."""
+    """A network's predictions for a batch of positions, for the side to move."""
 
     policy: FloatArray
     """[B, A + 1] probabilities, 0 where illegal"""
@@ -49,7 +49,7 @@ class Outputs:
     loss: FloatArray
     """[B] probability"""
     no_result: FloatArray
-    """[B] probability; exactly 0 where the rules have no such result"""
+    """[B] probability; exactly 0 if the rules have no such result"""
     score_mean: FloatArray
     """[B] expected final score in self-play, points"""
     score_stdev: FloatArray
@@ -68,14 +68,14 @@ class Outputs:
     """[B, A] in [-1, 1], +1 = the side to move owns the point"""
 
     def only(self, rows: npt.NDArray[np.int64]) -> Outputs:
-        """Return those of some positions, in the order of `rows`."""
+        """Return the outputs of some positions, in the order of `rows`."""
         arrays = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         chosen: dict[str, Any] = {name: array[rows] for name, array in arrays.items() if array is not None}
         return dataclasses.replace(self, **chosen)
 
 
 def has_no_result(ko_rule: str, scoring: str) -> bool:
-    """Tell whether a game under these rules can end without a result, which otherwise is not counted.
+    """Whether a game under these rules can end without a result; otherwise that output is ignored.
 
     Args:
         ko_rule: SIMPLE, POSITIONAL, SITUATIONAL or SPIGHT.
@@ -92,7 +92,7 @@ def post_process(
     *,
     optimism: float = 0.0,
 ) -> Outputs:
-    """Turn raw outputs into numbers with a meaning.
+    """Convert raw outputs.
 
     Args:
         raw: the graph's outputs for B positions.
@@ -128,10 +128,10 @@ def post_process(
 
 
 def scales_of(info: NetworkInfo) -> OutputScales:
-    """Return the scale factors that a network's metadata holds, or the usual ones.
+    """Return the scale factors of a network's metadata, or the default ones.
 
     Raises:
-        NetworkError: it has others.
+        NetworkError: the metadata contain other names.
     """
     known: Mapping[str, float] = info.scales
     try:
@@ -157,7 +157,7 @@ def policy_probabilities(logits: FloatArray, legal: BoolArray, *, optimism: floa
 def value_probabilities(
     logits: FloatArray, no_result_possible: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return win, loss and no result, each [B], from logits [B, 3]; no result is dropped where impossible."""
+    """Return win, loss and no result, each [B], from logits [B, 3]. No result is 0 if it is impossible."""
     possible = np.broadcast_to(np.asarray(no_result_possible, dtype=np.bool_), (logits.shape[0],))
     kept = logits.astype(np.float32)
     kept[~possible, 2] = -np.inf
@@ -169,9 +169,10 @@ def value_probabilities(
 def shortterm_errors(
     misc: FloatArray, version: int, scales: OutputScales
 ) -> tuple[FloatArray | None, FloatArray | None]:
-    """Return the short-term errors of win - loss and of the score, each [B], or None where there are none.
+    """Return the short-term errors of win - loss and of the score, each [B], or None if the network has none.
 
-    Version 9: softplus; 10 to 13: its root, scaled; from 14: softplus of half the raw value, squared before the root.
+    Version 9: softplus; 10 to 13: its square root, scaled; from 14: softplus of half the raw value, squared before the
+    square root.
     """
     if misc.shape[1] < 6:
         return None, None
@@ -186,8 +187,8 @@ def shortterm_errors(
 
 
 def error_scales(info: NetworkInfo) -> tuple[float, float, float]:
-    """Return what yomi.native.go.outputs makes the same errors with: a scale for each, and the factor before
-    softplus.
+    """Return the arguments with which yomi.native.go.outputs computes the same errors: two scales, and the factor
+    before softplus.
     """
     if info.misc_channels < 6:
         return 0.0, 0.0, 0.0

@@ -23,7 +23,7 @@ _EXPANSION_FLOOR = 1 << 26
 _HEAD_BYTES = 1 << 16
 _MAX_FLOAT = float(np.finfo(np.float32).max)
 _XZ_MEMORY = 1 << 28
-"""Bytes; xz itself takes 65 MiB for the largest dictionary of its usual settings."""
+"""Bytes; xz needs 65 MiB for the largest dictionary of its usual settings."""
 
 
 def read_container(path: Path) -> bytes:
@@ -42,7 +42,7 @@ def read_container(path: Path) -> bytes:
 
 
 def read_head(path: Path, size: int = 4096) -> bytes:
-    """Return up to `size` first bytes of the uncompressed content; empty where there are none to be had."""
+    """Return up to `size` first bytes of the uncompressed content; empty if it cannot be uncompressed."""
     try:
         with path.open("rb") as stream:
             raw = stream.read(_HEAD_BYTES)
@@ -65,14 +65,14 @@ class _Decompressor(Protocol):
 
 
 def _decompressor(raw: bytes) -> _Decompressor:
-    """Return what decompresses data of this kind."""
+    """Return the decompressor for this kind of data."""
     if raw.startswith(_XZ_MAGIC):
         return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
     return zlib.decompressobj(wbits=31)
 
 
 def _decompress(raw: bytes, limit: int, path: str) -> bytes:
-    """Decompress members of gzip or streams of xz, refusing to produce more than `limit` bytes."""
+    """Decompress gzip members or xz streams, up to `limit` bytes."""
     kind = "xz" if raw.startswith(_XZ_MAGIC) else "gzip"
     parts: list[bytes] = []
     room = limit
@@ -96,8 +96,8 @@ def _decompress(raw: bytes, limit: int, path: str) -> bytes:
 class TokenStream:
     """Reads tokens and float blocks one after another from the content of a network file.
 
-    Whether floats are binary or text is told by the first block's mark. Every error is a `NetworkError` that names
-    the file and the record being read.
+    The first block's mark determines whether floats are binary or text. Every error is a `NetworkError` with the file
+    and the current record.
     """
 
     def __init__(self, data: bytes, path: str) -> None:
@@ -109,16 +109,16 @@ class TokenStream:
         self._record = "header"
 
     def error(self, message: str) -> NetworkError:
-        """Return, to be raised, the error that says where in the file `message` was found."""
+        """Return an error with the place in the file; the caller raises it."""
         return NetworkError(f"{self._path}: record {self._record!r}: {message}")
 
     def name(self) -> str:
-        """Read the name of a record, which later errors will carry."""
+        """Read the name of a record, for later errors."""
         self._record = self.token("a name")
         return self._record
 
     def token(self, expected: str) -> str:
-        """Read the next token; `expected` says in words what it should be."""
+        """Read the next token. `expected` describes it in words."""
         self._skip_whitespace()
         data, start = self._data, self._position
         end = start
@@ -150,7 +150,7 @@ class TokenStream:
         return self.integer(what, 0, 1) == 1
 
     def zeros(self, count: int) -> None:
-        """Read reserved integers, which must be 0: another value means a feature that this reader does not know."""
+        """Read reserved integers. They must be 0: another value means a feature that this reader does not know."""
         for _ in range(count):
             self.integer("a reserved field", 0, 0)
 
@@ -166,17 +166,17 @@ class TokenStream:
         return value
 
     def floats(self, count: int) -> FloatArray:
-        """Read a block of `count` floats [count]; checked against what is left before anything is allocated.
+        """Read a block of `count` floats [count]. The size is checked before memory is allocated.
 
-        Numbers below the smallest normal float count as zero: weight decay leaves such, and processors need a hundred
-        times as long to multiply them.
+        Numbers below the smallest normal float become zero. Weight decay leaves such numbers, and processors need a
+        hundred times as long to multiply them.
         """
         if self._binary:
             return self._binary_floats(count)
         return self._text_floats(count)
 
     def finish(self) -> None:
-        """Check that nothing but whitespace is left."""
+        """Check that only whitespace is left."""
         self._skip_whitespace()
         left = len(self._data) - self._position
         if left:

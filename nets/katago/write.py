@@ -1,6 +1,6 @@
-"""Writes KataGo network files of all versions: what `yomi.nets.katago.file` reads.
+"""Write KataGo network files of all versions that `yomi.nets.katago.file` reads.
 
-`_Writer` mirrors the reader record by record. Binary files are gzipped by whoever stores them.
+`_Writer` mirrors the reader record by record. The caller compresses binary files.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KINDS = {
 
 
 def write_network(network: KataGoNetwork, *, text: bool = False, theta: float | None = None) -> bytes:
-    """Return the content of a network file; with `theta`, attention blocks get fixed instead of learnable RoPE."""
+    """Return the content of a network file. With `theta`, attention blocks get fixed instead of learnable RoPE."""
     return _Writer(network.version, text, theta).network(network)
 
 
@@ -168,7 +168,7 @@ class _Writer:
 
 
 def _widths(blocks: tuple[Block, ...], channels: int) -> tuple[int, int, int, int]:
-    """Return what the trunk's header says of its blocks: mid, regular, dilated and pooled channels."""
+    """Return the channels in the trunk's header: mid, regular, dilated and pooled."""
     middle = next((block.conv1.out_channels for block in blocks if isinstance(block, OrdinaryBlock)), channels)
     pooling = next((block for block in blocks if isinstance(block, GlobalPoolingBlock)), None)
     if pooling is None:

@@ -35,26 +35,27 @@ MAX_HEADER = 1 << 20
 HIDDEN, LAST = 16, 32
 """Units of the two layers before the value."""
 WIDTH_STEP = 128
-"""Units for the value, and those for moves, come in multiples of it."""
+"""The units for the value, and those for moves, are multiples of this."""
 ONE, SQUARED_ONE = 256, 4096
-"""1 in the first layer's sums, and in its outputs, which are at most that. These are yomi.native.sparse.network's
-numbers, from which this may not import."""
+"""The integers for 1 in the first layer's sums and in its outputs, whose maximum is 1. yomi.native.sparse.network has
+the same constants; this module may not import it.
+"""
 
 
 ROWWISE = ("rows", "direct")
-"""Tensors that have a number for each row of the first layer, or several."""
+"""Tensors with one or more numbers for each row of the first layer."""
 
 
 def looks_sparse(start: bytes) -> bool:
-    """Whether a file that begins with at least 9 bytes may be safetensors."""
+    """Whether a file that begins with these bytes, at least 9, may be safetensors."""
     return 0 < int.from_bytes(start[:_LENGTH], "little") <= MAX_HEADER and start[_LENGTH : _LENGTH + 1] == b"{"
 
 
 def write_sparse(tensors: Mapping[str, Array], info: NetworkInfo) -> bytes:
-    """Return the file of a network.
+    """Return the content of a network's file.
 
     Raises:
-        NetworkError: the tensors are not those of a network.
+        NetworkError: the tensors are not those of a sparse network.
     """
     check_tensors(tensors)
     header: dict[str, Any] = {METADATA: info.to_props()}
@@ -73,10 +74,10 @@ def write_sparse(tensors: Mapping[str, Array], info: NetworkInfo) -> bytes:
 
 
 def read_info(path: Path) -> NetworkInfo:
-    """Return what a network's file says of it; the tensors are not read.
+    """Return the metadata of a network's file. The tensors are not read.
 
     Raises:
-        NetworkError: it is no such file.
+        NetworkError: the file is of another kind.
         OSError: it cannot be read.
     """
     header, _ = _read_header(path)
@@ -120,9 +121,9 @@ def read_sparse(path: Path) -> dict[str, Array]:
 
 
 def with_rows(tensors: Mapping[str, Array], rows: int) -> dict[str, Array]:
-    """Return a network's tensors with `rows` rows of the first layer; those that are missing say nothing.
+    """Return a network's tensors with `rows` rows of the first layer. New rows are zero.
 
-    Rows that are thought of later come last, so that files from before play as they did.
+    Rows that later versions add come last, so older files play as before.
     """
     missing = max(0, rows - len(tensors["rows"]))
     padded = {name: np.pad(tensors[name], [(0, missing), *[(0, 0)] * (tensors[name].ndim - 1)]) for name in ROWWISE}
@@ -130,10 +131,10 @@ def with_rows(tensors: Mapping[str, Array], rows: int) -> dict[str, Array]:
 
 
 def joined(values: Mapping[str, Array], moves: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the tensors of a network with the values of one and the moves of another: they share no unit.
+    """Return a network with the values of one network and the moves of another. These parts share no unit.
 
     Raises:
-        NetworkError: the two have other rows.
+        NetworkError: the networks have different rows.
     """
     found, expected = ([len(each[name]) for name in ("rows", "moves")] for each in (moves, values))
     if found != expected:
@@ -150,10 +151,10 @@ def joined(values: Mapping[str, Array], moves: Mapping[str, Array]) -> dict[str,
 
 
 def check_tensors(tensors: Mapping[str, Array]) -> None:
-    """See whether the tensors are those of a network, finite, of shapes that belong together.
+    """Check that the tensors are those of a sparse network, finite, and of shapes that fit together.
 
     Raises:
-        NetworkError: they are not; no path in the message.
+        NetworkError: they are not. The message has no path.
     """
     byte, short, single = TYPES.values()
     inputs, value, policy, moves = (
@@ -186,7 +187,7 @@ def check_tensors(tensors: Mapping[str, Array]) -> None:
 
 
 def _read_header(path: Path) -> tuple[dict[str, Any], int]:
-    """Return the header, and where the tensors begin."""
+    """Return the header, and the position of the first tensor."""
     with path.open("rb") as stream:
         length = int.from_bytes(stream.read(_LENGTH), "little")
         text = stream.read(length) if length <= MAX_HEADER else b""

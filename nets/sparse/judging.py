@@ -1,4 +1,4 @@
-"""What a sparse network says of the positions of a data set: plain numpy, from the rows that an encoder finds."""
+"""A sparse network's predictions for the positions of a data set, in numpy, from an encoder's rows."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Array = npt.NDArray[Any]
 
 
 def judge(tensors: Mapping[str, Array], encoder: SparseEncoder, columns: Arrays, policy_size: int) -> Judged:
-    """Return policy and value of the positions of a batch; moves that are not searched are ILLEGAL.
+    """Return policy and value of the positions of a batch. Moves that are not legal are ILLEGAL.
 
     Args:
         tensors: of the network's file.
-        encoder: its game's.
+        encoder: of its game.
         columns: of the batch, with levels and globals.
-        policy_size: moves that labels tell apart.
+        policy_size: number of policy labels.
     """
     count = len(columns["levels"])
     found = encoder.encode(columns["levels"].reshape(count, 1, -1), columns["globals"])

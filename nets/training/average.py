@@ -1,4 +1,4 @@
-"""Means of the weights of many steps: exponential (EMA), or of all steps alike (SWA); and their batch norms."""
+"""Averages of the weights of many steps: exponential (EMA) or uniform (SWA), and their batch norms."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from yomi.nets.training.tensors import Example
 
 
 class Average:
-    """A running mean of everything in a network's state, norms' statistics included."""
+    """A running average of a network's state, including the statistics of norms."""
 
     def __init__(self, network: nn.Module, config: TrainingConfig) -> None:
-        """Begin with the network as it is."""
+        """Start with the network's present state."""
         self.kind = config.average
         self.decay = config.decay
         self.start = config.average_start
@@ -24,7 +24,7 @@ class Average:
         self.state: dict[str, Tensor] = {name: each.detach().clone() for name, each in network.state_dict().items()}
 
     def update(self, network: nn.Module, step: int) -> None:
-        """Take the weights after a step, counted from 0, into the mean."""
+        """Add the weights after a step, counted from 0, to the average."""
         if step < self.start:
             share = 1.0
         elif self.kind == "ema":
@@ -43,15 +43,15 @@ class Average:
 
 
 def has_statistics(network: nn.Module) -> bool:
-    """Tell whether a network has batch norms."""
+    """Whether a network has batch norms."""
     return any(isinstance(module, _BatchNorm) for module in network.modules())
 
 
 def renew_statistics(network: nn.Module, examples: Iterable[Example]) -> None:
-    """Make the running statistics of batch norms anew, as means over the batches of `examples`.
+    """Recompute the running statistics of batch norms as means over the batches of `examples`.
 
-    Means of the statistics of many steps are not those of the mean weights (Izmailov et al. 2018, section 3.2). The
-    network computes as in training afterwards.
+    Averaged statistics of many steps are not the statistics of averaged weights (Izmailov et al. 2018, section 3.2).
+    Afterwards the network is in training mode.
     """
     norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
     momenta = [norm.momentum for norm in norms]

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a training needs to go on as if it had never stopped, in one file."""
+"""Checkpoints: one file with everything that a training needs to resume exactly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMAT = 1
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Write a checkpoint such that the old one stays until the new one is whole.
+    """Write a checkpoint. The old one stays until the new one is complete.
 
     Raises:
         OSError: it cannot be written.
@@ -26,10 +26,10 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint; its tensors lie on the CPU.
+    """Read a checkpoint, with its tensors on the CPU.
 
     Raises:
-        NetworkError: it cannot be read, or is of another format.
+        NetworkError: it cannot be read, or has another format.
     """
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)

@@ -29,7 +29,7 @@ from yomi.nets.text import parse_toml, read_toml
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 TO_CHECKOUT = "../../"
-"""Begins each path in a recipe: the checkout's folder, seen from the recipe's."""
+"""Prefix of each path in a recipe: the checkout's folder relative to the recipe's."""
 OPTIMIZERS = ("adamw", "adam", "sgd", "muon")
 SCHEDULES = ("constant", "cosine", "steps")
 AVERAGES = ("none", "ema", "swa")
@@ -37,9 +37,9 @@ PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 SYMMETRIES = ("random", "stored", "none")
 DEVICES = ("auto", "cpu", "cuda")
 STARTABLE = ("go", "sparse-shogi")
-"""Kinds that begin with a file, KataGo's or a sparse network's (yomi.nets.definitions.start)."""
+"""Kinds that can start from a file, KataGo's or a sparse network's (yomi.nets.definitions.start)."""
 NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_-]{1,96}")
-"""Of a network: it names the file, and stands in it as one word of ASCII."""
+"""Allowed network names. The name is also the file name, and in the file one ASCII word."""
 RANGES = {
     **dict.fromkeys(("steps", "batch", "test_every", "checkpoint_every"), (1, math.inf)),
     **dict.fromkeys(("learning_rate", "weight_decay", "clip", "warmup", "final", "factor"), (0, math.inf)),
@@ -50,30 +50,31 @@ RANGES = {
     "loaders": (1, 64),
     "patience": (-1, math.inf),
 }
-"""Least and largest numbers of [training]."""
+"""Minimum and maximum of the numbers in [training]."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class DataConfig:
-    """What is learned from."""
+    """The data to learn from."""
 
     folders: tuple[str, ...]
     """Data sets, relative to the configuration's folder."""
     symmetries: str = "random"
-    """random: another one each time (of shogi: mirrored or not); stored: as chosen when the set was made; none."""
+    """random: a random one each time (shogi: mirrored or not); stored: as chosen when the set was made; none."""
     search_value: float = 0.0
-    """Share of what the players' search said in the target of the value, the rest being the result's."""
+    """Share of the players' search values in the value target. The rest is the game's result."""
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How it is learned."""
+    """How to learn."""
 
     steps: int
-    """0, which no file may say: without an end, for a training whose batches are given to it
-    (`yomi.nets.training.loop`)."""
+    """Number of steps. 0, not allowed in files: unlimited, for a training that is given its batches
+    (`yomi.nets.training.loop`).
+    """
     batch: int = 256
     seed: int = 1
     optimizer: str = "adamw"
@@ -81,7 +82,7 @@ class TrainingConfig:
     momentum: float = 0.9
     weight_decay: float = 1e-4
     clip: float = 0.0
-    """Largest norm of the gradient; 0 to leave it."""
+    """Maximum norm of the gradient; 0 for none."""
     warmup: int = 0
     """Steps in which the learning rate rises from 0."""
     schedule: str = "constant"
@@ -90,61 +91,63 @@ class TrainingConfig:
     milestones: tuple[int, ...] = ()
     factor: float = 0.1
     average: str = "none"
-    """ema or swa: test and export a mean of the weights of many steps."""
+    """ema or swa: test and export an average of the weights of many steps."""
     decay: float = 0.999
-    """Of the exponential mean."""
+    """Decay of the exponential average."""
     average_start: int = 0
     """Step from which weights are averaged."""
     precision: str = "auto"
-    """auto: bf16 on GPUs and processors that multiply it, else fp32."""
+    """auto: bf16 on GPUs and processors that multiply it, otherwise fp32."""
     device: str = "auto"
     threads: int = 0
     """Threads that compute on the CPU; 0 for PyTorch's choice. One is faster for small networks on busy machines."""
     loaders: int = 1
-    """Threads that read, unpack and turn batches ahead; the batches are the same however many there are."""
+    """Threads that read, unpack and transform batches ahead. Their number does not change the batches."""
     test_every: int = 1000
     test_batches: int = 0
-    """Batches of a test; 0 for all of the set."""
+    """Batches of a test; 0 for the whole set."""
     checkpoint_every: int = 500
     patience: int = -1
-    """Stop after so many tests, and one more, in a row without a lower loss (Keras's patience); -1: never."""
+    """Stop after this number of tests, plus one, in a row without a lower loss (Keras's patience); -1: never."""
 
 
 @dataclass(frozen=True)
 class LossConfig:
-    """Weights of the losses; those that the network has no output for, or the data no label, count nothing."""
+    """Weights of the losses. Losses without an output or a label do not count."""
 
     policy: float = 1.0
     value: float = 1.0
     score: float = 1.0
-    """Of COSUMI's score networks: mean absolute error in points."""
+    """COSUMI's score networks: mean absolute error in points."""
     points: float = 0.0
-    """Of the map whose mean is their score: errors of all points by who owns them, added up, in points. One number a
-    board says little of where the points are; with 0.3 the score is learned much faster (nets/README.md)."""
+    """Loss of the map whose mean is the score: absolute errors of all points against their owners, summed, in points.
+    One number a board says little about the single points; with 0.3 the score is learned much faster (nets/README.md).
+    """
     lead: float = 0.25
     score_mean: float = 0.1
     score_stdev: float = 0.05
     short_value_error: float = 0.3
-    """Of the square of the error that the network expects of its own value, and KataGo's weight of it, nearly."""
+    """Loss of the squared error that the network predicts of its own value. Nearly KataGo's weight."""
     short_score_error: float = 0.2
-    """Of its own score's; likewise."""
+    """The same for its own score."""
     ownership: float = 0.5
     hints: float = 200.0
-    """Of the trunk behind each block, by the teacher's: the mean share of its channels' variance that is missed. Small
-    weights hinder more than they help (nets/README.md)."""
+    """Loss of the trunk after each block against the teacher's: the share of its channels' variance that is missed,
+    averaged. Small weights hinder more than they help (nets/README.md).
+    """
 
 
 @dataclass(frozen=True)
 class TeacherConfig:
-    """A network whose inner maps are learned as well as what the data say (FitNets, Romero et al. 2015)."""
+    """A network whose inner maps are learned besides the labels (FitNets, Romero et al. 2015)."""
 
     network: str = ""
-    """A KataGo network whose trunk has the shape of the one that learns, relative to the configuration's folder."""
+    """A KataGo network whose trunk has the shape of the trained network's, relative to the configuration's folder."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """A whole file."""
+    """A whole configuration file."""
 
     kind: str
     name: str
@@ -154,21 +157,21 @@ class Config:
     loss: LossConfig = field(default_factory=LossConfig)
     teacher: TeacherConfig = field(default_factory=TeacherConfig)
     start: str = ""
-    """A KataGo network to begin with, relative to the configuration's folder; its shape is the network's."""
+    """A KataGo network to start from, relative to the configuration's folder. Its shape is the network's."""
     folder: Path = Path(".")
-    """Where the file lies; data folders are relative to it."""
+    """Folder of the file; data folders are relative to it."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything that decides the result, as plain values."""
+        """Return everything that determines the result, as plain values."""
         record = dataclasses.asdict(self)
         del record["folder"]
         return record
 
 
 def read_config(path: Path) -> Config:
-    """Read a configuration: a file, or the recipe of this name that comes with yomi.
+    """Read a configuration file, or the bundled recipe of that name.
 
-    Paths in a recipe that is read by its name are relative to the current folder.
+    Paths in a recipe that is given by name are relative to the current folder.
 
     Raises:
         NetworkError: it cannot be read, or a table, key or value is wrong.
@@ -242,7 +245,7 @@ def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _in_range(key: str, value: float, low: float, high: float) -> None:
-    """Refuse what is below or above, nan and inf."""
+    """Check the range of a number; nan and inf are refused."""
     if not low <= value <= high or value == math.inf:
         expected = f"at least {low}" if high == math.inf else f"{low} to {high}"
         raise NetworkError(f"{key} = {value} found, expected {expected}")
@@ -263,7 +266,7 @@ def _table(kind: type[T], name: str, values: Mapping[str, Any]) -> T:
 
 
 def _converted(key: str, value: Any, wanted: str) -> Any:
-    """Return a value of a TOML file as the type that a field names."""
+    """Return a TOML value converted to the type of a field."""
     if wanted.startswith("tuple"):
         inner = int if "int" in wanted else str
         if isinstance(value, list) and all(type(item) is inner for item in value):

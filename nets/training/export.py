@@ -1,4 +1,4 @@
-"""From a trained network to the file that plays: KataGo's format for Go's, safetensors for sparse ones, else ONNX."""
+"""Export a trained network: KataGo's format for Go, safetensors for sparse networks, otherwise ONNX."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def export_file(network: Network, name: str, folder: Path, training: Mapping[str
     """Write NAME.bin.gz, NAME.safetensors or NAME.onnx into a folder and return its path.
 
     Args:
-        network: trained; it computes as in evaluation afterwards.
+        network: the trained network. Afterwards it is in evaluation mode.
         name: of the network and the file.
-        folder: exists.
-        training: where the weights come from, in words; KataGo's format has no place for it.
+        folder: must exist.
+        training: origin of the weights, as text. KataGo's format has no place for it.
 
     Raises:
-        NetworkError: a network of one's own has a part that cannot be written, or what writes it is not installed; a
-            sparse one does not fit 16 bits.
-        OSError: it cannot be written.
+        NetworkError: a user's network has a part that cannot be written, the exporter is not installed, or a sparse
+            network does not fit 16 bits.
+        OSError: the file cannot be written.
     """
     network.eval()
     if isinstance(network, GoNetwork):
@@ -51,7 +51,7 @@ def export_file(network: Network, name: str, folder: Path, training: Mapping[str
 
 
 def _to_onnx(network: Network, name: str, training: Mapping[str, str]) -> onnx.ModelProto:
-    """Return a model by our writer, whose files our kernels read, or by PyTorch's what has other parts."""
+    """Return a model by our exporter, whose files our kernels read, or by PyTorch's if parts are unknown to ours."""
     if type(network) in NETWORKS.values() or can_export(network):
         return export_onnx(network, name, training)
     return export_by_torch(network, name, training)

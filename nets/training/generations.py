@@ -1,4 +1,4 @@
-"""Training that goes on while its data grow: from the window of the newest rows to the next network, and again."""
+"""Training while the data grow: from the window of the newest rows to the next network, again and again."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Progress = Callable[[int, dict[str, float]], None]
 
 
 class Generations:
-    """A network that learns, its optimizer and the mean of its weights, from one generation to the next."""
+    """A network with its optimizer and averaged weights, from one generation to the next."""
 
     def __init__(
         self, folder: Path, tables: Mapping[str, Any], window: int, find_encoder: FindEncoder = no_encoder
     ) -> None:
-        """Check the configuration; a run that goes on takes up its checkpoint with the first `run`.
+        """Check the configuration. A run that resumes loads its checkpoint at the first `run`.
 
         Args:
             folder: of the checkpoint and the network's file.
-            tables: of a training configuration, without an end: it says no steps, and no folders of data.
-            window: rows that the first networks learn from; it grows as `window_rows` says.
+            tables: a training configuration without steps and data folders.
+            window: rows that the first networks learn from. It grows by `window_rows`.
             find_encoder: see Trainer.
 
         Raises:
@@ -46,7 +46,7 @@ class Generations:
         self._trainer: Trainer | None = None
 
     def first(self) -> Path:
-        """Write the network as it is before any training, and return its file.
+        """Write the untrained network, and return its file.
 
         Raises:
             NetworkError: there is no such network.
@@ -62,18 +62,18 @@ class Generations:
     ) -> tuple[Path, int]:
         """Train on the window, and return the network's file and the rows of the window.
 
-        What was killed is made again, from the last checkpoint, and becomes the same.
+        After a kill the same generation is trained again from the last checkpoint, with the same result.
 
         Args:
             dataset: all rows.
-            generation: number of the network; with the seed it decides what is drawn from the window.
-            rows: how many there were in the whole set when this was planned.
+            generation: number of the network. With the seed it determines which rows are drawn.
+            rows: size of the whole set when this generation was planned.
             before: steps up to the last network.
             steps: steps up to this one.
             progress: called from time to time.
 
         Raises:
-            NetworkError: a shard is broken, or the losses are no longer numbers.
+            NetworkError: a shard is broken, or the losses are not finite.
             OSError: the folder cannot be written.
         """
         training = self._config.training

@@ -1,4 +1,4 @@
-"""What a training leaves for people: tables of losses by step (CSV), and their curves as a picture."""
+"""A training's log for people: tables of losses by step (CSV), and their curves as a picture."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _log = logging.getLogger("yomi.training")
 
 
 class CsvLog:
-    """A table that grows by a row at a time; rows from a step on are dropped when training goes back to it."""
+    """A table that grows by rows. When training resumes from an earlier step, later rows are dropped."""
 
     def __init__(self, path: Path, names: tuple[str, ...], step: int) -> None:
-        """Begin the table, or go on with it behind `step`."""
+        """Start the table, or continue it after `step`."""
         self.path = path
         self.names = ("step", *names)
         rows = [row for row in read_log(path) if float(row.get("step", "inf")) <= step] if path.exists() else []
@@ -36,10 +36,10 @@ class CsvLog:
 
 
 def read_log(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a table. Damaged ones, as a power cut may leave them, are left out with a warning.
+    """Return the rows of a table. Damaged rows, as after a power cut, are skipped with a warning.
 
     Raises:
-        NetworkError: it is not such a table.
+        NetworkError: the file is not such a table.
     """
     with path.open(newline="", encoding="utf-8", errors="replace") as stream:
         lines = list(stream)

@@ -65,7 +65,7 @@ class Group:
         return nn.parallel.DistributedDataParallel(network, find_unused_parameters=True)
 
     def any(self, flag: bool) -> bool:
-        """Return whether `value` is true in any process. All processes must call this."""
+        """Return whether `flag` is true in any process. All processes must call this."""
         if self.count == 1:
             return flag
         flags = torch.tensor(float(flag))  # on the processor: nothing waits for a GPU
