@@ -1,5 +1,3 @@
-"""Rows of finished games, written to a data set that grows, with the records of the games in it."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -22,14 +20,14 @@ SHARD_ROWS = 512
 
 
 class Collection(Generic[G]):
-    """Takes the games of one series; `close` writes what is not yet enough for a shard."""
+    """Writes games to a growing data set, with their records. `close` writes the rest."""
 
     def __init__(self, folder: Path, learnable: Learnable[G]) -> None:
-        """Begin a data set, or go on with one; a shard's games are in its folder `games`.
+        """Create a data set, or extend an existing one. Records are in its folder `games`.
 
         Raises:
-            NetworkError: the folder holds a data set made in another way.
-            OSError: it cannot be written.
+            NetworkError: the folder contains a data set of another kind.
+            OSError: the folder cannot be written.
         """
         self.folder, self.learnable = folder, learnable
         dataset = begin_dataset(folder, Manifest(learnable.features))
@@ -40,18 +38,18 @@ class Collection(Generic[G]):
         self._first, self._plies = 0, list[Ply]()
 
     def begin(self, game: G) -> None:
-        """Let a game begin, maybe with moves."""
+        """Start a game. It may have moves."""
         self._first, self._plies = game.ply, []
 
     def note(self, game: G, decision: Decision) -> None:
-        """Take a decision before its move is played."""
+        """Add a decision. Call it before the move is played."""
         self._plies.append(ply_of(game.position, decision, self.learnable.spec))
 
     def end(self, game: G, ended: Ended, name: str) -> None:
-        """Take a finished game of the players `name`, which is left out if no position was searched.
+        """Add a finished game with the players' names. A game without searches is left out.
 
         Raises:
-            OSError: a shard cannot be written; its games stay for the next time.
+            OSError: a shard cannot be written. Its games are kept for the next call.
         """
         finished = Finished(game, ended, self.learnable.outcome(game, ended), self._first, self._plies)
         rows = rows_of(finished, self.learnable, 0.0, self._rng)
@@ -61,7 +59,7 @@ class Collection(Generic[G]):
             self.close()
 
     def close(self) -> None:
-        """Write the games that are in no shard yet.
+        """Write the remaining games.
 
         Raises:
             OSError: they cannot be written.

@@ -1,8 +1,3 @@
-"""Games played side by side: each is a generator, written as if it were alone, that waits for its own search only.
-
-Or for the answer of an engine from outside (yomi.engine.learning.opponents).
-"""
-
 from __future__ import annotations
 
 import math
@@ -16,36 +11,35 @@ from yomi.engine.learning.searches import Searches, SmallSearch
 T = TypeVar("T")
 
 Playing: TypeAlias = "Generator[Future[Any] | None, None, T]"
-"""Yields after it has asked one of its searches for playouts, or an answer that it waits for; returns what became of
-the game."""
+"""A game as a generator. It yields None after it has requested playouts, or the Future of an engine's answer. It
+returns the finished game.
+"""
 
 
 class Table(Generic[T]):
-    """As many games at once as its searches have trees; where one ends, the next begins."""
+    """Plays one game per tree at the same time. The next game starts when one ends."""
 
     def __init__(self, searches: Sequence[Searches], begin: Callable[[Sequence[SmallSearch]], Playing[T] | None]):
-        """Begin the games.
+        """Start the games.
 
         Args:
-            searches: one, or one of each player.
-            begin: returns the next game, to be played with the searches of one place; None if there is none.
+            searches: one `Searches`, or one for each player.
+            begin: returns the next game, given the searches of its slot; None if there is none.
         """
         self.searches = searches
         self._begin = begin
         self._ended: list[T] = []
-        self._asked: dict[Future[Any], int] = {}
-        """The answers that are waited for, with their games."""
+        self._asked: dict[Future[Any], int] = {}  # the pending answers, with the number of their game
         self._games: list[Playing[T] | None] = [begin(place) for place in self._places()]
         for number in range(len(self._games)):
             self._resume(number)
 
     @property
     def is_over(self) -> bool:
-        """Whether no game goes on."""
         return not any(self._games)
 
     def play(self, seconds: float = math.inf) -> list[T]:
-        """Play on until some games end, none is left, or the time is up; return what became of those that ended."""
+        """Play until a game ends, no game is left, or the time is up. Return the finished games."""
         end = time.monotonic() + seconds
         while not self._ended and not self.is_over and time.monotonic() < end:
             self.advance()
@@ -55,10 +49,10 @@ class Table(Generic[T]):
         """Play one batch of each search.
 
         Args:
-            waits: for an engine's answer if no search has anything to do.
+            waits: whether to wait for an engine's answer if no search has playouts to make.
 
         Returns:
-            Whether any search had something to do.
+            Whether a search had playouts to make.
         """
         is_busy = self._hear(waits)
         for searches in self.searches:
@@ -68,12 +62,12 @@ class Table(Generic[T]):
         return is_busy
 
     def take(self) -> list[T]:
-        """Return what became of the games that have ended since the last call."""
+        """Return the games that have ended since the last call."""
         ended, self._ended = self._ended, []
         return ended
 
     def _hear(self, waits: bool) -> bool:
-        """Let games continue whose answers have come, and return whether any search has something to do."""
+        # Resume the games whose answers have come.
         if self._asked:
             waits = waits and not any(searches.is_busy for searches in self.searches)
             for answer in wait(self._asked, None if waits else 0.0, FIRST_COMPLETED).done:
@@ -84,7 +78,6 @@ class Table(Generic[T]):
         return zip(*(searches.each for searches in self.searches), strict=True)
 
     def _resume(self, number: int) -> None:
-        """Let a game go on until it waits again; where it ends the next one begins."""
         while (game := self._games[number]) is not None:
             try:
                 answer = next(game)

@@ -1,8 +1,7 @@
-"""The learning loop: self-play, window, training, gate, promotion, and again.
+"""The learning loop: self-play, training, gate, ladder, and again. Start reading at `Loop.run`.
 
-Begin reading at `Loop.run`: this module is the algorithm. Games come from `workers`, and go with their rows into the
-`store`, which survives whatever happens to this process; a `Learner` makes the next network of them, on a thread of its
-own where games are played in other processes; `duel` says whether it is stronger.
+`workers` play the games. The `store` keeps them, whatever happens to this process. A `Learner` trains the next network,
+on a thread of its own if games are played in other processes. `duel` plays the matches of gate and ladder.
 """
 
 from __future__ import annotations
@@ -35,40 +34,34 @@ if TYPE_CHECKING:
     from yomi.nets.data.shards import Dataset
 
 UNIFORM = "uniform"
-AHEAD = 2.0
-"""Times the rows of a generation that self-play may be ahead of training before it waits."""
+AHEAD = 2.0  # self-play waits for training when it is this many generations ahead
 TAKE_SECONDS = 0.5
-SHOWN = 12
-"""Games on the page."""
-PAGE_SECONDS = 60.0
-"""Between two pages."""
-SHARDS = 2
-"""Shards of a generation, about."""
+SHOWN = 12  # games on the page
+PAGE_SECONDS = 60.0  # between two updates of the page
+SHARDS = 2  # shards per generation, about
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Goal:
-    """When a run ends; None: not by this."""
+    """Conditions that end a run. None means no such condition."""
 
-    hours: float | None = None
-    """Of this sitting."""
-    generations: int | None = None
-    """Networks of the whole run."""
+    hours: float | None = None  # of this start
+    generations: int | None = None  # networks of the whole run
+    # An anchor, and the share of the points that the newest network must win in a match against it
     share: tuple[str, float] | None = None
-    """An anchor, and the points for a game that the newest network is to win against it, in one match of the ladder."""
 
 
 def plain_anchors(game: Game[Any, Any]) -> tuple[str, str]:
-    """Return what judges positions without a network, as the option `evaluator` names it."""
+    """Return the evaluators without a network, as values of the option `evaluator`."""
     return UNIFORM, game.plain_evaluator
 
 
 class Learner(Protocol):
-    """What makes networks of rows: yomi.nets.training.generations, or one's own."""
+    """Trains networks: `yomi.nets.training.generations`, or your own."""
 
     def first(self) -> Path:
-        """Write the network before any training, and return its file."""
+        """Write the untrained network, and return its file."""
 
     def run(
         self,
@@ -79,15 +72,15 @@ class Learner(Protocol):
         steps: int,
         progress: Callable[[int, dict[str, float]], None],
     ) -> tuple[Path, int]:
-        """Train from step `before` to `steps` on the window of the newest of `rows` rows.
+        """Train from step `before` to `steps` on a window of the newest of `rows` rows.
 
         Returns:
-            The network's file, which is moved away, and the rows of the window.
+            The network's file, which the caller moves away, and the number of rows in the window.
         """
 
 
 class Loop:
-    """One sitting of a run."""
+    """A run, from one start of the command to its end."""
 
     def __init__(
         self,
@@ -104,19 +97,19 @@ class Loop:
         matches: Matches = play_match,
         adapt: Callable[[Options], Options] = lambda options: options,
     ) -> None:
-        """Put the parts together.
+        """Connect the parts.
 
         Args:
             game: the descriptor.
             options: board, rules and device.
-            settings: of the run.
-            store: its folder.
-            workers: who plays.
-            make_learner: makes what trains; slow.
-            say: shows a line of progress.
-            beside: train while games are played, not in turns with them.
-            engines: from outside that the ladder has as anchors, besides what judges without a network.
-            matches: plays those of gate and ladder.
+            settings: settings of the run.
+            store: the folder of the run.
+            workers: players of the games.
+            make_learner: makes the learner; slow.
+            say: prints a line of progress.
+            beside: train while games are played. Otherwise self-play and training take turns.
+            engines: further anchors of the ladder.
+            matches: plays the matches of gate and ladder.
             adapt: completes the options of players with a network.
         """
         self.game, self.options, self.settings, self.store = game, options, settings, store
@@ -125,7 +118,6 @@ class Loop:
             **{name: replace(options, net=None, evaluator=name) for name in plain_anchors(game)},
             **{spec.name: spec for spec in engines},
         }
-        """What the ladder measures networks by."""
         self._shares = newest_shares(store.journal.read())
         self._patience = Patience()
         self._matches, self._adapt = matches, adapt
@@ -134,23 +126,21 @@ class Loop:
         self._failure: Exception | None = None
         self._tally = Tally()
         self._idle_since = time.monotonic()
-        self._phase = ""
-        """What the thread of training does: training, gate or ladder of a network."""
-        self._handed = -1
-        """Generation that the workers play with."""
+        self._phase = ""  # current work of the training thread: training, gate or ladder of a network
+        self._handed = -1  # generation that the workers play with
         self._shown: deque[dict[str, Any]] = deque(maxlen=SHOWN)
         self._told_at = time.monotonic()
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """End soon, with everything kept; callable from a signal's handler."""
+        """End soon and keep everything. Signal handlers may call it."""
         self._stopped.set()
 
     def run(self, goal: Goal) -> None:
         """Learn until the goal is reached.
 
         Raises:
-            LearningError, NetworkError, EvaluatorError, OSError: something cannot go on; nothing is lost.
+            LearningError, NetworkError, EvaluatorError, OSError: the run cannot continue. Nothing is lost.
         """
         begin, before = time.monotonic(), self.store.state.seconds
         self.store.journal.append("start", version=VERSION, settings=self.store.asked)
@@ -184,7 +174,6 @@ class Loop:
             self.store.close()
 
     def _wait_for_training(self) -> None:
-        """Wait until the thread of training ends, and say what it does."""
         assert self._improving is not None
         phase = ""
         while self._improving.is_alive():
@@ -196,7 +185,6 @@ class Loop:
     # -- self-play -------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Let the workers play with the best network; make the first one if there is none."""
         state = self.store.state
         if not state.network and state.generation >= self.settings.without_network:
             self._keep(self._get_learner().first())
@@ -205,7 +193,7 @@ class Loop:
             self._start_improving()
 
     def _hand_out(self) -> None:
-        """Tell the workers what to play with."""
+        """Send the workers the current network."""
         state = self.store.state
         self._handed = state.generation
         plays = state.network if state.generation >= self.settings.without_network else self.game.plain_evaluator
@@ -213,11 +201,10 @@ class Loop:
         self.workers.use(Task(options, plays, self.store.leads))
 
     def _options(self, network: str) -> Options:
-        """Return the options of a player with a network."""
         return self._adapt(replace(self.options, net=str(self.store.network(network)), evaluator="onnx"))
 
     def _collect(self) -> None:
-        """Take the games that have ended. If self-play is AHEAD generations ahead, wait for the thread of training."""
+        """Store the finished games. If self-play is MAX_AHEAD generations ahead, wait for the training thread."""
         state, settings = self.store.state, self.settings
         ahead = self.store.rows - (state.planned_rows or state.trained_rows)
         if self._improving is not None and ahead > AHEAD * settings.rows:
@@ -238,7 +225,7 @@ class Loop:
             self._write_page(PAGE_SECONDS)
 
     def _wait_for_improving(self, improving: threading.Thread) -> None:
-        """Wait for each thing that the thread of training does, and write down how long."""
+        """Wait for the training thread, and record the duration by phase in the journal."""
         while improving.is_alive() and not self._stopped.is_set():
             begin, phase = time.monotonic(), self._phase
             self.say(f"self-play is {AHEAD:g} generations ahead and waits for {phase}")
@@ -248,13 +235,12 @@ class Loop:
             self.store.journal.append("wait", part="selfplay", seconds=seconds, **{"for": phase})
 
     def _has_enough(self) -> bool:
-        """Whether there are rows for the next network."""
         return self.store.rows - self.store.state.trained_rows >= self.settings.rows
 
     # -- training --------------------------------------------------------------------------------------------------
 
     def _plan(self) -> None:
-        """Decide what the next network is trained on, and write it down: a run that is killed then does the same."""
+        # Stored before training starts: a run that is killed then trains on the same rows.
         self.store.close_shards()
         state, settings, rows = self.store.state, self.settings, self.store.rows
         steps = max(1, round((rows - state.trained_rows) * settings.passes / settings.batch))
@@ -277,14 +263,13 @@ class Loop:
             self._failure = error
 
     def _end_improving(self) -> None:
-        """Go on with what the training has brought."""
         self._improving, self._idle_since = None, time.monotonic()
         if self._failure is not None:
             raise self._failure
         self._hand_out()
 
     def _improve(self) -> None:
-        """Train the next network, and promote it if it is not weaker."""
+        """Train the next network, and promote it if it passes the gate."""
         state, settings, journal = self.store.state, self.settings, self.store.journal
         generation = state.generation + 1
         begin = time.monotonic()
@@ -330,7 +315,6 @@ class Loop:
         self.store.tidy(settings.keep * 2**30, window)
 
     def _passes_gate(self, name: str, generation: int) -> bool:
-        """Whether a new network may take the place of the best one."""
         best, games = self.store.state.network, self.settings.gate
         if not best or not games:
             return True
@@ -342,7 +326,7 @@ class Loop:
         return promoted
 
     def _climb(self, name: str, generation: int) -> None:
-        """Play against the anchors: what judges without a network, and the networks of earlier steps."""
+        """Play against the anchors, and against a network of NETWORK_INTERVAL generations before."""
         earlier = [each for number, each in self.store.networks().items() if number <= generation - EVERY]
         for anchor in (*self.anchors, *earlier[-1:]):
             begin = time.monotonic()
@@ -371,7 +355,6 @@ class Loop:
         return against if against in self.anchors else against.removeprefix(EARLIER)[:8]
 
     def _tell_faults(self, faults: Sequence[str]) -> None:
-        """Tell of each game that an engine has spoilt."""
         for why in faults:
             self.store.journal.append("lost", part="engine", why=why)
             self.say(f"engine {why}; its game is dropped, and it is started anew")
@@ -389,7 +372,7 @@ class Loop:
     # -- what is told ----------------------------------------------------------------------------------------------
 
     def _write_page(self, seconds: float) -> None:
-        """Write the page of the run, unless it was written in the last seconds."""
+        """Update the page, unless that was done in the last `seconds`."""
         if time.monotonic() - self._told_at >= seconds:
             if self._shown:
                 games = {"games": list(reversed(self._shown))}
@@ -398,7 +381,6 @@ class Loop:
             self._told_at = time.monotonic()
 
     def _progress(self) -> str:
-        """Return what is waited for, and how long it takes."""
         state, settings = self.store.state, self.settings
         missing = max(0, settings.rows - (self.store.rows - state.trained_rows))
         rate = self._tally.rows_a_second
@@ -413,7 +395,6 @@ class Loop:
         )
 
 
-GATE = Sprt(-20.0, 20.0)
-"""Ends a gate's match as soon as it is clear whether a network is stronger or weaker by so many Elo."""
+GATE = Sprt(-20.0, 20.0)  # ends the match of a gate as soon as the difference is clear, in Elo
+# Values besides the losses that yomi.nets.training.loop reports
 SPEEDS = ("learning_rate", "positions_per_second", "seconds")
-"""What training reports besides its losses; see yomi.nets.training.loop."""

@@ -1,4 +1,4 @@
-"""What is told of learning while it runs and afterwards: a summary for the terminal, and a page for the browser."""
+"""Status of a run: a summary for the terminal, and an HTML page."""
 
 from __future__ import annotations
 
@@ -23,22 +23,15 @@ from yomi.nets.files import lock_file, write_atomically
 from yomi.nets.text import parse_json
 
 PAGE = "status.html"
-LATEST = "latest.json"
-"""Games to show, which others write."""
-TEMPLATE = "page.html"
-"""Has PLACE where the page has its data."""
+LATEST = "latest.json"  # games for the page; the loop writes it
+TEMPLATE = "page.html"  # contains PLACE, which is replaced by the page's data
 PLACE = "{{data}}"
-POINTS = 300
-"""Of a line on the page at most."""
-INTERVALS = 30
-"""For which the page tells what time went to."""
-ROWS = 30
-"""Networks in the page's table."""
+POINTS = 300  # maximum number of points per line
+INTERVALS = 30  # maximum number of intervals in the chart of time
+ROWS = 30  # networks in the table
 
-LOCK = ".lock"
-"""File that a run keeps locked."""
-SILENT_SECONDS = 600.0
-"""Without an event, after which a run without a lock counts as killed."""
+LOCK = ".lock"  # a run keeps this file locked
+SILENT_SECONDS = 600.0  # time without an event after which a run without a lock file counts as killed
 
 Line = dict[str, Any]
 _log = logging.getLogger("yomi.learning")
@@ -48,7 +41,7 @@ def status_text(folder: Path, now: float | None = None) -> str:
     """Return a summary of a few lines for the terminal.
 
     Args:
-        folder: of the command.
+        folder: folder of the run.
         now: Unix seconds; None for the clock's.
 
     Raises:
@@ -85,7 +78,7 @@ def _text(folder: Path, progress: Progress, now: float) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a text that cannot steer a terminal: names of engines and the like come from elsewhere."""
+    # Names of engines could contain control sequences of the terminal.
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
@@ -106,7 +99,7 @@ def _state(folder: Path, progress: Progress, now: float) -> str:
 
 
 def _is_going_on(folder: Path, progress: Progress, now: float) -> bool:
-    """Whether a process holds the lock of the folder; without a lock's file, as in a copy, whether events are new."""
+    # A copy of a run has no lock file: there the age of the last event decides.
     if not progress.events or progress.events[-1]["event"] == "stop":
         return False
     try:
@@ -130,7 +123,7 @@ def _games(progress: Progress) -> str:
 
 
 def _networks(progress: Progress) -> list[tuple[str, str]]:
-    """Return a line on the network that was promoted last, and one on the newest where that was refused."""
+    """Return a line on the last promoted network, and one on the newest if that was refused."""
     promoted = [name for name, event in progress.networks.items() if event["promoted"]]
     newest = list(progress.networks)[-1:]
     shown = [("network", name) for name in promoted[-1:]] + [
@@ -146,7 +139,6 @@ def _networks(progress: Progress) -> list[tuple[str, str]]:
 
 
 def _ladder(progress: Progress) -> str:
-    """Return the newest match against each anchor and the Elo of the anchor."""
     newest = {each["against"]: each for each in progress.of("match") if not each["against"].startswith(EARLIER)}
     told = []
     for name, each in newest.items():
@@ -157,7 +149,6 @@ def _ladder(progress: Progress) -> str:
 
 
 def _engines(progress: Progress) -> str:
-    """Return what self-play against engines has come to."""
     played = [each for each in progress.of("selfplay") if "engine_games" in each]
     games, points = (sum(each.get(what, 0) for each in played) for what in ("engine_games", "engine_points"))
     return f"{points:g} points of the network in {games:,} games of self-play against engines" if games else ""
@@ -200,13 +191,11 @@ def _bytes(size: float) -> str:
 
 
 def write_page(folder: Path, now: float | None = None) -> None:
-    """Write the folder's page: one file that needs no other and no network.
+    """Write the page, a single file that needs no network. Damaged games are left out, with a warning.
 
     Args:
-        folder: of the command.
+        folder: folder of the run.
         now: Unix seconds; None for the clock's.
-
-    Games that are damaged are left out, with a warning.
 
     Raises:
         LearningError: the journal cannot be read, or the page cannot be written.
@@ -237,7 +226,7 @@ def write_page(folder: Path, now: float | None = None) -> None:
 
 
 def _charts(progress: Progress) -> list[dict[str, Any]]:
-    """Return what is drawn over the hours; lines without points are left out, and charts without lines."""
+    """Return the charts over the hours, without empty lines and charts."""
     played = [each for each in progress.of("selfplay") if each["games"] and each["seconds"]]
     trained = progress.of("training")
     losses = dict.fromkeys(name for each in trained for name in each["losses"])
@@ -263,7 +252,7 @@ def _charts(progress: Progress) -> list[dict[str, Any]]:
 
 
 def _line(values: Iterable[tuple[Event, float | None]]) -> Line:
-    """Return a line of at most POINTS points (hours, value), each the mean of neighbours; None is left out."""
+    """Return a line of at most POINTS points (hours, value), each the mean of neighbors. Leaves out None."""
     points = [(each["ran"] / 3600, value) for each, value in values if value is not None]
     step = max(1, -(-len(points) // POINTS))
     means = (np.mean(points[at : at + step], axis=0) for at in range(0, len(points), step))
@@ -283,7 +272,7 @@ def _times(progress: Progress) -> list[Line]:
 
 
 def _elo(progress: Progress) -> list[Line]:
-    """Return the networks' Elo: promoted ones joined by a line, refused ones as dots; points are x, y, error, name."""
+    """Return promoted networks as a line and refused ones as dots. Points are (hours, Elo, error, name)."""
     points: dict[bool, list[list[Any]]] = {True: [], False: []}
     for name, event in progress.networks.items():
         if elo := progress.ratings.over(name):
@@ -293,7 +282,7 @@ def _elo(progress: Progress) -> list[Line]:
 
 
 def _rows(progress: Progress) -> list[dict[str, Any]]:
-    """Return the newest networks, the newest first, with what each scored: in gates, against anchors and others."""
+    """Return the newest networks, newest first, with their scores in gates and matches."""
     rows: dict[str, dict[str, Any]] = {}
     for name, event in list(progress.networks.items())[: -ROWS - 1 : -1]:
         rows[name] = {
@@ -316,10 +305,10 @@ def _rows(progress: Progress) -> list[dict[str, Any]]:
 
 
 def read_games(path: Path) -> list[dict[str, Any]]:
-    """Return the games to show; none without a file.
+    """Return the games of a LATEST file; none if it does not exist.
 
     Raises:
-        LearningError: the file cannot be read, or holds something else.
+        LearningError: the file cannot be read, or contains something else.
     """
     try:
         return [
@@ -341,7 +330,7 @@ def read_games(path: Path) -> list[dict[str, Any]]:
 
 
 def _finite(value: Any) -> Any:
-    """Return data for JSON, in which a number that is none is null."""
+    """Replace numbers that JSON does not have by None."""
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):

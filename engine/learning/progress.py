@@ -1,4 +1,4 @@
-"""What the journal of learning comes to: numbers for the terminal and for the page."""
+"""Statistics of a run's journal, for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from yomi.engine.learning.journal import Event
 from yomi.engine.learning.ratings import ratings
 
 FOLDERS = ("rows", "games", "networks", "train")
-GENERATIONS = 10
-"""What is recent."""
+GENERATIONS = 10  # that count as recent
 PARTS = {
     "self-play": ("selfplay", None),
     "training": ("training", None),
@@ -21,54 +20,45 @@ PARTS = {
     "ladder": ("match", None),
     "players wait": ("wait", "selfplay"),
     "trainer waits": ("wait", "training"),
-}
-"""What time goes to: an event, and of waits the part that waits."""
+}  # the uses of time: an event, and for waits the part that waits
 
 
 class Progress:
-    """What the events of a journal come to."""
+    """The events of a journal, with totals."""
 
     def __init__(self, events: Sequence[Event]) -> None:
-        """Count.
-
-        Args:
-            events: in the journal's order.
-        """
         self.events: list[Event] = []
-        """Each with `ran`, the seconds that the command had run until then: without those between two runs."""
-        self.seconds = 0.0
-        """Run in all."""
+        """Each has `ran`: seconds of running time, without the time between two starts."""
+        self.seconds = 0.0  # total running time
         for number, each in enumerate(events):
             if number and each["event"] != "start":
                 self.seconds += max(0.0, each["time"] - events[number - 1]["time"])
             self.events.append({**each, "ran": self.seconds})
         made = self.of("selfplay", "training", "gate", "match")
         self.generation = max((each["generation"] for each in made), default=0)
-        self.before = self.generation - GENERATIONS
-        """The generation before the recent ones; below 0 where all are."""
+        self.before = self.generation - GENERATIONS  # the generation before the recent ones; negative if all are recent
+        # Running time until then
         self.seconds_before = max((each["ran"] for each in made if each["generation"] <= self.before), default=0.0)
-        """Run until then."""
-        self.networks: dict[str, Event] = {}
-        """By name: its last gate or promotion, `ran` that of its first one."""
+        self.networks: dict[str, Event] = {}  # by name: its last gate or promotion, with `ran` of its first
         for each in self.of("gate", "promotion"):
             known = self.networks.get(each["network"], each)
             self.networks[each["network"]] = {"promoted": True, **each, "ran": known["ran"]}
         self.ratings = ratings(self.events)
 
     def of(self, *names: str) -> list[Event]:
-        """Return the events of some names, the oldest first."""
+        """Return the events with these names, oldest first."""
         return [each for each in self.events if each["event"] in names]
 
     def total(self, name: str, field: str, after: int = -1) -> float:
-        """Return a field's sum over the events of a name whose generation is above `after`."""
+        """Return the sum of a field over the events of a name with a generation above `after`."""
         numbers: list[float] = [each[field] for each in self.of(name) if each["generation"] > after]
         return sum(numbers)
 
     def shares(self, edges: Sequence[float]) -> dict[str, list[float]]:
-        """Return how much of the time each part of PARTS was busy, by part and interval; parts may work at once.
+        """Return the share of time in which each part of PARTS was busy, per interval. Parts may overlap.
 
         Args:
-            edges: of the intervals, in seconds run, rising.
+            edges: boundaries of the intervals, in seconds of running time, rising.
         """
         found = {}
         for name, (event, part) in PARTS.items():
@@ -81,7 +71,7 @@ class Progress:
 
 
 def disk_use(folder: Path) -> dict[str, int]:
-    """Return how many bytes the files of a folder have, by part of FOLDERS; the rest is `other`."""
+    """Return the bytes of a folder's files by part of FOLDERS, and of `other` files."""
     found = dict.fromkeys((*FOLDERS, "other"), 0)
     for path, _, files in os.walk(folder):
         top = Path(path).relative_to(folder).parts[:1]

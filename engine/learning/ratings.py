@@ -1,5 +1,3 @@
-"""Elo of networks, from their gates and matches."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -10,16 +8,13 @@ import numpy as np
 from yomi.engine.learning.journal import Event
 from yomi.engine.matches.rating import CONFIDENCE, Ratings, fit
 
-ANCHORS = ("uniform", "rollouts", "material")
-"""Players that never change."""
-EARLIER = "earlier "
-"""Stands before the name of a network that a newer one meets again."""
+ANCHORS = ("uniform", "rollouts", "material")  # players that never change
+EARLIER = "earlier "  # prefix of a network that a newer one plays in the ladder
+# Elo. Networks form a long chain: with 1000, the prior of matches, 50 steps of 50 games gave 2340 of 3520 Elo.
 PRIOR_SD = 30_000.0
-"""Elo. Networks are a long chain: that of matches, 1000, makes 2340 of 3520 Elo in 50 steps of 50 games."""
 
 
-ENOUGH = 20
-"""Games of a match, at least, that tell whether a run has come to its goal."""
+ENOUGH = 20  # games of a match that can reach the goal of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +22,22 @@ class Elo:
     """A difference of two ratings."""
 
     value: float
-    error: float
-    """Half the 95% interval."""
+    error: float  # half the 95% interval
 
     def __str__(self) -> str:
-        """Return it rounded, with its error."""
         return f"{round(self.value):+d} ± {self.error:.0f}"
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkRatings:
-    """What is known of the players' strength."""
+    """Ratings of the networks and their opponents."""
 
     fitted: Ratings
-    indices: Mapping[str, int]
-    """Of the players in `fitted`, by name: the anchor and those that games connect with it."""
-    anchor: str
-    """Its rating is 0; empty before the first game."""
+    indices: Mapping[str, int]  # in `fitted` by name: the anchor, and players connected with it by games
+    anchor: str  # has rating 0; empty before the first game
 
     def over(self, name: str, other: str | None = None) -> Elo | None:
-        """Return how much stronger than another player, or than the anchor, one is; None where no games tell."""
+        """Return how much stronger a player is than another, or than the anchor; None if no games connect them."""
         first, second = self.indices.get(name), self.indices.get(self.anchor if other is None else other)
         if first is None or second is None:
             return None
@@ -55,7 +46,7 @@ class NetworkRatings:
 
 
 def newest_shares(events: Iterable[Event]) -> dict[str, float]:
-    """Return the points for a game that the newest networks have won in matches of ENOUGH games, by whom they met."""
+    """Return the share of the points in the newest match of at least MIN_GAMES games, by opponent."""
     shares = {}
     for each in events:
         if each["event"] == "match" and (games := each["wins"] + each["draws"] + each["losses"]) >= ENOUGH:
@@ -64,18 +55,18 @@ def newest_shares(events: Iterable[Event]) -> dict[str, float]:
 
 
 def ratings(events: Iterable[Event]) -> NetworkRatings:
-    """Rate all networks and what they have met, by maximum likelihood (see yomi.engine.matches.rating).
+    """Rate all networks and their opponents by maximum likelihood (see `yomi.engine.matches.rating`).
 
-    The anchor is the one of ANCHORS that was met first, else the first network. Who had Black is not known; colors are
-    taken to be balanced. A gate lets lucky networks pass rather than others, so a long row of promotions looks steeper
-    than it is, by as many Elo a step as its games leave open; matches with earlier networks set that right in part.
+    The anchor is the first of ANCHORS that played, otherwise the first network. Colors are unknown and taken as
+    balanced. A gate favors lucky networks, so a long series of promotions looks too steep: each step by up to the error
+    of its games. Matches with earlier networks correct part of that.
 
-    A network that has won all its games would be as far off as the prior lets it. So the most even pairs that connect
-    all players, of equally even ones those met first, count as having drawn a game more. (Were it every pair, an anchor
-    that loses to all networks would draw them together.)
+    A network that has won all its games would be limited by the prior alone. Therefore one virtual draw is added to the
+    most even pairs that connect all players; of equally even pairs, to those that met first. (Draws for every pair
+    would make an anchor that loses to all networks pull them together.)
 
     Args:
-        events: those other than gates and matches are left out.
+        events: events; only gates and matches count.
     """
     met = [each for each in events if each["event"] in ("gate", "match")]
     pairs = [(each["network"], each["against"].removeprefix(EARLIER)) for each in met]

@@ -1,5 +1,3 @@
-"""Rows whose records lie beside them, played again: whether they are what the rules make of the games."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -21,32 +19,27 @@ if TYPE_CHECKING:
     from yomi.nets.data.shards import Array, Arrays, Shard
 
 RECORDS = "games"
-NEEDED = ("game", "ply")
-"""Columns without which no record can be told for a row."""
+NEEDED = ("game", "ply")  # columns that connect a row with its record
 
 
-Show = Callable[["npt.NDArray[np.void]", "Array"], "Arrays"]
-"""See yomi.engine.learning.learnable.Learnable.show."""
+Show = Callable[["npt.NDArray[np.void]", "Array"], "Arrays"]  # see Learnable.encode
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded(Generic[G]):
-    """A game of a record."""
+    """A recorded game."""
 
-    game: G
-    """At its beginning."""
+    game: G  # without its moves
     moves: list[int]
-    winner: int | None
-    """BLACK, WHITE or DRAW; None where the record does not say."""
-    margin: float | None = None
-    """Points that Black is ahead by; None where there are none."""
+    winner: int | None  # BLACK, WHITE or DRAW; None if the record does not contain it
+    margin: float | None = None  # Black's lead in points
 
 
 def record_beside(shard: Shard) -> Path | None:
-    """Return the record of the games that a shard's rows are of; None if they do not tell their games.
+    """Return the record file of a shard's games, or None if the rows do not name their games.
 
     Raises:
-        NetworkError: there is none, in the set's folder `games` or beside the set.
+        NetworkError: neither the data set's folder `games` nor the one beside the data set contains it.
     """
     if not all((shard.path / f"{name}.npy").exists() for name in NEEDED):
         return None
@@ -61,13 +54,13 @@ def record_beside(shard: Shard) -> Path | None:
 
 
 def check_rows(shard: Shard, games: list[Recorded[Any]], spec: GameSpec, show: Show) -> Iterator[str]:
-    """Yield a line for each fault of a row: planes, numbers, moves of the policy, and what the game ended with.
+    """Replay the games of a shard and yield one line per wrong row: planes, counts, moves, results.
 
     Args:
-        shard: has the columns of NEEDED.
-        games: of its record.
-        spec: of the game as the rows show it.
-        show: returns what the rows show of positions.
+        shard: a shard with the columns NEEDED.
+        games: the games of its record.
+        spec: the game, as the rows encode it.
+        show: returns the input columns of positions.
     """
     columns = shard.open()
     order = np.argsort(columns["game"], kind="stable")
@@ -90,7 +83,7 @@ def check_rows(shard: Shard, games: list[Recorded[Any]], spec: GameSpec, show: S
 def _faults(
     recorded: Recorded[Any], columns: Arrays, plies: npt.NDArray[np.int64], spec: GameSpec, show: Show
 ) -> Iterator[tuple[int, str]]:
-    """Yield the number of a row of one game, and its fault."""
+    """Yield the index of each wrong row of one game, and its fault."""
     positions, history = _played(recorded, int(plies.max(initial=0)) + 1, spec)
     positions = positions[plies]
     expected = {**show(positions, history), **_labels(recorded, positions)}
@@ -114,7 +107,6 @@ def _difference(name: str, found: Array, wanted: Array) -> str:
 
 
 def _played(recorded: Recorded[Any], count: int, spec: GameSpec) -> tuple[npt.NDArray[np.void], Array]:
-    """Return the first positions of a game, and its history."""
     game, positions = recorded.game, spec.positions(count)
     for ply in range(count):
         if ply:
@@ -126,7 +118,6 @@ def _played(recorded: Recorded[Any], count: int, spec: GameSpec) -> tuple[npt.ND
 
 
 def _labels(recorded: Recorded[Any], positions: npt.NDArray[np.void]) -> dict[str, Array]:
-    """Return what the record says of the columns of results."""
     signs = np.where(positions["side_to_move"] == BLACK, 1.0, -1.0)
     labels = {}
     if recorded.winner is not None:
@@ -137,7 +128,7 @@ def _labels(recorded: Recorded[Any], positions: npt.NDArray[np.void]) -> dict[st
 
 
 def _legal(positions: npt.NDArray[np.void], history: Array, spec: GameSpec) -> npt.NDArray[np.bool_]:
-    """Return bool[n, policy]: whether the index is a legal move's."""
+    """Return bool[n, policy]: the legal moves."""
     moves = np.zeros((len(positions), spec.max_moves), np.uint16)
     counts = np.zeros(len(positions), np.int64)
     index_legal_moves(positions, history, moves, counts)

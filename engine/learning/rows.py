@@ -1,4 +1,4 @@
-"""From a finished game to rows of a data set (yomi.nets.data.shards)."""
+"""Conversion of finished games to the rows of a data set (`yomi.nets.data.shards`)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from yomi.nets.data.shards import Arrays
     from yomi.nets.features import FeatureSet
 
-MOST_MOVES = 128
-"""Moves that a policy target names; of more the likeliest."""
-FINEST = 1000
-"""Visits, at least, by which records tell a policy."""
-SHORT_TERM = 0.25
-"""Weight of a position among those that follow it, in its short-term value: their mean distance is 3 positions."""
+MOST_MOVES = 128  # moves in a policy target; the most probable ones are kept
+FINEST = 1000  # minimum number of visits by which records express a policy
+SHORT_TERM = (
+    0.25  # weight of the next position in the short-term value, an exponential mean (mean distance: 3 positions)
+)
 
 
 def rows_of(
@@ -40,13 +39,13 @@ def rows_of(
     surprise: float,
     rng: np.random.Generator,
 ) -> dict[str, Array]:
-    """Return the rows of one game; a position may have several, or none, by its surprise.
+    """Return the rows of one game. Surprising positions may have several rows, others none.
 
     Args:
         finished: the game.
-        learnable: its kind.
-        surprise: share of the rows that goes to positions by the policy's surprise.
-        rng: draws how often a position is written.
+        learnable: the interface of the game.
+        surprise: share of the rows that is distributed by policy surprise.
+        rng: draws the number of rows of each position.
     """
     spec = learnable.spec
     learned = [index for index, ply in enumerate(finished.plies) if ply.learned]
@@ -64,21 +63,20 @@ def rows_of(
 
 
 def noted(finished: Finished[Any]) -> list[Ply | None]:
-    """Return what was found of each move of a game's record; None of those that it began with."""
+    """Return the ply of each recorded move; None for opening moves."""
     before = _begun_with(finished)
     return [None] * before + list(finished.plies[: len(finished.game.moves) - before])
 
 
 def _begun_with(finished: Finished[Any]) -> int:
-    """Return how many moves the record has before those of the plies."""
     initial: int = finished.game.ply - len(finished.game.moves)
     return finished.first - initial
 
 
 def counts_of(ply: Ply) -> Counts:
-    """Return the policy that is learned from a position as numbers of visits, the greatest first; else none.
+    """Return the policy target of a ply as visit counts, largest first; empty for a cheap search.
 
-    They are thousandths at least: an improved policy is finer than its visits. What rounds to 0 is left out.
+    The counts add up to at least FINEST, since an improved policy is finer than its visits.
     """
     if ply.found is None or not ply.learned:
         return ()
@@ -90,12 +88,12 @@ def counts_of(ply: Ply) -> Counts:
 
 
 def ply_of(position: np.void, decision: Decision, spec: GameSpec) -> Ply:
-    """Return what a player has decided as a ply of self-play; one without visits is not learned.
+    """Return a player's decision as a ply. A decision without visits is not learned.
 
     Args:
-        position: before the move.
-        decision: has a move.
-        spec: of the game as the rows show it.
+        position: the position before the move.
+        decision: a decision with a move.
+        spec: the game, as the rows encode it.
     """
     assert decision.move is not None
     ply, report = Ply(spec.positions(1)), decision.report
@@ -111,18 +109,18 @@ def ply_of(position: np.void, decision: Decision, spec: GameSpec) -> Ply:
 def write_games(
     folder: Path, records: Path, number: int, size: int, suffix: str, games: Sequence[tuple[Arrays, bytes]]
 ) -> None:
-    """Write the rows of games as a shard, and before it their records as one file of the same name.
+    """Write the rows of some games as a shard, and before it their records as one file.
 
     Args:
-        folder: of the data set.
-        records: where the records lie.
-        number: of the shard.
-        size: of the board's side.
-        suffix: of the records.
-        games: rows, of which `game` is set here, and record of each; none is without rows.
+        folder: folder of the data set.
+        records: folder of the records.
+        number: number of the shard.
+        size: board size.
+        suffix: file name extension of the records.
+        games: rows and record of each game. No game may be without rows. The column `game` is set here.
 
     Raises:
-        OSError: they cannot be written; there is no shard then.
+        OSError: writing failed. There is no shard then.
     """
     name = shard_name("train", size, number)
     path = records / f"{name.removeprefix('train-')}{suffix}"
@@ -138,7 +136,7 @@ def _target(ply: Ply) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], f
 
 
 def _copies(surprises: npt.NDArray[np.float64], share: float, rng: np.random.Generator) -> list[int]:
-    """Return how often each position is written: once on average, a share of it by its part of all surprise."""
+    """Return the number of rows of each position: 1 on average, `share` of it in proportion to the surprise."""
     total = surprises.sum()
     weights = np.ones(len(surprises))
     if total > 0.0:
@@ -150,7 +148,7 @@ def _copies(surprises: npt.NDArray[np.float64], share: float, rng: np.random.Gen
 def planes_of(
     positions: npt.NDArray[np.void], history: Array, spec: GameSpec, features: FeatureSet
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return planes and globals of positions of one game, whose history is shared; see Learnable.show."""
+    """Return planes and globals of positions of one game (see `Learnable.encode`)."""
     rows = len(positions)
     planes = np.zeros((rows, *spec.planes_shape), np.float32)
     extras = np.zeros((rows, *spec.extras_shape), np.float32)
@@ -182,7 +180,7 @@ def _policy(plies: list[Ply], positions: npt.NDArray[np.void], spec: GameSpec) -
 def _labels(
     finished: Finished[Any], learnable: Learnable[Any], chosen: list[int], positions: npt.NDArray[np.void]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of values, for the side to move."""
+    """Return the value columns, from the point of view of the side to move."""
     outcome = finished.outcome
     sides = positions["side_to_move"]
     signs = np.where(sides == BLACK, 1.0, -1.0)
@@ -209,7 +207,7 @@ def _labels(
 
 
 def _searched(finished: Finished[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return what the searches said of each ply, Black's value and score; NaN where nothing was searched."""
+    """Return Black's value and score of each ply's search; NaN without a search."""
     found = np.full((2, len(finished.plies)), np.nan)
     for index, ply in enumerate(finished.plies):
         if ply.found is not None:
@@ -219,7 +217,7 @@ def _searched(finished: Finished[Any]) -> tuple[npt.NDArray[np.float64], npt.NDA
 
 
 def _short_term(searched: npt.NDArray[np.float64], result: float | None) -> npt.NDArray[np.float64]:
-    """Return the mean of what follows each position, weighted less the further it is; the result comes last."""
+    # An exponential mean over the following positions. The result of the game comes last.
     after = np.nan if result is None else result
     means = np.full(len(searched), after)
     for index in range(len(searched) - 1, -1, -1):

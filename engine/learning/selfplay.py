@@ -1,7 +1,4 @@
-"""Self-play: from a network to finished games with what is to be learned of them.
-
-Begin reading at `SelfPlay.play_one`, which is one game.
-"""
+"""Self-play: from a network to finished games. Start reading at `SelfPlay.play_one`, which plays one game."""
 
 from __future__ import annotations
 
@@ -29,83 +26,67 @@ if TYPE_CHECKING:
     from yomi.engine.options import Options
     from yomi.engine.search.parameters import SearchSettings
 
-RECENT = 5
-"""Moves in which both sides have seen the game decided before it gets fewer visits."""
-FORKABLE = 64
-"""Games of late from which others branch off."""
-REANALYZABLE = 500
-"""Games of late that are kept to be searched anew: 0.1 MB each in Go, whatever the board, and more with many moves."""
-OPENING_SHARE = 0.3
-"""Of a board's side: moves drawn from the policy at the beginning of a game, on average."""
+RECENT = 5  # searches in a row that must see the game decided before visits are reduced
+FORKABLE = 64  # latest games from which others branch off
+REANALYZABLE = 500  # latest games kept for reanalysis: 0.1 MB each in Go, more for long games
+OPENING_SHARE = 0.3  # mean number of opening moves drawn from the policy, per unit of board size
 
 
 @dataclass(slots=True)
 class Ply:
     """One move of a game."""
 
-    position: Any
-    """records[1]: before the move."""
-    found: Found | None = None
-    """What its search found; None for a move without one."""
-    learned: bool = False
-    """Whether it was searched in full."""
+    position: Any  # records[1], before the move
+    found: Found | None = None  # None for a move without a search
+    learned: bool = False  # full search or cheap
 
 
 @dataclass(slots=True)
 class Finished(Generic[G]):
-    """A finished game."""
-
     game: G
     ended: Ended
     outcome: Outcome
-    first: int
-    """Moves that it began with; those of `plies` come after them."""
+    first: int  # moves before the first ply
     plies: list[Ply] = field(default_factory=list)
     resigned_wrongly: bool | None = None
-    """For a game that was played on after one side would have resigned: whether that side did not lose."""
-    guests: Mapping[int, str] = field(default_factory=dict)
-    """Names of the players other than the network, by color."""
-    reanalyzed: bool = False
-    """Whether it is an earlier game whose positions the network has searched anew."""
+    """For a game played on after a resignation: whether the resigning side did not lose."""
+    guests: Mapping[int, str] = field(default_factory=dict)  # names of players other than the network, by color
+    reanalyzed: bool = False  # whether the network has searched a past game again
 
     def names(self, network: str) -> tuple[str, str]:
-        """Return the names of Black and White, one or both of which are the network's."""
+        """Return the names of Black and White."""
         own = f"{network} reanalyzing" if self.reanalyzed else network
         return self.guests.get(BLACK, own), self.guests.get(WHITE, own)
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier(Generic[G]):
-    """A finished game as it is kept to be searched anew: without its positions, which take most of the memory."""
+    """A finished game kept for reanalysis, without its positions: they need most of the memory."""
 
-    finished: Finished[G]
-    """With the game at its beginning, and without plies."""
-    moves: list[int]
-    """All of them."""
-    found: list[Found | None]
-    """Of each ply, without targets."""
+    finished: Finished[G]  # its game has no moves, and it has no plies
+    moves: list[int]  # all moves of the game
+    found: list[Found | None]  # of each ply, without targets
 
 
 class SelfPlay(Generic[G]):
-    """Games of a network against itself, and some against an engine, without end. One thread uses it; `close` it."""
+    """An endless series of games of a network against itself, some of them against an engine. Not thread-safe."""
 
     def __init__(self, game: Game[G, Any], options: Options, settings: SelfPlaySettings, seed: int) -> None:
-        """Load the evaluator; games begin with `play`.
+        """Load the evaluator. `play` starts the games.
 
         Args:
             game: the descriptor.
-            options: what judges positions, and the board.
-            settings: how games are played.
-            seed: of what is drawn.
+            options: the evaluator and the board.
+            settings: settings of self-play.
+            seed: random seed.
 
         Raises:
-            NetworkError, EvaluatorError: see yomi.engine.game.Game.measured.
-            OptionError: the engine that the settings name cannot be.
+            NetworkError, EvaluatorError: from the game.
+            OptionError: the settings contain an unusable engine.
         """
         self.game, self.settings = game, settings
         self.learnable: Learnable[G] = game.learnable(options)
-        self.lead = 0.0
-        """See Learnable.begin."""
+        self.lead = 0.0  # passed to new_game
         self.rng = np.random.default_rng(seed)
         self._policy = POLICIES[settings.search]
         self._stack = contextlib.ExitStack()
@@ -119,16 +100,15 @@ class SelfPlay(Generic[G]):
             spec, count = opponent_spec(settings.opponent, game), math.ceil(settings.games * settings.opponent_share)
             self._opponents = Opponents(spec, game, count, settings.opponent_share)
         self._recent: deque[tuple[G, list[int]]] = deque(maxlen=FORKABLE)
-        self._earlier: deque[Earlier[G]] = deque(maxlen=REANALYZABLE)
-        """Ended before this network was used."""
+        self._earlier: deque[Earlier[G]] = deque(maxlen=REANALYZABLE)  # played before the current network
+        # Played with the current network, which would find the same results again
         self._latest: deque[Earlier[G]] = deque(maxlen=REANALYZABLE)
-        """Ended since then: the same network would find the same."""
 
     def use(self, options: Options) -> None:
-        """Go on with another network; games that are under way are played on with it.
+        """Continue with another network, also the unfinished games.
 
         Raises:
-            NetworkError, EvaluatorError: see yomi.engine.game.Game.measured; all stays as it was.
+            NetworkError, EvaluatorError: from the game. Nothing has changed then.
         """
         with contextlib.ExitStack() as stack:
             _, queue, search = stack.enter_context(self.game.measured(options))
@@ -139,26 +119,23 @@ class SelfPlay(Generic[G]):
         self._latest.clear()
 
     def play(self, seconds: float = math.inf) -> list[Finished[G] | Dropped]:
-        """Play until at least one game has ended, and return those that have, or were dropped.
-
-        Args:
-            seconds: after which it returns, even if no game has ended.
+        """Play until a game ends or the time is up. Return the games that have ended or were dropped.
 
         Raises:
-            EvaluatorError: what the evaluator raised.
+            EvaluatorError: from the evaluator.
         """
         if self._table is None:
             self._table = Table([self.searches], lambda place: self._begin_one(place[0]))
         return self._table.play(seconds)
 
     def close(self) -> None:
-        """Release the evaluator, and end the engines."""
+        """Release the evaluator and end the engines."""
         self._stack.close()
         if self._opponents is not None:
             self._opponents.close()
 
     def _begin_one(self, search: SmallSearch) -> Playing[Finished[G] | Dropped]:
-        """Return the next game, of the network alone or against an engine; or an earlier one, to be searched anew."""
+        """Return the next game: of the network alone, against an engine, or a reanalysis."""
         if self._earlier and self.rng.random() < self.settings.reanalyze:
             return self.reanalyze_one(search, self._earlier[int(self.rng.integers(len(self._earlier)))])
         if self._opponents is None or (guest := self._opponents.invite(int(self.rng.choice((BLACK, WHITE))))) is None:
@@ -166,19 +143,16 @@ class SelfPlay(Generic[G]):
         return self._opponents.host(guest, self.play_one(search, guest))
 
     def play_one(self, search: SmallSearch, guest: Opponent[G] | None = None) -> Playing[Finished[G]]:
-        """Play one game, in which `guest` has the moves of its color that are not drawn."""
+        """Play one game. `guest` chooses the moves of its color after the opening."""
         settings, rng, learnable = self.settings, self.rng, self.learnable
         game, avoided = self._begin()
         first = game.ply
         drawn_moves = first + int(rng.exponential(settings.opening * OPENING_SHARE * search.owner.side))
         plays_on = rng.random() < settings.played_out
         plies: list[Ply] = []
-        values: list[float] = []
-        """Black's, of each search."""
-        loser = 0
-        """Who would have resigned."""
-        last: int | None = None
-        """The move before, if what was searched below it may be kept."""
+        values: list[float] = []  # Black's value of each search
+        loser = 0  # the side that would have resigned
+        last: int | None = None  # the previous move, if its subtree may be kept
         while (ended := learnable.judge(game)) is None:
             color = game.side_to_move
             ply = Ply(search.owner.spec.positions(1))
@@ -220,18 +194,17 @@ class SelfPlay(Generic[G]):
         return finished
 
     def reanalyze_one(self, search: SmallSearch, earlier: Earlier[G]) -> Playing[Finished[G]]:
-        """Search a share of the positions of an earlier game anew; its moves and its result stay.
+        """Search some positions of a past game again. Its moves and its result stay.
 
-        Only positions are searched whose move a search has chosen; those left out keep what that one found, and are
-        not learned. Schrittwieser et al., Mastering Atari, Go, chess and shogi by planning with a learned model (2020),
-        appendix H: MuZero Reanalyze.
+        Only positions whose move came from a search are candidates. Skipped ones keep their old result and are not
+        learned. MuZero Reanalyze: Schrittwieser et al., Mastering Atari, Go, chess and shogi by planning with a learned
+        model (2020), appendix H.
         """
         game = self.learnable.again(earlier.finished.game)
         for move in earlier.moves[game.ply : earlier.finished.first]:
             game.push(move)
         plies: list[Ply] = []
-        values: list[float] = []
-        """Black's, of each search."""
+        values: list[float] = []  # Black's value of each search
         for found in earlier.found:
             ply = Ply(search.owner.spec.positions(1), found)
             ply.position[0] = game.position
@@ -247,7 +220,6 @@ class SelfPlay(Generic[G]):
         return dataclasses.replace(earlier.finished, game=game, plies=plies, reanalyzed=True)
 
     def _kept(self, finished: Finished[G]) -> Earlier[G]:
-        """Return a game that has ended as it is kept to be searched anew."""
         moves, target = np.zeros(0, np.int64), np.zeros(0)
         found = [ply.found and dataclasses.replace(ply.found, moves=moves, target=target) for ply in finished.plies]
         game = self.learnable.again(finished.game)
@@ -255,7 +227,6 @@ class SelfPlay(Generic[G]):
         return Earlier(start, [move for _, move in finished.game.moves], found)
 
     def _search(self, search: SmallSearch, ply: int, values: Sequence[float], learned: bool) -> Searching:
-        """Search a position, in full if it is learned; `values` are Black's of the searches before."""
         settings = self.settings
         visits = settings.visits if learned else settings.cheap_visits
         if self._is_decided(values):
@@ -264,13 +235,12 @@ class SelfPlay(Generic[G]):
         return self._policy(search, settings, self.rng, visits, heat, learned)
 
     def _adapted(self, search: SearchSettings) -> SearchSettings:
-        """Return a player's settings as self-play has them."""
         settings = self.settings
         noise, total = settings.noise, settings.noise_total
         return dataclasses.replace(search, cache_size=0, ownership=False, root_noise=noise, root_noise_total=total)
 
     def _begin(self) -> tuple[G, int | None]:
-        """Return a game at its beginning; or as an earlier one was at some time, and the move that was played there."""
+        """Return a new game and None, or a position of an earlier game and the move to avoid there."""
         rng = self.rng
         if not self._recent or rng.random() >= self.settings.forks:
             return self.learnable.begin(rng, self.lead), None
@@ -284,20 +254,20 @@ class SelfPlay(Generic[G]):
         return game, moves[end] if end < len(moves) else None
 
     def _draw(self, search: SmallSearch, avoided: int | None) -> int:
-        """Return a move drawn from the policy of a root; not `avoided`, nor one such as a pass, if there are others."""
+        """Draw a move from the policy of a root. Avoids passes and `avoided` if other moves exist."""
         children = search.children()
         unwanted = np.isin(children["move"], [*self.game.idle_moves, *([] if avoided is None else [avoided])])
         shares = np.where(unwanted & ~unwanted.all(), 0.0, children["prior"].astype(np.float64) + 1e-6)
         return int(self.rng.choice(children["move"], p=shares / shares.sum()))
 
     def _is_decided(self, values: Sequence[float]) -> bool:
-        """Whether the game has looked decided for some time."""
+        """Whether the latest searches all saw the same side winning."""
         bound = 2.0 * self.settings.won - 1.0
         latest = values[-RECENT:]
         return len(latest) == RECENT and (min(latest) > bound or max(latest) < -bound)
 
     def _temperature(self, ply: int, side: int) -> float:
-        """Return the temperature of a move: it falls from the first to the last by half-lives."""
+        """Return the temperature at a ply. It falls exponentially to `end_temperature`."""
         settings = self.settings
         share: float = 0.5 ** (ply / (settings.half_life or side))
         return settings.end_temperature + (settings.temperature - settings.end_temperature) * share

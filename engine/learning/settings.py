@@ -1,4 +1,4 @@
-"""Settings of `yomi learn`: their meaning and the names of their flags."""
+"""Settings of `yomi learn`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from yomi.engine.learning.policies import POLICIES
 from yomi.engine.option_row import OptionError
 
+# Default loss weights of learning. Ownership teaches a young network much, so it weighs more than in training.
 LOSSES = {"score_mean": 0.25, "ownership": 1.0}
-"""Weights of losses that are others than in a training of its own: a board's owners teach much to a young network."""
 
 
 def setting(
@@ -24,16 +24,16 @@ def setting(
     choices: Any = (),
     flag: str = "",
 ) -> Any:
-    """Return the field of a setting.
+    """Return a dataclass field with the metadata of a setting.
 
     Args:
-        default: its value.
-        text: what it means.
-        low: the least number that it may be.
-        high: the greatest.
-        live: whether a run that has begun may go on with another value.
-        choices: the words that it may be, if it is a word; searches may be added to POLICIES later.
-        flag: name of its flag with `_` for `-`, if that differs from the name in the journals of runs.
+        default: default value.
+        text: help text, a verb phrase.
+        low: minimum of a number.
+        high: maximum of a number.
+        live: whether a run may continue with another value.
+        choices: allowed words. POLICIES may get more searches later.
+        flag: name of the flag with `_` for `-`, if it differs from the name in the run's files.
     """
     metadata = {"text": text, "low": low, "high": high, "live": live, "choices": choices, "flag": flag}
     return field(default=default, metadata=metadata)
@@ -41,7 +41,7 @@ def setting(
 
 @dataclass(frozen=True)
 class SelfPlaySettings:
-    """How games are played and what of them is learned."""
+    """Settings of self-play and of the rows."""
 
     search: str = setting(
         "puct", "how moves are searched: puct, or gumbel, which learns from few visits", choices=POLICIES
@@ -78,7 +78,7 @@ class SelfPlaySettings:
 
 @dataclass(frozen=True)
 class LearnSettings(SelfPlaySettings):
-    """The whole of it."""
+    """All settings of a run."""
 
     rows: int = setting(1000, "new rows between two networks", 1)
     window: int = setting(10_000, "rows of the window at first; it grows with all rows by KataGo's power law", 1)
@@ -99,15 +99,14 @@ class LearnSettings(SelfPlaySettings):
 
 
 def flag_name(row: dataclasses.Field[Any]) -> str:
-    """Return the name of a setting's flag, with `_` for `-`."""
     return str(row.metadata["flag"] or row.name)
 
 
 def make_settings(values: Mapping[str, Any]) -> LearnSettings:
-    """Return settings with some values in place of the defaults.
+    """Return the default settings with some values replaced.
 
     Raises:
-        OptionError: one is unknown or out of its range; one line that says what was expected.
+        OptionError: a name is unknown, or a value has the wrong type or is out of range.
     """
     known = {row.name: row for row in dataclasses.fields(LearnSettings)}
     for name, value in values.items():
@@ -127,7 +126,7 @@ def make_settings(values: Mapping[str, Any]) -> LearnSettings:
 
 
 def reference() -> str:
-    """Return the table of all settings as the documentation has it."""
+    """Return the table of settings in docs/LEARNING.md."""
     lines = ["| setting | default | |", "|---|---|---|"]
     for row in dataclasses.fields(LearnSettings):
         live = "; live" if row.metadata["live"] else ""
@@ -139,13 +138,13 @@ def reference() -> str:
 def training_tables(
     settings: LearnSettings, network: Mapping[str, Any], tables: Mapping[str, Any], threads: int
 ) -> dict[str, Any]:
-    """Return the configuration of the training (yomi.nets.training.config).
+    """Return the configuration of the training (see `yomi.nets.training.config`).
 
     Args:
-        settings: of the run.
-        network: [network] but for the name.
-        tables: others that are put over what the settings say.
-        threads: that compute on a processor; 0 for PyTorch's choice.
+        settings: settings of the run.
+        network: table [network] without the name.
+        tables: the user's tables [training] and [loss], which override the settings.
+        threads: processor threads; 0 leaves the number to PyTorch.
     """
     training = {
         "batch": settings.batch,

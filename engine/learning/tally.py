@@ -1,5 +1,3 @@
-"""What self-play has brought, for the journal."""
-
 from __future__ import annotations
 
 import time
@@ -13,10 +11,9 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """What has been played since the last shard."""
+    """Statistics of self-play since the last shard, for the journal."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self.rows_a_second = 0.0
         self._clear()
 
@@ -25,11 +22,9 @@ class Tally:
         self._start = time.monotonic()
 
     def add(self, delivery: Delivery) -> None:
-        """Count games."""
         self._deliveries.append(delivery)
 
     def write(self, store: Store) -> None:
-        """Write them into the journal."""
         delivered = [game for delivery in self._deliveries for game in delivery.games]
         games = [game for game in delivered if not game.reanalyzed]
         seconds = time.monotonic() - self._start

@@ -1,7 +1,7 @@
-"""Players of the games: this process in turns with training, or processes of this machine beside it.
+"""Workers play games of self-play and matches, in this process or in others of this machine.
 
-The processes play the matches of gate and ladder, too, in turns with self-play. Each has credit for a few deliveries.
-If nobody takes them, self-play stops and matches continue.
+Worker processes play the matches of gate and ladder in turns with self-play. Each has credit for a few deliveries. If
+nobody takes them, self-play stops and matches continue.
 """
 
 from __future__ import annotations
@@ -37,66 +37,53 @@ if TYPE_CHECKING:
     from yomi.engine.matches.sprt import Sprt
     from yomi.engine.options import Options
 
-SHOWN_SECONDS = 30.0
-"""Between two games that a worker shows."""
-FAILURES = 3
-"""Times that each worker may be lost, on average, before there is any game."""
-RESTART_SECONDS = 5.0
-"""Between two starts of a worker that is lost: one that cannot start does not keep the machine busy."""
-CREDIT = 2
-"""Deliveries of a worker that nobody has taken yet, at most."""
+SHOWN_SECONDS = 30.0  # between two games that a worker sends for the page
+FAILURES = 3  # losses per worker, on average, that end a run without games
+RESTART_SECONDS = 5.0  # between two starts of a worker, so that a broken one does not keep the machine busy
+CREDIT = 2  # deliveries of a worker that may be waiting to be taken
+# Maximum time between deliveries, even without games: matches and new networks must not wait for long games
 DELIVER_SECONDS = 1.0
-"""After which a worker sends a delivery without games: matches and the next network do not wait for long games."""
-POLL_SECONDS = 0.2
-"""That one thread waits for the workers before another may."""
-SLICE_SECONDS = 0.1
-"""That a worker plays at least of a match before it plays on with itself."""
+POLL_SECONDS = 0.2  # time one thread listens to the workers before another may
+SLICE_SECONDS = 0.1  # minimum time for a match before self-play continues
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What workers play with, until told otherwise."""
+    """The network that workers play with."""
 
-    options: Options
-    """Its network, or what judges without one."""
-    network: str
-    """Its name, or that of what judges without one."""
-    leads: Mapping[int, float]
-    """By board size: see Learnable.begin."""
+    options: Options  # with the network, or an evaluator without one
+    network: str  # its name, or that of the evaluator
+    leads: Mapping[int, float]  # Black's mean score by board size (see Learnable.new_game)
 
 
 @dataclasses.dataclass(frozen=True)
 class Delivery:
-    """Games that have ended."""
+    """Finished games and statistics."""
 
     games: list[Played]
-    evaluations: int
-    """Positions evaluated since the last delivery."""
+    evaluations: int  # positions evaluated since the last delivery
     resigned_wrongly: list[bool] = dataclasses.field(default_factory=list)
-    """Of the games that were played on although one side would have resigned: whether it did not lose."""
+    """For each game played on after a resignation: whether the resigning side did not lose."""
+    # The network's points in each game against an engine: 1, 0.5 or 0
     points: list[float] = dataclasses.field(default_factory=list)
-    """Of the network in each game against an engine: 1 for a win, 0.5 for a draw."""
-    faults: list[str] = dataclasses.field(default_factory=list)
-    """The reason for each game that an engine spoilt."""
-    shown: dict[str, Any] | None = None
-    """Now and then a game for the page of the run, see yomi.engine.learning.page.read_games."""
+    faults: list[str] = dataclasses.field(default_factory=list)  # the reason for each game dropped because of an engine
+    shown: dict[str, Any] | None = None  # sometimes a game for the page, see read_games
 
 
 class Producer:
-    """Self-play as a worker does it: from tasks to deliveries."""
+    """The self-play of one worker: receives tasks and returns deliveries."""
 
     def __init__(self, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
-        """Wait for a task."""
         self._game, self._settings, self._seed = game, settings, seed
         self._boards: list[SelfPlay[Any]] = []
         self._task: Task | None = None
         self._shown_at = -SHOWN_SECONDS
 
     def use(self, task: Task) -> None:
-        """Play on with another network.
+        """Continue with another network.
 
         Raises:
-            NetworkError, EvaluatorError: it cannot be used.
+            NetworkError, EvaluatorError: the network cannot be used.
         """
         if not self._boards:
             for board in self._game.learnable(task.options).boards:
@@ -110,10 +97,10 @@ class Producer:
             selfplay.lead = task.leads.get(selfplay.searches.side, 0.0)
 
     def play(self, seconds: float = math.inf) -> Delivery:
-        """Play until games have ended or the time is up, on the board that has had the fewest evaluations.
+        """Play until a game ends or the time is up, on the board with the fewest evaluations so far.
 
         Raises:
-            EvaluatorError: what the evaluator raised.
+            EvaluatorError: from the evaluator.
         """
         begin = time.monotonic()
         selfplay = min(self._boards, key=lambda each: each.searches.evaluations)
@@ -132,12 +119,11 @@ class Producer:
         return Delivery(games, evaluated - before, wrong, points, faults, shown)
 
     def close(self) -> None:
-        """Release the evaluator, and end the engines."""
         for selfplay in self._boards:
             selfplay.close()
 
     def _shown(self, selfplay: SelfPlay[Any], finished: Finished[Any]) -> dict[str, Any]:
-        """Return a game as the page shows it: its board before each move and at the end."""
+        """Return a game in the form of the page, with the board before each move and at the end."""
         learnable, game = selfplay.learnable, finished.game
         board = learnable.again(game)
         boards = [str(board)]
@@ -182,40 +168,35 @@ class Producer:
 
 
 def _points(winner: int, guest: int) -> float:
-    """Return the points of the network in a game whose other side, a color, an engine has played."""
     return 0.5 if winner == DRAW else float(winner != guest)
 
 
 class Workers(Protocol):
-    """Those who play."""
+    """Players of the games."""
 
     def use(self, task: Task) -> None:
-        """Let all of them play with another network from now on."""
+        """Continue with another network."""
 
     def take(self, seconds: float) -> list[Delivery]:
-        """Return what has been played; wait at most so long for something. Who is not asked stops playing soon."""
+        """Return the finished games. Wait up to `seconds` for the first. Self-play stops soon if nobody calls this."""
 
     def close(self) -> None:
-        """End them; games in hand are lost."""
+        """End the workers. Unfinished games are lost."""
 
 
 class InTurns:
-    """Plays in this process whenever it is asked: the same seed gives the same games."""
+    """Plays in this process while `take` is called. The same seed gives the same games."""
 
     def __init__(self, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
-        """Wait for a task."""
         self._producer = Producer(game, settings, seed)
 
     def use(self, task: Task) -> None:
-        """See Workers."""
         self._producer.use(task)
 
     def take(self, seconds: float) -> list[Delivery]:
-        """See Workers; takes as long as games take."""
         return [self._producer.play()]
 
     def close(self) -> None:
-        """See Workers."""
         self._producer.close()
 
 
@@ -223,40 +204,31 @@ class InTurns:
 class Part:
     """The games of a match that one worker plays."""
 
-    match: int
-    """Number of the match."""
+    match: int  # number of the match
     players: Players
     terms: Terms
-    tasks: Sequence[DuelTask]
-    """Empty: the match is decided, give up the rest."""
-    count: int
-    """Games side by side."""
+    tasks: Sequence[DuelTask]  # empty if the match is decided: give up the rest
+    count: int  # concurrent games
 
 
 @dataclasses.dataclass(frozen=True)
 class Progressed:
-    """A worker's news of a match."""
+    """A worker's report on its part of a match."""
 
     match: int
     played: list[DuelGame]
-    faults: list[str]
-    """The reason for each game that an engine spoilt since the last report."""
-    error: str = ""
-    """Why the match cannot continue."""
+    faults: list[str]  # the reason for each game that an engine spoiled since the last report
+    error: str = ""  # why the match cannot continue
 
 
 class _Match:
-    """A match that the workers play."""
-
     def __init__(self, number: int, tasks: int, sprt: Sprt | None) -> None:
         self.number = number
         self.standing = Standing(sprt)
         self.faults: list[str] = []
         self.error = ""
-        self.open = set(range(tasks))
-        """Games that nobody has finished."""
-        self.given: dict[int, set[int]] = {}
-        """Games by the worker that plays them."""
+        self.open = set(range(tasks))  # unfinished games
+        self.given: dict[int, set[int]] = {}  # games by worker
 
     @property
     def is_over(self) -> bool:
@@ -272,7 +244,7 @@ class _Match:
 
 
 class Processes:
-    """Plays in processes of this machine; one that is lost is started again.
+    """Plays in processes of this machine. A lost one is started again.
 
     Two threads may use it: one that takes games, and one that plays matches.
     """
@@ -285,14 +257,14 @@ class Processes:
         seed: int,
         on_loss: Callable[[int, str], None],
     ) -> None:
-        """Start them; they wait for a task.
+        """Start the processes. They wait for a task.
 
         Args:
-            count: of processes.
+            count: number of processes.
             game: the descriptor.
-            settings: how games are played.
-            seed: of the first; each start of each worker has one of its own.
-            on_loss: called with the number of each worker that is lost, and the reason.
+            settings: settings of self-play.
+            seed: seed of the first process. Each start of a process has its own seed.
+            on_loss: called with the number of each lost worker and the reason.
         """
         self._context = multiprocessing.get_context("spawn")
         self._arguments = game, settings
@@ -302,24 +274,21 @@ class Processes:
         self._started = [0.0] * count
         self._links: list[Connection | None] = [None] * count
         self._processes: list[Any] = [None] * count
-        self._arrived: list[tuple[int, int, Delivery]] = []
-        """Worker, number of its start, and a delivery that nobody has taken yet."""
+        self._arrived: list[tuple[int, int, Delivery]] = []  # untaken deliveries: worker, number of its start, delivery
         self._starts_of = [0] * count
         self._match: _Match | None = None
-        self._lock = threading.RLock()
-        """Held by the thread that talks to the workers."""
+        self._lock = threading.RLock()  # held by the thread that communicates with the workers
         for number in range(count):
             self._start(number)
 
     def use(self, task: Task) -> None:
-        """See Workers."""
         with self._lock:
             self._task = task
             for number in range(len(self._links)):
                 self._send(number, task)
 
     def take(self, seconds: float) -> list[Delivery]:
-        """See Workers.
+        """Return the deliveries that have arrived (see `Workers`).
 
         Raises:
             LearningError: no process can play.
@@ -342,12 +311,12 @@ class Processes:
         lead: float,
         sprt: Sprt | None = None,
     ) -> Score:
-        """Play yomi.engine.matches.duel.play_match on all workers, in turns with self-play.
+        """Play `yomi.engine.matches.duel.play_match` on all workers, in turns with self-play.
 
-        The games of a worker that is lost are played by another.
+        Other workers play the games of a lost one.
 
         Raises:
-            LearningError: a player cannot be made or fails, see play_match; or no process can play.
+            LearningError: a player cannot be made or fails, or no process can play.
         """
         total, terms = games + games % 2, learning_terms(visits, seed, lead)
         with self._lock:
@@ -368,7 +337,7 @@ class Processes:
         return dataclasses.replace(match.standing.score, faults=tuple(match.faults))
 
     def _share_out(self, match: _Match, players: Players, terms: Terms) -> None:
-        """Give the games that nobody plays to the workers that have none of the match."""
+        """Send the games that nobody plays to the workers without games of the match."""
         given = set[int]().union(*match.given.values())
         left = sorted(match.open - given)
         idle = [
@@ -388,7 +357,6 @@ class Processes:
                 self._send(number, Part(match.number, players, terms, tasks, min(count, len(share))))
 
     def close(self) -> None:
-        """See Workers."""
         with self._lock:
             for number, link in enumerate(self._links):
                 if link is not None:
@@ -397,7 +365,7 @@ class Processes:
                 self._links[number] = None
 
     def _listen(self, seconds: float, is_enough: Callable[[], bool]) -> None:
-        """Hear the workers, together with another thread that does, until it is enough or the time is up."""
+        # Two threads may wait here: each receives for both.
         end = time.monotonic() + seconds
         while not is_enough() and (left := end - time.monotonic()) > 0.0:
             if self._lock.acquire(timeout=left):
@@ -408,7 +376,7 @@ class Processes:
                     self._lock.release()
 
     def _hear(self, seconds: float) -> None:
-        """Take what the workers have sent, after at most `seconds`; start lost workers again."""
+        """Receive messages for at most `seconds`, and restart lost workers."""
         for number, link in enumerate(self._links):
             if link is None and time.monotonic() - self._started[number] > RESTART_SECONDS:
                 self._start(number)
@@ -478,7 +446,7 @@ class Processes:
 
 
 class _Server:
-    """What a worker does: self-play as long as it has credit, in turns with its part of a match."""
+    """A worker process: self-play while it has credit, in turns with its part of a match."""
 
     def __init__(self, link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
         self._link, self._game = link, game
@@ -490,7 +458,6 @@ class _Server:
         self._rounds: Iterator[list[DuelGame]] | None = None
 
     def run(self) -> None:
-        """Serve until the other end is closed."""
         while True:
             plays = self._has_task and self._credit > 0
             while (not plays and self._rounds is None) or self._link.poll():
@@ -529,7 +496,7 @@ class _Server:
         self._part, self._rounds = part, self._duel.rounds(part.tasks)
 
     def _play_match(self, seconds: float, waits: bool) -> None:
-        """Play on for some time; if only an engine's answer is missing, wait for it only with `waits`."""
+        """Play for some time. Wait for an engine's answer only if `waits` is set."""
         assert self._part is not None
         assert self._duel is not None
         assert self._rounds is not None
@@ -561,7 +528,6 @@ def _line(error: Exception) -> str:
 
 
 def serve(link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
-    """Be a worker: take tasks, credit and parts of matches, send deliveries and news, until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
     server = _Server(link, game, settings, seed)
     try:

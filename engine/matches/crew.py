@@ -1,5 +1,3 @@
-"""Duels in several processes of this machine, each with games side by side of its own."""
-
 from __future__ import annotations
 
 import contextlib
@@ -18,32 +16,29 @@ if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.options import Options
 
-END_SECONDS = 1.0
-"""Within which a process that nobody listens to any more ends by itself."""
+END_SECONDS = 1.0  # time for a process to end by itself after its connection is closed
 
 
 class Referees(Protocol):
-    """Those who play games: a Duel, or a Crew."""
+    """Plays games: a Duel, or DuelProcesses."""
 
     def play(self, tasks: Sequence[Task]) -> Iterator[Played]:
         """Play games and yield each as it ends."""
 
 
 class Crew:
-    """Processes that play the games of a match; leave it as a context.
+    """Processes that play the games of a match. A context manager.
 
-    Which of them plays a game makes no difference to it: see yomi.engine.matches.duel.
+    The result of a game does not depend on the process that plays it.
     """
 
     def __init__(
         self, processes: int, game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, count: int
     ) -> None:
-        """Start them; the other arguments are those of Duel."""
+        """Start the processes. The other arguments are those of Duel."""
         context = multiprocessing.get_context("spawn")
-        self._next = context.Value("q", 0)
-        """The place of the next task that nobody has taken, counted on from one list of tasks to the next."""
-        self._sent = 0
-        """Tasks of all lists so far."""
+        self._next = context.Value("q", 0)  # next task that no process has taken, counted over all lists of tasks
+        self._sent = 0  # tasks of all lists so far
         self._links: list[Connection] = []
         self._processes: list[Any] = []
         for _ in range(processes):
@@ -59,7 +54,7 @@ class Crew:
         """Play games and yield each as it ends.
 
         Raises:
-            MatchError: a process cannot play, or is lost; the message says why.
+            MatchError: a process cannot play or is lost.
         """
         for number, link in enumerate(self._links):
             try:
@@ -80,7 +75,7 @@ class Crew:
                 yield found
 
     def close(self) -> None:
-        """End them; games in hand are lost."""
+        """End the processes. Unfinished games are lost."""
         for link in self._links:
             link.close()
         for process in self._processes:
@@ -91,11 +86,9 @@ class Crew:
                 process.join()
 
     def __enter__(self) -> Crew:
-        """Return it."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End the processes."""
         self.close()
 
     def _lost(self, number: int) -> MatchError:
@@ -107,7 +100,7 @@ class Crew:
 def serve(
     link: Connection, counter: Any, game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, count: int
 ) -> None:
-    """Be such a process: take lists of tasks and send the games, until the other end is closed."""
+    # The main function of a process: play lists of tasks until the connection is closed.
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
     try:
         game.compile(lambda line: None, learning=True)
@@ -124,7 +117,7 @@ def serve(
 
 
 def _taken(begin: int, tasks: Sequence[Task], counter: Any) -> Iterator[Task]:
-    """Yield the tasks that no other process has taken yet; the first of them has the place `begin`."""
+    """Yield the tasks that no other process has taken. The first task has the number `begin`."""
     while True:
         with counter.get_lock():
             number = counter.value - begin

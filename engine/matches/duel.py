@@ -1,8 +1,7 @@
-"""Matches of two players in one process, many games side by side: the leaves of all of them share batches.
+"""Matches of two players in one process. Many concurrent games share the batches.
 
-Gate and ladder of the learning loop are such matches, and so are `yomi duel` and `yomi tune`. Each game depends on its
-number and on the terms alone, not on the games beside it, as long as the evaluator has no chance of its own (rollouts
-have) and judges a position the same in every batch.
+Gate and ladder of the learning loop, `yomi duel` and `yomi tune` are such matches. A game depends only on its number
+and on the DuelConfig, if the evaluator is deterministic (rollouts are not) and independent of the batch.
 """
 
 from __future__ import annotations
@@ -37,73 +36,62 @@ if TYPE_CHECKING:
     from yomi.engine.options import Options
 
 Players: TypeAlias = "tuple[Options, Options | EngineSpec]"
-"""What judges positions for each of two players, and how it searches; the second may be an engine from outside."""
+"""The options of two players. The second one may be an external engine."""
 Matches: TypeAlias = "Callable[[Game[Any, Any], Players, int, int, int, float, Sprt | None], Score]"
-"""What plays a match: `play_match`, or what does the same elsewhere."""
-SIDE_BY_SIDE = 32
-"""Games at once, at most."""
+"""Plays a match: `play_match`, or a function with the same arguments."""
+SIDE_BY_SIDE = 32  # maximum number of concurrent games
+# Temperature of the first moves in gate and ladder, so that games differ; and the fraction of the board size after
+# which a temperature is halved.
 TEMPERATURE, HALF_LIFE = 0.6, 0.3
-"""Of the first moves in the learning loop, so that games differ; and the part of a board's side after which half of a
-temperature is left."""
-COLD = 0.01
-"""Temperature below which a player takes the move that it thinks best."""
+COLD = 0.01  # temperature below which the best move is played
+# Visits per move of a drawn opening. Moves are drawn by visits, so that openings follow the policy, without refuted
+# moves.
 OPENING_VISITS = 32
-"""Of the search before each move of an opening that is drawn. Visits are the chances: openings follow the policy, but
-for moves that the next one refutes."""
-IDLE_SECONDS = 0.01
-"""Seconds to wait if all games wait for an engine but the caller must not block."""
+IDLE_SECONDS = 0.01  # pause if all games wait for an engine and the caller must not block
 PLAYED_BY = SelfPlaySettings(noise=0.0, forced_playouts=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What all games of a match have in common."""
+    """Settings of all games of a match."""
 
-    visits: tuple[int, int]
-    """Of the root for a move, of each player."""
+    visits: tuple[int, int]  # of the root per move, for each player
     seed: int
-    """Of what is drawn."""
     lead: float | None = None
-    """Where given, games begin as those that are learned do, by this lead: see Learnable.begin; else by the options."""
+    """If set, games begin like those of self-play (see `Learnable.new_game`), otherwise by the options."""
+    # Used in turn, one per pair, in the form of Game.format_opening; empty: the game's initial position
     openings: Sequence[str] = ()
-    """Of the pairs, in turn, as `Game.format_opening` writes them; without any the game's own beginning."""
-    opening_moves: int = 0
-    """Moves of each pair that are drawn; both games of the pair have the same ones."""
-    temperature: float = 0.0
-    """Of the moves behind the opening; it is halved again and again, see HALF_LIFE."""
-    keep_tree: bool = True
-    """Go on with what was searched below the moves that were played; its visits count."""
+    opening_moves: int = 0  # moves drawn for each pair; both games of a pair begin with them
+    temperature: float = 0.0  # of the first moves after the opening; it is halved again and again, see HALF_LIFE
+    keep_tree: bool = True  # reuse the subtree of the played moves; its visits count
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One game to play."""
+    """A game to play."""
 
-    number: int
-    """Games 2n and 2n+1 are a pair: the same beginning, the first player has Black in the first of them."""
+    number: int  # Games 2n and 2n+1 are a pair with the same beginning. The first player is Black in game 2n.
+    # Search settings of the two players that differ in this game, by name
     changes: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {})
-    """Settings of the search that are others for the two players in this game, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A finished game."""
+    """A finished game of a duel."""
 
     number: int
     ended: Ended
     plies: int
-    opening: int
-    """Plies of the opening."""
-    key: str
-    """Equal keys: the same moves."""
+    opening: int  # plies of the opening
+    key: str  # equal for equal moves
 
     @property
     def first(self) -> int:
-        """The first player's color."""
+        """Color of the first player."""
         return BLACK if self.number % 2 == 0 else WHITE
 
     def result(self, names: Sequence[str]) -> GameResult:
-        """Return it as journals of matches keep it, with the players' names."""
+        """Return the game in the form of the journal."""
         black, white = names if self.first == BLACK else reversed(names)
         chosen = self.plies - self.opening
         return GameResult(
@@ -119,36 +107,32 @@ class Played:
 
     @property
     def points(self) -> int:
-        """2 if the first player has won, 1 for a draw, else 0."""
+        """Points of the first player: 2 for a win, 1 for a draw, otherwise 0."""
         return 1 if self.ended.winner == DRAW else 2 if self.ended.winner == self.first else 0
 
 
 class Duel:
-    """Two players and their searches. One thread uses it; leave it as a context."""
+    """Two players and their searches. Not thread-safe. A context manager."""
 
     def __init__(self, game: Game[Any, Any], players: Players, terms: Terms, count: int) -> None:
         """Load the evaluators.
 
         Args:
             game: the descriptor.
-            players: the two. The first says the board; an engine plays as many games at once as there are cores.
-            terms: of the match; an engine has its own limits.
-            count: games side by side, at most.
+            players: the two players. The first one sets the board. An engine plays at most one game per core.
+            terms: settings of the match. An engine has its own limits.
+            count: maximum number of concurrent games.
 
         Raises:
             NetworkError, EvaluatorError: a player cannot be made.
         """
         self.game, self.terms, self._options = game, terms, players[0]
         self._learnable = game.learnable(players[0])
-        self._searches: list[Searches] = []
-        """Of each player that is no engine."""
+        self._searches: list[Searches] = []  # of each player that is not an engine
         self._opponents: Opponents[Any] | None = None
-        self._again: deque[Task] = deque()
-        """Games that an engine has spoilt; they are played before others."""
-        self.faults: list[str] = []
-        """Of each of them: why."""
-        self.waits = True
-        """Whether a round lasts until an engine answers, if all games wait for one."""
+        self._again: deque[Task] = deque()  # games that failed because of an engine; they are played first
+        self.faults: list[str] = []  # their reasons
+        self.waits = True  # whether a round may block until an engine answers
         visits = max(*terms.visits, OPENING_VISITS) * (2 if terms.keep_tree else 1)
         with contextlib.ExitStack() as stack:
             if isinstance(players[1], EngineSpec):
@@ -163,20 +147,20 @@ class Duel:
             self._stack = stack.pop_all()
 
     def play(self, tasks: Iterable[Task]) -> Iterator[Played]:
-        """Play games and yield each as it ends; a task is taken when there is a place for its game.
+        """Play games and yield each as it ends. Takes a task only when there is a free slot.
 
         Raises:
-            EvaluatorError: what the evaluator raised.
+            EvaluatorError: from the evaluator.
             LearningError: an engine fails again and again.
         """
         for played in self.rounds(tasks):
             yield from played
 
     def rounds(self, tasks: Iterable[Task]) -> Iterator[list[Played]]:
-        """Play games, and yield after each round of batches the games that have ended, if any.
+        """Play games. Yield a list of the finished games, maybe empty, after each round of batches.
 
         Raises:
-            EvaluatorError, LearningError: see `play`.
+            EvaluatorError, LearningError: as in `play`.
         """
         left = iter(tasks)
 
@@ -197,19 +181,16 @@ class Duel:
             ended = table.take()
 
     def close(self) -> None:
-        """Release the evaluators."""
         self._stack.close()
 
     def __enter__(self) -> Duel:
-        """Return it."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Release the evaluators."""
         self.close()
 
     def _host(self, place: Sequence[SmallSearch], task: Task) -> Playing[Played | Dropped]:
-        """Play a game, which is played again if an engine spoils it."""
+        """Play a game. If an engine fails, the game is queued again."""
         if self._opponents is None:
             return (yield from self._play_one(place, task, None))
         guest = self._opponents.invite(BLACK if task.number % 2 else WHITE)
@@ -220,7 +201,7 @@ class Duel:
         return found
 
     def _play_one(self, place: Sequence[SmallSearch], task: Task, guest: Opponent[Any] | None) -> Playing[Played]:
-        """Play a game; `guest` is the second player, if that is an engine."""
+        """Play a game. `guest` is the second player if that is an engine."""
         terms, number = self.terms, task.number
         rng, of_pair = (np.random.default_rng([terms.seed, each]) for each in (number, number // 2))
         for search, changes in zip(place, task.changes, strict=False):
@@ -255,7 +236,7 @@ class Duel:
         return Played(number, ended, played.ply, opening, key_of(self.game.format_opening(played)))
 
     def _begin(self, rng: np.random.Generator, pair: int) -> Any:
-        """Return the beginning of a pair's games."""
+        """Return the initial game of a pair."""
         terms, options = self.terms, self._options
         if terms.lead is not None:
             return self._learnable.begin(rng, terms.lead)
@@ -266,7 +247,7 @@ class Duel:
         return matches.begin(rules, terms.openings[pair % len(terms.openings)])
 
     def _open(self, search: SmallSearch, played: Any, rng: np.random.Generator) -> Generator[None, None, None]:
-        """Draw the opening's moves, with one of the players."""
+        """Draw the opening moves with the search of one player."""
         search.seed(int(rng.integers(2**63)))
         for _ in range(self.terms.opening_moves):
             if self._learnable.judge(played) is not None:
@@ -277,13 +258,13 @@ class Duel:
 
 
 def move_root(search: SmallSearch, played: Any, rooted: int | None) -> None:
-    """Make a game's position the root, with what is known of it where the root stood after so many of its moves."""
+    """Set the root to the position of a game. Reuses the tree of the position after `rooted` moves, unless None."""
     search.begin(played, [] if rooted is None else [move for _, move in played.moves[rooted:]])
     search.renew()
 
 
 def best_move(search: SmallSearch) -> int:
-    """Return the move that a player chooses after this search: see yomi.engine.search.reports.move_order."""
+    """Return the move that a player would choose after this search."""
     children = search.children()
     tried = children[children["visits"] > 0]
     return int(tried["move"][move_order(tried, utility_bounds(tried), search.settings.use_lcb)[0]])
@@ -291,33 +272,31 @@ def best_move(search: SmallSearch) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A match as the first player sees it."""
+    """The score of a duel, from the point of view of the first player."""
 
     wins: int = 0
     draws: int = 0
     losses: int = 0
-    pairs: tuple[int, ...] = ()
-    """How many have each of sprt.PAIR_SCORES."""
+    pairs: tuple[int, ...] = ()  # number of pairs with each of PAIR_SCORES
+    # The reason for each game that failed because of an engine; such games were played again
     faults: tuple[str, ...] = ()
-    """The reason for each game that an engine spoilt; such games were played again."""
 
     @property
     def games(self) -> int:
-        """How many there were."""
         return self.wins + self.draws + self.losses
 
     @property
     def share(self) -> float:
-        """Points for a game, a draw is half of one."""
+        """Points per game. A draw is half a point."""
         return (self.wins + self.draws / 2.0) / max(1, self.games)
 
     def __str__(self) -> str:
-        """Return the numbers in the order of all scores, with its name."""
+        """Return the numbers in the order ORDER."""
         return f"{self.wins}-{self.losses}-{self.draws} ({ORDER})"
 
 
 def score_of(points: Mapping[int, int]) -> Score:
-    """Return the score of games by their numbers; see Played.points."""
+    """Return the score of games, given their points by number (see `DuelGame.points`)."""
     counts = Counter(points.values())
     whole = (number for number in points if number % 2 == 0 and number + 1 in points)
     pairs = Counter(points[number] + points[number + 1] for number in whole)
@@ -325,21 +304,18 @@ def score_of(points: Mapping[int, int]) -> Score:
 
 
 class Standing:
-    """How a match stands while games end in any order.
+    """The state of a match whose games end in any order.
 
-    A test sees the pairs in the order of their numbers and none behind one that still goes on: short games would come
-    first else, and the end would depend on the machine.
+    A test gets the pairs in the order of their numbers, and none after an unfinished one. Otherwise short games would
+    count first, and the end would depend on the machine.
     """
 
     def __init__(self, test: Sprt | None = None) -> None:
-        """Begin a match, which `test` may end."""
-        self.points: dict[int, int] = {}
-        """Of the games by number; see Played.points."""
+        self.points: dict[int, int] = {}  # by number, see DuelGame.points
         self._test, self._seen = test, 0
         self.is_decided = False
 
     def note(self, number: int, points: int) -> None:
-        """Take a game."""
         self.points[number] = points
         while not self.is_decided and self._seen in self.points and self._seen + 1 in self.points:
             self._seen += 2
@@ -348,11 +324,10 @@ class Standing:
 
     @property
     def score(self) -> Score:
-        """Of all games; of those that decided a test, once they have."""
+        """Score of all games. Once a test is decided, only of the games that decided it."""
         return score_of(self._tested() if self.is_decided else self.points)
 
     def line(self) -> str:
-        """Return how it stands on one line."""
         score = self.score
         text = f"{score}, {score.share:.1%}, {difference(score.pairs)}"
         return text if self._test is None else f"{text}; {self._test.line(score_of(self._tested()).pairs)}"
@@ -362,7 +337,6 @@ class Standing:
 
 
 def learning_terms(visits: int, seed: int, lead: float) -> Terms:
-    """Return the terms of gate and ladder; see play_match."""
     return Terms((visits, visits), seed, lead, temperature=TEMPERATURE, keep_tree=False)
 
 
@@ -375,16 +349,16 @@ def play_match(
     lead: float,
     sprt: Sprt | None = None,
 ) -> Score:
-    """Return how the first of two players fared in games that begin as those that are learned do.
+    """Play a match with games that begin like those of self-play. Return the score of the first player.
 
     Args:
         game: the descriptor.
-        players: the two; see Duel.
-        games: how many, rounded up to an even number.
-        visits: of a move, of both; an engine has its own limits.
-        seed: of what is drawn.
-        lead: see Learnable.begin.
-        sprt: where given, ends the match as soon as it is decided.
+        players: the two players, see Duel.
+        games: number of games, rounded up to an even number.
+        visits: visits per move of both players. An engine has its own limits.
+        seed: random seed.
+        lead: see Learnable.new_game.
+        sprt: if set, ends the match when it is decided.
 
     Raises:
         NetworkError, EvaluatorError: a player cannot be made.

@@ -1,8 +1,8 @@
-"""The journal of a match: a file to which each finished game is appended, so that no power cut loses one.
+"""The journal of a match: one line per finished game, which survives a power cut.
 
-The first line describes the match and holds what is kept, such as its openings; every other one is a game, or what is
-kept from then on. A line is on the disk before the game is announced. What follows the last line feed was being written
-when the program died; it is cut off when the journal is opened again.
+The first line contains the description of the match and the `kept` data, such as its openings. Each other line is a
+game, or new `kept` data. A line is flushed to the disk before the game is announced. An incomplete last line, left by a
+crash, is removed when the journal is opened.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FORMAT = 1
 
 
 class Journal:
-    """The journal of a match that runs."""
+    """The journal of a running match."""
 
     def __init__(
         self,
@@ -32,22 +32,20 @@ class Journal:
         make_kept: Callable[[], Mapping[str, object]] = dict,
         as_described_now: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
     ) -> None:
-        """Begin a journal in a folder, or go on with the one that is there.
+        """Create a journal in a folder, or continue the existing one.
 
         Args:
-            folder: of the match; made where it does not exist.
-            description: of the match, as JSON; what is there must be the same match.
-            make_kept: called for a new match, returns what is made once and kept (the openings), as JSON.
-            as_described_now: called for an old match with the description that was found, returns it in the form of
-                `description`.
+            folder: folder of the match; created if needed.
+            description: the match, as JSON. An existing journal must have the same.
+            make_kept: returns the data of a new match that is made once and kept, such as the openings, as JSON.
+            as_described_now: converts the description of an existing journal to the form of `description`.
 
         Raises:
-            MatchError: the folder holds another match, or cannot be written to.
+            MatchError: the folder contains another match, or cannot be written.
         """
         self.path = folder / NAME
         self.results: list[GameResult] = []
-        self.kept: Any
-        """What `make_kept` returned when the match began, or `keep` was given since."""
+        self.kept: Any  # from make_kept, or the last argument of `keep`
         described = json.loads(json.dumps(dict(description)))
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -78,7 +76,7 @@ class Journal:
             raise
 
     def add(self, result: GameResult) -> None:
-        """Append a finished game; it is on the disk when this returns.
+        """Append a finished game, and flush it to the disk.
 
         Raises:
             MatchError: the file cannot be written.
@@ -87,7 +85,7 @@ class Journal:
         self.results.append(result)
 
     def keep(self, kept: Mapping[str, object]) -> None:
-        """Keep something else from now on; it is on the disk when this returns.
+        """Replace the kept data, and flush them to the disk.
 
         Raises:
             MatchError: the file cannot be written.
@@ -97,15 +95,12 @@ class Journal:
         self.kept = kept
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> Journal:
-        """Return the journal."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Close the file."""
         self.close()
 
     def _write(self, data: Mapping[str, object]) -> None:
@@ -130,7 +125,7 @@ def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:
     """Return the description and the games of a journal.
 
     Raises:
-        MatchError: the file cannot be read, or is none.
+        MatchError: the file cannot be read, or is no journal.
     """
     try:
         data = path.read_bytes()
@@ -140,13 +135,13 @@ def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:
 
 
 def _split(data: bytes) -> tuple[list[bytes], int]:
-    """Return the complete lines, and how many bytes they have."""
+    """Return the complete lines, and their total length in bytes."""
     complete = data.rfind(b"\n") + 1
     return data[:complete].splitlines(), complete
 
 
 def _read(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, Any], list[GameResult]]:
-    """Return the description, with what was kept last, and the games."""
+    """Return the description, with the last kept data, and the games."""
     games = []
     try:
         description, *entries = (parse_json(line) for line in lines)
@@ -165,7 +160,7 @@ def _read(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, Any], list[G
 
 
 def _compare(path: Path, found: Mapping[str, object], wanted: Mapping[str, object]) -> None:
-    """Check that a journal is of the match that is to be played; the number of games is no part of it."""
+    """Check that a journal belongs to the match to be played. The number of games may differ."""
     for key in sorted({*found, *wanted} - {"kept"}):
         if found.get(key) != wanted.get(key):
             name, *values = _first_difference(key, found.get(key), wanted.get(key))
@@ -176,7 +171,7 @@ def _compare(path: Path, found: Mapping[str, object], wanted: Mapping[str, objec
 
 
 def _first_difference(name: str, old: object, new: object) -> tuple[str, object, object]:
-    """Return the innermost part that tells two values apart, its name such as `players.0.folder` first."""
+    """Return the innermost differing part of two values: its name, such as `players.0.folder`, and both values."""
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         old, new = dict(enumerate(old)), dict(enumerate(new))
     if isinstance(old, dict) and isinstance(new, dict):

@@ -1,19 +1,17 @@
-"""Ratings by maximum likelihood: Elo, the first player's advantage and the rate of draws, fitted together.
+"""Ratings by maximum likelihood: Elo, the first player's advantage and the draw rate, fitted together.
 
-The model. With a difference x = rating of Black - rating of White + advantage, Black's expected score is Elo's
-E = 1 / (1 + 10^(-x / 400)). It is split into wins and draws as by Davidson (1970): a draw has nu times the geometric
-mean of the probabilities of the two wins. The rate of draws given is that of equal players without an advantage,
-nu / (2 + nu).
+The model. With x = rating of Black - rating of White + advantage, Black's expected score is Elo's E = 1 / (1 + 10^(-x /
+400)). Wins and draws share it as in Davidson (1970): the probability of a draw is nu times the geometric mean of the
+probabilities of the two wins. The reported draw rate is that of equal players without advantage, nu / (2 + nu).
 
-Why this one. Bradley-Terry models in which draws are outcomes of their own (Davidson's as he wrote it, Rao and
-Kupper's, which BayesElo uses) stretch the scale by the draws: a rating difference then means another expected score in
-a match with many draws than in one with few. Ordo's tables, which the field prints, keep Elo's meaning of a difference,
-the expected score whatever the draws; so does this. Davidson's split needs one parameter, is symmetric, lets draws fade
-as the players differ, and allows any rate from 0 to 1.
+The reason. In Bradley-Terry models with draws as outcomes of their own (Davidson's, and Rao and Kupper's, which
+BayesElo uses), draws stretch the scale: the expected score of a rating difference depends on the number of draws. In
+Ordo's tables, and here, it does not. Davidson's split has one parameter, is symmetric, has fewer draws between unequal
+players, and allows any rate from 0 to 1.
 
-A normal prior of PRIOR_SD Elo on each rating and on the advantage keeps what the games leave open finite (a player that
-has won all its games, groups that never met); against 100 games it weighs 0.02%. It draws the ends of a long chain of
-players together, of whom each has met its neighbours only: there a wider one is asked for.
+Each rating and the advantage have a normal prior of PRIOR_SD Elo. It keeps ratings finite if a player has won all
+games, or if groups never met. Against 100 games it weighs 0.02%. It pulls together the ends of a long chain of players
+who met only their neighbors: use a wider prior there.
 """
 
 from __future__ import annotations
@@ -29,14 +27,10 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from yomi.engine.matches.results import GameResult
 
-BETA = math.log(10.0) / 400.0
-"""Elo into natural logits."""
-PRIOR_SD = 1000.0
-"""Elo."""
-PRIOR_SD_DRAWS = 3.0
-"""Of the logarithm of nu around that of a draw rate of one third."""
-CONFIDENCE = 1.959964
-"""Standard errors of a 95% interval."""
+BETA = math.log(10.0) / 400.0  # natural logits per Elo
+PRIOR_SD = 1000.0  # Elo
+PRIOR_SD_DRAWS = 3.0  # of log nu, around the value of a draw rate of one third
+CONFIDENCE = 1.959964  # standard errors of a 95% interval
 TINY = 1e-12
 MAX_STEPS = 200
 
@@ -45,29 +39,23 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """A fit."""
+    """Fitted ratings."""
 
     players: tuple[str, ...]
-    elo: Floats
-    """[players], mean 0."""
-    covariance: Floats
-    """[players, players], Elo squared, of the ratings relative to their mean."""
-    advantage: float
-    """Elo that playing Black is worth."""
-    advantage_error: float
-    """One standard error, as Ordo prints it."""
-    draw_rate: float
-    """Of equal players, in [0, 1]."""
-    draw_error: float
-    """One standard error."""
+    elo: Floats  # [players], mean 0
+    covariance: Floats  # [players, players], Elo squared, of the ratings relative to their mean
+    advantage: float  # Elo of playing Black
+    advantage_error: float  # one standard error, as in Ordo's tables
+    draw_rate: float  # of equal players, in [0, 1]
+    draw_error: float  # one standard error
 
     @property
     def errors(self) -> Floats:
-        """Half the 95% interval of each rating, relative to the mean of all: [players]."""
+        """Half the 95% interval of each rating relative to the mean, [players]."""
         return CONFIDENCE * np.sqrt(np.diag(self.covariance))
 
     def superiority(self, first: int, second: int) -> float:
-        """Return the probability that a player is stronger than another (CFS, LOS)."""
+        """Return the probability that `first` is stronger than `second` (CFS, LOS)."""
         difference = float(self.elo[first] - self.elo[second])
         return normal(difference / max(self.difference_error(first, second), TINY))
 
@@ -78,21 +66,20 @@ class Ratings:
 
 
 def normal(z: float) -> float:
-    """Return the probability that a standard normal variable is below z."""
+    """Return the cumulative standard normal distribution at z."""
     return 0.5 * math.erfc(-z / math.sqrt(2.0))
 
 
 def expected_score(difference: float) -> float:
-    """Return the expected score of a player that is `difference` Elo stronger."""
     return 1.0 / (1.0 + math.exp(-BETA * difference))
 
 
 def outcome_probabilities(x: Floats, nu: float) -> tuple[Floats, Floats, Floats]:
-    """Return the probabilities of a win of Black, a draw and a win of White; see the module.
+    """Return the probabilities of Black's win, a draw and White's win (see the module).
 
     Args:
         x: Black's advantage in natural logits, any shape.
-        nu: Davidson's parameter, from 0 on.
+        nu: Davidson's parameter, at least 0.
     """
     score = 1.0 / (1.0 + np.exp(-x))
     n = nu * nu
@@ -109,9 +96,9 @@ def fit(
 
     Args:
         players: names.
-        counts: [players, players, 3], how often Black (first index) won, drew and lost against White (second).
-        advantage: fit the first player's advantage, too; else it is 0.
-        prior_sd: of the prior, Elo.
+        counts: [players, players, 3]: wins, draws and losses of Black (first index) against White (second index).
+        advantage: fit the first player's advantage, otherwise 0.
+        prior_sd: standard deviation of the prior, in Elo.
     """
     table = np.asarray(counts, np.float64)
     black, white = np.nonzero(table.sum(axis=2))
@@ -194,7 +181,7 @@ def _derivatives(
     games: Floats,
     has_draws: bool,
 ) -> tuple[Floats, Floats]:
-    """Return the gradient of the log posterior and the expected information: [n], [n, n]."""
+    """Return the gradient [n] of the log posterior, and the expected information [n, n]."""
     size = len(theta) - 2
     x = theta[black] - theta[white] + theta[size]
     nu = math.exp(theta[size + 1]) if has_draws else 0.0
@@ -231,12 +218,7 @@ def _derivatives(
 
 
 def count(results: Iterable[GameResult], players: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the table that `fit` wants: [players, players, 3].
-
-    Args:
-        results: games; those of players that are not named are left out.
-        players: names.
-    """
+    """Return the table `counts` of `fit`. Games of players not in `players` are left out."""
     index = {name: number for number, name in enumerate(players)}
     counts = np.zeros((len(players), len(players), 3), np.int64)
     column = {1: 0, 0: 1, 2: 2}

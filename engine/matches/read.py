@@ -1,5 +1,3 @@
-"""Finished games from files: journals of matches, and records of games."""
-
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
@@ -20,14 +18,13 @@ def read_results(
 ) -> list[GameResult]:
     """Return the games in journals, records, and folders of either.
 
-    A journal is its match: the records that it lists are passed over, and where a folder is named, all that lie beside
-    and below the journals in it. All others count, and those of a game in several forms (game.csa, game.kifu) once.
-    Games without a result are left out.
+    A journal replaces the records that it lists, and in a folder all records beside and below it. A game in several
+    forms (game.csa, game.kifu) counts once. Games without a result are left out.
 
     Args:
-        paths: of files and folders.
-        games: whose records may be there.
-        left_out: files that cannot be read are added; None: raise at the first.
+        paths: files and folders.
+        games: descriptors of the games that the records may belong to.
+        left_out: collects unreadable files; if None, the first one raises.
 
     Raises:
         MatchError: a file cannot be read, or there is no game with a result.
@@ -75,18 +72,17 @@ def _leave_out(file: Path, error: MatchError, left_out: LeftOut | None) -> None:
 
 
 def _of_suffix(file: Path, games: Collection[Game[Any, Any]]) -> Game[Any, Any] | None:
-    """Return the game whose records have the suffix of a file; None if there is none."""
     return next((game for game in games if file.suffix.lower() in game.rated), None)
 
 
 def _place(file: Path, games: Collection[Game[Any, Any]]) -> Path:
-    """Return the path by which a file is known, however it was named: one for all forms of a record."""
+    """Return the identity of a file: resolved, and equal for all forms of a record."""
     place, game = file.resolve(), _of_suffix(file, games)
     return place if game is None else place.with_suffix(game.rated[0])
 
 
 def _inside(folder: Path, games: Collection[Game[Any, Any]]) -> list[Path]:
-    """Return the journals in a folder and below it, and the records that lie neither beside nor below one of them."""
+    """Return the journals in a folder and below, and the records that are not beside or below one of them."""
     journals = sorted(folder.rglob(NAME))
     matches = {journal.parent for journal in journals}
     records = (file for file in folder.rglob("*") if _of_suffix(file, games) is not None)
@@ -94,7 +90,7 @@ def _inside(folder: Path, games: Collection[Game[Any, Any]]) -> list[Path]:
 
 
 def _read(file: Path, games: Collection[Game[Any, Any]], left_out: LeftOut | None) -> list[GameResult]:
-    """Return the games in a record; where its suffix does not tell the game, the first one that can read it does."""
+    """Return the games of a record. If several games use its extension, the first that can parse it decides."""
     known = _of_suffix(file, games)
     fault = ""
     for game in [each for each in games if each.rated] if known is None else [known]:

@@ -1,4 +1,4 @@
-"""What is told of a match: ratings, results by color, endings; as text, Markdown, JSON and a plot."""
+"""Tables of a match: ratings, results by color, endings. As text, Markdown, JSON and a plot."""
 
 from __future__ import annotations
 
@@ -18,20 +18,16 @@ MORE_HEADINGS = ("s/game", "s/move", "faults")
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Wins, draws and losses."""
-
     wins: int = 0
     draws: int = 0
     losses: int = 0
 
     @property
     def played(self) -> int:
-        """Games."""
         return self.wins + self.draws + self.losses
 
     @property
     def points(self) -> float:
-        """A draw is half a point."""
         return self.wins + self.draws / 2
 
     @property
@@ -41,51 +37,43 @@ class Score:
 
     @property
     def turned(self) -> Score:
-        """The other side's."""
+        """The score from the opponent's point of view."""
         return Score(self.losses, self.draws, self.wins)
 
     def __add__(self, other: Score) -> Score:
-        """Return the score of all games of two."""
         return Score(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
 
     def __str__(self) -> str:
-        """Return the numbers in the order ORDER, as the field's tables have them."""
+        """Return the numbers in the order ORDER."""
         return f"{self.wins}-{self.losses}-{self.draws} ({self.percent:.1f}%)"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One player."""
+    """A player in the table."""
 
     rank: int
     player: str
-    rating: float
-    """Elo; the mean of all is 0."""
-    error: float
-    """Half the 95% interval."""
+    rating: float  # Elo; the mean of all players is 0
+    error: float  # half the 95% interval
     score: Score
-    cfs: float | None
-    """Likelihood of being stronger than the next player, in percent; None for the last one."""
-    seconds: float | None
-    """Mean time that it used in a game; None where the records do not say."""
+    cfs: float | None  # probability in percent of being stronger than the next player; None for the last one
+    seconds: float | None  # mean time per game; None if unknown
     seconds_per_move: float | None
-    faults: int
-    """Games that it lost by a crash, silence, an illegal move or on time."""
+    faults: int  # games lost by a crash, silence, an illegal move or on time
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The games of two players by color; all scores are the first one's."""
+    """The games of two players by color, from the point of view of the first."""
 
     first: str
     second: str
-    black: Score
-    """Of the first, playing Black."""
-    white: Score
-    """Of the first, playing White."""
+    black: Score  # playing Black
+    white: Score  # playing White
 
     def by_color(self) -> list[tuple[str, Score]]:
-        """Return what each score counts, in words, and the score: of both colors, of Black, then of each player."""
+        """Return labels and scores: both colors, Black against White, then each player with each color."""
         black, white = self.black, self.white
         return [
             (f"{self.first} vs {self.second}", black + white),
@@ -99,25 +87,21 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that is told of a match."""
+    """The report of a match."""
 
     rows: tuple[Row, ...]
     pairs: tuple[Pair, ...]
-    advantage: float
-    """Elo of playing Black."""
-    advantage_error: float
-    """One standard error, as is that of the draw rate."""
-    draw_rate: float
-    """Percent, of equal players."""
+    advantage: float  # Elo of playing Black
+    advantage_error: float  # one standard error, like draw_error
+    draw_rate: float  # percent, of equal players
     draw_error: float
     games: int
-    duplicates: int
-    """Games that were left out because another one has the same moves."""
+    duplicates: int  # games left out because another one has the same moves
     endings: tuple[tuple[str, int], ...]
 
 
 def without_duplicates(results: Iterable[GameResult]) -> list[GameResult]:
-    """Return the games, of those with the same players, colors and moves only the first; games without moves stay."""
+    """Drop games with the same players, colors and moves as an earlier one. Games without moves stay."""
     seen: set[tuple[str, str, str]] = set()
     kept = []
     for result in results:
@@ -129,7 +113,7 @@ def without_duplicates(results: Iterable[GameResult]) -> list[GameResult]:
 
 
 def players_of(results: Iterable[GameResult]) -> list[str]:
-    """Return the names of the players in order of appearance."""
+    """Return the players' names in order of appearance."""
     return list(dict.fromkeys(name for result in results for name in (result.black, result.white)))
 
 
@@ -139,7 +123,7 @@ def report(results: Sequence[GameResult], *, advantage: bool = True, unique: boo
     Args:
         results: the games.
         advantage: fit the first player's advantage.
-        unique: leave duplicate games out.
+        unique: leave out duplicate games.
     """
     games = without_duplicates(results) if unique else list(results)
     players = players_of(results)
@@ -228,7 +212,7 @@ def _facts(report: Report) -> list[str]:
 
 
 def to_text(report: Report) -> str:
-    """Return the tables as Ordo and cshogi print them, and what they do not have after that."""
+    """Return the tables in the form of Ordo and cshogi, with additional columns."""
     lines = [[*HEADINGS, *MORE_HEADINGS], *map(_cells, report.rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     texts = []
@@ -241,7 +225,6 @@ def to_text(report: Report) -> str:
 
 
 def to_markdown(report: Report) -> str:
-    """Return the tables in Markdown."""
     headings = [*HEADINGS, *MORE_HEADINGS]
     lines = [f"| {' | '.join(headings)} |", f"|{'|'.join('---' if h == 'PLAYER' else '---:' for h in headings)}|"]
     lines += [f"| {' | '.join(map(_escaped, _cells(row)))} |" for row in report.rows]
@@ -262,7 +245,6 @@ def _escaped(cell: str) -> str:
 
 
 def to_json(report: Report) -> dict[str, object]:
-    """Return everything as JSON has it."""
     return asdict(report)
 
 
@@ -270,7 +252,7 @@ def plot_ratings(report: Report, path: Path) -> None:
     """Draw the ratings with their 95% intervals.
 
     Raises:
-        PlotError: see `figure` and `save`.
+        PlotError: from `figure` and `save`.
     """
     rows = report.rows[::-1]
     drawn = figure(7.0, 1.2 + 0.4 * len(rows))
@@ -285,15 +267,10 @@ def plot_ratings(report: Report, path: Path) -> None:
 
 
 def plot_boxes(values: Mapping[str, Sequence[float]], label: str, path: Path) -> None:
-    """Draw a box plot.
-
-    Args:
-        values: by name.
-        label: of the axis.
-        path: of the file.
+    """Draw a box plot of values by name.
 
     Raises:
-        PlotError: see `figure` and `save`.
+        PlotError: from `figure` and `save`.
     """
     drawn = figure(1.5 + 1.5 * len(values), 4.5)
     axes = drawn.add_subplot()

@@ -1,4 +1,4 @@
-"""What comes out of a game: as it was played, and as the journal keeps it."""
+"""Results of games: as played, and as the journal stores them."""
 
 from __future__ import annotations
 
@@ -13,89 +13,74 @@ from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.play import FAILURE, ILLEGAL, TIME, Ended, G
 from yomi.nets.errors import LineError
 
-ORDER = "wins-losses-draws"
-"""Order of the numbers in every printed score, such as 7-2-1."""
-FAULTS = (TIME, ILLEGAL, FAILURE)
-"""Endings that are an engine's fault."""
+ORDER = "wins-losses-draws"  # order of the numbers in every printed score, such as 7-2-1
+FAULTS = (TIME, ILLEGAL, FAILURE)  # endings that are an engine's fault
 
 
 class MatchError(LineError):
-    """The match cannot go on, or cannot begin; one line that says what was expected."""
+    """The match cannot begin or continue."""
 
 
 def key_of(text: str) -> str:
-    """Return a key of a game by a text of its beginning and moves."""
+    """Return a short hash of a game's opening and moves."""
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 def fault_of(file: Path, error: Exception) -> str:
-    """Return what is wrong with a file, which is named once."""
+    """Return an error message that names the file exactly once."""
     text = str(error)
     return text if str(file) in text else f"{file}: {text}"
 
 
 @dataclass(slots=True)
 class Sheet(Generic[G]):
-    """A game between two engines as its record tells it."""
+    """The data for a record of a game between two engines."""
 
     game: G
-    clients: Mapping[int, EngineClient]
-    """By color."""
-    answers: list[EngineMove | None]
-    """The answer that each move of the game was; None for the moves of the opening."""
-    last: EngineMove | None = None
-    """An answer in time that was not played: no move, or an illegal one."""
+    clients: Mapping[int, EngineClient]  # by color
+    answers: list[EngineMove | None]  # of each move; None for opening moves
+    last: EngineMove | None = None  # the last answer in time that was not played: no move, or an illegal one
 
 
 @dataclass(frozen=True, slots=True)
 class PlayedGame:
-    """A finished game as its referee hands it over; the defaults are those of one that could not begin."""
+    """A finished game from the referee. The defaults describe a game that could not begin."""
 
     ended: Ended
-    moves: tuple[str, ...] = ()
-    """Of the whole game, those of the opening included, as the protocol writes them."""
-    seconds: tuple[float, float] = (0.0, 0.0)
-    """Used by Black and by White."""
-    chosen: tuple[int, int] = (0, 0)
-    """Moves that Black and White chose themselves."""
-    records: Mapping[str, bytes] = field(default_factory=dict)
-    """Content of the record by ending of the file's name."""
+    moves: tuple[str, ...] = ()  # in the protocol's form, including the opening
+    seconds: tuple[float, float] = (0.0, 0.0)  # used by Black and White
+    chosen: tuple[int, int] = (0, 0)  # moves that Black and White chose themselves
+    records: Mapping[str, bytes] = field(default_factory=dict)  # contents by file name extension
 
 
 class UnscoredError(MatchError):
-    """A game was played to its end, and what scores it failed."""
+    """A finished game could not be scored."""
 
-    played: PlayedGame
-    """The game, its result left open; set by the host."""
+    played: PlayedGame  # the game without a result, set by the GameRunner
 
 
 @dataclass(frozen=True, slots=True)
 class GameResult:
-    """A finished game as the journal keeps it."""
+    """A finished game in the journal."""
 
-    number: int
-    """From 0, in the order of the schedule."""
+    number: int  # from 0, in the order of the schedule
     black: str
     white: str
     winner: int
     ending: str
     detail: str = ""
     plies: int = 0
-    seconds: tuple[float | None, float | None] = (None, None)
-    """Used by Black and White; None where a record does not say."""
+    seconds: tuple[float | None, float | None] = (None, None)  # used by Black and White; None if unknown
     chosen: tuple[int, int] = (0, 0)
     opening: int = 0
-    key: str = ""
-    """Equal keys: the same moves from the same opening."""
-    finished: str = ""
-    """Local time, ISO 8601."""
+    key: str = ""  # equal for the same opening and moves
+    finished: str = ""  # local time, ISO 8601
     files: tuple[str, ...] = field(default=())
-    errors: str = ""
-    """The end of the guilty engine's stderr, where an engine failed."""
+    errors: str = ""  # the end of the stderr of an engine that failed
 
     @property
     def blamed(self) -> str:
-        """The player whose fault ended the game; empty for none."""
+        """The player whose fault ended the game, or an empty string."""
         if self.ending not in FAULTS:
             return ""
         return self.white if self.winner == BLACK else self.black
@@ -106,15 +91,14 @@ class GameResult:
         return {BLACK: 1.0, WHITE: 0.0}.get(self.winner, 0.5)
 
     def to_json(self) -> dict[str, object]:
-        """Return a form for the journal."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> GameResult:
-        """Return a result that `to_json` made.
+        """Parse a result from `to_json`.
 
         Raises:
-            ValueError: a field is missing or of another type, or the winner is none.
+            ValueError: a field is missing or has the wrong type, or the winner is invalid.
         """
         if "winner" in data and data["winner"] not in (BLACK, WHITE, DRAW):
             raise ValueError(f"winner {data['winner']!r}: expected {BLACK}, {WHITE} or {DRAW}")
@@ -134,7 +118,7 @@ class GameResult:
 
 
 def _has_type(value: object, wanted: str) -> bool:
-    """Return whether a value of the journal is of the type of its field, given as it is written there."""
+    """Whether a value of the journal has the type of its field, given as source text."""
     if wanted.startswith("tuple["):
         inner = wanted.removeprefix("tuple[").removesuffix("]").split(", ")
         if not isinstance(value, tuple) or (inner[-1] != "..." and len(value) != len(inner)):

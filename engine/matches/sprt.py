@@ -1,9 +1,9 @@
-"""The sequential probability ratio test: when a match has shown that one player is stronger, or is not.
+"""The sequential probability ratio test: ends a match when it is clear whether a player is stronger.
 
-The hypotheses are expected scores: Elo's of elo0 and of elo1. The likelihood ratio is the generalized one: of all
-distributions of the score of a unit of play with the hypothesis' mean, the likeliest. (Van den Bergh, "A practical
-introduction to the GSPRT"; the field's test frameworks do the same.) The unit is a pair of games from one opening with
-both colors, whose five possible scores take care of openings that favour a side; games without a partner do not count.
+The hypotheses are the expected scores of elo0 and elo1. The likelihood ratio is generalized: it compares the likeliest
+distributions with these means. (Van den Bergh, "A practical introduction to the GSPRT"; other test frameworks do the
+same.) The unit is a pair of games with the same opening and reversed colors. Its five possible scores account for
+openings that favor a side. Games without a partner do not count.
 """
 
 from __future__ import annotations
@@ -16,24 +16,17 @@ from yomi.engine.matches.rating import BETA, CONFIDENCE, expected_score, normal
 from yomi.engine.matches.results import GameResult
 
 PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
-REGULARIZATION = 1e-3
-"""Added to each count, so that scores that were never seen are not impossible."""
+REGULARIZATION = 1e-3  # added to each count, so that no score is impossible
 
 
 @dataclass(frozen=True, slots=True)
 class Sprt:
-    """A test."""
-
     elo0: float
-    elo1: float
-    """Above elo0."""
-    alpha: float = 0.05
-    """Probability of accepting elo1 although elo0 is true."""
-    beta: float = 0.05
-    """Probability of accepting elo0 although elo1 is true."""
+    elo1: float  # above elo0
+    alpha: float = 0.05  # probability of accepting elo1 although elo0 is true
+    beta: float = 0.05  # probability of accepting elo0 although elo1 is true
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         if not self.elo0 < self.elo1:
             raise ValueError(f"bounds {self.elo0:g} and {self.elo1:g}: expected the first below the second")
         if not (0.0 < self.alpha < 0.5 and 0.0 < self.beta < 0.5):
@@ -41,20 +34,16 @@ class Sprt:
 
     @property
     def lower(self) -> float:
-        """The logarithm of the ratio at which elo0 is accepted."""
+        """Log-likelihood ratio at which elo0 is accepted."""
         return math.log(self.beta / (1.0 - self.alpha))
 
     @property
     def upper(self) -> float:
-        """The logarithm of the ratio at which elo1 is accepted."""
+        """Log-likelihood ratio at which elo1 is accepted."""
         return math.log((1.0 - self.beta) / self.alpha)
 
     def ratio(self, counts: Sequence[float]) -> float:
-        """Return the logarithm of the likelihood ratio of elo1 to elo0.
-
-        Args:
-            counts: pairs of games with each of PAIR_SCORES.
-        """
+        """Return the log-likelihood ratio of elo1 to elo0, given the number of pairs with each of PAIR_SCORES."""
         if not any(counts):
             return 0.0
         weights = [count + REGULARIZATION for count in counts]
@@ -63,7 +52,7 @@ class Sprt:
         return total * (_log_likelihood(shares, self.elo1) - _log_likelihood(shares, self.elo0))
 
     def verdict(self, counts: Sequence[float]) -> str:
-        """Return "elo1", "elo0", or nothing while it is open."""
+        """Return "elo1", "elo0", or "" while the test is undecided."""
         ratio = self.ratio(counts)
         return "elo1" if ratio >= self.upper else "elo0" if ratio <= self.lower else ""
 
@@ -78,27 +67,24 @@ class Sprt:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much stronger one of two players is than the other, as pairs of games tell it."""
+    """How much stronger one of two players is."""
 
     elo: float
     low: float
-    high: float
-    """Ends of the 95% interval."""
-    superiority: float
-    """Probability that it is stronger at all."""
+    high: float  # ends of the 95% interval
+    superiority: float  # probability of being stronger at all
 
     def __str__(self) -> str:
-        """Return it rounded."""
         return f"{self.elo:+.0f} Elo (95%: {self.low:+.0f} to {self.high:+.0f}), stronger with {self.superiority:.1%}"
 
 
 def difference(counts: Sequence[float]) -> Difference:
-    """Return the difference of two players, with the error that follows from the spread of the pairs' scores.
+    """Return the Elo difference of two players. The error comes from the spread of the pairs' scores.
 
-    Half a pair of each of the three middle scores is added, so that few games say little.
+    Half a pair with each of the three middle scores is added, so that a few games prove little.
 
     Args:
-        counts: pairs of games with each of PAIR_SCORES.
+        counts: number of pairs with each of PAIR_SCORES.
     """
     weights = [count + prior for count, prior in zip(counts, (0.0, 0.5, 0.5, 0.5, 0.0), strict=True)]
     total = sum(weights)
@@ -110,15 +96,15 @@ def difference(counts: Sequence[float]) -> Difference:
 
 
 def _elo(score: float) -> float:
-    """Return the difference at which a score is expected; at most that of 0.9999."""
+    # Limited to the difference of a score of 0.9999.
     score = min(max(score, 1e-4), 1.0 - 1e-4)
     return math.log(score / (1.0 - score)) / BETA
 
 
 def _log_likelihood(shares: Sequence[float], elo: float) -> float:
-    """Return the logarithm per pair of the likeliest distribution with a mean, less that of `shares` themselves.
+    """Return the log-likelihood per pair of the likeliest distribution with the mean of `elo`, less that of `shares`.
 
-    The likeliest is p_i = shares_i / (1 + t (a_i - mean)) with the t that gives the mean.
+    It is p_i = shares_i / (1 + t (a_i - mean)), where t gives the mean.
     """
     mean = expected_score(elo)
     offsets = [score - mean for score in PAIR_SCORES]
@@ -138,9 +124,9 @@ def _log_likelihood(shares: Sequence[float], elo: float) -> float:
 
 
 def pair_counts(results: Iterable[GameResult], player: str) -> list[int]:
-    """Return how many pairs of games had each of PAIR_SCORES for a player of a match of two.
+    """Return the number of pairs with each of PAIR_SCORES for a player in a match of two.
 
-    Games number 2n and 2n+1 are a pair: one opening, both colors.
+    Games 2n and 2n+1 are a pair.
     """
     halves: dict[int, list[float]] = {}
     for result in results:
