@@ -87,7 +87,7 @@ class Cluster:
         self.ray: Any = importlib.import_module("ray")  # reads the environment
         version = self.ray.__version__
         if must_be_secure and tuple(int(part) for part in version.split(".")[:2]) < SECURED_FROM:
-            raise LearningError(f"Ray {version} knows no authentication: expected Ray 2.52 or newer, or --insecure")
+            raise LearningError(f"Ray {version} has no authentication: install Ray 2.52 or newer, or add --insecure")
         self._connect()
         if must_be_secure and asked.address != LOCAL:
             self._check_secured()
@@ -125,7 +125,7 @@ class Cluster:
         self._missed = (self._missed or now) if lost else None
         if self._missed is not None and now - self._missed >= HEAD_SECONDS:
             raise LearningError(
-                f"cluster {self.asked.address}: {lost}; all games that came are kept: give the command again when "
+                f"cluster {self.asked.address}: {lost}; all delivered games are kept: run the command again when "
                 "there is a cluster"
             )
 
@@ -181,7 +181,7 @@ class Cluster:
         if mode.lower() in ("", OPEN):
             self.close()
             raise LearningError(
-                f"--cluster {self.asked.address}: it runs the code of all who reach it, expected one whose nodes are "
+                f"--cluster {self.asked.address}: it runs anyone's code, expected a cluster whose nodes were "
                 "started with RAY_AUTH_MODE=token, or --insecure"
             )
 
@@ -195,7 +195,7 @@ def _reach(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10.0).close()
     except OSError as error:
         raise LearningError(
-            f"--cluster {address}: {error.strerror or error}, expected the head of a cluster of Ray"
+            f"--cluster {address}: {error.strerror or error}, expected the head of a Ray cluster"
         ) from None
 
 
@@ -223,7 +223,7 @@ class Player:
             CompileError: compiling failed.
         """
         if version != VERSION:
-            raise LearningError(f"yomi {VERSION} found on the node, expected {version}, which the command has")
+            raise LearningError(f"yomi {VERSION} found on the node, expected {version} as on the command's machine")
         if not gpus:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray leaves it as it is, and all actors would share the first
         self._game = game

@@ -105,7 +105,7 @@ class Journal:
                 damaged.append(str(error))
         if damaged:
             write_atomically(self.path, b"".join(line + b"\n" for line in kept), sync=True)
-            more = f"; {len(damaged)} damaged lines in all" if len(damaged) > 1 else ""
+            more = f"; {len(damaged)} damaged lines in total" if len(damaged) > 1 else ""
             _log.warning("%s%s: left out", damaged[0], more)
 
     def sync(self) -> None:

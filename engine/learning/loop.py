@@ -357,7 +357,7 @@ class Loop:
     def _tell_faults(self, faults: Sequence[str]) -> None:
         for why in faults:
             self.store.journal.append("lost", part="engine", why=why)
-            self.say(f"engine {why}; its game is dropped, and it is started anew")
+            self.say(f"engine {why}; its game is dropped, and the engine is started again")
 
     def _get_learner(self) -> Learner:
         if self._learner is None:

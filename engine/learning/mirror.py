@@ -37,7 +37,7 @@ class Mirror:
         try:
             self._files, root = importlib.import_module("fsspec").core.url_to_fs(self._url)
         except (ImportError, ValueError, OSError) as error:
-            raise LearningError(f"--mirror {url}: {error}; expected a place that fsspec can write to") from None
+            raise LearningError(f"--mirror {url}: {error}; expected a URL that fsspec can write to") from None
         self._root: str = root.rstrip("/")
         self._there: dict[str, int] | None = None  # size of each file at the target before this start
         self._copied: dict[str, tuple[int, int]] = {}  # size and modification time of each file at its last copy
@@ -53,7 +53,7 @@ class Mirror:
         self._ended.set()
         self._thread.join(LAST_SECONDS)
         if self._thread.is_alive():
-            self._say(f"mirror {self._url}: not all is copied yet; the same command goes on")
+            self._say(f"mirror {self._url}: not everything is copied yet; run the same command again to continue")
 
     def copy(self) -> int:
         """Copy new and changed files, and return their number.

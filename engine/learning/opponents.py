@@ -59,7 +59,7 @@ class Patience:
         """
         self._failures = 0 if played else self._failures + len(faults)
         if self._failures >= FAILURES:
-            raise LearningError(f"{self._failures} games in a row were spoilt by an engine: {faults[-1]}")
+            raise LearningError(f"{self._failures} games in a row failed because of an engine: {faults[-1]}")
 
 
 def opponent_spec(text: str, game: Game[Any, Any]) -> EngineSpec:
@@ -75,7 +75,7 @@ def opponent_spec(text: str, game: Game[Any, Any]) -> EngineSpec:
     if spec.limits.has_clock:
         raise OptionError(f"engine {spec.name} with {spec.limits}: expected no clock, such as seconds=1 (a move)")
     if spec.limits == EngineLimits() and issubclass(game.matches().client, UsiClient):
-        raise OptionError(f"engine {spec.name} has no limit: expected one behind it, such as ' ;; nodes=1000'")
+        raise OptionError(f"engine {spec.name} has no limit: add one, such as ' ;; nodes=1000'")
     return spec
 
 
@@ -93,7 +93,7 @@ def anchor_specs(texts: Sequence[str], game: Game[Any, Any], taken: Sequence[str
     specs = with_own_names([opponent_spec(text, game) for text in texts])
     for spec in specs:
         if spec.name in taken or spec.name.startswith(EARLIER):
-            raise OptionError(f"anchor {spec.name}: this name has another player, expected ' ;; name=NAME' behind it")
+            raise OptionError(f"anchor {spec.name}: another player has this name: add ' ;; name=NAME'")
     return specs
 
 

@@ -119,7 +119,7 @@ def _settings(progress: Progress) -> str:
 def _games(progress: Progress) -> str:
     told = [f"{progress.total('selfplay', what):,} {what}" for what in ("games", "rows", "moves")]
     reanalyzed = sum(each.get("reanalyzed", 0) for each in progress.of("selfplay"))
-    return ", ".join([*told, *([f"{reanalyzed:,} games searched anew"] if reanalyzed else [])])
+    return ", ".join([*told, *([f"{reanalyzed:,} games reanalyzed"] if reanalyzed else [])])
 
 
 def _networks(progress: Progress) -> list[tuple[str, str]]:
@@ -231,7 +231,7 @@ def _charts(progress: Progress) -> list[dict[str, Any]]:
     trained = progress.of("training")
     losses = dict.fromkeys(name for each in trained for name in each["losses"])
     charts = [
-        ("Elo", f"over {progress.ratings.anchor}; 95% intervals; gates flatter whom they promote", _elo(progress)),
+        ("Elo", f"over {progress.ratings.anchor}; 95% intervals; gates overrate promoted networks", _elo(progress)),
         *((f"Loss: {name}", "", [_line((each, each["losses"].get(name)) for each in trained)]) for name in losses),
         ("Games", "per second of self-play", [_line((each, each["games"] / each["seconds"]) for each in played)]),
         (

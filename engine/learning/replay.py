@@ -68,7 +68,7 @@ def check_rows(shard: Shard, games: list[Recorded[Any]], spec: GameSpec, show: S
     for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
         place = f"{shard.path.name}, game {number}"
         if number >= len(games):
-            yield f"{place}: {len(rows)} rows of a game that is not among the {len(games)} recorded ones"
+            yield f"{place}: {len(rows)} rows found, but the record has only {len(games)} games"
             continue
         game = games[number]
         late = columns["ply"][rows] > len(game.moves)

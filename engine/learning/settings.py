@@ -43,59 +43,51 @@ def setting(
 class SelfPlaySettings:
     """Settings of self-play and of the rows."""
 
-    search: str = setting(
-        "puct", "how moves are searched: puct, or gumbel, which learns from few visits", choices=POLICIES
-    )
-    visits: int = setting(100, "visits of a full search, whose position is learned", 2)
-    cheap_visits: int = setting(20, "visits of the other searches, which only carry the game on", 2)
-    full_share: float = setting(0.25, "share of the searches that are full", 0.01, 1)
-    games: int = setting(16, "games that one process plays at the same time", 1, live=True, flag="at_once")
-    keep_tree: bool = setting(False, "go on with what was searched below a move; its visits count")
-    noise: float = setting(0.25, "share of Dirichlet noise in the root's priors of full searches", 0, 1)
-    noise_total: float = setting(10.8, "sum of the noise's parameters (KataGo's)", 0.01)
-    forced_playouts: float = setting(2.0, "a root move once tried gets sqrt(this * prior * visits), not learned")
-    considered: int = setting(16, "gumbel: moves that are compared", 2)
-    temperature: float = setting(0.8, "of the choice among visited moves at the beginning of a game")
-    end_temperature: float = setting(0.15, "the same late in a game")
-    half_life: float = setting(0.0, "moves in which it comes half of the way; 0: the board's side", 0)
-    opening: float = setting(1.0, "mean number of first moves that are drawn from the policy, in board sides times 0.3")
-    forks: float = setting(
-        0.05, "share of the games that begin from a position of an earlier one, with another move", 0, 1
-    )
+    search: str = setting("puct", "search by puct, or by gumbel, which learns from few visits", choices=POLICIES)
+    visits: int = setting(100, "make this many visits in a full search; its position is learned", 2)
+    cheap_visits: int = setting(20, "make this many visits in a cheap search; its position is not learned", 2)
+    full_share: float = setting(0.25, "make this fraction of the searches full", 0.01, 1)
+    games: int = setting(16, "play this many games at the same time in each process", 1, live=True, flag="at_once")
+    keep_tree: bool = setting(False, "reuse the subtree of the played move; its visits count")
+    noise: float = setting(0.25, "mix this fraction of Dirichlet noise into the root priors of full searches", 0, 1)
+    noise_total: float = setting(10.8, "set the sum of the noise's Dirichlet parameters (as in KataGo)", 0.01)
+    forced_playouts: float = setting(2.0, "force sqrt(X * prior * visits) visits of each tried root move; not learned")
+    considered: int = setting(16, "gumbel: compare this many moves", 2)
+    temperature: float = setting(0.8, "choose moves by visits with this temperature at the start of a game")
+    end_temperature: float = setting(0.15, "choose moves with this temperature late in a game")
+    half_life: float = setting(0.0, "halve the temperature difference every X moves; 0: the board size", 0)
+    opening: float = setting(1.0, "draw this * 0.3 * board size first moves from the policy, on average")
+    forks: float = setting(0.05, "begin this fraction of games from an earlier game, with another move", 0, 1)
     reanalyze: float = setting(
-        0.0, "share of the games that are earlier ones, searched anew with the newest network", 0, 0.9, live=True
+        0.0, "search past games again with the newest network, in this fraction of games", 0, 0.9, live=True
     )
-    surprise: float = setting(0.5, "share of the rows that goes to positions by the policy's surprise", 0, 1)
-    won: float = setting(0.95, "winrate from which, for both sides of late, fewer visits are made; 1: never", 0.5, 1)
-    won_visits: float = setting(0.4, "share of the visits that are left then", 0.05, 1)
-    resign: float = setting(0.0, "winrate below which a side resigns; 0: never", 0, 0.5)
-    played_out: float = setting(0.2, "share of the games that are played on all the same, to see who was right", 0, 1)
-    opponent: str = setting(
-        "", "an engine from outside that plays one side of some games, as yomi match has it", live=True
-    )
-    opponent_share: float = setting(0.1, "share of the games that it plays in, at most", 0, 1, live=True)
+    surprise: float = setting(0.5, "distribute this fraction of rows by policy surprise", 0, 1)
+    won: float = setting(0.95, "reduce visits if recent searches of both sides exceed this winrate; 1: never", 0.5, 1)
+    won_visits: float = setting(0.4, "keep this fraction of visits then", 0.05, 1)
+    resign: float = setting(0.0, "resign below this winrate; 0: never", 0, 0.5)
+    played_out: float = setting(0.2, "play on after a resignation in this fraction of games, to check it", 0, 1)
+    opponent: str = setting("", "let this engine (as in yomi match) play one side of some games", live=True)
+    opponent_share: float = setting(0.1, "let the engine play in at most this fraction of games", 0, 1, live=True)
 
 
 @dataclass(frozen=True)
 class LearnSettings(SelfPlaySettings):
     """All settings of a run."""
 
-    rows: int = setting(1000, "new rows between two networks", 1)
-    window: int = setting(10_000, "rows of the window at first; it grows with all rows by KataGo's power law", 1)
-    passes: float = setting(4.0, "how often a row is learned on average: the pace of training", 0.01)
-    batch: int = setting(128, "rows of a training step", 1)
-    learning_rate: float = setting(2e-3, "of training", 0, live=True)
-    optimizer: str = setting("muon", "of training", choices=("muon", "adamw", "adam", "sgd"))
-    search_value: float = setting(0.25, "share of the search's value in the value that is learned", 0, 1)
-    without_network: int = setting(
-        0, "networks that learn from games of what the game has without one, such as rollouts", 0
-    )
-    gate: int = setting(0, "games against the best network that a new one has to win half of; 0: no gate", live=True)
-    ladder: int = setting(32, "games against each anchor that tell the strength; 0: none", live=True)
-    ladder_every: int = setting(5, "networks between two such matches", 1, live=True)
-    match_visits: int = setting(50, "visits of a move in gate and ladder", 2, live=True)
-    keep: float = setting(20.0, "GiB of rows and records that are kept, the newest", 0.01, live=True)
-    seed: int = setting(1, "of everything that is drawn")
+    rows: int = setting(1000, "train a network after this many new rows", 1)
+    window: int = setting(10_000, "train on this many newest rows at first; grows by KataGo's power law", 1)
+    passes: float = setting(4.0, "train on each row this often on average: the pace of training", 0.01)
+    batch: int = setting(128, "use this many rows in a training step", 1)
+    learning_rate: float = setting(2e-3, "train with this learning rate", 0, live=True)
+    optimizer: str = setting("muon", "train with this optimizer", choices=("muon", "adamw", "adam", "sgd"))
+    search_value: float = setting(0.25, "mix this fraction of the search's value into the value target", 0, 1)
+    without_network: int = setting(0, "train the first N networks on games of the default evaluator (Go: rollouts)", 0)
+    gate: int = setting(0, "require half the points in N games against the best network; 0: no gate", live=True)
+    ladder: int = setting(32, "play this many games against each anchor; 0: none", live=True)
+    ladder_every: int = setting(5, "play the ladder after every Nth network", 1, live=True)
+    match_visits: int = setting(50, "make this many visits per move in gate and ladder", 2, live=True)
+    keep: float = setting(20.0, "keep this many GiB of the newest rows and records", 0.01, live=True)
+    seed: int = setting(1, "set the random seed")
 
 
 def flag_name(row: dataclasses.Field[Any]) -> str:

@@ -139,7 +139,7 @@ class State:
                     raise ValueError(f"leads {value!r} found, expected numbers by board size")
             elif not _is_number(value) or value < 0 or (name != "seconds" and not isinstance(value, int)):
                 kind = "number" if name == "seconds" else "whole number"
-                raise ValueError(f"{name} {value!r} found, expected a {kind} from 0 on")
+                raise ValueError(f"{name} {value!r} found, expected a {kind} of at least 0")
         return cls(**found)
 
 
@@ -166,7 +166,7 @@ class Spool:
         content = path.read_bytes() if path.exists() else b""
         number, is_sound = _number_of(content[:WORD])
         if content and not is_sound:
-            _log.warning("%s: a damaged number at its beginning found, its games are kept", path)
+            _log.warning("%s: damaged shard number found at its beginning, its games are kept", path)
         elif number != latest:
             content = b""
         kept, end = [_word(latest)], WORD
@@ -266,9 +266,7 @@ class Store:
         with naming(folder / LOCK):
             if not _lock_soon(self._lock.fileno()):
                 self._lock.close()
-                raise LearningError(
-                    f"{folder}: another process learns there, expected that it ends first, or a new folder"
-                )
+                raise LearningError(f"{folder}: another process uses this run: end it first, or use a new folder")
         try:
             self._open(asked, live, features)
         except BaseException:
@@ -305,7 +303,7 @@ class Store:
             ):
                 raise ValueError("fields are missing")
         except (ValueError, TypeError, RecursionError) as error:
-            _log.warning("%s: damaged (%s), it is written again", manifest, error)
+            _log.warning("%s: damaged (%s), written again", manifest, error)
             manifest.unlink()
         for path in sorted(folder.glob("train-*")):
             try:
@@ -327,7 +325,7 @@ class Store:
             self.dataset = open_dataset(folder)
             self.update(dropped_rows=self.state.dropped_rows + lost)
         if self.state.planned_rows and not self.planned().rows("train"):
-            _log.warning("%s: no shard of the planned training is left, it is planned again", folder)
+            _log.warning("%s: no shard of the planned training is left, the training is planned again", folder)
             self.update(planned_rows=0, planned_shard=0, planned_steps=0)
 
     def _check_networks(self) -> None:
@@ -335,7 +333,7 @@ class Store:
         folder = self.folder / "networks"
         for path in sorted(folder.glob("[!.]*")):
             if digest_of(path) != path.name.split(".")[0]:
-                _set_aside(path, "its content is not that of its name (cut short?)")
+                _set_aside(path, "content and name do not match (truncated?)")
         missing = self.state.network
         if missing and not any(folder.glob(f"{missing}.*")):
             network = next(reversed(self.networks().values()), "")
@@ -453,8 +451,8 @@ class Store:
         for path in (self.folder / "networks").glob(f"{name}.*"):
             if digest_of(path) == name:
                 return path
-            raise LearningError(f"{path}: its content is not that of its name (cut short?), expected it as it was made")
-        raise LearningError(f"{self.folder}/networks: no network {name} found, expected it there")
+            raise LearningError(f"{path}: content and name do not match (truncated?), restore the file from a copy")
+        raise LearningError(f"{self.folder}/networks: no network {name} found, restore its file from a copy")
 
     def networks(self) -> dict[int, str]:
         """Return the names of the promoted networks that still exist, by generation, the newest last."""
@@ -501,7 +499,7 @@ class Store:
         wanted = json.loads(json.dumps({"format": FORMAT, **asked}))
         if not path.exists():
             if any(not each.name.startswith(".") for each in self.folder.iterdir()):
-                raise LearningError(f"{self.folder}: files that are no run found, expected an empty folder or a run's")
+                raise LearningError(f"{self.folder}: files found that are not a run, expected an empty folder or a run")
             write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
             return
         try:
@@ -516,12 +514,12 @@ class Store:
                 f"{path}: format {found.get('format')!r} found, expected {FORMAT} (another version's run)"
             )
         differing = [
-            f"{name} {found.get(name)!r} where {wanted.get(name)!r} was asked for"
+            f"{name} {found.get(name)!r} (now {wanted.get(name)!r})"
             for name in dict.fromkeys((*found, *wanted))
             if found.get(name) != wanted.get(name) and name not in live
         ]
         if differing:
-            raise LearningError(f"{self.folder}: a run with {'; '.join(differing)}: expected the same, or a new folder")
+            raise LearningError(f"{self.folder}: a run with {', '.join(differing)} found: use the same settings, or a new folder")
         if found != wanted:
             write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
 
@@ -546,7 +544,7 @@ def _set_aside(path: Path, why: str) -> None:
         shutil.rmtree(aside)
     os.replace(path, aside)
     sync_folder(path.parent)
-    _log.warning("%s; it is left out, and kept as %s", why if str(path) in why else f"{path}: {why}", aside.name)
+    _log.warning("%s; left out, and renamed to %s", why if str(path) in why else f"{path}: {why}", aside.name)
 
 
 def _number(shard: Shard) -> int:

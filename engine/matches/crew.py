@@ -70,7 +70,7 @@ class Crew:
                 except (EOFError, OSError):
                     raise self._lost(self._links.index(ready)) from None
                 if not isinstance(found, Played):
-                    raise MatchError(f"a process that plays cannot go on: {found}")
+                    raise MatchError(f"a playing process has failed: {found}")
                 left -= 1
                 yield found
 
@@ -94,7 +94,9 @@ class Crew:
     def _lost(self, number: int) -> MatchError:
         process = self._processes[number]
         process.join(END_SECONDS)
-        return MatchError(f"a process that plays has ended with status {process.exitcode}; the same command goes on")
+        return MatchError(
+            f"a playing process has ended with status {process.exitcode}; run the same command again to continue"
+        )
 
 
 def serve(

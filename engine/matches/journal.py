@@ -54,7 +54,7 @@ class Journal:
             raise MatchError(f"{self.path}: {error.strerror}") from None
         try:
             if not lock_file(self._file.fileno(), wait=False):
-                raise MatchError(f"{self.path} is being written by another match: expected another --out")
+                raise MatchError(f"{self.path} is in use by another match: end it, or use another --out")
             self._file.seek(0)
             lines, complete = _split(self._file.read())
             if len(lines) <= 1:  # no game yet: the match may be another one now
@@ -149,7 +149,7 @@ def _read(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, Any], list[G
             raise ValueError("another format")
         for entry in entries:
             if not isinstance(entry, dict):
-                raise ValueError(f"{entry!r} where a game was expected")
+                raise ValueError(f"{entry!r} found, expected a game")
             if "kept" in entry:
                 description["kept"] = entry["kept"]
             else:
@@ -166,7 +166,7 @@ def _compare(path: Path, found: Mapping[str, object], wanted: Mapping[str, objec
             name, *values = _first_difference(key, found.get(key), wanted.get(key))
             old, new = (json.dumps(value)[:80] for value in values)
             raise MatchError(
-                f"{path} is of another match: {name} was {old}, now {new}; expected the same match or another --out"
+                f"{path} belongs to another match: {name} was {old}, now {new}; use the same settings, or another --out"
             )
 
 

@@ -110,7 +110,7 @@ class GameResult:
                 if not _has_type(values[item.name], str(item.type)):
                     raise ValueError(f"{item.name} {value!r}: expected {item.type}")
         if any("\0" in name for name in values.get("files", ())):
-            raise ValueError("a name of a file with a zero byte")
+            raise ValueError("file name with a zero byte found")
         try:
             return cls(**values)
         except TypeError as error:

@@ -106,7 +106,7 @@ def load_openings(
     if not found and left_out is not None and left_out.faults:
         raise MatchError(f"--openings {left_out.faults[0]}")
     if not found:
-        raise MatchError(f"--openings {path}: no record in it, expected files ending in {' '.join(kind.suffixes)}")
+        raise MatchError(f"--openings {path}: no record found, expected files ending in {' '.join(kind.suffixes)}")
     return list(found)
 
 
@@ -142,7 +142,7 @@ def draw_openings(draw: Callable[[], str], count: int, known: Sequence[str] = ()
         found[opening] = None
     if len(found) < count and not known:
         raise MatchError(
-            f"--openings policy: {len(found)} different ones, expected {count}; more --opening-moves are needed"
+            f"--openings policy: {len(found)} different openings found, expected {count}; increase --opening-moves"
         )
     return list(found)
 

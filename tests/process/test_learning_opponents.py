@@ -145,7 +145,7 @@ def test_a_match_against_an_engine() -> None:
 
 def test_a_match_against_an_engine_that_fails_again_and_again_ends_with_the_reason() -> None:
     spec = opponent_spec(scripted("gtp", "crash"), GO)
-    with pytest.raises(LearningError, match=f"{FAILURES} games in a row were spoilt by an engine: crash: exited with"):
+    with pytest.raises(LearningError, match=f"{FAILURES} games in a row failed because of an engine: crash: exited with"):
         play_match(GO, (PLAIN, spec), 4, 2, 1, 0.0)
 
 

@@ -135,7 +135,7 @@ def test_another_player_is_another_match(tmp_path: Path, was: str, now: str, mes
         assert journal.results == [result(0)]
     with pytest.raises(MatchError) as error:
         Journal(tmp_path, described(now))
-    assert f"another match: {message}; expected the same match" in str(error.value)
+    assert f"another match: {message}; use the same settings" in str(error.value)
 
 
 def test_a_journal_from_before_all_of_a_player_was_told() -> None:
@@ -184,7 +184,7 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
 
 def test_two_programs_cannot_write_one_journal(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
-    with Journal(tmp_path, {}), pytest.raises(MatchError, match="written by another match"):
+    with Journal(tmp_path, {}), pytest.raises(MatchError, match="in use by another match"):
         Journal(tmp_path, {})
 
 
@@ -207,7 +207,7 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
     ):  # fmt: skip
         game = json.dumps(result(0).to_json() | {name: wrong})
         path.write_text(f'{{"yomi-match": 1}}\n{game}\n')
-        with pytest.raises(MatchError, match=f"expected the journal of a match .({name} |a name of a file)"):
+        with pytest.raises(MatchError, match=f"expected the journal of a match .({name} |file name)"):
             read_journal(path)
     for line in ("[1]", "null", "[" * 5000 + "]" * 5000, '{"number": 1e999}'):
         path.write_text(f'{{"yomi-match": 1}}\n{line}\n')
@@ -255,7 +255,7 @@ def test_openings_from_records(tmp_path: Path) -> None:
 def test_drawn_openings_differ() -> None:
     rng = random.Random(1)
     assert len(set(draw_openings(lambda: str(rng.randrange(9)), 5))) == 5
-    with pytest.raises(MatchError, match="1 different ones, expected 2"):
+    with pytest.raises(MatchError, match="1 different openings found, expected 2"):
         draw_openings(lambda: "same", 2)
     rng = random.Random(1)
     more = draw_openings(lambda: str(rng.randrange(9)), 5, ["3", "x"])
@@ -283,7 +283,7 @@ def test_a_longer_match_does_with_the_openings_that_there_are(capsys: pytest.Cap
     assert more[:1] == first
     assert 1 < len(set(more)) == len(more) <= 5
     assert f"only {len(more)} different ones of 1 moves are found" in capsys.readouterr().err
-    with pytest.raises(MatchError, match="different ones, expected 50; more --opening-moves are needed"):
+    with pytest.raises(MatchError, match="different openings found, expected 50; increase --opening-moves"):
         make_openings(settings, GAMES["go"], {})
 
 

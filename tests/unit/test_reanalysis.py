@@ -128,7 +128,7 @@ def test_their_rows_are_learned_but_they_are_no_games_that_were_played(tmp_path:
     assert event["rows"] == store.rows == sum(len(each.rows["value"]) for each in games)
     assert event["moves"] == sum(each.moves for each in kept)
     assert event["black"] + event["white"] + event["drawn"] == len(kept)
-    assert f"{len(games) - len(kept)} games searched anew" in status_text(tmp_path)
+    assert f"{len(games) - len(kept)} games reanalyzed" in status_text(tmp_path)
     store.close()
     leads.close()
     again = Store(tmp_path, asdict(SETTINGS), frozenset(), learnable.features, learnable.suffix)
