@@ -186,7 +186,7 @@ def test_another_run_is_refused_with_what_differs(open_store: Callable[..., Stor
     other = tmp_path / "other"
     other.mkdir()
     (other / "letter.txt").write_text("dear")
-    with pytest.raises(LearningError, match="files that are no run found"):
+    with pytest.raises(LearningError, match="files found that are not a run"):
         Store(other, ASKED, frozenset(), "katago-v7", ".sgf")
 
 
