@@ -130,9 +130,9 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
         **rules,
     }
 
-    from yomi.engine.matches.games import Host, RefereeSettings
+    from yomi.engine.matches.games import GameRunner, RefereeSettings
     from yomi.engine.matches.journal import Journal
-    from yomi.engine.matches.runner import Plan, Runner
+    from yomi.engine.matches.runner import MatchPlan, MatchRunner
 
     at_once = settings.at_once or len(settings.cpus) or 1
     if settings.cpus and at_once > len(settings.cpus):
@@ -152,12 +152,12 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
         if openings != journal.kept["openings"]:
             journal.keep({"openings": openings})
         pairings = list(schedule(pairs, settings.games, len(openings)))
-        host = functools.partial(Host, game.matches(), rules, referee)
-        plan = Plan(players, pairings, openings, host, settings.out, at_once, settings.cpus, settings.restart)
+        host = functools.partial(GameRunner, game.matches(), rules, referee)
+        plan = MatchPlan(players, pairings, openings, host, settings.out, at_once, settings.cpus, settings.restart)
         with _Progress(journal, [player.name for player in players], len(pairings), test) as progress:
             if not progress.is_decided:
                 with ended_by_a_signal():
-                    Runner(plan, journal, progress.show).run()
+                    MatchRunner(plan, journal, progress.show).run()
         return sorted(journal.results, key=lambda result: result.number)
 
 

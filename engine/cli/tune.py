@@ -20,7 +20,7 @@ from yomi.engine.options import TABLE, SearchOptions, rows_for
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
-    from yomi.engine.matches.crew import Referees
+    from yomi.engine.matches.crew import DuelPlayer
     from yomi.engine.matches.spsa import Spsa
     from yomi.engine.options import Options
 
@@ -166,7 +166,7 @@ def make_spsa(tuned: Mapping[str, Any], start: Mapping[str, float]) -> Spsa:
     return Spsa(parameters, **{name: value for name, value in tuned.items() if name != "ranges"})
 
 
-def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, float]:
+def _play_iterations(journal: Any, spsa: Spsa, referees: DuelPlayer) -> dict[str, float]:
     """Play the iterations that are left, and return the tuned values."""
     points = points_of(journal.results)
     history = spsa.replay(points)
@@ -186,12 +186,12 @@ def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, 
     return spsa.settings(spsa.result(history))
 
 
-def _play_confirmation(journal: Any, values: Mapping[str, float], referees: Referees, begin: int, games: int) -> None:
+def _play_confirmation(journal: Any, values: Mapping[str, float], referees: DuelPlayer, begin: int, games: int) -> None:
     """Play the tuned values against those of the start, in openings of their own."""
-    from yomi.engine.matches.duel import Task
+    from yomi.engine.matches.duel import DuelTask
 
     known = points_of(journal.results)
-    tasks = [Task(number, (values, {})) for number in range(begin, begin + games) if number not in known]
+    tasks = [DuelTask(number, (values, {})) for number in range(begin, begin + games) if number not in known]
     logs.say(f"{_told(values)} against the start: {len(tasks)} games")
     for played in referees.play(tasks):
         journal.add(played.result(CONFIRM_NAMES))

@@ -28,7 +28,7 @@ from yomi.engine.learning.errors import LearningError
 from yomi.engine.learning.store import DIGITS, digest_of
 from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, Producer, Task
 from yomi.engine.machine import usable_cores
-from yomi.engine.matches.duel import SIDE_BY_SIDE, Players, Score, play_match
+from yomi.engine.matches.duel import SIDE_BY_SIDE, DuelScore, Players, play_match
 from yomi.engine.version import VERSION
 from yomi.nets.files import default_cache_dir, write_atomically
 
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from yomi.engine.options import Options
 
 LOCAL, AUTO = "local", "auto"
-UNDER_WAY = 2  # requested deliveries per actor: it plays one while another travels
+DELIVERIES_AHEAD = 2  # requested deliveries per actor: it plays one while another travels
 GATHER_SECONDS = 0.25  # minimum playing time per delivery: a call costs milliseconds
 HEAD_SECONDS = 10.0  # time without an answer after which the cluster's head counts as lost
 RECONNECT_SECONDS = 86_400  # after which Ray silently ends a process without a head; yomi reports the loss long before
 STORE_BYTES = 2**29  # object store of a local cluster; it holds a few networks and deliveries
-KEPT = 8  # networks in the cache of a node
+CACHED_NETWORKS = 8  # networks in the cache of a node
 AUTH_MODE, AUTH_TOKEN, AUTH_TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 OPEN = "disabled"
 EXPECTED = (
@@ -55,7 +55,7 @@ SECURED_FROM = (2, 52)  # first version of Ray with tokens
 
 
 @dataclass(frozen=True)
-class Asked:
+class ClusterOptions:
     """Options of the cluster."""
 
     address: str
@@ -69,7 +69,7 @@ class Asked:
 class Cluster:
     """The connection to a cluster. A process can have only one."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: ClusterOptions) -> None:
         """Start a cluster, or connect to one.
 
         Raises:
@@ -212,7 +212,7 @@ class Parcel:
     content: list[Any]
 
 
-class Player:
+class ActorPlayer:
     """The object of an actor. All its methods run in one thread."""
 
     def __init__(self, version: str, game: Game[Any, Any], settings: SelfPlaySettings, seed: int, gpus: float) -> None:
@@ -241,7 +241,7 @@ class Player:
             deliveries.append(self._producer.play())
         return pickle.dumps(deliveries)
 
-    def match(self, players: Sequence[tuple[Any, Parcel | None]], *arguments: Any) -> Score:
+    def match(self, players: Sequence[tuple[Any, Parcel | None]], *arguments: Any) -> DuelScore:
         # See play_match
         first, second = (_unpacked(*player) for player in players)
         return play_match(self._game, (first, second), *arguments)
@@ -262,7 +262,7 @@ def _unpacked(options: Any, parcel: Parcel | None) -> Any:
         os.utime(path)
     else:
         write_atomically(path, importlib.import_module("ray").get(parcel.content[0]))
-        for old in sorted(folder.glob("[!.]*"), key=lambda each: each.stat().st_mtime, reverse=True)[KEPT:]:
+        for old in sorted(folder.glob("[!.]*"), key=lambda each: each.stat().st_mtime, reverse=True)[CACHED_NETWORKS:]:
             with contextlib.suppress(FileNotFoundError):  # another actor of the node was faster
                 old.unlink()
     return dataclasses.replace(options, net=str(path))
@@ -369,14 +369,14 @@ class RayWorkers:
         seed: int,
         lead: float,
         sprt: Sprt | None = None,
-    ) -> Score:
+    ) -> DuelScore:
         """Play `yomi.engine.matches.duel.play_match` in parts on all ready actors. Each part has its own seed.
 
         This process plays the parts of lost actors, and all of them if no actor is ready. `sprt` is evaluated after
         each round of parts.
         """
         sent = [(options, self._parcel(options)) for options in players]
-        scores, total = list[Score](), Score()
+        scores, total = list[DuelScore](), DuelScore()
         left = (games + 1) // 2
         while left:
             actors = [actor for actor, is_ready in zip(self._actors, self._ready, strict=True) if actor and is_ready]
@@ -397,14 +397,14 @@ class RayWorkers:
     def close(self) -> None:
         self._cluster.close()
 
-    def _score(self, call: Any) -> Score | None:
+    def _score(self, call: Any) -> DuelScore | None:
         """Return the score of a part, or None if there is no actor or it is lost."""
         if call is None:
             return None
         while not self._ray.wait([call], timeout=1.0)[0]:
             self._cluster.check()
         try:
-            score: Score = self._ray.get(call)
+            score: DuelScore = self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except self._ray.exceptions.RayError:  # `take` tells of it
@@ -415,7 +415,7 @@ class RayWorkers:
         seed = self._seed + 7919 * self._starts
         self._starts += 1
         self._started[number] = time.monotonic()
-        made = pickle.dumps((Player, (VERSION, *self._arguments, seed, self._cluster.asked.gpus)))
+        made = pickle.dumps((ActorPlayer, (VERSION, *self._arguments, seed, self._cluster.asked.gpus)))
         self._actors[number] = actor = self._remote.remote()
         self._calls[actor.begin.remote(made)] = number, "begin"
 
@@ -423,7 +423,7 @@ class RayWorkers:
         self._ready[number] = True
         if self._task is not None:
             self._call(number, "use", *self._task)
-        for _ in range(UNDER_WAY):
+        for _ in range(DELIVERIES_AHEAD):
             self._call(number, "play")
 
     def _call(self, number: int, name: str, *arguments: Any) -> None:
@@ -450,15 +450,15 @@ class RayWorkers:
                 self._parcels[options.net] = Parcel(
                     f"{name_of(content)}{''.join(path.suffixes)}", [self._ray.put(content)]
                 )
-                for old in list(self._parcels)[:-KEPT]:
+                for old in list(self._parcels)[:-CACHED_NETWORKS]:
                     del self._parcels[old]
             return self._parcels[options.net]
 
 
-def _joined(scores: Sequence[Score]) -> Score:
+def _joined(scores: Sequence[DuelScore]) -> DuelScore:
     wins, draws, losses = (sum(getattr(each, name) for each in scores) for name in ("wins", "draws", "losses"))
     pairs = tuple(map(sum, zip(*(each.pairs for each in scores), strict=True)))
-    return Score(wins, draws, losses, pairs, tuple(why for each in scores for why in each.faults))
+    return DuelScore(wins, draws, losses, pairs, tuple(why for each in scores for why in each.faults))
 
 
 def _why(error: Exception) -> str:

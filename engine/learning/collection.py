@@ -7,7 +7,7 @@ import numpy as np
 
 from yomi.engine.learning.replay import RECORDS
 from yomi.engine.learning.rows import ply_of, rows_of, write_games
-from yomi.engine.learning.selfplay import Finished, Ply
+from yomi.engine.learning.selfplay import FinishedGame, Ply
 from yomi.engine.play import G
 from yomi.nets.data.shards import Array, Manifest, begin_dataset
 
@@ -51,7 +51,7 @@ class Collection(Generic[G]):
         Raises:
             OSError: a shard cannot be written. Its games are kept for the next call.
         """
-        finished = Finished(game, ended, self.learnable.outcome(game, ended), self._first, self._plies)
+        finished = FinishedGame(game, ended, self.learnable.outcome(game, ended), self._first, self._plies)
         rows = rows_of(finished, self.learnable, 0.0, self._rng)
         if len(rows["value"]):
             self._games.append((rows, self.learnable.record(finished, name)))

@@ -6,20 +6,20 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from yomi.engine.learning.searches import Searches, SmallSearch
+from yomi.engine.learning.searches import GameSearch, Searches
 
 T = TypeVar("T")
 
-Playing: TypeAlias = "Generator[Future[Any] | None, None, T]"
+GameCoroutine: TypeAlias = "Generator[Future[Any] | None, None, T]"
 """A game as a generator. It yields None after it has requested playouts, or the Future of an engine's answer. It
 returns the finished game.
 """
 
 
-class Table(Generic[T]):
+class ConcurrentGames(Generic[T]):
     """Plays one game per tree at the same time. The next game starts when one ends."""
 
-    def __init__(self, searches: Sequence[Searches], begin: Callable[[Sequence[SmallSearch]], Playing[T] | None]):
+    def __init__(self, searches: Sequence[Searches], begin: Callable[[Sequence[GameSearch]], GameCoroutine[T] | None]):
         """Start the games.
 
         Args:
@@ -30,7 +30,7 @@ class Table(Generic[T]):
         self._begin = begin
         self._ended: list[T] = []
         self._asked: dict[Future[Any], int] = {}  # the pending answers, with the number of their game
-        self._games: list[Playing[T] | None] = [begin(place) for place in self._places()]
+        self._games: list[GameCoroutine[T] | None] = [begin(slot) for slot in self._slots()]
         for number in range(len(self._games)):
             self._resume(number)
 
@@ -74,7 +74,7 @@ class Table(Generic[T]):
                 self._resume(self._asked.pop(answer))
         return any(searches.is_busy for searches in self.searches)
 
-    def _places(self) -> Iterator[Sequence[SmallSearch]]:
+    def _slots(self) -> Iterator[Sequence[GameSearch]]:
         return zip(*(searches.each for searches in self.searches), strict=True)
 
     def _resume(self, number: int) -> None:
@@ -83,8 +83,8 @@ class Table(Generic[T]):
                 answer = next(game)
             except StopIteration as end:
                 self._ended.append(end.value)
-                place = [searches.each[number] for searches in self.searches]
-                self._games[number] = self._begin(place)
+                slot = [searches.each[number] for searches in self.searches]
+                self._games[number] = self._begin(slot)
             else:
                 if answer is not None:
                     self._asked[answer] = number

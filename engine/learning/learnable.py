@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from yomi.engine.learning.selfplay import Finished
+    from yomi.engine.learning.selfplay import FinishedGame
     from yomi.engine.play import Ended
     from yomi.native.spec import GameSpec
     from yomi.nets.data.shards import Arrays
@@ -36,13 +36,13 @@ class Learnable(Protocol[G]):
     network: Mapping[str, Any]
     """The default table [network] of the training configuration."""
     suffix: str  # of the records; one file holds many games
-    points: bool  # whether the game has a score
+    has_score: bool  # whether the game has a score
     boards: Sequence[Mapping[str, Any]]
     """One set of option values per board. Games are played on all of them; the options' own board comes first."""
-    asked: Mapping[str, Any]
+    fixed_settings: Mapping[str, Any]
     """Settings of the game besides the options. A run can only continue with the same values."""
 
-    def begin(self, rng: np.random.Generator, lead: float) -> G:
+    def new_game(self, rng: np.random.Generator, lead: float) -> G:
         """Return a new game.
 
         Args:
@@ -50,7 +50,7 @@ class Learnable(Protocol[G]):
             lead: Black's mean score in recent games, without komi. Komi is drawn around it.
         """
 
-    def again(self, game: G) -> G:
+    def restart(self, game: G) -> G:
         """Return a game with the same beginning as `game`, without its moves."""
 
     def judge(self, game: G) -> Ended | None:
@@ -62,7 +62,7 @@ class Learnable(Protocol[G]):
         # 0 in games without a score
         ...
 
-    def show(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
+    def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
         """Return the input columns of a data set.
 
         Args:
@@ -70,7 +70,7 @@ class Learnable(Protocol[G]):
             history: the history of that game.
         """
 
-    def record(self, finished: Finished[G], name: str) -> bytes:
+    def record(self, finished: FinishedGame[G], name: str) -> bytes:
         """Return the record of a game, with the search results of its moves.
 
         Args:

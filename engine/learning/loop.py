@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from yomi.engine.learning.opponents import Patience
+from yomi.engine.learning.opponents import FailureLimit
 from yomi.engine.learning.page import LATEST, write_page
 from yomi.engine.learning.ratings import EARLIER, newest_shares
-from yomi.engine.learning.store import EVERY, Store
+from yomi.engine.learning.store import NETWORK_INTERVAL, Store
 from yomi.engine.learning.tally import Tally
 from yomi.engine.learning.workers import Task, Workers
-from yomi.engine.matches.duel import Matches, Score, play_match
+from yomi.engine.matches.duel import DuelScore, Matches, play_match
 from yomi.engine.matches.sprt import Sprt
 from yomi.engine.version import VERSION
 from yomi.nets.files import write_atomically
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from yomi.nets.data.shards import Dataset
 
 UNIFORM = "uniform"
-AHEAD = 2.0  # self-play waits for training when it is this many generations ahead
+MAX_AHEAD = 2.0  # self-play waits for training when it is this many generations ahead
 TAKE_SECONDS = 0.5
-SHOWN = 12  # games on the page
+PAGE_GAMES = 12  # games on the page
 PAGE_SECONDS = 60.0  # between two updates of the page
 SHARDS = 2  # shards per generation, about
 Say = Callable[[str], None]
@@ -52,7 +52,7 @@ class Goal:
     share: tuple[str, float] | None = None
 
 
-def plain_anchors(game: Game[Any, Any]) -> tuple[str, str]:
+def default_anchors(game: Game[Any, Any]) -> tuple[str, str]:
     """Return the evaluators without a network, as values of the option `evaluator`."""
     return UNIFORM, game.plain_evaluator
 
@@ -115,11 +115,11 @@ class Loop:
         self.game, self.options, self.settings, self.store = game, options, settings, store
         self.workers, self._make_learner, self.say, self._beside = workers, make_learner, say, beside
         self.anchors: dict[str, Options | EngineSpec] = {
-            **{name: replace(options, net=None, evaluator=name) for name in plain_anchors(game)},
+            **{name: replace(options, net=None, evaluator=name) for name in default_anchors(game)},
             **{spec.name: spec for spec in engines},
         }
         self._shares = newest_shares(store.journal.read())
-        self._patience = Patience()
+        self._patience = FailureLimit()
         self._matches, self._adapt = matches, adapt
         self._learner: Learner | None = None
         self._improving: threading.Thread | None = None
@@ -128,7 +128,7 @@ class Loop:
         self._idle_since = time.monotonic()
         self._phase = ""  # current work of the training thread: training, gate or ladder of a network
         self._handed = -1  # generation that the workers play with
-        self._shown: deque[dict[str, Any]] = deque(maxlen=SHOWN)
+        self._shown: deque[dict[str, Any]] = deque(maxlen=PAGE_GAMES)
         self._told_at = time.monotonic()
         self._stopped = threading.Event()
 
@@ -207,7 +207,7 @@ class Loop:
         """Store the finished games. If self-play is MAX_AHEAD generations ahead, wait for the training thread."""
         state, settings = self.store.state, self.settings
         ahead = self.store.rows - (state.planned_rows or state.trained_rows)
-        if self._improving is not None and ahead > AHEAD * settings.rows:
+        if self._improving is not None and ahead > MAX_AHEAD * settings.rows:
             self._wait_for_improving(self._improving)
             return
         for delivery in self.workers.take(TAKE_SECONDS):
@@ -228,7 +228,7 @@ class Loop:
         """Wait for the training thread, and record the duration by phase in the journal."""
         while improving.is_alive() and not self._stopped.is_set():
             begin, phase = time.monotonic(), self._phase
-            self.say(f"self-play is {AHEAD:g} generations ahead and waits for {phase}")
+            self.say(f"self-play is {MAX_AHEAD:g} generations ahead and waits for {phase}")
             while improving.is_alive() and self._phase == phase and not self._stopped.is_set():
                 improving.join(TAKE_SECONDS)
             seconds = time.monotonic() - begin
@@ -327,7 +327,7 @@ class Loop:
 
     def _climb(self, name: str, generation: int) -> None:
         """Play against the anchors, and against a network of NETWORK_INTERVAL generations before."""
-        earlier = [each for number, each in self.store.networks().items() if number <= generation - EVERY]
+        earlier = [each for number, each in self.store.networks().items() if number <= generation - NETWORK_INTERVAL]
         for anchor in (*self.anchors, *earlier[-1:]):
             begin = time.monotonic()
             against = anchor if anchor in self.anchors else f"{EARLIER}{anchor}"
@@ -336,13 +336,13 @@ class Loop:
             self._note_match("match", score, generation, name, against, begin)
         self._shares = newest_shares(self.store.journal.read())
 
-    def _match(self, name: str, other: str, games: int, generation: int, sprt: Sprt | None = None) -> Score:
+    def _match(self, name: str, other: str, games: int, generation: int, sprt: Sprt | None = None) -> DuelScore:
         players = self._options(name), self.anchors[other] if other in self.anchors else self._options(other)
         settings, lead = self.settings, self.store.leads.get(self.game.board_size(self.options), 0.0)
         return self._matches(self.game, players, games, settings.match_visits, settings.seed + generation, lead, sprt)
 
     def _note_match(
-        self, event: str, score: Score, generation: int, name: str, against: str, begin: float, **more: Any
+        self, event: str, score: DuelScore, generation: int, name: str, against: str, begin: float, **more: Any
     ) -> None:
         counts = {"wins": score.wins, "draws": score.draws, "losses": score.losses}
         seconds = time.monotonic() - begin

@@ -25,7 +25,7 @@ from yomi.engine.play import DECLARATION, RESIGNATION, Ended, G
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
-    from yomi.engine.learning.games import Playing
+    from yomi.engine.learning.games import GameCoroutine
     from yomi.engine.matches.games import MatchGame
 
 T = TypeVar("T")
@@ -35,13 +35,13 @@ PAUSE_SECONDS = 2.0  # before a failed engine is restarted, so that a broken one
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedGame:
     """A game without a result, because an engine failed."""
 
     why: str  # engine and fault, on one line
 
 
-class Patience:
+class FailureLimit:
     """Counts games that fail in a row."""
 
     def __init__(self) -> None:
@@ -176,7 +176,7 @@ class Opponent(Generic[G]):
             process.kill()
 
 
-class Opponents(Generic[G]):
+class OpponentPool(Generic[G]):
     """Processes of one engine for some of the games. Not thread-safe."""
 
     def __init__(self, spec: EngineSpec, game: Game[G, Any], count: int, share: float = 1.0) -> None:
@@ -205,7 +205,7 @@ class Opponents(Generic[G]):
         guest.begin(color)
         return guest
 
-    def host(self, guest: Opponent[G], playing: Playing[T]) -> Playing[T | Dropped]:
+    def host(self, guest: Opponent[G], playing: GameCoroutine[T]) -> GameCoroutine[T | DroppedGame]:
         """Play a game with an engine. If the engine fails, the game is dropped, and the engine restarts for the next
         one.
 
@@ -217,7 +217,7 @@ class Opponents(Generic[G]):
             return (yield from playing)
         except EngineError as error:
             guest.give_up()
-            return Dropped(f"{self.spec.name}: {error}")
+            return DroppedGame(f"{self.spec.name}: {error}")
         finally:
             self._free.append(guest)
 

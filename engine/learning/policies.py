@@ -17,14 +17,14 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from yomi.engine.learning.searches import SmallSearch
+    from yomi.engine.learning.searches import GameSearch
     from yomi.engine.learning.settings import SelfPlaySettings
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The result of a search, from the point of view of the side to move."""
 
     move: int  # to play
@@ -38,23 +38,23 @@ class Found:
 
 
 PROVEN = 1e6  # added to the logit of a proven win, subtracted for a proven loss: outweighs everything else
-Policy: TypeAlias = "Callable[[SmallSearch, SelfPlaySettings, np.random.Generator, int, float, bool], Searching]"
+Policy: TypeAlias = "Callable[[GameSearch, SelfPlaySettings, np.random.Generator, int, float, bool], Searching]"
 """Arguments: search with its root set, settings, random generator, visits, temperature, full search or cheap."""
-Searching: TypeAlias = "Generator[None, None, Found]"
+Searching: TypeAlias = "Generator[None, None, SearchResult]"
 
 
 def puct(
-    search: SmallSearch,
+    search: GameSearch,
     settings: SelfPlaySettings,
     rng: np.random.Generator,
     visits: int,
     temperature: float,
-    learned: bool,
+    full_search: bool,
 ) -> Searching:
     """Search by PUCT. A full search adds noise and forced playouts; the target leaves both out."""
-    search.set(forced_playouts=settings.forced_playouts if learned else 0.0)
+    search.set(forced_playouts=settings.forced_playouts if full_search else 0.0)
     priors: dict[int, float] = {}
-    if learned:
+    if full_search:
         yield from _expand(search)
         priors = _priors(search)
         if settings.noise > 0.0:
@@ -65,7 +65,7 @@ def puct(
         search.search(visits - search.visits)
         yield
     children = search.children()
-    if learned and settings.forced_playouts > 0.0:
+    if full_search and settings.forced_playouts > 0.0:
         counts = _without_forced(search, children, settings.forced_playouts)
     else:
         counts = children["weight"].copy()
@@ -73,12 +73,12 @@ def puct(
 
 
 def gumbel(
-    search: SmallSearch,
+    search: GameSearch,
     settings: SelfPlaySettings,
     rng: np.random.Generator,
     visits: int,
     temperature: float,
-    learned: bool,
+    full_search: bool,
 ) -> Searching:
     """Search by sequential halving over moves sampled without replacement. The target is the improved policy.
 
@@ -114,13 +114,13 @@ def gumbel(
     target /= target.sum()
     chosen = int(moves[left[0]])
     surprise = float(np.sum(target * (np.log(np.maximum(target, 1e-9)) - logits)))
-    return Found(chosen, search.value, search.score, search.visits, moves, target, max(0.0, surprise))
+    return SearchResult(chosen, search.value, search.score, search.visits, moves, target, max(0.0, surprise))
 
 
 POLICIES: dict[str, Policy] = {"puct": puct, "gumbel": gumbel}
 
 
-def _expand(search: SmallSearch) -> Iterator[None]:
+def _expand(search: GameSearch) -> Iterator[None]:
     if search.visits == 0:
         search.search(1)
         yield
@@ -128,7 +128,7 @@ def _expand(search: SmallSearch) -> Iterator[None]:
         search.temper()
 
 
-def _priors(search: SmallSearch) -> dict[int, float]:
+def _priors(search: GameSearch) -> dict[int, float]:
     children = search.children()
     return dict(zip(children["move"].tolist(), children["prior"].tolist(), strict=True))
 
@@ -144,13 +144,13 @@ def _tempered(counts: FloatArray, temperature: float) -> FloatArray:
 
 
 def _found(
-    search: SmallSearch,
+    search: GameSearch,
     children: npt.NDArray[Any],
     counts: FloatArray,
     temperature: float,
     priors: dict[int, float],
     rng: np.random.Generator,
-) -> Found:
+) -> SearchResult:
     won, lost = children["proven"] > 0, children["proven"] < 0
     if won.any():  # these, and nothing else
         counts = won.astype(np.float64)
@@ -163,7 +163,7 @@ def _found(
     if priors:
         before = np.array([max(priors[each], 1e-6) for each in moves.tolist()])
         surprise = float(np.sum(target * np.log(target / before)))
-    return Found(move, search.value, search.score, search.visits, moves, target, max(0.0, surprise))
+    return SearchResult(move, search.value, search.score, search.visits, moves, target, max(0.0, surprise))
 
 
 def _drawn(shares: FloatArray, rng: np.random.Generator) -> int:
@@ -172,7 +172,7 @@ def _drawn(shares: FloatArray, rng: np.random.Generator) -> int:
     return int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
 
 
-def _without_forced(search: SmallSearch, children: npt.NDArray[Any], forced: float) -> FloatArray:
+def _without_forced(search: GameSearch, children: npt.NDArray[Any], forced: float) -> FloatArray:
     """Return the weights without forced playouts (KataGo's policy target pruning).
 
     Each move except the most visited one loses at most its forced visits, and keeps enough visits for PUCT to prefer

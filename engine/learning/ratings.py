@@ -14,7 +14,7 @@ EARLIER = "earlier "  # prefix of a network that a newer one plays in the ladder
 PRIOR_SD = 30_000.0
 
 
-ENOUGH = 20  # games of a match that can reach the goal of a run
+MIN_GAMES = 20  # games of a match that can reach the goal of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def newest_shares(events: Iterable[Event]) -> dict[str, float]:
     """Return the share of the points in the newest match of at least MIN_GAMES games, by opponent."""
     shares = {}
     for each in events:
-        if each["event"] == "match" and (games := each["wins"] + each["draws"] + each["losses"]) >= ENOUGH:
+        if each["event"] == "match" and (games := each["wins"] + each["draws"] + each["losses"]) >= MIN_GAMES:
             shares[each["against"]] = (each["wins"] + each["draws"] / 2) / games
     return shares
 

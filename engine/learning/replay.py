@@ -22,11 +22,11 @@ RECORDS = "games"
 NEEDED = ("game", "ply")  # columns that connect a row with its record
 
 
-Show = Callable[["npt.NDArray[np.void]", "Array"], "Arrays"]  # see Learnable.encode
+Encoder = Callable[["npt.NDArray[np.void]", "Array"], "Arrays"]  # see Learnable.encode
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded(Generic[G]):
+class RecordedGame(Generic[G]):
     """A recorded game."""
 
     game: G  # without its moves
@@ -53,14 +53,14 @@ def record_beside(shard: Shard) -> Path | None:
     return found[0]
 
 
-def check_rows(shard: Shard, games: list[Recorded[Any]], spec: GameSpec, show: Show) -> Iterator[str]:
+def check_rows(shard: Shard, games: list[RecordedGame[Any]], spec: GameSpec, encode: Encoder) -> Iterator[str]:
     """Replay the games of a shard and yield one line per wrong row: planes, counts, moves, results.
 
     Args:
         shard: a shard with the columns NEEDED.
         games: the games of its record.
         spec: the game, as the rows encode it.
-        show: returns the input columns of positions.
+        encode: returns the input columns of positions.
     """
     columns = shard.open()
     order = np.argsort(columns["game"], kind="stable")
@@ -76,17 +76,17 @@ def check_rows(shard: Shard, games: list[Recorded[Any]], spec: GameSpec, show: S
             yield f"{place}, row {row} after {columns['ply'][row]} moves: the game has {len(game.moves)}"
         rows = rows[~late]
         plies = columns["ply"][rows].astype(np.int64)
-        for row, fault in _faults(game, {name: columns[name][rows] for name in columns}, plies, spec, show):
+        for row, fault in _faults(game, {name: columns[name][rows] for name in columns}, plies, spec, encode):
             yield f"{place}, row {rows[row]} after {plies[row]} moves: {fault}"
 
 
 def _faults(
-    recorded: Recorded[Any], columns: Arrays, plies: npt.NDArray[np.int64], spec: GameSpec, show: Show
+    recorded: RecordedGame[Any], columns: Arrays, plies: npt.NDArray[np.int64], spec: GameSpec, encode: Encoder
 ) -> Iterator[tuple[int, str]]:
     """Yield the index of each wrong row of one game, and its fault."""
     positions, history = _played(recorded, int(plies.max(initial=0)) + 1, spec)
     positions = positions[plies]
-    expected = {**show(positions, history), **_labels(recorded, positions)}
+    expected = {**encode(positions, history), **_labels(recorded, positions)}
     for name, values in expected.items():
         if name in columns:
             found, wanted = columns[name].reshape(len(plies), -1), values.astype(columns[name].dtype)
@@ -106,7 +106,7 @@ def _difference(name: str, found: Array, wanted: Array) -> str:
     return f"{name} {found[first]} found, expected {wanted[first]} (number {first}, the first of {len(where)})"
 
 
-def _played(recorded: Recorded[Any], count: int, spec: GameSpec) -> tuple[npt.NDArray[np.void], Array]:
+def _played(recorded: RecordedGame[Any], count: int, spec: GameSpec) -> tuple[npt.NDArray[np.void], Array]:
     game, positions = recorded.game, spec.positions(count)
     for ply in range(count):
         if ply:
@@ -117,7 +117,7 @@ def _played(recorded: Recorded[Any], count: int, spec: GameSpec) -> tuple[npt.ND
     return positions, game.history
 
 
-def _labels(recorded: Recorded[Any], positions: npt.NDArray[np.void]) -> dict[str, Array]:
+def _labels(recorded: RecordedGame[Any], positions: npt.NDArray[np.void]) -> dict[str, Array]:
     signs = np.where(positions["side_to_move"] == BLACK, 1.0, -1.0)
     labels = {}
     if recorded.winner is not None:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, DRAW
-from yomi.engine.learning.policies import Found
-from yomi.engine.learning.selfplay import Finished, Ply
+from yomi.engine.learning.policies import SearchResult
+from yomi.engine.learning.selfplay import FinishedGame, Ply
 from yomi.native.datasets.positions import index_moves, show_positions
 from yomi.nets.data.shards import COLUMNS, OWNER_SCALE, UNKNOWN_OWNER, Array, shard_name, write_shard
 from yomi.nets.files import write_atomically
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from yomi.nets.data.shards import Arrays
     from yomi.nets.features import FeatureSet
 
-MOST_MOVES = 128  # moves in a policy target; the most probable ones are kept
-FINEST = 1000  # minimum number of visits by which records express a policy
+MAX_TARGET_MOVES = 128  # moves in a policy target; the most probable ones are kept
+MIN_POLICY_COUNT = 1000  # minimum number of visits by which records express a policy
 SHORT_TERM = (
     0.25  # weight of the next position in the short-term value, an exponential mean (mean distance: 3 positions)
 )
 
 
 def rows_of(
-    finished: Finished[Any],
+    finished: FinishedGame[Any],
     learnable: Learnable[Any],
     surprise: float,
     rng: np.random.Generator,
@@ -48,27 +48,27 @@ def rows_of(
         rng: draws the number of rows of each position.
     """
     spec = learnable.spec
-    learned = [index for index, ply in enumerate(finished.plies) if ply.learned]
+    learned = [index for index, ply in enumerate(finished.plies) if ply.full_search]
     copies = _copies(np.array([_target(finished.plies[each])[2] for each in learned]), surprise, rng)
     chosen = [index for index, count in zip(learned, copies, strict=True) for _ in range(count)]
     plies = [finished.plies[index] for index in chosen]
     positions = np.concatenate([ply.position for ply in plies]) if plies else spec.positions(0)
     for name, value in spec.marks:
         positions[name] = value
-    columns = dict(learnable.show(positions, finished.game.history))
+    columns = dict(learnable.encode(positions, finished.game.history))
     columns |= _policy(plies, positions, spec)
     columns |= _labels(finished, learnable, chosen, positions)
     columns["ply"] = _begun_with(finished) + np.array(chosen, np.int64)
     return {name: np.ascontiguousarray(array, COLUMNS[name][0]) for name, array in columns.items()}
 
 
-def noted(finished: Finished[Any]) -> list[Ply | None]:
+def plies_by_move(finished: FinishedGame[Any]) -> list[Ply | None]:
     """Return the ply of each recorded move; None for opening moves."""
     before = _begun_with(finished)
     return [None] * before + list(finished.plies[: len(finished.game.moves) - before])
 
 
-def _begun_with(finished: Finished[Any]) -> int:
+def _begun_with(finished: FinishedGame[Any]) -> int:
     initial: int = finished.game.ply - len(finished.game.moves)
     return finished.first - initial
 
@@ -76,13 +76,13 @@ def _begun_with(finished: Finished[Any]) -> int:
 def counts_of(ply: Ply) -> Counts:
     """Return the policy target of a ply as visit counts, largest first; empty for a cheap search.
 
-    The counts add up to at least FINEST, since an improved policy is finer than its visits.
+    The counts add up to at least MIN_POLICY_COUNT, since an improved policy is finer than its visits.
     """
-    if ply.found is None or not ply.learned:
+    if ply.found is None or not ply.full_search:
         return ()
     found = ply.found
     order = np.argsort(-found.target, kind="stable")
-    numbers = np.rint(found.target[order] * max(found.visits, FINEST)).astype(int)
+    numbers = np.rint(found.target[order] * max(found.visits, MIN_POLICY_COUNT)).astype(int)
     pairs = zip(found.moves[order].tolist(), numbers.tolist(), strict=True)
     return tuple((move, number) for move, number in pairs if number)
 
@@ -101,8 +101,8 @@ def ply_of(position: np.void, decision: Decision, spec: GameSpec) -> Ply:
     if report.counts:
         moves, visits = np.array(report.counts, np.int64).T
         value, target = 2.0 * report.winrate - 1.0, visits / visits.sum()
-        ply.found = Found(decision.move, value, report.score_lead, report.visits, moves, target, surprise=0.0)
-        ply.learned = True
+        ply.found = SearchResult(decision.move, value, report.score_lead, report.visits, moves, target, surprise=0.0)
+        ply.full_search = True
     return ply
 
 
@@ -162,7 +162,7 @@ def planes_of(
 
 
 def _policy(plies: list[Ply], positions: npt.NDArray[np.void], spec: GameSpec) -> dict[str, npt.NDArray[Any]]:
-    width = min(spec.max_moves, MOST_MOVES)
+    width = min(spec.max_moves, MAX_TARGET_MOVES)
     moves = np.zeros((len(plies), width), np.uint16)
     weights = np.zeros((len(plies), width))
     counts = np.zeros(len(plies), np.int64)
@@ -178,7 +178,7 @@ def _policy(plies: list[Ply], positions: npt.NDArray[np.void], spec: GameSpec) -
 
 
 def _labels(
-    finished: Finished[Any], learnable: Learnable[Any], chosen: list[int], positions: npt.NDArray[np.void]
+    finished: FinishedGame[Any], learnable: Learnable[Any], chosen: list[int], positions: npt.NDArray[np.void]
 ) -> dict[str, npt.NDArray[Any]]:
     """Return the value columns, from the point of view of the side to move."""
     outcome = finished.outcome
@@ -192,7 +192,7 @@ def _labels(
         "search_value": signs * values[chosen],
         "short_value": signs * short_values[chosen],
     }
-    if learnable.points:
+    if learnable.has_score:
         margin = np.nan if outcome.margin is None else outcome.margin
         columns["lead"] = columns["score_mean"] = signs * margin
         # Of a normal distribution the mean error is 0.8 standard deviations.
@@ -206,7 +206,7 @@ def _labels(
     return columns
 
 
-def _searched(finished: Finished[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _searched(finished: FinishedGame[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return Black's value and score of each ply's search; NaN without a search."""
     found = np.full((2, len(finished.plies)), np.nan)
     for index, ply in enumerate(finished.plies):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from yomi.native.spec import GameSpec
     from yomi.native.tree.arrays import Batch
 
-ROUNDS = 1000  # batches per call if no search ends
+MAX_ROUNDS = 1000  # batches per call if no search ends
 SLICE_SECONDS = 0.2  # target duration of one call if no search ends; a slow network gets fewer batches
 
 
@@ -76,7 +76,7 @@ class Searches:
         self._wanted = np.zeros(count, np.bool_)
         self._idle = np.zeros(count, np.bool_)
         generator = np.random.default_rng(seed)
-        self.each = [SmallSearch(self, number, tree, generator) for number, tree in enumerate(self._trees)]
+        self.each = [GameSearch(self, number, tree, generator) for number, tree in enumerate(self._trees)]
 
     @property
     def side(self) -> int:
@@ -133,7 +133,7 @@ class Searches:
             )
             now = time.monotonic()
             if now - called < SLICE_SECONDS / 4:
-                self._rounds = min(ROUNDS, 2 * self._rounds)
+                self._rounds = min(MAX_ROUNDS, 2 * self._rounds)
             elif now - called > SLICE_SECONDS:
                 self._rounds = max(1, self._rounds // 2)
             if used < 0:
@@ -170,7 +170,7 @@ class Searches:
         return evaluate_root(self.spec, self.queue, settings, worker, board, center)
 
 
-class SmallSearch:
+class GameSearch:
     """One of the searches. Do not call it between `search` and the end of its playouts."""
 
     def __init__(self, owner: Searches, number: int, tree: Tree, generator: np.random.Generator) -> None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 
 from yomi.engine.color import BLACK, WHITE, opponent
-from yomi.engine.learning.games import Playing, Table
-from yomi.engine.learning.opponents import Dropped, Opponent, Opponents, opponent_spec
-from yomi.engine.learning.policies import POLICIES, Found, Searching
-from yomi.engine.learning.searches import Searches, SmallSearch
+from yomi.engine.learning.games import ConcurrentGames, GameCoroutine
+from yomi.engine.learning.opponents import DroppedGame, Opponent, OpponentPool, opponent_spec
+from yomi.engine.learning.policies import POLICIES, Searching, SearchResult
+from yomi.engine.learning.searches import GameSearch, Searches
 from yomi.engine.play import RESIGNATION, Ended, G
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ class Ply:
     """One move of a game."""
 
     position: Any  # records[1], before the move
-    found: Found | None = None  # None for a move without a search
-    learned: bool = False  # full search or cheap
+    found: SearchResult | None = None  # None for a move without a search
+    full_search: bool = False  # full search or cheap
 
 
 @dataclass(slots=True)
-class Finished(Generic[G]):
+class FinishedGame(Generic[G]):
     game: G
     ended: Ended
     outcome: Outcome
@@ -60,12 +60,12 @@ class Finished(Generic[G]):
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier(Generic[G]):
+class PastGame(Generic[G]):
     """A finished game kept for reanalysis, without its positions: they need most of the memory."""
 
-    finished: Finished[G]  # its game has no moves, and it has no plies
+    finished: FinishedGame[G]  # its game has no moves, and it has no plies
     moves: list[int]  # all moves of the game
-    found: list[Found | None]  # of each ply, without targets
+    found: list[SearchResult | None]  # of each ply, without targets
 
 
 class SelfPlay(Generic[G]):
@@ -94,15 +94,15 @@ class SelfPlay(Generic[G]):
         visits = max(settings.visits, settings.cheap_visits) * (2 if settings.keep_tree else 1)
         draws = int(self.rng.integers(2**32))
         self.searches = Searches(subject.spec, queue, self._adapted(search), settings.games, visits, draws)
-        self._table: Table[Finished[G] | Dropped] | None = None
-        self._opponents: Opponents[G] | None = None
+        self._table: ConcurrentGames[FinishedGame[G] | DroppedGame] | None = None
+        self._opponents: OpponentPool[G] | None = None
         if settings.opponent and settings.opponent_share:
             spec, count = opponent_spec(settings.opponent, game), math.ceil(settings.games * settings.opponent_share)
-            self._opponents = Opponents(spec, game, count, settings.opponent_share)
+            self._opponents = OpponentPool(spec, game, count, settings.opponent_share)
         self._recent: deque[tuple[G, list[int]]] = deque(maxlen=FORKABLE)
-        self._earlier: deque[Earlier[G]] = deque(maxlen=REANALYZABLE)  # played before the current network
-        # Played with the current network, which would find the same results again
-        self._latest: deque[Earlier[G]] = deque(maxlen=REANALYZABLE)
+        self._earlier: deque[PastGame[G]] = deque(maxlen=REANALYZABLE)  # played before the current network
+        # Games of the current network, which would find the same results again
+        self._latest: deque[PastGame[G]] = deque(maxlen=REANALYZABLE)
 
     def use(self, options: Options) -> None:
         """Continue with another network, also the unfinished games.
@@ -118,14 +118,14 @@ class SelfPlay(Generic[G]):
         self._earlier.extend(self._latest)
         self._latest.clear()
 
-    def play(self, seconds: float = math.inf) -> list[Finished[G] | Dropped]:
+    def play(self, seconds: float = math.inf) -> list[FinishedGame[G] | DroppedGame]:
         """Play until a game ends or the time is up. Return the games that have ended or were dropped.
 
         Raises:
             EvaluatorError: from the evaluator.
         """
         if self._table is None:
-            self._table = Table([self.searches], lambda place: self._begin_one(place[0]))
+            self._table = ConcurrentGames([self.searches], lambda slot: self._begin_one(slot[0]))
         return self._table.play(seconds)
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ class SelfPlay(Generic[G]):
         if self._opponents is not None:
             self._opponents.close()
 
-    def _begin_one(self, search: SmallSearch) -> Playing[Finished[G] | Dropped]:
+    def _begin_one(self, search: GameSearch) -> GameCoroutine[FinishedGame[G] | DroppedGame]:
         """Return the next game: of the network alone, against an engine, or a reanalysis."""
         if self._earlier and self.rng.random() < self.settings.reanalyze:
             return self.reanalyze_one(search, self._earlier[int(self.rng.integers(len(self._earlier)))])
@@ -142,7 +142,7 @@ class SelfPlay(Generic[G]):
             return self.play_one(search)
         return self._opponents.host(guest, self.play_one(search, guest))
 
-    def play_one(self, search: SmallSearch, guest: Opponent[G] | None = None) -> Playing[Finished[G]]:
+    def play_one(self, search: GameSearch, guest: Opponent[G] | None = None) -> GameCoroutine[FinishedGame[G]]:
         """Play one game. `guest` chooses the moves of its color after the opening."""
         settings, rng, learnable = self.settings, self.rng, self.learnable
         game, avoided = self._begin()
@@ -171,8 +171,8 @@ class SelfPlay(Generic[G]):
                 move, last = choice, None
             else:
                 search.begin(game, [] if last is None else [last])
-                ply.learned = rng.random() < settings.full_share
-                ply.found = yield from self._search(search, game.ply, values, ply.learned)
+                ply.full_search = rng.random() < settings.full_share
+                ply.found = yield from self._search(search, game.ply, values, ply.full_search)
                 values.append(ply.found.value if color == BLACK else -ply.found.value)
                 if settings.resign and not loser and ply.found.value < 2.0 * settings.resign - 1.0:
                     loser = color
@@ -185,7 +185,7 @@ class SelfPlay(Generic[G]):
         self._recent.append((game, [move for _, move in game.moves]))
         outcome = learnable.outcome(game, ended)
         wrong = outcome.winner != opponent(loser) if loser and plays_on else None
-        finished = Finished(game, ended, outcome, first, plies, wrong)
+        finished = FinishedGame(game, ended, outcome, first, plies, wrong)
         if guest is not None:
             guest.leave(ended.winner)
             finished.guests = {guest.color: guest.spec.name}
@@ -193,14 +193,14 @@ class SelfPlay(Generic[G]):
             self._latest.append(self._kept(finished))
         return finished
 
-    def reanalyze_one(self, search: SmallSearch, earlier: Earlier[G]) -> Playing[Finished[G]]:
+    def reanalyze_one(self, search: GameSearch, earlier: PastGame[G]) -> GameCoroutine[FinishedGame[G]]:
         """Search some positions of a past game again. Its moves and its result stay.
 
         Only positions whose move came from a search are candidates. Skipped ones keep their old result and are not
         learned. MuZero Reanalyze: Schrittwieser et al., Mastering Atari, Go, chess and shogi by planning with a learned
         model (2020), appendix H.
         """
-        game = self.learnable.again(earlier.finished.game)
+        game = self.learnable.restart(earlier.finished.game)
         for move in earlier.moves[game.ply : earlier.finished.first]:
             game.push(move)
         plies: list[Ply] = []
@@ -210,29 +210,29 @@ class SelfPlay(Generic[G]):
             ply.position[0] = game.position
             plies.append(ply)
             if found is not None:
-                ply.learned = self.rng.random() < self.settings.full_share
-                if ply.learned:
+                ply.full_search = self.rng.random() < self.settings.full_share
+                if ply.full_search:
                     search.begin(game)
-                    found = ply.found = yield from self._search(search, game.ply, values, learned=True)
+                    found = ply.found = yield from self._search(search, game.ply, values, full_search=True)
                 values.append(found.value if game.side_to_move == BLACK else -found.value)
             if game.ply < len(earlier.moves):  # who resigned has searched without a move
                 game.push(earlier.moves[game.ply])
         return dataclasses.replace(earlier.finished, game=game, plies=plies, reanalyzed=True)
 
-    def _kept(self, finished: Finished[G]) -> Earlier[G]:
+    def _kept(self, finished: FinishedGame[G]) -> PastGame[G]:
         moves, target = np.zeros(0, np.int64), np.zeros(0)
         found = [ply.found and dataclasses.replace(ply.found, moves=moves, target=target) for ply in finished.plies]
-        game = self.learnable.again(finished.game)
+        game = self.learnable.restart(finished.game)
         start = dataclasses.replace(finished, game=game, plies=[], resigned_wrongly=None)
-        return Earlier(start, [move for _, move in finished.game.moves], found)
+        return PastGame(start, [move for _, move in finished.game.moves], found)
 
-    def _search(self, search: SmallSearch, ply: int, values: Sequence[float], learned: bool) -> Searching:
+    def _search(self, search: GameSearch, ply: int, values: Sequence[float], full_search: bool) -> Searching:
         settings = self.settings
-        visits = settings.visits if learned else settings.cheap_visits
+        visits = settings.visits if full_search else settings.cheap_visits
         if self._is_decided(values):
             visits = max(2, int(visits * settings.won_visits))
-        heat = self._temperature(ply, search.owner.side)
-        return self._policy(search, settings, self.rng, visits, heat, learned)
+        temperature = self._temperature(ply, search.owner.side)
+        return self._policy(search, settings, self.rng, visits, temperature, full_search)
 
     def _adapted(self, search: SearchSettings) -> SearchSettings:
         settings = self.settings
@@ -243,9 +243,9 @@ class SelfPlay(Generic[G]):
         """Return a new game and None, or a position of an earlier game and the move to avoid there."""
         rng = self.rng
         if not self._recent or rng.random() >= self.settings.forks:
-            return self.learnable.begin(rng, self.lead), None
+            return self.learnable.new_game(rng, self.lead), None
         earlier, moves = self._recent[int(rng.integers(len(self._recent)))]
-        game = self.learnable.again(earlier)
+        game = self.learnable.restart(earlier)
         start = game.ply
         # An early position: what is drawn from all of them is drawn twice, and the earlier one counts.
         end = min(start + int(each) for each in rng.integers(0, max(1, len(moves) - start), 2))
@@ -253,7 +253,7 @@ class SelfPlay(Generic[G]):
             game.push(move)
         return game, moves[end] if end < len(moves) else None
 
-    def _draw(self, search: SmallSearch, avoided: int | None) -> int:
+    def _draw(self, search: GameSearch, avoided: int | None) -> int:
         """Draw a move from the policy of a root. Avoids passes and `avoided` if other moves exist."""
         children = search.children()
         unwanted = np.isin(children["move"], [*self.game.idle_moves, *([] if avoided is None else [avoided])])

@@ -65,12 +65,12 @@ T = TypeVar("T")
 FORMAT = 1
 DIGITS = 16  # of the digest in a network's name
 WORD = 8  # bytes of a number in a spool: 4 of the number, little-endian, and 4 of a CRC-32
-EVERY = 10  # every network of such a generation is kept
+NETWORK_INTERVAL = 10  # every network of such a generation is kept
 LEAD_GAMES = 200  # time constant of the mean score, in games
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class SelfPlayGame:
     """A finished game in the store."""
 
     rows: Arrays  # columns; `game` is set when the shard is written
@@ -92,7 +92,7 @@ class Played:
         return stream.getvalue()
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> Played:
+    def from_bytes(cls, content: bytes) -> SelfPlayGame:
         with np.load(io.BytesIO(content)) as arrays:
             facts = json.loads(str(arrays["facts"]))
             rows = {name.removeprefix("row_"): arrays[name] for name in arrays.files if name.startswith("row_")}
@@ -162,7 +162,7 @@ class Spool:
             latest: number of the newest shard of this size, or 0. If the file contains another number, a shard already
                 contains its games.
         """
-        self.path, self.games = path, list[Played]()
+        self.path, self.games = path, list[SelfPlayGame]()
         content = path.read_bytes() if path.exists() else b""
         number, is_sound = _number_of(content[:WORD])
         if content and not is_sound:
@@ -190,7 +190,7 @@ class Spool:
     def rows(self) -> int:
         return sum(len(each.rows["value"]) for each in self.games)
 
-    def add(self, played: Played) -> None:
+    def add(self, played: SelfPlayGame) -> None:
         """Append a game. It overwrites the incomplete game that a full disk leaves."""
         content = played.to_bytes()
         with naming(self.path), self.path.open("r+b") as file:
@@ -213,13 +213,13 @@ def _number_of(word: bytes) -> tuple[int, bool]:
     return number, word == _word(number) or (len(word) == WORD and not any(word[WORD // 2 :]))
 
 
-def _read_game(frame: bytes) -> Played | None:
+def _read_game(frame: bytes) -> SelfPlayGame | None:
     """Parse a word and its content. Returns None if they are damaged."""
     word, content = frame[:WORD], frame[WORD:]
     if word != _word(len(content), content) and any(word[WORD // 2 :]):
         return None
     try:
-        return Played.from_bytes(content)
+        return SelfPlayGame.from_bytes(content)
     except Exception:  # numpy and zipfile raise a dozen kinds for content of an early version, without a checksum
         return None
 
@@ -354,7 +354,7 @@ class Store:
         return self.dataset.rows("train") + self.state.dropped_rows + pending
 
     @property
-    def games(self) -> list[Played]:
+    def games(self) -> list[SelfPlayGame]:
         """Finished games that are in no shard yet."""
         return [game for spool in self._spools.values() for game in spool.games]
 
@@ -380,7 +380,7 @@ class Store:
         return dataclasses.replace(self.dataset, shards=shards)
 
     @_alone
-    def add(self, played: Played) -> None:
+    def add(self, played: SelfPlayGame) -> None:
         """Store a finished game.
 
         Raises:
@@ -435,7 +435,10 @@ class Store:
         self.update(dropped_rows=self.state.dropped_rows + removed)
         self.dataset = open_dataset(self.folder / "rows")
         promoted = self.networks()
-        kept = {*list(promoted.values())[-EVERY:], *(name for number, name in promoted.items() if number % EVERY == 0)}
+        kept = {
+            *list(promoted.values())[-NETWORK_INTERVAL:],
+            *(name for number, name in promoted.items() if number % NETWORK_INTERVAL == 0),
+        }
         for path in (self.folder / "networks").glob("[!.]*"):
             if path.name.split(".")[0] not in kept | {self.state.network}:
                 path.unlink()
@@ -519,7 +522,9 @@ class Store:
             if found.get(name) != wanted.get(name) and name not in live
         ]
         if differing:
-            raise LearningError(f"{self.folder}: a run with {', '.join(differing)} found: use the same settings, or a new folder")
+            raise LearningError(
+                f"{self.folder}: a run with {', '.join(differing)} found: use the same settings, or a new folder"
+            )
         if found != wanted:
             write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
 

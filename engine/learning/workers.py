@@ -21,14 +21,22 @@ from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, DRAW
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.learning.errors import LearningError
-from yomi.engine.learning.opponents import Dropped
+from yomi.engine.learning.opponents import DroppedGame
 from yomi.engine.learning.rows import rows_of
-from yomi.engine.learning.selfplay import Finished, SelfPlay
-from yomi.engine.learning.store import Played
+from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
+from yomi.engine.learning.store import SelfPlayGame
 from yomi.engine.machine import usable_cores
-from yomi.engine.matches.duel import SIDE_BY_SIDE, Duel, Players, Score, Standing, Terms, learning_terms
-from yomi.engine.matches.duel import Played as DuelGame
-from yomi.engine.matches.duel import Task as DuelTask
+from yomi.engine.matches.duel import (
+    SIDE_BY_SIDE,
+    Duel,
+    DuelConfig,
+    DuelGame,
+    DuelScore,
+    DuelTask,
+    MatchState,
+    Players,
+    learning_config,
+)
 from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -60,7 +68,7 @@ class Task:
 class Delivery:
     """Finished games and statistics."""
 
-    games: list[Played]
+    games: list[SelfPlayGame]
     evaluations: int  # positions evaluated since the last delivery
     resigned_wrongly: list[bool] = dataclasses.field(default_factory=list)
     """For each game played on after a resignation: whether the resigning side did not lose."""
@@ -106,7 +114,7 @@ class Producer:
         selfplay = min(self._boards, key=lambda each: each.searches.evaluations)
         before = selfplay.searches.evaluations
         ended = selfplay.play(seconds)
-        finished = [each for each in ended if isinstance(each, Finished)]
+        finished = [each for each in ended if isinstance(each, FinishedGame)]
         fresh = [each for each in finished if not each.reanalyzed]
         games = [self._played(selfplay, each) for each in finished]
         evaluated = selfplay.searches.evaluations
@@ -115,17 +123,17 @@ class Producer:
         if fresh and begin - self._shown_at > SHOWN_SECONDS:
             self._shown_at, shown = begin, self._shown(selfplay, fresh[-1])
         points = [_points(each.outcome.winner, color) for each in fresh for color in each.guests]
-        faults = [each.why for each in ended if isinstance(each, Dropped)]
+        faults = [each.why for each in ended if isinstance(each, DroppedGame)]
         return Delivery(games, evaluated - before, wrong, points, faults, shown)
 
     def close(self) -> None:
         for selfplay in self._boards:
             selfplay.close()
 
-    def _shown(self, selfplay: SelfPlay[Any], finished: Finished[Any]) -> dict[str, Any]:
+    def _shown(self, selfplay: SelfPlay[Any], finished: FinishedGame[Any]) -> dict[str, Any]:
         """Return a game in the form of the page, with the board before each move and at the end."""
         learnable, game = selfplay.learnable, finished.game
-        board = learnable.again(game)
+        board = learnable.restart(game)
         boards = [str(board)]
         for _, move in game.moves[board.ply :]:
             board.push(move)
@@ -139,7 +147,7 @@ class Producer:
         ]
         ended = finished.ended
         result = f"{ended.ending} {ended.detail}".strip()
-        title = f"{len(moves)} moves" + (f", komi {learnable.komi(game):g}" if learnable.points else "")
+        title = f"{len(moves)} moves" + (f", komi {learnable.komi(game):g}" if learnable.has_score else "")
         for color, name in finished.guests.items():
             title += f", {name} has {'Black' if color == BLACK else 'White'}"
         return {
@@ -150,12 +158,12 @@ class Producer:
             "values": values,
         }
 
-    def _played(self, selfplay: SelfPlay[Any], finished: Finished[Any]) -> Played:
+    def _played(self, selfplay: SelfPlay[Any], finished: FinishedGame[Any]) -> SelfPlayGame:
         assert self._task is not None
         learnable, searches = selfplay.learnable, selfplay.searches
         rows = rows_of(finished, learnable, self._settings.surprise, selfplay.rng)
         margin = finished.outcome.margin
-        return Played(
+        return SelfPlayGame(
             rows=rows,
             record=learnable.record(finished, self._task.network),
             winner=finished.outcome.winner,
@@ -184,7 +192,7 @@ class Workers(Protocol):
         """End the workers. Unfinished games are lost."""
 
 
-class InTurns:
+class InlineWorkers:
     """Plays in this process while `take` is called. The same seed gives the same games."""
 
     def __init__(self, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
@@ -201,18 +209,18 @@ class InTurns:
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class MatchPart:
     """The games of a match that one worker plays."""
 
     match: int  # number of the match
     players: Players
-    terms: Terms
+    terms: DuelConfig
     tasks: Sequence[DuelTask]  # empty if the match is decided: give up the rest
     count: int  # concurrent games
 
 
 @dataclasses.dataclass(frozen=True)
-class Progressed:
+class MatchNews:
     """A worker's report on its part of a match."""
 
     match: int
@@ -224,7 +232,7 @@ class Progressed:
 class _Match:
     def __init__(self, number: int, tasks: int, sprt: Sprt | None) -> None:
         self.number = number
-        self.standing = Standing(sprt)
+        self.standing = MatchState(sprt)
         self.faults: list[str] = []
         self.error = ""
         self.open = set(range(tasks))  # unfinished games
@@ -234,7 +242,7 @@ class _Match:
     def is_over(self) -> bool:
         return self.error != "" or self.standing.is_decided or not self.open
 
-    def note(self, news: Progressed) -> None:
+    def note(self, news: MatchNews) -> None:
         self.faults += news.faults
         self.error = self.error or news.error
         for played in news.played:
@@ -243,7 +251,7 @@ class _Match:
                 self.standing.note(played.number, played.points)
 
 
-class Processes:
+class ProcessWorkers:
     """Plays in processes of this machine. A lost one is started again.
 
     Two threads may use it: one that takes games, and one that plays matches.
@@ -310,7 +318,7 @@ class Processes:
         seed: int,
         lead: float,
         sprt: Sprt | None = None,
-    ) -> Score:
+    ) -> DuelScore:
         """Play `yomi.engine.matches.duel.play_match` on all workers, in turns with self-play.
 
         Other workers play the games of a lost one.
@@ -318,7 +326,7 @@ class Processes:
         Raises:
             LearningError: a player cannot be made or fails, or no process can play.
         """
-        total, terms = games + games % 2, learning_terms(visits, seed, lead)
+        total, terms = games + games % 2, learning_config(visits, seed, lead)
         with self._lock:
             self._matches += 1
             match = self._match = _Match(self._matches, total, sprt)
@@ -331,12 +339,12 @@ class Processes:
             with self._lock:
                 self._match = None
                 for number in match.given:
-                    self._send(number, Part(match.number, players, terms, (), 0))
+                    self._send(number, MatchPart(match.number, players, terms, (), 0))
         if match.error:
             raise LearningError(match.error)
         return dataclasses.replace(match.standing.score, faults=tuple(match.faults))
 
-    def _share_out(self, match: _Match, players: Players, terms: Terms) -> None:
+    def _share_out(self, match: _Match, players: Players, terms: DuelConfig) -> None:
         """Send the games that nobody plays to the workers without games of the match."""
         given = set[int]().union(*match.given.values())
         left = sorted(match.open - given)
@@ -354,7 +362,7 @@ class Processes:
             if share:
                 match.given[number] = set(share)
                 tasks = [DuelTask(each) for each in share]
-                self._send(number, Part(match.number, players, terms, tasks, min(count, len(share))))
+                self._send(number, MatchPart(match.number, players, terms, tasks, min(count, len(share))))
 
     def close(self) -> None:
         with self._lock:
@@ -394,7 +402,7 @@ class Processes:
             if isinstance(found, Delivery):
                 self._failures = 0
                 self._arrived.append((links[link], self._starts_of[links[link]], found))
-            elif not isinstance(found, Progressed):
+            elif not isinstance(found, MatchNews):
                 self._lose(links[link], str(found))
             elif self._match is not None and self._match.number == found.match:
                 self._failures = 0
@@ -413,7 +421,7 @@ class Processes:
         if self._task is not None:
             self._send(number, self._task)
 
-    def _send(self, number: int, message: Task | Part | None) -> None:
+    def _send(self, number: int, message: Task | MatchPart | None) -> None:
         """Send a worker a task, a part of a match, or None: credit for one more delivery."""
         if (link := self._links[number]) is not None:
             try:
@@ -445,7 +453,7 @@ class Processes:
         return status
 
 
-class _Server:
+class _Worker:
     """A worker process: self-play while it has credit, in turns with its part of a match."""
 
     def __init__(self, link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
@@ -453,7 +461,7 @@ class _Server:
         self._producer = Producer(game, settings, seed)
         self._credit = CREDIT
         self._has_task = False
-        self._part: Part | None = None
+        self._part: MatchPart | None = None
         self._duel: Duel | None = None
         self._rounds: Iterator[list[DuelGame]] | None = None
 
@@ -476,22 +484,22 @@ class _Server:
         self._end_match()
         self._producer.close()
 
-    def _take(self, message: Task | Part | None) -> None:
+    def _take(self, message: Task | MatchPart | None) -> None:
         if isinstance(message, Task):
             self._producer.use(message)
             self._has_task = True
-        elif isinstance(message, Part):
+        elif isinstance(message, MatchPart):
             self._end_match()
             if message.tasks:
                 self._begin_match(message)
         else:
             self._credit += 1
 
-    def _begin_match(self, part: Part) -> None:
+    def _begin_match(self, part: MatchPart) -> None:
         try:
             self._duel = Duel(self._game, part.players, part.terms, part.count)
         except Exception as error:  # the thread that asked for the match raises it
-            self._link.send(Progressed(part.match, [], [], _line(error)))
+            self._link.send(MatchNews(part.match, [], [], _line(error)))
             return
         self._part, self._rounds = part, self._duel.rounds(part.tasks)
 
@@ -511,7 +519,7 @@ class _Server:
             except Exception as found:  # see _begin_match
                 error, is_over = _line(found), True
         if played or self._duel.faults or error:
-            self._link.send(Progressed(self._part.match, played, self._duel.faults[:], error))
+            self._link.send(MatchNews(self._part.match, played, self._duel.faults[:], error))
             self._duel.faults.clear()
         if is_over:
             self._end_match()
@@ -529,7 +537,7 @@ def _line(error: Exception) -> str:
 
 def serve(link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
-    server = _Server(link, game, settings, seed)
+    server = _Worker(link, game, settings, seed)
     try:
         server.run()
     except (EOFError, BrokenPipeError, ConnectionResetError):

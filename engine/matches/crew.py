@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from yomi.engine.matches.duel import Duel, Played, Task, Terms
+from yomi.engine.matches.duel import Duel, DuelConfig, DuelGame, DuelTask
 from yomi.engine.matches.results import MatchError
 
 if TYPE_CHECKING:
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 END_SECONDS = 1.0  # time for a process to end by itself after its connection is closed
 
 
-class Referees(Protocol):
+class DuelPlayer(Protocol):
     """Plays games: a Duel, or DuelProcesses."""
 
-    def play(self, tasks: Sequence[Task]) -> Iterator[Played]:
+    def play(self, tasks: Sequence[DuelTask]) -> Iterator[DuelGame]:
         """Play games and yield each as it ends."""
 
 
-class Crew:
+class DuelProcesses:
     """Processes that play the games of a match. A context manager.
 
     The result of a game does not depend on the process that plays it.
     """
 
     def __init__(
-        self, processes: int, game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, count: int
+        self, processes: int, game: Game[Any, Any], players: tuple[Options, Options], terms: DuelConfig, count: int
     ) -> None:
         """Start the processes. The other arguments are those of Duel."""
         context = multiprocessing.get_context("spawn")
@@ -50,7 +50,7 @@ class Crew:
             self._links.append(link)
             self._processes.append(process)
 
-    def play(self, tasks: Sequence[Task]) -> Iterator[Played]:
+    def play(self, tasks: Sequence[DuelTask]) -> Iterator[DuelGame]:
         """Play games and yield each as it ends.
 
         Raises:
@@ -69,7 +69,7 @@ class Crew:
                     found = ready.recv()
                 except (EOFError, OSError):
                     raise self._lost(self._links.index(ready)) from None
-                if not isinstance(found, Played):
+                if not isinstance(found, DuelGame):
                     raise MatchError(f"a playing process has failed: {found}")
                 left -= 1
                 yield found
@@ -85,7 +85,7 @@ class Crew:
                 process.kill()
                 process.join()
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> DuelProcesses:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -100,7 +100,12 @@ class Crew:
 
 
 def serve(
-    link: Connection, counter: Any, game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, count: int
+    link: Connection,
+    counter: Any,
+    game: Game[Any, Any],
+    players: tuple[Options, Options],
+    terms: DuelConfig,
+    count: int,
 ) -> None:
     # The main function of a process: play lists of tasks until the connection is closed.
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
@@ -118,7 +123,7 @@ def serve(
             link.send(f"{type(error).__name__}: {error}")
 
 
-def _taken(begin: int, tasks: Sequence[Task], counter: Any) -> Iterator[Task]:
+def _taken(begin: int, tasks: Sequence[DuelTask], counter: Any) -> Iterator[DuelTask]:
     """Yield the tasks that no other process has taken. The first task has the number `begin`."""
     while True:
         with counter.get_lock():

@@ -18,10 +18,10 @@ import numpy as np
 
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
-from yomi.engine.learning.games import Playing, Table
-from yomi.engine.learning.opponents import Dropped, Opponent, Opponents, Patience
+from yomi.engine.learning.games import ConcurrentGames, GameCoroutine
+from yomi.engine.learning.opponents import DroppedGame, FailureLimit, Opponent, OpponentPool
 from yomi.engine.learning.policies import puct
-from yomi.engine.learning.searches import Searches, SmallSearch
+from yomi.engine.learning.searches import GameSearch, Searches
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.machine import usable_cores
 from yomi.engine.matches.results import ORDER, GameResult, key_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Players: TypeAlias = "tuple[Options, Options | EngineSpec]"
 """The options of two players. The second one may be an external engine."""
-Matches: TypeAlias = "Callable[[Game[Any, Any], Players, int, int, int, float, Sprt | None], Score]"
+Matches: TypeAlias = "Callable[[Game[Any, Any], Players, int, int, int, float, Sprt | None], DuelScore]"
 """Plays a match: `play_match`, or a function with the same arguments."""
 SIDE_BY_SIDE = 32  # maximum number of concurrent games
 # Temperature of the first moves in gate and ladder, so that games differ; and the fraction of the board size after
@@ -48,11 +48,11 @@ COLD = 0.01  # temperature below which the best move is played
 # moves.
 OPENING_VISITS = 32
 IDLE_SECONDS = 0.01  # pause if all games wait for an engine and the caller must not block
-PLAYED_BY = SelfPlaySettings(noise=0.0, forced_playouts=0.0)
+DUEL_SETTINGS = SelfPlaySettings(noise=0.0, forced_playouts=0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class DuelConfig:
     """Settings of all games of a match."""
 
     visits: tuple[int, int]  # of the root per move, for each player
@@ -67,7 +67,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class DuelTask:
     """A game to play."""
 
     number: int  # Games 2n and 2n+1 are a pair with the same beginning. The first player is Black in game 2n.
@@ -76,7 +76,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class DuelGame:
     """A finished game of a duel."""
 
     number: int
@@ -114,7 +114,7 @@ class Played:
 class Duel:
     """Two players and their searches. Not thread-safe. A context manager."""
 
-    def __init__(self, game: Game[Any, Any], players: Players, terms: Terms, count: int) -> None:
+    def __init__(self, game: Game[Any, Any], players: Players, terms: DuelConfig, count: int) -> None:
         """Load the evaluators.
 
         Args:
@@ -129,15 +129,15 @@ class Duel:
         self.game, self.terms, self._options = game, terms, players[0]
         self._learnable = game.learnable(players[0])
         self._searches: list[Searches] = []  # of each player that is not an engine
-        self._opponents: Opponents[Any] | None = None
-        self._again: deque[Task] = deque()  # games that failed because of an engine; they are played first
+        self._opponents: OpponentPool[Any] | None = None
+        self._again: deque[DuelTask] = deque()  # games that failed because of an engine; they are played first
         self.faults: list[str] = []  # their reasons
         self.waits = True  # whether a round may block until an engine answers
         visits = max(*terms.visits, OPENING_VISITS) * (2 if terms.keep_tree else 1)
         with contextlib.ExitStack() as stack:
             if isinstance(players[1], EngineSpec):
                 count = min(count, usable_cores())
-                self._opponents = stack.enter_context(contextlib.closing(Opponents(players[1], game, count)))
+                self._opponents = stack.enter_context(contextlib.closing(OpponentPool(players[1], game, count)))
             for number, options in enumerate(players):
                 if isinstance(options, EngineSpec):
                     continue
@@ -146,7 +146,7 @@ class Duel:
                 self._searches.append(Searches(subject.spec, queue, search, count, visits, terms.seed + number))
             self._stack = stack.pop_all()
 
-    def play(self, tasks: Iterable[Task]) -> Iterator[Played]:
+    def play(self, tasks: Iterable[DuelTask]) -> Iterator[DuelGame]:
         """Play games and yield each as it ends. Takes a task only when there is a free slot.
 
         Raises:
@@ -156,7 +156,7 @@ class Duel:
         for played in self.rounds(tasks):
             yield from played
 
-    def rounds(self, tasks: Iterable[Task]) -> Iterator[list[Played]]:
+    def rounds(self, tasks: Iterable[DuelTask]) -> Iterator[list[DuelGame]]:
         """Play games. Yield a list of the finished games, maybe empty, after each round of batches.
 
         Raises:
@@ -164,15 +164,15 @@ class Duel:
         """
         left = iter(tasks)
 
-        def begin(place: Sequence[SmallSearch]) -> Playing[Played | Dropped] | None:
+        def begin(slot: Sequence[GameSearch]) -> GameCoroutine[DuelGame | DroppedGame] | None:
             task = self._again.popleft() if self._again else next(left, None)
-            return None if task is None else self._host(place, task)
+            return None if task is None else self._host(slot, task)
 
-        table, patience = Table(self._searches, begin), Patience()
+        table, patience = ConcurrentGames(self._searches, begin), FailureLimit()
         ended = table.take()
         while ended or not table.is_over:
-            played = [each for each in ended if isinstance(each, Played)]
-            spoilt = [each.why for each in ended if isinstance(each, Dropped)]
+            played = [each for each in ended if isinstance(each, DuelGame)]
+            spoilt = [each.why for each in ended if isinstance(each, DroppedGame)]
             patience.note(spoilt, len(played))
             self.faults += spoilt
             yield played
@@ -189,32 +189,34 @@ class Duel:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _host(self, place: Sequence[SmallSearch], task: Task) -> Playing[Played | Dropped]:
+    def _host(self, slot: Sequence[GameSearch], task: DuelTask) -> GameCoroutine[DuelGame | DroppedGame]:
         """Play a game. If an engine fails, the game is queued again."""
         if self._opponents is None:
-            return (yield from self._play_one(place, task, None))
+            return (yield from self._play_one(slot, task, None))
         guest = self._opponents.invite(BLACK if task.number % 2 else WHITE)
         assert guest is not None, "there is an engine for every game"
-        found = yield from self._opponents.host(guest, self._play_one(place, task, guest))
-        if isinstance(found, Dropped):
+        found = yield from self._opponents.host(guest, self._play_one(slot, task, guest))
+        if isinstance(found, DroppedGame):
             self._again.append(task)
         return found
 
-    def _play_one(self, place: Sequence[SmallSearch], task: Task, guest: Opponent[Any] | None) -> Playing[Played]:
+    def _play_one(
+        self, slot: Sequence[GameSearch], task: DuelTask, guest: Opponent[Any] | None
+    ) -> GameCoroutine[DuelGame]:
         """Play a game. `guest` is the second player if that is an engine."""
         terms, number = self.terms, task.number
         rng, of_pair = (np.random.default_rng([terms.seed, each]) for each in (number, number // 2))
-        for search, changes in zip(place, task.changes, strict=False):
+        for search, changes in zip(slot, task.changes, strict=False):
             search.configure(dataclasses.replace(search.owner.settings, **changes))  # type: ignore[arg-type]
         played = self._begin(of_pair, number // 2)
-        yield from self._open(place[number // 2 % len(place)], played, of_pair)
+        yield from self._open(slot[number // 2 % len(slot)], played, of_pair)
         opening = played.ply
-        for search in place:
+        for search in slot:
             search.seed(int(rng.integers(2**63)))
         first = BLACK if number % 2 == 0 else WHITE
         by_color = {first: 0, opponent(first): 1}
         rooted: list[int | None] = [None, None]
-        half_life = HALF_LIFE * place[0].owner.side
+        half_life = HALF_LIFE * slot[0].owner.side
         while (ended := self._learnable.judge(played)) is None:
             if guest is not None and played.side_to_move == guest.color:
                 choice = yield from guest.choose(played)
@@ -224,46 +226,46 @@ class Duel:
                 played.push(choice)
                 continue
             player = by_color[played.side_to_move]
-            search = place[player]
+            search = slot[player]
             move_root(search, played, rooted[player])
             if terms.keep_tree:
                 rooted[player] = len(played.moves)
-            heat = terms.temperature * 0.5 ** (played.ply / half_life)
-            found = yield from puct(search, PLAYED_BY, rng, terms.visits[player], heat, False)
-            played.push(found.move if heat >= COLD else best_move(search))
+            temperature = terms.temperature * 0.5 ** (played.ply / half_life)
+            found = yield from puct(search, DUEL_SETTINGS, rng, terms.visits[player], temperature, False)
+            played.push(found.move if temperature >= COLD else best_move(search))
         if guest is not None:
             guest.leave(ended.winner)
-        return Played(number, ended, played.ply, opening, key_of(self.game.format_opening(played)))
+        return DuelGame(number, ended, played.ply, opening, key_of(self.game.format_opening(played)))
 
     def _begin(self, rng: np.random.Generator, pair: int) -> Any:
         """Return the initial game of a pair."""
         terms, options = self.terms, self._options
         if terms.lead is not None:
-            return self._learnable.begin(rng, terms.lead)
+            return self._learnable.new_game(rng, terms.lead)
         if not terms.openings:
             return self.game.new_game(options)
         matches = self.game.matches()
         rules = matches.rules(options, None, options.max_moves or 0)
         return matches.begin(rules, terms.openings[pair % len(terms.openings)])
 
-    def _open(self, search: SmallSearch, played: Any, rng: np.random.Generator) -> Generator[None, None, None]:
+    def _open(self, search: GameSearch, played: Any, rng: np.random.Generator) -> Generator[None, None, None]:
         """Draw the opening moves with the search of one player."""
         search.seed(int(rng.integers(2**63)))
         for _ in range(self.terms.opening_moves):
             if self._learnable.judge(played) is not None:
                 return
             search.begin(played)
-            found = yield from puct(search, PLAYED_BY, rng, OPENING_VISITS, 1.0, False)
+            found = yield from puct(search, DUEL_SETTINGS, rng, OPENING_VISITS, 1.0, False)
             played.push(found.move)
 
 
-def move_root(search: SmallSearch, played: Any, rooted: int | None) -> None:
+def move_root(search: GameSearch, played: Any, rooted: int | None) -> None:
     """Set the root to the position of a game. Reuses the tree of the position after `rooted` moves, unless None."""
     search.begin(played, [] if rooted is None else [move for _, move in played.moves[rooted:]])
     search.renew()
 
 
-def best_move(search: SmallSearch) -> int:
+def best_move(search: GameSearch) -> int:
     """Return the move that a player would choose after this search."""
     children = search.children()
     tried = children[children["visits"] > 0]
@@ -271,7 +273,7 @@ def best_move(search: SmallSearch) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class DuelScore:
     """The score of a duel, from the point of view of the first player."""
 
     wins: int = 0
@@ -295,15 +297,15 @@ class Score:
         return f"{self.wins}-{self.losses}-{self.draws} ({ORDER})"
 
 
-def score_of(points: Mapping[int, int]) -> Score:
+def score_of(points: Mapping[int, int]) -> DuelScore:
     """Return the score of games, given their points by number (see `DuelGame.points`)."""
     counts = Counter(points.values())
     whole = (number for number in points if number % 2 == 0 and number + 1 in points)
     pairs = Counter(points[number] + points[number + 1] for number in whole)
-    return Score(counts[2], counts[1], counts[0], tuple(pairs[each] for each in range(len(PAIR_SCORES))))
+    return DuelScore(counts[2], counts[1], counts[0], tuple(pairs[each] for each in range(len(PAIR_SCORES))))
 
 
-class Standing:
+class MatchState:
     """The state of a match whose games end in any order.
 
     A test gets the pairs in the order of their numbers, and none after an unfinished one. Otherwise short games would
@@ -323,7 +325,7 @@ class Standing:
                 self.is_decided = self._test.verdict(score_of(self._tested()).pairs) != ""
 
     @property
-    def score(self) -> Score:
+    def score(self) -> DuelScore:
         """Score of all games. Once a test is decided, only of the games that decided it."""
         return score_of(self._tested() if self.is_decided else self.points)
 
@@ -336,8 +338,8 @@ class Standing:
         return {number: self.points[number] for number in range(self._seen)}
 
 
-def learning_terms(visits: int, seed: int, lead: float) -> Terms:
-    return Terms((visits, visits), seed, lead, temperature=TEMPERATURE, keep_tree=False)
+def learning_config(visits: int, seed: int, lead: float) -> DuelConfig:
+    return DuelConfig((visits, visits), seed, lead, temperature=TEMPERATURE, keep_tree=False)
 
 
 def play_match(
@@ -348,7 +350,7 @@ def play_match(
     seed: int,
     lead: float,
     sprt: Sprt | None = None,
-) -> Score:
+) -> DuelScore:
     """Play a match with games that begin like those of self-play. Return the score of the first player.
 
     Args:
@@ -364,11 +366,11 @@ def play_match(
         NetworkError, EvaluatorError: a player cannot be made.
         LearningError: an engine fails again and again.
     """
-    terms = learning_terms(visits, seed, lead)
+    terms = learning_config(visits, seed, lead)
     total = games + games % 2
-    standing = Standing(sprt)
+    standing = MatchState(sprt)
     with Duel(game, players, terms, min(SIDE_BY_SIDE, total)) as duel:
-        for played in duel.play([Task(number) for number in range(total)]):
+        for played in duel.play([DuelTask(number) for number in range(total)]):
             standing.note(played.number, played.points)
             if standing.is_decided:
                 break

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from yomi.engine.clients.client import RESIGN, EngineClient, Evaluation, OnStart
 from yomi.engine.clients.process import TIMEOUT, EngineError, RefusedError
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
-from yomi.engine.matches.results import MatchError, PlayedGame, Sheet, UnscoredError
+from yomi.engine.matches.results import GameLog, MatchError, PlayedGame, UnscoredError
 from yomi.engine.play import ADJUDICATION, FAILURE, ILLEGAL, NO_RESULT, TIME, Ended, G, Referee, play_game
 from yomi.engine.players.request import Decision
 
@@ -79,7 +79,7 @@ class MatchGame(abc.ABC, Generic[G]):
         """
 
     @abc.abstractmethod
-    def records(self, sheet: Sheet[G], ended: Ended, event: str) -> dict[str, bytes]:
+    def records(self, sheet: GameLog[G], ended: Ended, event: str) -> dict[str, bytes]:
         """Return the contents of a game's records by file name extension."""
 
     @abc.abstractmethod
@@ -173,7 +173,7 @@ def _blame(color: int) -> Iterator[None]:
         raise _Forfeit(color, FAILURE, str(error)) from None
 
 
-class Host(Generic[G]):
+class GameRunner(Generic[G]):
     """Plays games of a match, one after the other, in one thread."""
 
     def __init__(
@@ -202,7 +202,7 @@ class Host(Generic[G]):
         except ValueError as error:
             raise MatchError(f"opening '{opening[:80]}': {error}") from None
         self.referee.start(game)
-        sides = _Engines(self, game, clients)
+        sides = EngineSides(self, game, clients)
         try:
             sides.begin()
             ended = play_game(game, {BLACK: sides, WHITE: sides}, sides.referee)
@@ -221,16 +221,16 @@ class Host(Generic[G]):
         self.referee.close()
 
 
-class _Engines(Generic[G]):
+class EngineSides(Generic[G]):
     """The engines of one game, as its two sides, with their clocks and answers."""
 
-    def __init__(self, host: Host[G], game: G, clients: Mapping[int, EngineClient]) -> None:
+    def __init__(self, host: GameRunner[G], game: G, clients: Mapping[int, EngineClient]) -> None:
         settings = host.settings
         self.kind, self.game, self.clients = host.kind, game, clients
         self.clocks = {color: client.clock(settings.margin) for color, client in clients.items()}
         self.referee = Adjudicator(host.referee, settings.resign_below, settings.resign_moves)
         self.moves = [self.kind.format_move(game, move) for _, move in game.moves]
-        self.sheet = Sheet(game, clients, [None] * len(game.moves))
+        self.sheet = GameLog(game, clients, [None] * len(game.moves))
         self.chosen = {BLACK: 0, WHITE: 0}
 
     def begin(self) -> None:

@@ -49,7 +49,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PlayerRow:
     """A player in the table."""
 
     rank: int
@@ -64,7 +64,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PairScores:
     """The games of two players by color, from the point of view of the first."""
 
     first: str
@@ -86,11 +86,11 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class MatchReport:
     """The report of a match."""
 
-    rows: tuple[Row, ...]
-    pairs: tuple[Pair, ...]
+    rows: tuple[PlayerRow, ...]
+    pairs: tuple[PairScores, ...]
     advantage: float  # Elo of playing Black
     advantage_error: float  # one standard error, like draw_error
     draw_rate: float  # percent, of equal players
@@ -117,7 +117,7 @@ def players_of(results: Iterable[GameResult]) -> list[str]:
     return list(dict.fromkeys(name for result in results for name in (result.black, result.white)))
 
 
-def report(results: Sequence[GameResult], *, advantage: bool = True, unique: bool = False) -> Report:
+def report(results: Sequence[GameResult], *, advantage: bool = True, unique: bool = False) -> MatchReport:
     """Rate the players of some games.
 
     Args:
@@ -137,9 +137,9 @@ def report(results: Sequence[GameResult], *, advantage: bool = True, unique: boo
             if counts[i, j].any() or counts[j, i].any():
                 lost, drawn, won = (int(n) for n in counts[j, i])
                 pairs.append(
-                    Pair(players[i], players[j], Score(*(int(n) for n in counts[i, j])), Score(won, drawn, lost))
+                    PairScores(players[i], players[j], Score(*(int(n) for n in counts[i, j])), Score(won, drawn, lost))
                 )
-    return Report(
+    return MatchReport(
         rows,
         tuple(pairs),
         ratings.advantage,
@@ -152,7 +152,7 @@ def report(results: Sequence[GameResult], *, advantage: bool = True, unique: boo
     )
 
 
-def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[GameResult]) -> Row:
+def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[GameResult]) -> PlayerRow:
     index = order[rank]
     name = ratings.players[index]
     played = [(game, BLACK if game.black == name else WHITE) for game in games if name in (game.black, game.white)]
@@ -162,7 +162,7 @@ def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[Game
     known = [(seconds, moves) for seconds, moves in times if seconds is not None]
     total, moves = sum(seconds for seconds, _ in known), sum(moves for _, moves in known)
     following = order[rank + 1] if rank + 1 < len(order) else None
-    return Row(
+    return PlayerRow(
         rank + 1,
         name,
         float(ratings.elo[index]),
@@ -178,7 +178,7 @@ def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[Game
 # -- how it is shown ---------------------------------------------------------------------------------------------------
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: PlayerRow) -> list[str]:
     score = row.score
     draws = 100.0 * score.draws / score.played if score.played else 0.0
     return [
@@ -200,7 +200,7 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-def _facts(report: Report) -> list[str]:
+def _facts(report: MatchReport) -> list[str]:
     lines = [
         f"First-player advantage = {round(report.advantage, 2) + 0.0:.2f} +/- {report.advantage_error:.2f}",
         f"Draw rate (equal opponents) = {report.draw_rate:.2f} % +/- {report.draw_error:.2f}",
@@ -211,7 +211,7 @@ def _facts(report: Report) -> list[str]:
     return [*lines, f"{games}: {endings}" if endings else games]
 
 
-def to_text(report: Report) -> str:
+def to_text(report: MatchReport) -> str:
     """Return the tables in the form of Ordo and cshogi, with additional columns."""
     lines = [[*HEADINGS, *MORE_HEADINGS], *map(_cells, report.rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
@@ -224,7 +224,7 @@ def to_text(report: Report) -> str:
     return "\n\n".join("\n".join(part) for part in (texts, _facts(report), *pairs)) + "\n"
 
 
-def to_markdown(report: Report) -> str:
+def to_markdown(report: MatchReport) -> str:
     headings = [*HEADINGS, *MORE_HEADINGS]
     lines = [f"| {' | '.join(headings)} |", f"|{'|'.join('---' if h == 'PLAYER' else '---:' for h in headings)}|"]
     lines += [f"| {' | '.join(map(_escaped, _cells(row)))} |" for row in report.rows]
@@ -244,11 +244,11 @@ def _escaped(cell: str) -> str:
     return cell.replace("|", "\\|")
 
 
-def to_json(report: Report) -> dict[str, object]:
+def to_json(report: MatchReport) -> dict[str, object]:
     return asdict(report)
 
 
-def plot_ratings(report: Report, path: Path) -> None:
+def plot_ratings(report: MatchReport, path: Path) -> None:
     """Draw the ratings with their 95% intervals.
 
     Raises:

@@ -33,7 +33,7 @@ def fault_of(file: Path, error: Exception) -> str:
 
 
 @dataclass(slots=True)
-class Sheet(Generic[G]):
+class GameLog(Generic[G]):
     """The data for a record of a game between two engines."""
 
     game: G

@@ -13,7 +13,7 @@ from yomi.engine.clients.client import EngineClient, OnStart
 from yomi.engine.clients.process import EngineError, EngineProcess
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, WHITE, opponent
-from yomi.engine.matches.games import Host
+from yomi.engine.matches.games import GameRunner
 from yomi.engine.matches.journal import Journal
 from yomi.engine.matches.results import FAULTS, GameResult, MatchError, PlayedGame, UnscoredError, key_of
 from yomi.engine.matches.schedule import Pairing
@@ -24,24 +24,24 @@ UNSCORED = "-unscored"  # in the names of records whose game is not in the journ
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MatchPlan:
     """The settings of a match."""
 
     players: Sequence[EngineSpec]  # with all limits, including those of the match
     pairings: Sequence[Pairing]
     openings: Sequence[str]
     # Called with a function that must be called with each engine the GameRunner starts
-    make_host: Callable[[OnStart], Host[Any]]
+    make_game_runner: Callable[[OnStart], GameRunner[Any]]
     folder: Path
     parallel: int = 1
     cpus: Sequence[frozenset[int]] = ()  # processors of each concurrent game; empty: engines are not pinned
     restart: bool = False  # start the engines again for each game
 
 
-class Runner:
+class MatchRunner:
     """Plays the games of a match that are not in its journal."""
 
-    def __init__(self, plan: Plan, journal: Journal, on_result: Callable[[GameResult], bool]) -> None:
+    def __init__(self, plan: MatchPlan, journal: Journal, on_result: Callable[[GameResult], bool]) -> None:
         """Prepare.
 
         Args:
@@ -125,7 +125,7 @@ class Runner:
 class _Slot:
     """One of the concurrent games, with engines that stay for the next game."""
 
-    def __init__(self, runner: Runner, number: int) -> None:
+    def __init__(self, runner: MatchRunner, number: int) -> None:
         self.runner, self.number = runner, number
         plan = runner.plan
         self.cpus = plan.cpus[number % len(plan.cpus)] if plan.cpus else frozenset[int]()
@@ -133,7 +133,7 @@ class _Slot:
         self._processes: list[EngineProcess] = []  # of all engines that run or start, including those that score
 
     def run(self) -> None:
-        host = self.runner.plan.make_host(self._watch)
+        host = self.runner.plan.make_game_runner(self._watch)
         try:
             for pairing in self._pairings():
                 self._play(host, pairing)
@@ -159,7 +159,7 @@ class _Slot:
         while (pairing := self.runner.next()) is not None:
             yield pairing
 
-    def _play(self, host: Host[Any], pairing: Pairing) -> None:
+    def _play(self, host: GameRunner[Any], pairing: Pairing) -> None:
         """Play one game, write its record, and add the result."""
         plan, runner = self.runner.plan, self.runner
         players = {BLACK: pairing.black, WHITE: pairing.white}
@@ -211,7 +211,7 @@ class _Slot:
             for player in list(self._clients):
                 self._drop(player)
 
-    def _client(self, host: Host[Any], player: int) -> EngineClient:
+    def _client(self, host: GameRunner[Any], player: int) -> EngineClient:
         """Return the engine of a player; start it if it is not running.
 
         Raises:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.matches.duel import Task
+from yomi.engine.matches.duel import DuelTask
 
 ALPHA, GAMMA = 0.602, 0.101  # exponents with which gain and perturbation fall (Spall)
 STABILITY = 0.1  # delay of the gain's fall, as a fraction of all pairs
@@ -73,13 +73,13 @@ class Spsa:
         """Values before the first iteration, [parameters]."""
         return np.array([each.share(each.start) for each in self.parameters])
 
-    def tasks(self, values: Floats, iteration: int) -> list[Task]:
+    def tasks(self, values: Floats, iteration: int) -> list[DuelTask]:
         """Return the games of an iteration, counted from 0, around some values."""
         tasks = []
         for pair in range(iteration * self.batch, (iteration + 1) * self.batch):
             moved = self._perturbation(iteration) * self._signs(pair)
             changes = self.settings(values + moved), self.settings(values - moved)
-            tasks += [Task(2 * pair + game, changes) for game in range(2)]
+            tasks += [DuelTask(2 * pair + game, changes) for game in range(2)]
         return tasks
 
     def step(self, values: Floats, iteration: int, points: Mapping[int, int]) -> Floats:

@@ -714,7 +714,7 @@ def _read_sayings(path: Path) -> None:
 def _spool_files() -> Files:
     def write(folder: Path) -> None:
         rows = {"value": np.zeros(2, np.float16), "planes": np.zeros((2, 3), np.uint8)}
-        game = store.Played(rows, SGF, BLACK, 3.5, 20, 9, "rollouts")
+        game = store.SelfPlayGame(rows, SGF, BLACK, 3.5, 20, 9, "rollouts")
         spool = store.Spool(folder / "pending-09.rows", 0)
         spool.add(game)
         spool.add(game)

@@ -13,7 +13,7 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.game import GoGame
-from yomi.engine.learning.searches import Searches, SmallSearch
+from yomi.engine.learning.searches import GameSearch, Searches
 from yomi.engine.matches.duel import best_move, move_root
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.parameters import SearchSettings
@@ -122,7 +122,7 @@ def test_moves_that_are_allowed_are_searched_in_turn() -> None:
         assert max(allowed) - min(allowed) <= 1
 
 
-def visits_of(search: SmallSearch) -> dict[int, int]:
+def visits_of(search: GameSearch) -> dict[int, int]:
     return {int(each["move"]): int(each["visits"]) for each in search.children()}
 
 

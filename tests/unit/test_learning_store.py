@@ -19,7 +19,7 @@ import pytest
 from yomi.engine.color import BLACK
 from yomi.engine.learning.errors import LearningError
 from yomi.engine.learning.page import status_text, write_page
-from yomi.engine.learning.store import Played, Store
+from yomi.engine.learning.store import SelfPlayGame, Store
 from yomi.nets.data.shards import check_shard, open_dataset, widths
 from yomi.nets.errors import NetworkError
 from yomi.nets.features import feature_set
@@ -29,7 +29,7 @@ KATAGO = feature_set("katago-v7")
 ASKED = {"game": "go", "size": 5, "visits": 100, "games": 32}
 
 
-def played(number: int, rows: int = 3, size: int = 5) -> Played:
+def played(number: int, rows: int = 3, size: int = 5) -> SelfPlayGame:
     """Return a game whose rows' values are its number / 64."""
     width = widths(KATAGO, size)
     columns: dict[str, Any] = {
@@ -40,7 +40,7 @@ def played(number: int, rows: int = 3, size: int = 5) -> Played:
         "value": np.full(rows, number / 64, np.float16),
         "ply": np.arange(rows, dtype=np.uint16),
     }
-    return Played(columns, f"game {number}\n".encode(), BLACK, 2.0, 10, size, "0123abcd")
+    return SelfPlayGame(columns, f"game {number}\n".encode(), BLACK, 2.0, 10, size, "0123abcd")
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ class _Full:
 
 def test_another_run_is_refused_with_what_differs(open_store: Callable[..., Store], tmp_path: Path) -> None:
     open_store().close()
-    with pytest.raises(LearningError, match="run with visits 100 .now 200. found: use the same settings"):
+    with pytest.raises(LearningError, match=r"run with visits 100 .now 200. found: use the same settings"):
         open_store(visits=200)
     open_store(games=64).close()  # this one may be changed
     (tmp_path / "run/settings.json").write_text('{"format": 2}')
