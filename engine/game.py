@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from yomi.engine.evaluators.network import FileEvaluator, FileFormat
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.learning.learnable import Learnable
-    from yomi.engine.learning.replay import Encoder, RecordedGame
+    from yomi.engine.learning.rows import Encoder, RecordedGame
     from yomi.engine.matches.games import MatchGame
     from yomi.engine.options import Options, Value
     from yomi.engine.play import Ended, Referee

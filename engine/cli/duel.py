@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from yomi.engine.game import Game
-    from yomi.engine.matches.crew import DuelPlayer
-    from yomi.engine.matches.duel import DuelConfig
+    from yomi.engine.matches.duel import DuelConfig, DuelPlayer
+    from yomi.engine.matches.rating import Sprt
     from yomi.engine.matches.results import GameResult
-    from yomi.engine.matches.sprt import Sprt
     from yomi.engine.options import Options
 
 COMMAND = "duel"
@@ -173,8 +172,7 @@ def open_referees(
         NetworkError, EvaluatorError: a player cannot be made.
     """
     from yomi.engine.evaluators.providers import chooses_cpu
-    from yomi.engine.matches.crew import DuelProcesses
-    from yomi.engine.matches.duel import Duel
+    from yomi.engine.matches.duel import Duel, DuelProcesses
 
     for player in players:
         prepare(game, player, learning=True)
@@ -188,8 +186,8 @@ def open_referees(
 
 def run(args: argparse.Namespace) -> int:
     """Play the match and tell its result."""
+    from yomi.engine.matches.rating import Sprt
     from yomi.engine.matches.results import MatchError
-    from yomi.engine.matches.sprt import Sprt
     from yomi.nets.errors import NetworkError
 
     game = GAMES[args.game]
@@ -214,11 +212,11 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
         MatchError, OptionError, NetworkError, EvaluatorError: it cannot be played.
     """
     from yomi.engine.matches.duel import DuelTask, MatchState
-    from yomi.engine.matches.journal import Journal
+    from yomi.engine.matches.results import MatchJournal
 
     terms = make_terms(args, game, players)
     names = _names(args)
-    with Journal(args.out, describe(game, players, terms, names)) as journal:
+    with MatchJournal(args.out, describe(game, players, terms, names)) as journal:
         standing = MatchState(test)
         for number, points in points_of(journal.results).items():
             standing.note(number, points)

@@ -117,7 +117,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Learn until the goal or a signal, and return the exit status."""
     from yomi.engine.evaluators.base import EvaluatorError
-    from yomi.engine.learning.errors import LearningError
+    from yomi.engine.learning.journal import LearningError
     from yomi.engine.learning.loop import default_anchors
     from yomi.nets.errors import NetworkError
 
@@ -159,7 +159,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell(folder: Path) -> int:
     """Print how a run goes, and write its page."""
-    from yomi.engine.learning.errors import LearningError
+    from yomi.engine.learning.journal import LearningError
     from yomi.engine.learning.page import status_text, write_page
     from yomi.engine.learning.store import Store
 
@@ -194,7 +194,7 @@ def _goal(args: argparse.Namespace, settings: LearnSettings, anchors: Sequence[s
         CliError: no match of the ladder could tell.
     """
     from yomi.engine.learning.loop import Goal
-    from yomi.engine.learning.ratings import MIN_GAMES
+    from yomi.engine.learning.progress import MIN_GAMES
 
     if args.until is None:
         return Goal(hours=args.hours, generations=args.networks)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from yomi.engine.go.review import GoReviewer
     from yomi.engine.go.selfplay import GoRecorder
     from yomi.engine.go.terminal import GoTerminalGame
-    from yomi.engine.learning.replay import Encoder, RecordedGame
+    from yomi.engine.learning.rows import Encoder, RecordedGame
     from yomi.engine.options import Options, Value
     from yomi.engine.players.precision import Sampling
     from yomi.engine.search.parameters import SearchSettings

@@ -21,8 +21,7 @@ from yomi.engine.go.scoring import owners, score
 from yomi.engine.go.sgf import COUNTS, RULE_NAMES, GameRecord, SgfError
 from yomi.engine.go.vertex import format_color
 from yomi.engine.learning.learnable import Outcome
-from yomi.engine.learning.replay import RecordedGame
-from yomi.engine.learning.rows import counts_of, planes_of, plies_by_move
+from yomi.engine.learning.rows import RecordedGame, counts_of, planes_of, plies_by_move
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import MAX_KOMI
 from yomi.engine.version import VERSION
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from yomi.engine.learning.replay import Encoder
+    from yomi.engine.learning.rows import Encoder
     from yomi.engine.learning.selfplay import FinishedGame
     from yomi.engine.options import Options
     from yomi.engine.play import Ended

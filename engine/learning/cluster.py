@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.clients.spec import EngineSpec
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.store import DIGITS, digest_of
 from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, Producer, Task
 from yomi.engine.machine import usable_cores
@@ -35,7 +35,7 @@ from yomi.nets.files import default_cache_dir, write_atomically
 if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.learning.settings import SelfPlaySettings
-    from yomi.engine.matches.sprt import Sprt
+    from yomi.engine.matches.rating import Sprt
     from yomi.engine.options import Options
 
 LOCAL, AUTO = "local", "auto"

@@ -11,8 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from yomi.engine.learning.errors import LearningError
+from yomi.nets.errors import LineError
 from yomi.nets.files import lock_file, sync_file, write_atomically
+
+
+class LearningError(LineError):
+    """A run cannot begin, continue or be displayed."""
+
 
 _log = logging.getLogger("yomi.learning")
 

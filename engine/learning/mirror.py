@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import LearningError
 
 FIXED = ("settings.json", "rows", "games", "networks")  # files and folders whose files never change
 CHANGING = ("journal.jsonl", "state.json")  # copied after them, so that everything they refer to has been copied

@@ -18,14 +18,14 @@ from yomi.engine.clients.process import EngineError, EngineProcess
 from yomi.engine.clients.spec import EngineSpec, parse_spec, with_own_names
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
-from yomi.engine.learning.errors import LearningError
-from yomi.engine.learning.ratings import EARLIER
+from yomi.engine.learning.journal import LearningError
+from yomi.engine.learning.progress import EARLIER
 from yomi.engine.option_row import OptionError
 from yomi.engine.play import DECLARATION, RESIGNATION, Ended, G
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
-    from yomi.engine.learning.games import GameCoroutine
+    from yomi.engine.learning.searches import GameCoroutine
     from yomi.engine.matches.games import MatchGame
 
 T = TypeVar("T")

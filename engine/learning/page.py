@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from yomi.engine.learning.errors import LearningError
-from yomi.engine.learning.journal import NAME, Event, Journal
-from yomi.engine.learning.progress import GENERATIONS, Progress, disk_use
-from yomi.engine.learning.ratings import EARLIER
+from yomi.engine.learning.journal import NAME, Event, Journal, LearningError
+from yomi.engine.learning.progress import EARLIER, GENERATIONS, Progress, disk_use
 from yomi.engine.matches.results import ORDER
 from yomi.nets.files import lock_file, write_atomically
 from yomi.nets.text import parse_json

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -12,25 +14,34 @@ import numpy.typing as npt
 from yomi.engine.color import BLACK, DRAW
 from yomi.engine.learning.policies import SearchResult
 from yomi.engine.learning.selfplay import FinishedGame, Ply
-from yomi.native.datasets.positions import index_moves, show_positions
-from yomi.nets.data.shards import COLUMNS, OWNER_SCALE, UNKNOWN_OWNER, Array, shard_name, write_shard
+from yomi.engine.play import G
+from yomi.native.datasets.positions import index_legal_moves, index_moves, show_positions
+from yomi.nets.data.shards import (
+    COLUMNS,
+    OWNER_SCALE,
+    UNKNOWN_OWNER,
+    Array,
+    Manifest,
+    begin_dataset,
+    shard_name,
+    write_shard,
+)
+from yomi.nets.errors import NetworkError
 from yomi.nets.files import write_atomically
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from yomi.engine.learning.learnable import Learnable
+    from yomi.engine.play import Ended
     from yomi.engine.players.request import Decision
     from yomi.engine.search.report import Counts
     from yomi.native.spec import GameSpec
-    from yomi.nets.data.shards import Arrays
+    from yomi.nets.data.shards import Arrays, Shard
     from yomi.nets.features import FeatureSet
 
 MAX_TARGET_MOVES = 128  # moves in a policy target; the most probable ones are kept
 MIN_POLICY_COUNT = 1000  # minimum number of visits by which records express a policy
-SHORT_TERM = (
-    0.25  # weight of the next position in the short-term value, an exponential mean (mean distance: 3 positions)
-)
+# Weight of the next position in the short-term value, an exponential mean (mean distance: 3 positions)
+SHORT_TERM = 0.25
 
 
 def rows_of(
@@ -225,3 +236,178 @@ def _short_term(searched: npt.NDArray[np.float64], result: float | None) -> npt.
         if not np.isnan(searched[index]):
             after = searched[index] if np.isnan(after) else SHORT_TERM * searched[index] + (1.0 - SHORT_TERM) * after
     return means
+
+
+# -- growing data sets, and their check against the records -----------------------------------------------------------
+
+RECORDS = "games"  # folder of the records
+NEEDED = ("game", "ply")  # columns that connect a row with its record
+SHARD_ROWS = 512
+Encoder = Callable[["npt.NDArray[np.void]", "Array"], "Arrays"]  # see Learnable.encode
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedGame(Generic[G]):
+    """A recorded game."""
+
+    game: G  # without its moves
+    moves: list[int]
+    winner: int | None  # BLACK, WHITE or DRAW; None if the record does not contain it
+    margin: float | None = None  # Black's lead in points
+
+
+def record_beside(shard: Shard) -> Path | None:
+    """Return the record file of a shard's games, or None if the rows do not name their games.
+
+    Raises:
+        NetworkError: neither the data set's folder `games` nor the one beside the data set contains it.
+    """
+    if not all((shard.path / f"{name}.npy").exists() for name in NEEDED):
+        return None
+    stem = shard.path.name.partition("-")[2]
+    folders = [shard.path.parent / RECORDS, shard.path.parent.parent / RECORDS]
+    found = [path for folder in folders for path in sorted(folder.glob(f"{stem}.*"))]
+    if not found:
+        raise NetworkError(
+            f"{shard.path}: no games of its rows found, expected {stem}.* in {folders[0]} or {folders[1]}"
+        )
+    return found[0]
+
+
+def check_rows(shard: Shard, games: list[RecordedGame[Any]], spec: GameSpec, encode: Encoder) -> Iterator[str]:
+    """Replay the games of a shard and yield one line per wrong row: planes, counts, moves, results.
+
+    Args:
+        shard: a shard with the columns NEEDED.
+        games: the games of its record.
+        spec: the game, as the rows encode it.
+        encode: returns the input columns of positions.
+    """
+    columns = shard.open()
+    order = np.argsort(columns["game"], kind="stable")
+    numbers, starts = np.unique(columns["game"][order], return_index=True)
+    for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+        place = f"{shard.path.name}, game {number}"
+        if number >= len(games):
+            yield f"{place}: {len(rows)} rows found, but the record has only {len(games)} games"
+            continue
+        game = games[number]
+        late = columns["ply"][rows] > len(game.moves)
+        for row in rows[late].tolist():
+            yield f"{place}, row {row} after {columns['ply'][row]} moves: the game has {len(game.moves)}"
+        rows = rows[~late]
+        plies = columns["ply"][rows].astype(np.int64)
+        for row, fault in _faults(game, {name: columns[name][rows] for name in columns}, plies, spec, encode):
+            yield f"{place}, row {rows[row]} after {plies[row]} moves: {fault}"
+
+
+def _faults(
+    recorded: RecordedGame[Any], columns: Arrays, plies: npt.NDArray[np.int64], spec: GameSpec, encode: Encoder
+) -> Iterator[tuple[int, str]]:
+    """Yield the index of each wrong row of one game, and its fault."""
+    positions, history = _played(recorded, int(plies.max(initial=0)) + 1, spec)
+    positions = positions[plies]
+    expected = {**encode(positions, history), **_recorded_labels(recorded, positions)}
+    for name, values in expected.items():
+        if name in columns:
+            found, wanted = columns[name].reshape(len(plies), -1), values.astype(columns[name].dtype)
+            for row in np.flatnonzero((found != wanted.reshape(len(plies), -1)).any(1)).tolist():
+                yield row, _difference(name, found[row], wanted.reshape(len(plies), -1)[row])
+    legal = _legal(positions, history, spec)
+    named = columns["policy_weights"] > 0
+    for row in range(len(plies)):
+        moves = columns["policy_moves"][row][named[row]]
+        if len(beyond := moves[~legal[row, moves]]):
+            yield row, f"policy_moves {', '.join(map(str, beyond.tolist()))} found, expected legal moves"
+
+
+def _difference(name: str, found: Array, wanted: Array) -> str:
+    where = np.flatnonzero(found != wanted)
+    first = where[0]
+    return f"{name} {found[first]} found, expected {wanted[first]} (number {first}, the first of {len(where)})"
+
+
+def _played(recorded: RecordedGame[Any], count: int, spec: GameSpec) -> tuple[npt.NDArray[np.void], Array]:
+    game, positions = recorded.game, spec.positions(count)
+    for ply in range(count):
+        if ply:
+            game.push(recorded.moves[ply - 1])
+        positions[ply] = game.position
+    for name, value in spec.marks:
+        positions[name] = value
+    return positions, game.history
+
+
+def _recorded_labels(recorded: RecordedGame[Any], positions: npt.NDArray[np.void]) -> dict[str, Array]:
+    signs = np.where(positions["side_to_move"] == BLACK, 1.0, -1.0)
+    labels = {}
+    if recorded.winner is not None:
+        labels["value"] = signs * (0.0 if recorded.winner == DRAW else 1.0 if recorded.winner == BLACK else -1.0)
+    if recorded.margin is not None:
+        labels["lead"] = signs * recorded.margin
+    return labels
+
+
+def _legal(positions: npt.NDArray[np.void], history: Array, spec: GameSpec) -> npt.NDArray[np.bool_]:
+    """Return bool[n, policy]: the legal moves."""
+    moves = np.zeros((len(positions), spec.max_moves), np.uint16)
+    counts = np.zeros(len(positions), np.int64)
+    index_legal_moves(positions, history, moves, counts)
+    legal = np.zeros((len(positions), spec.policy_size), np.bool_)
+    for row, count in enumerate(counts.tolist()):
+        legal[row, moves[row, :count]] = True
+    return legal
+
+
+class Collection(Generic[G]):
+    """Writes games to a growing data set, with their records. `close` writes the rest."""
+
+    def __init__(self, folder: Path, learnable: Learnable[G]) -> None:
+        """Create a data set, or extend an existing one. Records are in its folder `games`.
+
+        Raises:
+            NetworkError: the folder contains a data set of another kind.
+            OSError: the folder cannot be written.
+        """
+        self.folder, self.learnable = folder, learnable
+        dataset = begin_dataset(folder, Manifest(learnable.features))
+        (folder / RECORDS).mkdir(exist_ok=True)
+        self._number = max((int(shard.path.name.rpartition("-")[2]) for shard in dataset.shards), default=0)
+        self._rng = np.random.default_rng(0)  # nothing is drawn without surprise
+        self._games: list[tuple[dict[str, Array], bytes]] = []
+        self._first, self._plies = 0, list[Ply]()
+
+    def begin(self, game: G) -> None:
+        """Start a game. It may have moves."""
+        self._first, self._plies = game.ply, []
+
+    def note(self, game: G, decision: Decision) -> None:
+        """Add a decision. Call it before the move is played."""
+        self._plies.append(ply_of(game.position, decision, self.learnable.spec))
+
+    def end(self, game: G, ended: Ended, name: str) -> None:
+        """Add a finished game with the players' names. A game without searches is left out.
+
+        Raises:
+            OSError: a shard cannot be written. Its games are kept for the next call.
+        """
+        finished = FinishedGame(game, ended, self.learnable.outcome(game, ended), self._first, self._plies)
+        rows = rows_of(finished, self.learnable, 0.0, self._rng)
+        if len(rows["value"]):
+            self._games.append((rows, self.learnable.record(finished, name)))
+        if sum(len(rows["value"]) for rows, _ in self._games) >= SHARD_ROWS:
+            self.close()
+
+    def close(self) -> None:
+        """Write the remaining games.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        if not self._games:
+            return
+        size = self.learnable.spec.planes_shape[-1]
+        suffix = self.learnable.suffix
+        write_games(self.folder, self.folder / RECORDS, self._number + 1, size, suffix, self._games)
+        self._number += 1
+        self._games.clear()

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 
 from yomi.engine.color import BLACK, WHITE, opponent
-from yomi.engine.learning.games import ConcurrentGames, GameCoroutine
 from yomi.engine.learning.opponents import DroppedGame, Opponent, OpponentPool, opponent_spec
 from yomi.engine.learning.policies import POLICIES, Searching, SearchResult
-from yomi.engine.learning.searches import GameSearch, Searches
+from yomi.engine.learning.searches import ConcurrentGames, GameCoroutine, GameSearch, Searches
 from yomi.engine.play import RESIGNATION, Ended, G
 
 if TYPE_CHECKING:

@@ -38,8 +38,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from yomi.engine.learning.errors import LearningError
-from yomi.engine.learning.journal import Journal
+from yomi.engine.learning.journal import Journal, LearningError
 from yomi.engine.learning.page import LOCK
 from yomi.engine.learning.rows import write_games
 from yomi.nets.data.shards import (

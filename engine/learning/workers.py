@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, DRAW
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.opponents import DroppedGame
 from yomi.engine.learning.rows import rows_of
 from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
@@ -42,7 +42,7 @@ from yomi.nets.errors import NetworkError
 if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.learning.settings import SelfPlaySettings
-    from yomi.engine.matches.sprt import Sprt
+    from yomi.engine.matches.rating import Sprt
     from yomi.engine.options import Options
 
 SHOWN_SECONDS = 30.0  # between two games that a worker sends for the page

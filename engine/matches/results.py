@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+import json
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Generic
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic
 
 from yomi.engine.clients.client import EngineClient, EngineMove
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.play import FAILURE, ILLEGAL, TIME, Ended, G
+from yomi.engine.records import LeftOut
 from yomi.nets.errors import LineError
+from yomi.nets.files import lock_file, sync_folder
+from yomi.nets.text import parse_json
+
+if TYPE_CHECKING:
+    from yomi.engine.game import Game
 
 ORDER = "wins-losses-draws"  # order of the numbers in every printed score, such as 7-2-1
 FAULTS = (TIME, ILLEGAL, FAILURE)  # endings that are an engine's fault
@@ -127,3 +136,264 @@ def _has_type(value: object, wanted: str) -> bool:
     names = [name.strip() for name in wanted.split("|")]
     found = "None" if value is None else type(value).__name__
     return found in names or (found == "int" and "float" in names)
+
+
+JOURNAL_NAME = "match.jsonl"
+JOURNAL_FORMAT = 1
+
+
+class MatchJournal:
+    """The journal of a running match."""
+
+    def __init__(
+        self,
+        folder: Path,
+        description: Mapping[str, object],
+        make_kept: Callable[[], Mapping[str, object]] = dict,
+        as_described_now: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
+    ) -> None:
+        """Create a journal in a folder, or continue the existing one.
+
+        Args:
+            folder: folder of the match; created if needed.
+            description: the match, as JSON. An existing journal must have the same.
+            make_kept: returns the data of a new match that is made once and kept, such as the openings, as JSON.
+            as_described_now: converts the description of an existing journal to the form of `description`.
+
+        Raises:
+            MatchError: the folder contains another match, or cannot be written.
+        """
+        self.path = folder / JOURNAL_NAME
+        self.results: list[GameResult] = []
+        self.kept: Any  # from make_kept, or the last argument of `keep`
+        described = json.loads(json.dumps(dict(description)))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("a+b", buffering=0)  # nothing is left to be written by `close`
+        except OSError as error:
+            raise MatchError(f"{self.path}: {error.strerror}") from None
+        try:
+            if not lock_file(self._file.fileno(), wait=False):
+                raise MatchError(f"{self.path} is in use by another match: end it, or use another --out")
+            self._file.seek(0)
+            lines, complete = _split(self._file.read())
+            if len(lines) <= 1:  # no game yet: the match may be another one now
+                lines, complete = [], 0
+            self._file.truncate(complete)
+            if lines:
+                found, self.results = _parse_journal(self.path, lines)
+                _compare(self.path, as_described_now(found), described)
+                self.kept = found["kept"]
+            else:
+                self.kept = json.loads(json.dumps(dict(make_kept())))
+                self._append({"yomi-match": JOURNAL_FORMAT, **described, "kept": self.kept})
+                sync_folder(folder)
+        except OSError as error:
+            self._file.close()
+            raise MatchError(f"{self.path}: {error.strerror}") from None
+        except BaseException:
+            self._file.close()
+            raise
+
+    def add(self, result: GameResult) -> None:
+        """Append a finished game, and flush it to the disk.
+
+        Raises:
+            MatchError: the file cannot be written.
+        """
+        self._write(result.to_json())
+        self.results.append(result)
+
+    def keep(self, kept: Mapping[str, object]) -> None:
+        """Replace the kept data, and flush them to the disk.
+
+        Raises:
+            MatchError: the file cannot be written.
+        """
+        kept = json.loads(json.dumps(dict(kept)))
+        self._write({"kept": kept})
+        self.kept = kept
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> MatchJournal:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _write(self, data: Mapping[str, object]) -> None:
+        try:
+            self._append(data)
+        except OSError as error:
+            raise MatchError(f"{self.path}: {error.strerror}") from None
+
+    def _append(self, data: Mapping[str, object]) -> None:
+        line = json.dumps(data, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            while line:  # a disk that is almost full takes part of it
+                line = line[self._file.write(line) :]
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._file.truncate(end)  # a line after part of one would be lost with it
+            raise
+
+
+def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:
+    """Return the description and the games of a journal.
+
+    Raises:
+        MatchError: the file cannot be read, or is no journal.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise MatchError(f"{path}: {error.strerror}") from None
+    return _parse_journal(path, _split(data)[0])
+
+
+def _split(data: bytes) -> tuple[list[bytes], int]:
+    """Return the complete lines, and their total length in bytes."""
+    complete = data.rfind(b"\n") + 1
+    return data[:complete].splitlines(), complete
+
+
+def _parse_journal(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, Any], list[GameResult]]:
+    """Return the description, with the last kept data, and the games."""
+    games = []
+    try:
+        description, *entries = (parse_json(line) for line in lines)
+        if description.pop("yomi-match") != JOURNAL_FORMAT:
+            raise ValueError("another format")
+        for entry in entries:
+            if not isinstance(entry, dict):
+                raise ValueError(f"{entry!r} found, expected a game")
+            if "kept" in entry:
+                description["kept"] = entry["kept"]
+            else:
+                games.append(GameResult.from_json(entry))
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise MatchError(f"{path}: expected the journal of a match ({error})") from None
+    return description, games
+
+
+def _compare(path: Path, found: Mapping[str, object], wanted: Mapping[str, object]) -> None:
+    """Check that a journal belongs to the match to be played. The number of games may differ."""
+    for key in sorted({*found, *wanted} - {"kept"}):
+        if found.get(key) != wanted.get(key):
+            name, *values = _first_difference(key, found.get(key), wanted.get(key))
+            old, new = (json.dumps(value)[:80] for value in values)
+            raise MatchError(
+                f"{path} belongs to another match: {name} was {old}, now {new}; use the same settings, or another --out"
+            )
+
+
+def _first_difference(name: str, old: object, new: object) -> tuple[str, object, object]:
+    """Return the innermost differing part of two values: its name, such as `players.0.folder`, and both values."""
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        old, new = dict(enumerate(old)), dict(enumerate(new))
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in (*old, *new):
+            if old.get(key) != new.get(key):
+                return _first_difference(f"{name}.{key}", old.get(key), new.get(key))
+    return name, old, new
+
+
+def read_results(
+    paths: Iterable[Path], games: Collection[Game[Any, Any]], left_out: LeftOut | None = None
+) -> list[GameResult]:
+    """Return the games in journals, records, and folders of either.
+
+    A journal replaces the records that it lists, and in a folder all records beside and below it. A game in several
+    forms (game.csa, game.kifu) counts once. Games without a result are left out.
+
+    Args:
+        paths: files and folders.
+        games: descriptors of the games that the records may belong to.
+        left_out: collects unreadable files; if None, the first one raises.
+
+    Raises:
+        MatchError: a file cannot be read, or there is no game with a result.
+    """
+    files: dict[Path, Path] = {}
+    for path in paths:
+        for file in _inside(path, games) if path.is_dir() else [path]:
+            files.setdefault(_place(file, games), file)
+    journals: dict[Path, list[GameResult]] = {}
+    broken: set[Path] = set()
+    for file in files.values():
+        if file.suffix == ".jsonl":
+            try:
+                journals[file] = read_journal(file)[1]
+            except MatchError as error:
+                _leave_out(file, error, left_out)
+                broken.add(file)
+    listed = {
+        _place(file.parent / name, games) for file in journals for result in journals[file] for name in result.files
+    }
+    found: list[GameResult] = []
+    for place, file in files.items():
+        if place in listed or file in broken:
+            continue
+        if file in journals:
+            found += sorted(journals[file], key=lambda result: result.number)
+            continue
+        try:
+            found += _read_record(file, games, left_out)
+        except MatchError as error:
+            _leave_out(file, error, left_out)
+    if left_out is not None:
+        left_out.report(len(files))
+        if not found and left_out.faults:
+            raise MatchError(left_out.faults[0])
+    if not found:
+        raise MatchError("no game with a result in these files: expected journals (match.jsonl), SGF, CSA or KIF")
+    return found
+
+
+def _leave_out(file: Path, error: MatchError, left_out: LeftOut | None) -> None:
+    if left_out is None:
+        raise error
+    left_out.add(file, error)
+
+
+def _of_suffix(file: Path, games: Collection[Game[Any, Any]]) -> Game[Any, Any] | None:
+    return next((game for game in games if file.suffix.lower() in game.rated), None)
+
+
+def _place(file: Path, games: Collection[Game[Any, Any]]) -> Path:
+    """Return the identity of a file: resolved, and equal for all forms of a record."""
+    place, game = file.resolve(), _of_suffix(file, games)
+    return place if game is None else place.with_suffix(game.rated[0])
+
+
+def _inside(folder: Path, games: Collection[Game[Any, Any]]) -> list[Path]:
+    """Return the journals in a folder and below, and the records that are not beside or below one of them."""
+    journals = sorted(folder.rglob(JOURNAL_NAME))
+    matches = {journal.parent for journal in journals}
+    records = (file for file in folder.rglob("*") if _of_suffix(file, games) is not None)
+    return journals + sorted(record for record in records if matches.isdisjoint(record.parents))
+
+
+def _read_record(file: Path, games: Collection[Game[Any, Any]], left_out: LeftOut | None) -> list[GameResult]:
+    """Return the games of a record. If several games use its extension, the first that can parse it decides."""
+    known = _of_suffix(file, games)
+    fault = ""
+    for game in [each for each in games if each.rated] if known is None else [known]:
+        try:
+            kind = game.matches()
+            records = kind.load_records(file)
+            results = [kind.result_of(record) for record in records]
+        except ValueError as error:
+            fault = fault_of(file, error)
+            continue
+        if left_out is not None:
+            left_out.report_notes(file, kind.notes_of(records))
+        return [
+            replace(result, black=result.black or "Black", white=result.white or "White", files=(str(file),))
+            for result in results
+            if result is not None
+        ]
+    raise MatchError(fault)

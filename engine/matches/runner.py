@@ -14,8 +14,7 @@ from yomi.engine.clients.process import EngineError, EngineProcess
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.matches.games import GameRunner
-from yomi.engine.matches.journal import Journal
-from yomi.engine.matches.results import FAULTS, GameResult, MatchError, PlayedGame, UnscoredError, key_of
+from yomi.engine.matches.results import FAULTS, GameResult, MatchError, MatchJournal, PlayedGame, UnscoredError, key_of
 from yomi.engine.matches.schedule import Pairing
 from yomi.engine.play import FAILURE, Ended
 from yomi.nets.files import remove_drafts, write_atomically
@@ -41,7 +40,7 @@ class MatchPlan:
 class MatchRunner:
     """Plays the games of a match that are not in its journal."""
 
-    def __init__(self, plan: MatchPlan, journal: Journal, on_result: Callable[[GameResult], bool]) -> None:
+    def __init__(self, plan: MatchPlan, journal: MatchJournal, on_result: Callable[[GameResult], bool]) -> None:
         """Prepare.
 
         Args:

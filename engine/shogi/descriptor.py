@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from yomi.engine.evaluators.network import FileEvaluator, FileFormat
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.game import Say, Subject
-    from yomi.engine.learning.replay import Encoder, RecordedGame
+    from yomi.engine.learning.rows import Encoder, RecordedGame
     from yomi.engine.options import Options, Value
     from yomi.engine.players.precision import Sampling
     from yomi.engine.search.parameters import SearchSettings

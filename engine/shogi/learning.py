@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from yomi.engine.learning.learnable import Outcome
-from yomi.engine.learning.replay import RecordedGame
-from yomi.engine.learning.rows import counts_of, planes_of, plies_by_move
+from yomi.engine.learning.rows import RecordedGame, counts_of, planes_of, plies_by_move
 from yomi.engine.option_row import OptionError
 from yomi.engine.play import DECLARATION, Ended
 from yomi.engine.scores import record_score
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from yomi.engine.learning.replay import Encoder
+    from yomi.engine.learning.rows import Encoder
     from yomi.engine.learning.selfplay import FinishedGame
     from yomi.engine.options import Options
     from yomi.engine.shogi.game import ShogiGame

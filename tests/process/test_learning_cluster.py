@@ -20,11 +20,11 @@ import pytest
 from yomi.engine.cli.games import GAMES
 from yomi.engine.learning import cluster
 from yomi.engine.learning.cluster import LOCAL, Cluster, ClusterOptions, Parcel, RayWorkers
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import SelfPlayGame
 from yomi.engine.learning.workers import Delivery, Producer, Task
-from yomi.engine.matches.sprt import Sprt
+from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 
 pytestmark = [

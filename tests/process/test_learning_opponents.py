@@ -19,7 +19,7 @@ from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.go.learning import LearnableGo
 from yomi.engine.go.sgf import each_sgf_game
 from yomi.engine.learning import opponents
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.opponents import FAILURES, DroppedGame, anchor_specs, opponent_spec
 from yomi.engine.learning.rows import rows_of
 from yomi.engine.learning.selfplay import FinishedGame, SelfPlay

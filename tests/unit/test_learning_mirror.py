@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from yomi.engine.learning import mirror
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.mirror import Mirror
 
 pytestmark = pytest.mark.skipif(find_spec("fsspec") is None, reason="fsspec is not installed (the extra cluster)")

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from yomi.engine.color import BLACK
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.page import status_text, write_page
 from yomi.engine.learning.store import SelfPlayGame, Store
 from yomi.nets.data.shards import check_shard, open_dataset, widths

@@ -10,12 +10,12 @@ import pytest
 from yomi.bench.selfplay import _play
 from yomi.engine.cli.games import GAMES
 from yomi.engine.learning import workers
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.selfplay import SelfPlay
 from yomi.engine.learning.settings import make_settings
 from yomi.engine.learning.workers import Delivery, ProcessWorkers, Task
 from yomi.engine.matches.duel import DuelScore, play_match
-from yomi.engine.matches.sprt import Sprt
+from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 
 

@@ -18,8 +18,7 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.matches import AREA, GoMatches, ScoringReferee
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.matches.games import GameRunner, RefereeSettings
-from yomi.engine.matches.journal import Journal
-from yomi.engine.matches.results import MatchError
+from yomi.engine.matches.results import MatchError, MatchJournal
 from yomi.engine.matches.runner import MatchPlan, MatchRunner
 from yomi.engine.matches.schedule import pairs_of, schedule
 from yomi.engine.options import Options
@@ -72,7 +71,7 @@ def test_nobody_waits_for_engines_that_are_ended(who: str, tmp_path: Path, monke
         except MatchError as error:
             errors.append(error)
 
-    with Journal(tmp_path / "match", {}) as journal:
+    with MatchJournal(tmp_path / "match", {}) as journal:
         plan = MatchPlan(players, pairings, [""], host, tmp_path / "match")
         runner = MatchRunner(plan, journal, lambda result: False)
         thread = threading.Thread(target=run)

@@ -14,11 +14,11 @@ from yomi.engine.cli.games import GAMES, GO
 from yomi.engine.cli.main import main
 from yomi.engine.go.record_files import load_records
 from yomi.engine.learning.journal import Event
+from yomi.engine.learning.loop import Tally
 from yomi.engine.learning.page import status_text
 from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
 from yomi.engine.learning.settings import LearnSettings, make_settings
 from yomi.engine.learning.store import SelfPlayGame, Store
-from yomi.engine.learning.tally import Tally
 from yomi.engine.learning.workers import InlineWorkers, Task
 from yomi.engine.options import Options
 

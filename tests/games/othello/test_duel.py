@@ -9,9 +9,8 @@ import pytest
 from tests.games.othello.descriptor import GAME
 from yomi.engine.cli import games
 from yomi.engine.cli.main import main
-from yomi.engine.matches import crew
-from yomi.engine.matches.crew import DuelProcesses
-from yomi.engine.matches.duel import Duel, DuelConfig, DuelGame, DuelTask
+from yomi.engine.matches import duel
+from yomi.engine.matches.duel import Duel, DuelConfig, DuelGame, DuelProcesses, DuelTask
 from yomi.engine.options import Options
 
 BOARD = ["othello", "--size", "4", "--evaluator", "uniform", "--opening-moves", "4", "--processes", "1"]
@@ -67,7 +66,7 @@ def test_games_depend_on_nothing_but_their_number() -> None:
 
 
 def test_pipes_of_any_class_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "Connection", DuelConfig)  # as on Windows, no link is one
+    monkeypatch.setattr(duel, "Connection", DuelConfig)  # as on Windows, no link is one
     with DuelProcesses(1, GAME, (options(), options()), DuelConfig((4, 4), seed=3), 2) as made:
         assert len(list(made.play([DuelTask(0), DuelTask(1)]))) == 2
 
