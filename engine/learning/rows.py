@@ -45,10 +45,7 @@ SHORT_TERM = 0.25
 
 
 def rows_of(
-    finished: FinishedGame[Any],
-    learnable: Learnable[Any],
-    surprise: float,
-    rng: np.random.Generator,
+    finished: FinishedGame[Any], learnable: Learnable[Any], surprise: float, rng: np.random.Generator
 ) -> dict[str, Array]:
     """Return the rows of one game. Surprising positions may have several rows, others none.
 

@@ -150,13 +150,7 @@ class Producer:
         title = f"{len(moves)} moves" + (f", komi {learnable.komi(game):g}" if learnable.has_score else "")
         for color, name in finished.guests.items():
             title += f", {name} has {'Black' if color == BLACK else 'White'}"
-        return {
-            "title": title,
-            "result": result,
-            "moves": moves,
-            "boards": boards,
-            "values": values,
-        }
+        return {"title": title, "result": result, "moves": moves, "boards": boards, "values": values}
 
     def _played(self, selfplay: SelfPlay[Any], finished: FinishedGame[Any]) -> SelfPlayGame:
         assert self._task is not None

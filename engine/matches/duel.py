@@ -345,13 +345,7 @@ def learning_config(visits: int, seed: int, lead: float) -> DuelConfig:
 
 
 def play_match(
-    game: Game[Any, Any],
-    players: Players,
-    games: int,
-    visits: int,
-    seed: int,
-    lead: float,
-    sprt: Sprt | None = None,
+    game: Game[Any, Any], players: Players, games: int, visits: int, seed: int, lead: float, sprt: Sprt | None = None
 ) -> DuelScore:
     """Play a match with games that begin like those of self-play. Return the score of the first player.
 
