@@ -21,22 +21,20 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.game import Game
 from yomi.engine.learning.journal import LearningError
+from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.store import DIGITS, digest_of
 from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, Producer, Task
 from yomi.engine.machine import usable_cores
 from yomi.engine.matches.duel import SIDE_BY_SIDE, DuelScore, Players, play_match
+from yomi.engine.matches.rating import Sprt
+from yomi.engine.options import Options
 from yomi.engine.version import VERSION
 from yomi.nets.files import default_cache_dir, write_atomically
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.learning.settings import SelfPlaySettings
-    from yomi.engine.matches.rating import Sprt
-    from yomi.engine.options import Options
 
 LOCAL, AUTO = "local", "auto"
 DELIVERIES_AHEAD = 2  # requested deliveries per actor: it plays one while another travels

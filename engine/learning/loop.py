@@ -13,26 +13,23 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.game import Game
 from yomi.engine.learning.opponents import FailureLimit
 from yomi.engine.learning.page import LATEST, write_page
 from yomi.engine.learning.progress import EARLIER, newest_shares
+from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import NETWORK_INTERVAL, Store
-from yomi.engine.learning.workers import Task, Workers
+from yomi.engine.learning.workers import Delivery, Task, Workers
 from yomi.engine.matches.duel import DuelScore, Matches, play_match
 from yomi.engine.matches.rating import Sprt
+from yomi.engine.options import Options
 from yomi.engine.version import VERSION
+from yomi.nets.data.shards import Dataset
 from yomi.nets.files import write_atomically
-
-if TYPE_CHECKING:
-    from yomi.engine.clients.spec import EngineSpec
-    from yomi.engine.game import Game
-    from yomi.engine.learning.settings import LearnSettings
-    from yomi.engine.learning.workers import Delivery
-    from yomi.engine.options import Options
-    from yomi.nets.data.shards import Dataset
 
 UNIFORM = "uniform"
 MAX_AHEAD = 2.0  # self-play waits for training when it is this many generations ahead

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from yomi.engine.clients.client import RESIGN, EngineClient
 from yomi.engine.clients.limits import EngineLimits, GameClock, SpecError
@@ -18,15 +18,13 @@ from yomi.engine.clients.process import EngineError, EngineProcess
 from yomi.engine.clients.spec import EngineSpec, parse_spec, with_own_names
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
+from yomi.engine.game import Game
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.progress import EARLIER
+from yomi.engine.learning.searches import GameCoroutine
+from yomi.engine.matches.games import MatchGame
 from yomi.engine.option_row import OptionError
 from yomi.engine.play import DECLARATION, RESIGNATION, Ended, G
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.learning.searches import GameCoroutine
-    from yomi.engine.matches.games import MatchGame
 
 T = TypeVar("T")
 

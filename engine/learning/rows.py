@@ -6,37 +6,35 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, DRAW
+from yomi.engine.learning.learnable import Learnable
 from yomi.engine.learning.policies import SearchResult
 from yomi.engine.learning.selfplay import FinishedGame, Ply
-from yomi.engine.play import G
+from yomi.engine.play import Ended, G
+from yomi.engine.players.request import Decision
+from yomi.engine.search.report import Counts
 from yomi.native.datasets.positions import index_legal_moves, index_moves, show_positions
+from yomi.native.spec import GameSpec
 from yomi.nets.data.shards import (
     COLUMNS,
     OWNER_SCALE,
     UNKNOWN_OWNER,
     Array,
+    Arrays,
     Manifest,
+    Shard,
     begin_dataset,
     shard_name,
     write_shard,
 )
 from yomi.nets.errors import NetworkError
+from yomi.nets.features import FeatureSet
 from yomi.nets.files import write_atomically
-
-if TYPE_CHECKING:
-    from yomi.engine.learning.learnable import Learnable
-    from yomi.engine.play import Ended
-    from yomi.engine.players.request import Decision
-    from yomi.engine.search.report import Counts
-    from yomi.native.spec import GameSpec
-    from yomi.nets.data.shards import Arrays, Shard
-    from yomi.nets.features import FeatureSet
 
 MAX_TARGET_MOVES = 128  # moves in a policy target; the most probable ones are kept
 MIN_POLICY_COUNT = 1000  # minimum number of visits by which records express a policy

@@ -7,21 +7,24 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.queue import Job, check_numbers
+from yomi.engine.evaluators.queue import EvaluationQueue, Job, check_numbers
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.position import SearchableGame
 from yomi.engine.search.reports import read_children
 from yomi.engine.search.root_evaluation import evaluate_root, is_renewed
 from yomi.engine.search.root_priors import RootPriors
 from yomi.engine.search.search import FAULTS
 from yomi.native.calls import NO_CALLS
 from yomi.native.game_calls import BoundBoard
+from yomi.native.spec import GameSpec
 from yomi.native.tree import arrays
-from yomi.native.tree.arrays import LEAST_WEIGHT, Tree
+from yomi.native.tree.arrays import LEAST_WEIGHT, Batch, Tree
 from yomi.native.tree.buffers import make_batch, make_board, make_worker
 from yomi.native.tree.expansion import complete_root
 from yomi.native.tree.forest import make_forest, tree_of
@@ -29,13 +32,6 @@ from yomi.native.tree.memory import clear_tree, compact
 from yomi.native.tree.report import find_child, restore_root_order, root_exploration
 from yomi.native.tree.search import CENTER_SHARE, recenter
 from yomi.native.tree.searcher import Searcher, advance_all
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.parameters import SearchSettings
-    from yomi.engine.search.position import SearchableGame
-    from yomi.native.spec import GameSpec
-    from yomi.native.tree.arrays import Batch
 
 MAX_ROUNDS = 1000  # batches per call if no search ends
 SLICE_SECONDS = 0.2  # target duration of one call if no search ends; a slow network gets fewer batches

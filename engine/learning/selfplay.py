@@ -8,22 +8,20 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 import numpy as np
 
 from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.game import Game
+from yomi.engine.learning.learnable import Learnable, Outcome
 from yomi.engine.learning.opponents import DroppedGame, Opponent, OpponentPool, opponent_spec
 from yomi.engine.learning.policies import POLICIES, Searching, SearchResult
 from yomi.engine.learning.searches import ConcurrentGames, GameCoroutine, GameSearch, Searches
+from yomi.engine.learning.settings import SelfPlaySettings
+from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION, Ended, G
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.learning.learnable import Learnable, Outcome
-    from yomi.engine.learning.settings import SelfPlaySettings
-    from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.parameters import SearchSettings
 
 RECENT = 5  # searches in a row that must see the game decided before visits are reduced
 FORKABLE = 64  # latest games from which others branch off

@@ -15,15 +15,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, DRAW
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.game import Game
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.opponents import DroppedGame
 from yomi.engine.learning.rows import rows_of
 from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
+from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.store import SelfPlayGame
 from yomi.engine.machine import usable_cores
 from yomi.engine.matches.duel import (
@@ -37,13 +39,9 @@ from yomi.engine.matches.duel import (
     Players,
     learning_config,
 )
+from yomi.engine.matches.rating import Sprt
+from yomi.engine.options import Options
 from yomi.nets.errors import NetworkError
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.learning.settings import SelfPlaySettings
-    from yomi.engine.matches.rating import Sprt
-    from yomi.engine.options import Options
 
 SHOWN_SECONDS = 30.0  # between two games that a worker sends for the page
 FAILURES = 3  # losses per worker, on average, that end a run without games

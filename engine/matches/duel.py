@@ -15,12 +15,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from types import TracebackType
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
+from yomi.engine.game import Game
 from yomi.engine.learning.opponents import DroppedGame, FailureLimit, Opponent, OpponentPool
 from yomi.engine.learning.policies import puct
 from yomi.engine.learning.searches import ConcurrentGames, GameCoroutine, GameSearch, Searches
@@ -28,14 +30,9 @@ from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.machine import usable_cores
 from yomi.engine.matches.rating import PAIR_SCORES, Sprt, difference
 from yomi.engine.matches.results import ORDER, GameResult, MatchError, key_of
+from yomi.engine.options import Options
 from yomi.engine.play import Ended
 from yomi.engine.search.reports import move_order, utility_bounds
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from yomi.engine.game import Game
-    from yomi.engine.options import Options
 
 Players: TypeAlias = "tuple[Options, Options | EngineSpec]"
 """The options of two players. The second one may be an external engine."""

@@ -7,20 +7,17 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 from yomi.engine.clients.client import RESIGN, EngineClient, Evaluation, OnStart
 from yomi.engine.clients.process import TIMEOUT, EngineError, RefusedError
+from yomi.engine.clock import TimeSettings
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
-from yomi.engine.matches.results import GameLog, MatchError, PlayedGame, UnscoredError
+from yomi.engine.matches.results import GameLog, GameResult, MatchError, PlayedGame, UnscoredError
+from yomi.engine.options import Options
 from yomi.engine.play import ADJUDICATION, FAILURE, ILLEGAL, NO_RESULT, TIME, Ended, G, Referee, play_game
 from yomi.engine.players.request import Decision
-
-if TYPE_CHECKING:
-    from yomi.engine.clock import TimeSettings
-    from yomi.engine.matches.results import GameResult
-    from yomi.engine.options import Options
-    from yomi.engine.records import Note
+from yomi.engine.records import Note
 
 
 class MatchGame(abc.ABC, Generic[G]):

@@ -9,18 +9,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 from yomi.engine.clients.client import EngineClient, EngineMove
 from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.game import Game
 from yomi.engine.play import FAILURE, ILLEGAL, TIME, Ended, G
 from yomi.engine.records import LeftOut
 from yomi.nets.errors import LineError
 from yomi.nets.files import lock_file, sync_folder
 from yomi.nets.text import parse_json
-
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
 
 ORDER = "wins-losses-draws"  # order of the numbers in every printed score, such as 7-2-1
 FAULTS = (TIME, ILLEGAL, FAILURE)  # endings that are an engine's fault

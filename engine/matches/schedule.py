@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from yomi.engine.matches.games import MatchGame
 from yomi.engine.matches.results import MatchError, fault_of
 from yomi.engine.records import LeftOut
-
-if TYPE_CHECKING:
-    from yomi.engine.matches.games import MatchGame
 
 FORMS = ("round-robin", "gauntlet")
 # Draws in a row without a new opening that end the search: per known opening, and at least.
