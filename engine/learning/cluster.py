@@ -214,12 +214,7 @@ class ActorPlayer:
     """The object of an actor. All its methods run in one thread."""
 
     def __init__(self, version: str, game: Game[Any, Any], settings: SelfPlaySettings, seed: int, gpus: float) -> None:
-        """Prepare. Slow on a node that has not compiled the game's kernels yet.
-
-        Raises:
-            LearningError: the node has another version of yomi.
-            CompileError: compiling failed.
-        """
+        """Prepare. Slow on a node that has not compiled the game's kernels yet."""
         if version != VERSION:
             raise LearningError(f"yomi {VERSION} found on the node, expected {version} as on the command's machine")
         if not gpus:
@@ -293,12 +288,8 @@ class RayWorkers:
     ) -> None:
         """Request the actors. They start as soon as there is room.
 
-        Args:
-            cluster: closed together with the workers.
-            game: the descriptor.
-            settings: settings of self-play.
-            seed: seed of the first actor. Each start of an actor has its own seed.
-            on_loss: called with the number of each lost actor and the reason.
+        `close` closes the cluster, too. `seed` is for the first actor; each start of an actor gets its own. `on_loss`
+        is called with the number of each lost actor and the reason.
         """
         self._cluster, self._ray = cluster, cluster.ray
         asked = cluster.asked

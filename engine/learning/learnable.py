@@ -43,12 +43,7 @@ class Learnable(Protocol[G]):
     """Settings of the game besides the options. A run can only continue with the same values."""
 
     def new_game(self, rng: np.random.Generator, lead: float) -> G:
-        """Return a new game.
-
-        Args:
-            rng: draws rules, komi and the opening.
-            lead: Black's mean score in recent games, without komi. Komi is drawn around it.
-        """
+        """Return a new game. `lead`, Black's mean score in recent games without komi, is the mean of the drawn komi."""
 
     def restart(self, game: G) -> G:
         """Return a game with the same beginning as `game`, without its moves."""
@@ -63,17 +58,9 @@ class Learnable(Protocol[G]):
         ...
 
     def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
-        """Return the input columns of a data set.
-
-        Args:
-            positions: positions of one game, with the spec's marks.
-            history: the history of that game.
+        """Return the input columns of a data set, for positions of one game with its history. They have the spec's
+        marks.
         """
 
     def record(self, finished: FinishedGame[G], name: str) -> bytes:
-        """Return the record of a game, with the search results of its moves.
-
-        Args:
-            finished: the game.
-            name: name of the network.
-        """
+        """Return the record of a game, with the search results of its moves. `name` is the network's."""

@@ -23,12 +23,7 @@ class Mirror:
     """
 
     def __init__(self, folder: Path, url: str, say: Callable[[str], None]) -> None:
-        """Open the target. `start` begins to copy.
-
-        Args:
-            folder: folder of the run.
-            url: target, in fsspec's form.
-            say: prints a line of progress.
+        """Open the target, a URL of fsspec. `start` begins to copy.
 
         Raises:
             LearningError: the target is unknown, or its package is not installed.

@@ -46,11 +46,7 @@ class FailureLimit:
         self._failures = 0
 
     def note(self, faults: Sequence[str], played: int) -> None:
-        """Count games.
-
-        Args:
-            faults: the reasons of the failed games.
-            played: number of finished games.
+        """Count failed games, given their reasons, and finished ones.
 
         Raises:
             LearningError: FAILURES games in a row have failed.
@@ -80,13 +76,8 @@ def opponent_spec(text: str, game: Game[Any, Any]) -> EngineSpec:
 def anchor_specs(texts: Sequence[str], game: Game[Any, Any], taken: Sequence[str]) -> list[EngineSpec]:
     """Parse the engines that are anchors of the ladder. Engines with the same name are numbered.
 
-    Args:
-        texts: text of each engine.
-        game: the descriptor.
-        taken: names of other anchors.
-
     Raises:
-        OptionError: from `opponent_spec`, or a name is taken.
+        OptionError: from `opponent_spec`, or a name belongs to another player (`taken`).
     """
     specs = with_own_names([opponent_spec(text, game) for text in texts])
     for spec in specs:
@@ -178,14 +169,7 @@ class OpponentPool(Generic[G]):
     """Processes of one engine for some of the games. Not thread-safe."""
 
     def __init__(self, spec: EngineSpec, game: Game[G, Any], count: int, share: float = 1.0) -> None:
-        """Prepare. The engines start when they are needed.
-
-        Args:
-            spec: the engine.
-            game: the descriptor.
-            count: maximum number of concurrent games.
-            share: share of the games that the engine takes part in.
-        """
+        """Prepare `count` engines for a `share` of all games. They start when they are needed."""
         kind = game.matches()
         self.spec, self._share = spec, share
         self._threads = ThreadPoolExecutor(count, f"engine {spec.name}")
@@ -204,12 +188,8 @@ class OpponentPool(Generic[G]):
         return guest
 
     def host(self, guest: Opponent[G], playing: GameCoroutine[T]) -> GameCoroutine[T | DroppedGame]:
-        """Play a game with an engine. If the engine fails, the game is dropped, and the engine restarts for the next
-        one.
-
-        Args:
-            guest: from `invite`.
-            playing: the game. It raises the engine's errors.
+        """Play a game with an engine from `invite`. If the engine fails, the game is dropped, and the engine restarts
+        later.
         """
         try:
             return (yield from playing)

@@ -36,11 +36,7 @@ _log = logging.getLogger("yomi.learning")
 
 
 def status_text(folder: Path, now: float | None = None) -> str:
-    """Return a summary of a few lines for the terminal.
-
-    Args:
-        folder: folder of the run.
-        now: Unix seconds; None for the clock's.
+    """Return a summary of a few lines for the terminal. `now` is in Unix seconds.
 
     Raises:
         LearningError: the journal cannot be read.
@@ -190,10 +186,6 @@ def _bytes(size: float) -> str:
 
 def write_page(folder: Path, now: float | None = None) -> None:
     """Write the page, a single file that needs no network. Damaged games are left out, with a warning.
-
-    Args:
-        folder: folder of the run.
-        now: Unix seconds; None for the clock's.
 
     Raises:
         LearningError: the journal cannot be read, or the page cannot be written.

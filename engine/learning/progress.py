@@ -68,9 +68,6 @@ def ratings(events: Iterable[Event]) -> NetworkRatings:
     A network that has won all its games would be limited by the prior alone. Therefore one virtual draw is added to the
     most even pairs that connect all players; of equally even pairs, to those that met first. (Draws for every pair
     would make an anchor that loses to all networks pull them together.)
-
-    Args:
-        events: events; only gates and matches count.
     """
     met = [each for each in events if each["event"] in ("gate", "match")]
     pairs = [(each["network"], each["against"].removeprefix(EARLIER)) for each in met]
@@ -140,8 +137,7 @@ class Progress:
     def shares(self, edges: Sequence[float]) -> dict[str, list[float]]:
         """Return the share of time in which each part of PARTS was busy, per interval. Parts may overlap.
 
-        Args:
-            edges: boundaries of the intervals, in seconds of running time, rising.
+        `edges` are the boundaries of the intervals, in seconds of running time.
         """
         found = {}
         for name, (event, part) in PARTS.items():

@@ -45,13 +45,8 @@ SHORT_TERM = 0.25
 def rows_of(
     finished: FinishedGame[Any], learnable: Learnable[Any], surprise: float, rng: np.random.Generator
 ) -> dict[str, Array]:
-    """Return the rows of one game. Surprising positions may have several rows, others none.
-
-    Args:
-        finished: the game.
-        learnable: the interface of the game.
-        surprise: share of the rows that is distributed by policy surprise.
-        rng: draws the number of rows of each position.
+    """Return the rows of one game. A share `surprise` of them is distributed by policy surprise: some positions get
+    several rows, others none.
     """
     spec = learnable.spec
     learned = [index for index, ply in enumerate(finished.plies) if ply.full_search]
@@ -94,13 +89,7 @@ def counts_of(ply: Ply) -> Counts:
 
 
 def ply_of(position: np.void, decision: Decision, spec: GameSpec) -> Ply:
-    """Return a player's decision as a ply. A decision without visits is not learned.
-
-    Args:
-        position: the position before the move.
-        decision: a decision with a move.
-        spec: the game, as the rows encode it.
-    """
+    """Return a player's decision, which has a move, as a ply. A decision without visits is not learned."""
     assert decision.move is not None
     ply, report = Ply(spec.positions(1)), decision.report
     ply.position[0] = position
@@ -117,13 +106,7 @@ def write_games(
 ) -> None:
     """Write the rows of some games as a shard, and before it their records as one file.
 
-    Args:
-        folder: folder of the data set.
-        records: folder of the records.
-        number: number of the shard.
-        size: board size.
-        suffix: file name extension of the records.
-        games: rows and record of each game. No game may be without rows. The column `game` is set here.
+    Each game is given by rows and record, and has at least one row. The column `game` is set here.
 
     Raises:
         OSError: writing failed. There is no shard then.
@@ -270,13 +253,8 @@ def record_beside(shard: Shard) -> Path | None:
 
 
 def check_rows(shard: Shard, games: list[RecordedGame[Any]], spec: GameSpec, encode: Encoder) -> Iterator[str]:
-    """Replay the games of a shard and yield one line per wrong row: planes, counts, moves, results.
-
-    Args:
-        shard: a shard with the columns NEEDED.
-        games: the games of its record.
-        spec: the game, as the rows encode it.
-        encode: returns the input columns of positions.
+    """Replay the games of a shard with the columns NEEDED. Yield one line per wrong row: planes, counts, moves,
+    results.
     """
     columns = shard.open()
     order = np.argsort(columns["game"], kind="stable")

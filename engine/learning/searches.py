@@ -43,16 +43,7 @@ class Searches:
     def __init__(
         self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, count: int, playouts: int, seed: int
     ) -> None:
-        """Allocate the trees.
-
-        Args:
-            spec: the game, as the evaluator encodes it.
-            queue: queue of the evaluator.
-            settings: settings of every search.
-            count: number of games.
-            playouts: capacity of a tree.
-            seed: seed of symmetries and noise.
-        """
+        """Allocate the trees, each for a number of playouts."""
         self.spec, self.queue, self.settings = spec, queue, settings
         self._forest = make_forest(spec, count, playouts)
         self._roots = spec.positions(count)
@@ -306,12 +297,7 @@ class ConcurrentGames(Generic[T]):
     """Plays one game per tree at the same time. The next game starts when one ends."""
 
     def __init__(self, searches: Sequence[Searches], begin: Callable[[Sequence[GameSearch]], GameCoroutine[T] | None]):
-        """Start the games.
-
-        Args:
-            searches: one `Searches`, or one for each player.
-            begin: returns the next game, given the searches of its slot; None if there is none.
-        """
+        """Start the games. `begin` returns the next game, given one search of each player; None if there is none."""
         self.searches = searches
         self._begin = begin
         self._ended: list[T] = []
@@ -332,13 +318,9 @@ class ConcurrentGames(Generic[T]):
         return self.take()
 
     def advance(self, *, waits: bool = True) -> bool:
-        """Play one batch of each search.
+        """Play one batch of each search. Return whether a search had playouts to make.
 
-        Args:
-            waits: whether to wait for an engine's answer if no search has playouts to make.
-
-        Returns:
-            Whether a search had playouts to make.
+        If none had and `waits` is set, wait for an engine's answer.
         """
         is_busy = self._hear(waits)
         for searches in self.searches:

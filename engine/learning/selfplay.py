@@ -71,12 +71,6 @@ class SelfPlay(Generic[G]):
     def __init__(self, game: Game[G, Any], options: Options, settings: SelfPlaySettings, seed: int) -> None:
         """Load the evaluator. `play` starts the games.
 
-        Args:
-            game: the descriptor.
-            options: the evaluator and the board.
-            settings: settings of self-play.
-            seed: random seed.
-
         Raises:
             NetworkError, EvaluatorError: from the game.
             OptionError: the settings contain an unusable engine.

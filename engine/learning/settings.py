@@ -132,11 +132,8 @@ def training_tables(
 ) -> dict[str, Any]:
     """Return the configuration of the training (see `yomi.nets.training.config`).
 
-    Args:
-        settings: settings of the run.
-        network: table [network] without the name.
-        tables: the user's tables [training] and [loss], which override the settings.
-        threads: processor threads; 0 leaves the number to PyTorch.
+    `network` is the table [network] without the name. `tables` are the user's, which override the settings. 0 threads
+    leave the number to PyTorch.
     """
     training = {
         "batch": settings.batch,

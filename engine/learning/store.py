@@ -156,10 +156,8 @@ class Spool:
     def __init__(self, path: Path, latest: int) -> None:
         """Read the games. Drop damaged ones, and an incomplete one at the end.
 
-        Args:
-            path: path of the file.
-            latest: number of the newest shard of this size, or 0. If the file contains another number, a shard already
-                contains its games.
+        `latest` is the newest shard of this size, or 0. If the file contains another number, a shard already contains
+        its games.
         """
         self.path, self.games = path, list[SelfPlayGame]()
         content = path.read_bytes() if path.exists() else b""
@@ -243,14 +241,7 @@ class Store:
     def __init__(
         self, folder: Path, asked: Mapping[str, Any], live: frozenset[str], features: str, suffix: str
     ) -> None:
-        """Create a run, or continue one.
-
-        Args:
-            folder: folder of the run; created if needed.
-            asked: all settings by name.
-            live: names of the settings that may change.
-            features: feature set of the rows.
-            suffix: file name extension of the records.
+        """Create a run, or continue one with the same settings, except `live` ones.
 
         Raises:
             LearningError: the folder contains something else, or a run with other settings, or its settings or state
@@ -414,11 +405,10 @@ class Store:
 
     @_alone
     def tidy(self, bytes_kept: float, rows_kept: int) -> None:
-        """Remove the oldest rows with their records, and networks except the newest and every NETWORK_INTERVALth.
+        """Remove the oldest rows and their records, so that at most `bytes_kept` are left, but at least `rows_kept`
+        rows.
 
-        Args:
-            bytes_kept: maximum size of rows and records.
-            rows_kept: rows of the window, which are kept whatever their size.
+        Also removes networks, except the newest and every NETWORK_INTERVALth.
         """
         total = rows = removed = 0
         for shard in sorted(self.dataset.shards, key=_number, reverse=True):

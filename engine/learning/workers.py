@@ -259,12 +259,8 @@ class ProcessWorkers:
     ) -> None:
         """Start the processes. They wait for a task.
 
-        Args:
-            count: number of processes.
-            game: the descriptor.
-            settings: settings of self-play.
-            seed: seed of the first process. Each start of a process has its own seed.
-            on_loss: called with the number of each lost worker and the reason.
+        `seed` is for the first process; each start of a process gets its own. `on_loss` is called with the number of
+        each lost worker and the reason.
         """
         self._context = multiprocessing.get_context("spawn")
         self._arguments = game, settings

@@ -114,13 +114,7 @@ class Duel:
     """Two players and their searches. Not thread-safe. A context manager."""
 
     def __init__(self, game: Game[Any, Any], players: Players, terms: DuelConfig, count: int) -> None:
-        """Load the evaluators.
-
-        Args:
-            game: the descriptor.
-            players: the two players. The first one sets the board. An engine plays at most one game per core.
-            terms: settings of the match. An engine has its own limits.
-            count: maximum number of concurrent games.
+        """Load the evaluators for at most `count` concurrent games. An engine plays at most one game per core.
 
         Raises:
             NetworkError, EvaluatorError: a player cannot be made.
@@ -348,7 +342,7 @@ def play_match(
 
     Args:
         game: the descriptor.
-        players: the two players, see Duel.
+        players: the two players. The first one sets the board.
         games: number of games, rounded up to an even number.
         visits: visits per move of both players. An engine has its own limits.
         seed: random seed.

@@ -122,24 +122,17 @@ class Adjudicator(Referee[G]):
     """A referee that also ends a game if both engines agree that one side is lost. For a single game."""
 
     def __init__(self, referee: Referee[G], threshold: float | None, moves: int) -> None:
-        """Wrap a referee.
+        """Wrap the `referee`, which ends all other games.
 
-        Args:
-            referee: ends the other games.
-            threshold: winrate in (0, 0.5) below which a side counts as lost; None disables adjudication.
-            moves: moves of each side in a row for which both engines must agree.
+        A side is lost below the winrate `threshold`, if both engines agree for `moves` moves of each side in a row.
+        None disables adjudication.
         """
         self._referee, self._threshold, self._moves = referee, threshold, moves
         self._in_a_row = {BLACK: 0, WHITE: 0}  # plies in a row for which a color has been lost
         self._ended: Ended | None = None
 
     def hear(self, color: int, evaluation: Evaluation | None) -> None:
-        """Add an engine's evaluation of the move that it chose. The side to move after it may be lost.
-
-        Args:
-            color: color of the engine.
-            evaluation: None if the engine did not report one.
-        """
+        """Add an engine's evaluation of the move that it chose; None if it did not report one."""
         if self._threshold is None:
             return
         winrate = None if evaluation is None else evaluation.winrate
@@ -176,14 +169,6 @@ class GameRunner(Generic[G]):
     def __init__(
         self, kind: MatchGame[G], rules: Mapping[str, Any], settings: RefereeSettings, on_start: OnStart | None = None
     ) -> None:
-        """Prepare.
-
-        Args:
-            kind: the game.
-            rules: rules of the match, from the method `rules` of `kind`.
-            settings: settings of the referee.
-            on_start: called with engines besides the players, see EngineClient.
-        """
         self.kind, self.rules, self.settings = kind, rules, settings
         self.referee = kind.referee(rules, on_start)
 

@@ -75,9 +75,7 @@ def expected_score(difference: float) -> float:
 def outcome_probabilities(x: Floats, nu: float) -> tuple[Floats, Floats, Floats]:
     """Return the probabilities of Black's win, a draw and White's win (see the module).
 
-    Args:
-        x: Black's advantage in natural logits, any shape.
-        nu: Davidson's parameter, at least 0.
+    `x` is Black's advantage in natural logits, of any shape; `nu` >= 0 is Davidson's parameter.
     """
     score = 1.0 / (1.0 + np.exp(-x))
     n = nu * nu

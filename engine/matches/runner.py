@@ -41,12 +41,8 @@ class MatchRunner:
     """Plays the games of a match that are not in its journal."""
 
     def __init__(self, plan: MatchPlan, journal: MatchJournal, on_result: Callable[[GameResult], bool]) -> None:
-        """Prepare.
-
-        Args:
-            plan: the match.
-            journal: finished games are read from it and added to it.
-            on_result: called with each game after it was stored, one call at a time. Returns True to end the match.
+        """Prepare. `on_result` is called with each game after it was stored, one call at a time. It returns True to end
+        the match.
         """
         self.plan, self.journal, self.on_result = plan, journal, on_result
         done = {result.number for result in journal.results}

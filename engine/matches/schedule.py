@@ -122,12 +122,7 @@ def record_files(path: Path, suffixes: Sequence[str]) -> list[Path]:
 
 
 def draw_openings(draw: Callable[[], str], count: int, known: Sequence[str] = ()) -> list[str]:
-    """Return different openings, beginning with the known ones. There may be fewer than `count` if some are known.
-
-    Args:
-        draw: returns an opening, not always a new one.
-        count: number of openings.
-        known: known openings.
+    """Return `count` different openings, beginning with the known ones; fewer if some are known and no more are found.
 
     Raises:
         MatchError: none is known, and fewer than `count` were found.
