@@ -185,7 +185,9 @@ class Loop:
     def _begin(self) -> None:
         state = self.store.state
         if not state.network and state.generation >= self.settings.without_network:
-            self._keep(self._get_learner().first())
+            name = self.store.keep_network(self._get_learner().first())
+            self.store.update(network=name)
+            self.store.journal.append("promotion", generation=0, network=name)
         self._hand_out()
         if state.planned_rows:  # a kill came while it was trained
             self._start_improving()
@@ -361,11 +363,6 @@ class Loop:
         if self._learner is None:
             self._learner = self._make_learner()
         return self._learner
-
-    def _keep(self, path: Path) -> None:
-        name = self.store.keep_network(path)
-        self.store.update(network=name)
-        self.store.journal.append("promotion", generation=0, network=name)
 
     # -- what is told ----------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from queue import SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -302,7 +302,9 @@ class ConcurrentGames(Generic[T]):
         self._begin = begin
         self._ended: list[T] = []
         self._asked: dict[Future[Any], int] = {}  # the pending answers, with the number of their game
-        self._games: list[GameCoroutine[T] | None] = [begin(slot) for slot in self._slots()]
+        self._games: list[GameCoroutine[T] | None] = [
+            begin(slot) for slot in zip(*(each.each for each in searches), strict=True)
+        ]
         for number in range(len(self._games)):
             self._resume(number)
 
@@ -341,9 +343,6 @@ class ConcurrentGames(Generic[T]):
             for answer in wait(self._asked, None if waits else 0.0, FIRST_COMPLETED).done:
                 self._resume(self._asked.pop(answer))
         return any(searches.is_busy for searches in self.searches)
-
-    def _slots(self) -> Iterator[Sequence[GameSearch]]:
-        return zip(*(searches.each for searches in self.searches), strict=True)
 
     def _resume(self, number: int) -> None:
         while (game := self._games[number]) is not None:

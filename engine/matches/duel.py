@@ -15,7 +15,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
 from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -29,7 +28,7 @@ from yomi.engine.learning.searches import ConcurrentGames, GameCoroutine, GameSe
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.machine import usable_cores
 from yomi.engine.matches.rating import PAIR_SCORES, Sprt, difference
-from yomi.engine.matches.results import ORDER, GameResult, MatchError, key_of
+from yomi.engine.matches.results import ORDER, GameResult, MatchError, WinDrawLoss, key_of
 from yomi.engine.options import Options
 from yomi.engine.play import Ended
 from yomi.engine.search.reports import move_order, utility_bounds
@@ -179,7 +178,7 @@ class Duel:
     def __enter__(self) -> Duel:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _host(self, slot: Sequence[GameSearch], task: DuelTask) -> GameCoroutine[DuelGame | DroppedGame]:
@@ -266,24 +265,12 @@ def best_move(search: GameSearch) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class DuelScore:
+class DuelScore(WinDrawLoss):
     """The score of a duel, from the point of view of the first player."""
 
-    wins: int = 0
-    draws: int = 0
-    losses: int = 0
     pairs: tuple[int, ...] = ()  # number of pairs with each of PAIR_SCORES
     # The reason for each game that failed because of an engine; such games were played again
     faults: tuple[str, ...] = ()
-
-    @property
-    def games(self) -> int:
-        return self.wins + self.draws + self.losses
-
-    @property
-    def share(self) -> float:
-        """Points per game. A draw is half a point."""
-        return (self.wins + self.draws / 2.0) / max(1, self.games)
 
     def __str__(self) -> str:
         """Return the numbers in the order ORDER."""
@@ -436,7 +423,7 @@ class DuelProcesses:
     def __enter__(self) -> DuelProcesses:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _lost(self, number: int) -> MatchError:

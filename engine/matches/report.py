@@ -5,47 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.matches.rating import Ratings, count, fit
-from yomi.engine.matches.results import FAULTS, ORDER, GameResult
+from yomi.engine.matches.results import FAULTS, ORDER, GameResult, WinDrawLoss
 from yomi.engine.plotting import figure, save
 
 HEADINGS = ("#", "PLAYER", "RATING", "ERROR", "POINTS", "PLAYED", "(%)", "CFS(%)", "W", "D", "L", "D(%)")
 MORE_HEADINGS = ("s/game", "s/move", "faults")
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    wins: int = 0
-    draws: int = 0
-    losses: int = 0
-
-    @property
-    def played(self) -> int:
-        return self.wins + self.draws + self.losses
-
-    @property
-    def points(self) -> float:
-        return self.wins + self.draws / 2
-
-    @property
-    def percent(self) -> float:
-        """Points in percent of the games; 0 without games."""
-        return 100.0 * self.points / self.played if self.played else 0.0
-
-    @property
-    def turned(self) -> Score:
-        """The score from the opponent's point of view."""
-        return Score(self.losses, self.draws, self.wins)
-
-    def __add__(self, other: Score) -> Score:
-        return Score(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
-
-    def __str__(self) -> str:
-        """Return the numbers in the order ORDER."""
-        return f"{self.wins}-{self.losses}-{self.draws} ({self.percent:.1f}%)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +25,7 @@ class PlayerRow:
     player: str
     rating: float  # Elo; the mean of all players is 0
     error: float  # half the 95% interval
-    score: Score
+    score: WinDrawLoss
     cfs: float | None  # probability in percent of being stronger than the next player; None for the last one
     seconds: float | None  # mean time per game; None if unknown
     seconds_per_move: float | None
@@ -69,10 +38,10 @@ class PairScores:
 
     first: str
     second: str
-    black: Score  # playing Black
-    white: Score  # playing White
+    black: WinDrawLoss  # playing Black
+    white: WinDrawLoss  # playing White
 
-    def by_color(self) -> list[tuple[str, Score]]:
+    def by_color(self) -> list[tuple[str, WinDrawLoss]]:
         """Return labels and scores: both colors, Black against White, then each player with each color."""
         black, white = self.black, self.white
         return [
@@ -131,14 +100,12 @@ def report(results: Sequence[GameResult], *, advantage: bool = True, unique: boo
     ratings = fit(players, counts, advantage=advantage)
     order = sorted(range(len(players)), key=lambda i: -ratings.elo[i])
     rows = tuple(_row(rank, order, ratings, games) for rank in range(len(order)))
-    pairs = []
-    for i in range(len(players)):
-        for j in range(i + 1, len(players)):
-            if counts[i, j].any() or counts[j, i].any():
-                lost, drawn, won = (int(n) for n in counts[j, i])
-                pairs.append(
-                    PairScores(players[i], players[j], Score(*(int(n) for n in counts[i, j])), Score(won, drawn, lost))
-                )
+    scores = {(i, j): WinDrawLoss(*counts[i, j].tolist()) for i in range(len(players)) for j in range(len(players))}
+    pairs = [
+        PairScores(players[i], players[j], scores[i, j], scores[j, i].turned)
+        for i, j in combinations(range(len(players)), 2)
+        if scores[i, j].games or scores[j, i].games
+    ]
     return MatchReport(
         rows,
         tuple(pairs),
@@ -167,7 +134,7 @@ def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[Game
         name,
         float(ratings.elo[index]),
         float(ratings.errors[index]),
-        Score(wins, draws, len(played) - wins - draws),
+        WinDrawLoss(wins, draws, len(played) - wins - draws),
         None if following is None else 100.0 * ratings.superiority(index, following),
         total / len(known) if known else None,
         total / moves if moves else None,
@@ -180,14 +147,14 @@ def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[Game
 
 def _cells(row: PlayerRow) -> list[str]:
     score = row.score
-    draws = 100.0 * score.draws / score.played if score.played else 0.0
+    draws = 100.0 * score.draws / score.games if score.games else 0.0
     return [
         str(row.rank),
         row.player,
         f"{round(row.rating, 1) + 0.0:.1f}",
         f"{row.error:.1f}",
         f"{score.points:.1f}",
-        str(score.played),
+        str(score.games),
         f"{score.percent:.0f}",
         "---" if row.cfs is None else f"{row.cfs:.0f}",
         str(score.wins),

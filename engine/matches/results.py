@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic
 
 from yomi.engine.clients.client import EngineClient, EngineMove
@@ -37,6 +36,44 @@ def fault_of(file: Path, error: Exception) -> str:
     """Return an error message that names the file exactly once."""
     text = str(error)
     return text if str(file) in text else f"{file}: {text}"
+
+
+@dataclass(frozen=True, slots=True)
+class WinDrawLoss:
+    """A score, from the point of view of one player."""
+
+    wins: int = 0
+    draws: int = 0
+    losses: int = 0
+
+    @property
+    def games(self) -> int:
+        return self.wins + self.draws + self.losses
+
+    @property
+    def points(self) -> float:
+        return self.wins + self.draws / 2
+
+    @property
+    def share(self) -> float:
+        """Points per game; 0 without games."""
+        return self.points / max(1, self.games)
+
+    @property
+    def percent(self) -> float:
+        return 100.0 * self.points / max(1, self.games)
+
+    @property
+    def turned(self) -> WinDrawLoss:
+        """The score from the opponent's point of view."""
+        return WinDrawLoss(self.losses, self.draws, self.wins)
+
+    def __add__(self, other: WinDrawLoss) -> WinDrawLoss:
+        return WinDrawLoss(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
+
+    def __str__(self) -> str:
+        """Return the numbers in the order ORDER."""
+        return f"{self.wins}-{self.losses}-{self.draws} ({self.percent:.1f}%)"
 
 
 @dataclass(slots=True)
@@ -218,7 +255,7 @@ class MatchJournal:
     def __enter__(self) -> MatchJournal:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _write(self, data: Mapping[str, object]) -> None:

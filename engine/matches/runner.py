@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ class MatchRunner:
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._error: BaseException | None = None
-        self._started: set[str] = set()  # players that have started at least once
+        self.started: set[str] = set()  # players that have started at least once
         self._slots = [_Slot(self, number) for number in range(plan.parallel)]
 
     def run(self) -> None:
@@ -89,12 +89,6 @@ class MatchRunner:
         """Whether the match is over. Unfinished games do not count any more."""
         return self._stopped.is_set()
 
-    def note_start(self, player: EngineSpec) -> None:
-        self._started.add(player.name)
-
-    def has_started(self, player: EngineSpec) -> bool:
-        return player.name in self._started
-
     def add(self, result: GameResult) -> None:
         """Store a result and announce it."""
         with self._lock:
@@ -130,7 +124,7 @@ class _Slot:
     def run(self) -> None:
         host = self.runner.plan.make_game_runner(self._watch)
         try:
-            for pairing in self._pairings():
+            while (pairing := self.runner.next()) is not None:
                 self._play(host, pairing)
         except BaseException as error:
             self.runner.fail(error)
@@ -149,10 +143,6 @@ class _Slot:
         self._processes = [*(each for each in self._processes if each.is_running), process]
         if self.runner.is_stopped:  # `kill` may have come before
             process.kill()
-
-    def _pairings(self) -> Iterator[Pairing]:
-        while (pairing := self.runner.next()) is not None:
-            yield pairing
 
     def _play(self, host: GameRunner[Any], pairing: Pairing) -> None:
         """Play one game, write its record, and add the result."""
@@ -222,10 +212,10 @@ class _Slot:
                     spec, timeout=host.settings.timeout, cpus=self.cpus, on_start=self._watch
                 )
             except EngineError as error:
-                if not self.runner.has_started(spec):
+                if spec.name not in self.runner.started:
                     raise MatchError(f"player {spec.name}: {error}") from None
                 raise
-            self.runner.note_start(spec)
+            self.runner.started.add(spec.name)
         return self._clients[player]
 
     def _drop(self, player: int) -> None:
