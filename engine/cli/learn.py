@@ -221,7 +221,7 @@ def _make_loop(
     from yomi.engine.learning.cluster import LOCAL, Cluster, RayWorkers
     from yomi.engine.learning.loop import Loop
     from yomi.engine.learning.store import Store
-    from yomi.engine.learning.workers import InlineWorkers, ProcessWorkers
+    from yomi.engine.learning.workers import ProcessWorkers, SelfPlayWorker
     from yomi.engine.matches.duel import Matches, play_match
     from yomi.nets.training.generations import Generations
 
@@ -256,7 +256,7 @@ def _make_loop(
         workers = processes = ProcessWorkers(count, game, settings, seed, on_loss)
         matches = processes.match
     else:
-        workers = InlineWorkers(game, settings, seed)
+        workers = SelfPlayWorker(game, settings, seed)
     shares = count and args.cluster in (None, LOCAL)  # more threads would wait for each other on busy cores
     threads = max(1, usable_cores() - count) if shares else 0
 

@@ -28,7 +28,7 @@ from yomi.engine.game import Game
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.store import DIGITS, digest_of
-from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, Producer, Task
+from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, SelfPlayWorker, Task
 from yomi.engine.machine import usable_cores
 from yomi.engine.matches.duel import SIDE_BY_SIDE, DuelScore, Players, play_match
 from yomi.engine.matches.rating import Sprt
@@ -221,17 +221,17 @@ class ActorPlayer:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray leaves it as it is, and all actors would share the first
         self._game = game
         game.compile(lambda line: None)
-        self._producer = Producer(game, settings, seed)
+        self._worker = SelfPlayWorker(game, settings, seed)
 
     def use(self, task: Task, parcel: Parcel | None) -> None:
-        self._producer.use(dataclasses.replace(task, options=_unpacked(task.options, parcel)))
+        self._worker.use(dataclasses.replace(task, options=_unpacked(task.options, parcel)))
 
     def play(self) -> bytes:
         # Pickled, because arrays from Ray's store would keep its memory occupied.
         end = time.monotonic() + GATHER_SECONDS
-        deliveries = [self._producer.play()]
+        deliveries = [self._worker.play()]
         while time.monotonic() < end:
-            deliveries.append(self._producer.play())
+            deliveries.append(self._worker.play())
         return pickle.dumps(deliveries)
 
     def match(self, players: Sequence[tuple[Any, Parcel | None]], *arguments: Any) -> DuelScore:

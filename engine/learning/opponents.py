@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from yomi.engine.clients.client import RESIGN, EngineClient
+from yomi.engine.clients.client import EngineClient
 from yomi.engine.clients.limits import EngineLimits, GameClock, SpecError
 from yomi.engine.clients.process import EngineError, EngineProcess
 from yomi.engine.clients.spec import EngineSpec, parse_spec, with_own_names
@@ -143,12 +143,12 @@ class Opponent(Generic[G]):
             kind.set_up(client, game, self._clocks[color].settings)
         moves = [kind.format_move(game, move) for _, move in game.moves]
         answer = client.choose(kind.start_of(game), moves, color, self._clocks)
-        if answer.move.lower() == RESIGN:
-            return Ended(opponent(color), RESIGNATION)
         try:
-            decision = kind.read_answer(game, answer.move)
+            decision = kind.decide(game, answer.move)
         except ValueError as error:
             raise EngineError(f"illegal move: {str(error)[:200]}") from None
+        if decision.resign:
+            return Ended(opponent(color), RESIGNATION)
         return Ended(color, DECLARATION) if decision.move is None else decision.move
 
     def _started(self) -> EngineClient:

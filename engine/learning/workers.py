@@ -76,8 +76,8 @@ class Delivery:
     shown: dict[str, Any] | None = None  # sometimes a game for the page, see read_games
 
 
-class Producer:
-    """The self-play of one worker: receives tasks and returns deliveries."""
+class SelfPlayWorker:
+    """Plays in the current process. The same seed gives the same games."""
 
     def __init__(self, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
         self._game, self._settings, self._seed = game, settings, seed
@@ -123,6 +123,10 @@ class Producer:
         points = [_points(each.outcome.winner, color) for each in fresh for color in each.guests]
         faults = [each.why for each in ended if isinstance(each, DroppedGame)]
         return Delivery(games, evaluated - before, wrong, points, faults, shown)
+
+    def take(self, seconds: float) -> list[Delivery]:
+        """Play until a game ends, whatever the time (see `Workers`)."""
+        return [self.play()]
 
     def close(self) -> None:
         for selfplay in self._boards:
@@ -182,22 +186,6 @@ class Workers(Protocol):
 
     def close(self) -> None:
         """End the workers. Unfinished games are lost."""
-
-
-class InlineWorkers:
-    """Plays in this process while `take` is called. The same seed gives the same games."""
-
-    def __init__(self, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
-        self._producer = Producer(game, settings, seed)
-
-    def use(self, task: Task) -> None:
-        self._producer.use(task)
-
-    def take(self, seconds: float) -> list[Delivery]:
-        return [self._producer.play()]
-
-    def close(self) -> None:
-        self._producer.close()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -446,7 +434,7 @@ class _Worker:
 
     def __init__(self, link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
         self._link, self._game = link, game
-        self._producer = Producer(game, settings, seed)
+        self._selfplay = SelfPlayWorker(game, settings, seed)
         self._credit = CREDIT
         self._has_task = False
         self._part: MatchPart | None = None
@@ -462,7 +450,7 @@ class _Worker:
             seconds = SLICE_SECONDS
             if plays:
                 begin = time.monotonic()
-                self._link.send(self._producer.play(DELIVER_SECONDS))
+                self._link.send(self._selfplay.play(DELIVER_SECONDS))
                 self._credit -= 1
                 seconds = max(seconds, time.monotonic() - begin)
             if self._rounds is not None:
@@ -470,11 +458,11 @@ class _Worker:
 
     def close(self) -> None:
         self._end_match()
-        self._producer.close()
+        self._selfplay.close()
 
     def _take(self, message: Task | MatchPart | None) -> None:
         if isinstance(message, Task):
-            self._producer.use(message)
+            self._selfplay.use(message)
             self._has_task = True
         elif isinstance(message, MatchPart):
             self._end_match()

@@ -67,6 +67,10 @@ class MatchGame(abc.ABC, Generic[G]):
         """Return the initial position in the protocol's form; empty if the protocol has none."""
         return ""
 
+    def decide(self, game: G, text: str) -> Decision:
+        """Parse an engine's answer, which may resign. Raises what `read_answer` raises."""
+        return Decision(None, resign=True) if text.lower() == RESIGN else self.read_answer(game, text)
+
     @abc.abstractmethod
     def read_answer(self, game: G, text: str) -> Decision:
         """Parse an engine's answer: a legal move, or a declaration of a win.
@@ -235,10 +239,8 @@ class EngineSides(Generic[G]):
             taken, left = (f"{seconds:.{client.decimals}f} s" for seconds in (answer.seconds, limit))
             raise _Forfeit(color, TIME, f"{answer.move} after {taken}, {left} were left")
         self.sheet.last = answer
-        if answer.move.lower() == RESIGN:
-            return Decision(None, resign=True)
         try:
-            decision = self.kind.read_answer(game, answer.move)
+            decision = self.kind.decide(game, answer.move)
         except ValueError as error:
             raise _Forfeit(color, ILLEGAL, str(error)[:200]) from None
         if decision.move is not None:

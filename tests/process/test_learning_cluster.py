@@ -23,7 +23,7 @@ from yomi.engine.learning.cluster import LOCAL, Cluster, ClusterOptions, Parcel,
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import SelfPlayGame
-from yomi.engine.learning.workers import Delivery, Producer, Task
+from yomi.engine.learning.workers import Delivery, SelfPlayWorker, Task
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 
@@ -112,7 +112,7 @@ def games_of(deliveries: list[Delivery]) -> list[SelfPlayGame]:
 
 
 def games_at_home(seed: int, count: int) -> list[bytes]:
-    producer = Producer(GO, SETTINGS, seed)
+    producer = SelfPlayWorker(GO, SETTINGS, seed)
     producer.use(task())
     games: list[bytes] = []
     while len(games) < count:

@@ -24,7 +24,7 @@ from yomi.engine.learning.opponents import FAILURES, DroppedGame, anchor_specs, 
 from yomi.engine.learning.rows import rows_of
 from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
 from yomi.engine.learning.settings import make_settings
-from yomi.engine.learning.workers import InlineWorkers, Task
+from yomi.engine.learning.workers import SelfPlayWorker, Task
 from yomi.engine.matches.duel import play_match
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options
@@ -106,7 +106,7 @@ def test_a_game_that_an_engine_spoils_is_dropped_and_the_others_go_on(engine: st
 
 
 def test_a_worker_tells_of_engines_in_what_it_delivers() -> None:
-    workers = InlineWorkers(GO, make_settings({**SETTINGS, "games": 2, "opponent": scripted("gtp", "resign")}), 1)
+    workers = SelfPlayWorker(GO, make_settings({**SETTINGS, "games": 2, "opponent": scripted("gtp", "resign")}), 1)
     workers.use(Task(PLAIN, "uniform", {}))
     end = time.monotonic() + 60.0  # other games go on, and may be many, until the engine has started
     try:
@@ -163,7 +163,7 @@ def test_shogi_is_played_by_engines_of_usi() -> None:
     ("game", "engine", "message"),
     [
         ("go", "gnugo ;; main=60", "engine gnugo with main 60: expected no clock, such as seconds=1 (a move)"),
-        ("shogi", "fairy-stockfish", "engine fairy-stockfish has no limit: expected one behind it"),
+        ("shogi", "fairy-stockfish", "engine fairy-stockfish has no limit: add one"),
         ("go", "gnugo ;; level", "'level' after ;;: expected KEY=VALUE"),
         ("go", "gnugo ;; name=uniform", "anchor uniform: this name has another player"),
     ],

@@ -19,7 +19,7 @@ from yomi.engine.learning.page import status_text
 from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
 from yomi.engine.learning.settings import LearnSettings, make_settings
 from yomi.engine.learning.store import SelfPlayGame, Store
-from yomi.engine.learning.workers import InlineWorkers, Task
+from yomi.engine.learning.workers import SelfPlayWorker, Task
 from yomi.engine.options import Options
 
 SETTINGS = make_settings(
@@ -94,7 +94,7 @@ def test_shogi_after_an_opening() -> None:
 
 def deliver(tally: Tally | None, count: int) -> list[SelfPlayGame]:
     """Return games of a worker; the later ones are in part earlier ones searched anew."""
-    workers, games = InlineWorkers(GO, SETTINGS, 1), list[SelfPlayGame]()
+    workers, games = SelfPlayWorker(GO, SETTINGS, 1), list[SelfPlayGame]()
     try:
         for task in (Task(BEFORE, "old", {}), Task(AFTER, "new", {})):
             workers.use(task)
