@@ -165,7 +165,7 @@ def test_shogi_is_played_by_engines_of_usi() -> None:
         ("go", "gnugo ;; main=60", "engine gnugo with main 60: expected no clock, such as seconds=1 (a move)"),
         ("shogi", "fairy-stockfish", "engine fairy-stockfish has no limit: add one"),
         ("go", "gnugo ;; level", "'level' after ;;: expected KEY=VALUE"),
-        ("go", "gnugo ;; name=uniform", "anchor uniform: this name has another player"),
+        ("go", "gnugo ;; name=uniform", "anchor uniform: another player has this name"),
     ],
 )
 def test_engines_that_cannot_be_are_refused(game: str, engine: str, message: str) -> None:
