@@ -255,7 +255,7 @@ def _unpacked(options: Any, parcel: Parcel | None) -> Any:
         os.utime(path)
     else:
         write_atomically(path, importlib.import_module("ray").get(parcel.content[0]))
-        for old in sorted(folder.glob("[!.]*"), key=lambda each: each.stat().st_mtime, reverse=True)[CACHED_NETWORKS:]:
+        for old in sorted(folder.glob("[!.]*"), key=lambda path: path.stat().st_mtime, reverse=True)[CACHED_NETWORKS:]:
             with contextlib.suppress(FileNotFoundError):  # another actor of the node was faster
                 old.unlink()
     return dataclasses.replace(options, net=str(path))
@@ -445,9 +445,9 @@ class RayWorkers:
 
 
 def _joined(scores: Sequence[DuelScore]) -> DuelScore:
-    wins, draws, losses = (sum(getattr(each, name) for each in scores) for name in ("wins", "draws", "losses"))
-    pairs = tuple(map(sum, zip(*(each.pairs for each in scores), strict=True)))
-    return DuelScore(wins, draws, losses, pairs, tuple(why for each in scores for why in each.faults))
+    wins, draws, losses = (sum(getattr(score, name) for score in scores) for name in ("wins", "draws", "losses"))
+    pairs = tuple(map(sum, zip(*(score.pairs for score in scores), strict=True)))
+    return DuelScore(wins, draws, losses, pairs, tuple(why for score in scores for why in score.faults))
 
 
 def _why(error: Exception) -> str:

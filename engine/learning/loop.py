@@ -327,7 +327,7 @@ class Loop:
 
     def _climb(self, name: str, generation: int) -> None:
         """Play against the anchors, and against a network of NETWORK_INTERVAL generations before."""
-        earlier = [each for number, each in self.store.networks().items() if number <= generation - NETWORK_INTERVAL]
+        earlier = [name for number, name in self.store.networks().items() if number <= generation - NETWORK_INTERVAL]
         for anchor in (*self.anchors, *earlier[-1:]):
             begin = time.monotonic()
             against = anchor if anchor in self.anchors else f"{EARLIER}{anchor}"
@@ -413,7 +413,7 @@ class Tally:
         delivered = [game for delivery in self._deliveries for game in delivery.games]
         games = [game for game in delivered if not game.reanalyzed]
         seconds = time.monotonic() - self._start
-        points = [each for delivery in self._deliveries for each in delivery.points]
+        points = [point for delivery in self._deliveries for point in delivery.points]
         rows = sum(len(game.rows["value"]) for game in delivered)
         self.rows_a_second = rows / max(seconds, 1e-9)
         store.journal.append(
@@ -423,13 +423,13 @@ class Tally:
             games=len(games),
             rows=rows,
             moves=sum(game.moves for game in games),
-            evaluations=sum(each.evaluations for each in self._deliveries),
+            evaluations=sum(delivery.evaluations for delivery in self._deliveries),
             seconds=seconds,
             black=sum(game.winner == BLACK for game in games),
             white=sum(game.winner == WHITE for game in games),
             drawn=sum(game.winner not in (BLACK, WHITE) for game in games),
-            played_out=sum(len(each.resigned_wrongly) for each in self._deliveries),
-            resigned_wrongly=sum(sum(each.resigned_wrongly) for each in self._deliveries),
+            played_out=sum(len(delivery.resigned_wrongly) for delivery in self._deliveries),
+            resigned_wrongly=sum(sum(delivery.resigned_wrongly) for delivery in self._deliveries),
             **({"engine_games": len(points), "engine_points": sum(points)} if points else {}),
             **({"reanalyzed": len(delivered) - len(games)} if len(delivered) > len(games) else {}),
             lead=sum(store.leads.values()) / max(1, len(store.leads)),

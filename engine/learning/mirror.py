@@ -58,7 +58,7 @@ class Mirror:
         """
         if self._there is None:
             found: dict[str, dict[str, Any]] = self._files.find(self._root, detail=True)
-            self._there = {name[len(self._root) :].lstrip("/"): each["size"] for name, each in found.items()}
+            self._there = {name[len(self._root) :].lstrip("/"): facts["size"] for name, facts in found.items()}
         count = 0
         for path in self._found():
             name = path.relative_to(self._folder).as_posix()
@@ -83,10 +83,10 @@ class Mirror:
             path = self._folder / top
             if path.is_file():
                 yield path
-            for each in sorted(path.rglob("*")):
-                hidden = any(part.startswith(".") for part in each.relative_to(self._folder).parts)
-                if not hidden and each.is_file():
-                    yield each
+            for file in sorted(path.rglob("*")):
+                hidden = any(part.startswith(".") for part in file.relative_to(self._folder).parts)
+                if not hidden and file.is_file():
+                    yield file
 
     def _run(self) -> None:
         is_last = False

@@ -139,7 +139,7 @@ class Opponent(Generic[G]):
     def _ask(self, game: G) -> int | Ended:
         client, color, kind = self._started(), game.side_to_move, self._kind
         if not self._clocks:
-            self._clocks = {each: client.clock(0.0) for each in (BLACK, WHITE)}
+            self._clocks = {side: client.clock(0.0) for side in (BLACK, WHITE)}
             kind.set_up(client, game, self._clocks[color].settings)
         moves = [kind.format_move(game, move) for _, move in game.moves]
         answer = client.choose(kind.start_of(game), moves, color, self._clocks)
@@ -201,8 +201,8 @@ class OpponentPool(Generic[G]):
 
     def close(self) -> None:
         """End the engines."""
-        for each in self._all:
-            each.close()
+        for engine in self._all:
+            engine.close()
         self._threads.shutdown()
-        for each in self._all:
-            each.give_up()
+        for engine in self._all:
+            engine.give_up()

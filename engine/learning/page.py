@@ -77,7 +77,7 @@ def _printable(text: str) -> str:
 
 
 def _title(progress: Progress) -> str:
-    games = [str(each["settings"].get("game", "")) for each in progress.of("start")]
+    games = [str(start["settings"].get("game", "")) for start in progress.of("start")]
     return f"yomi learn {games[-1] if games else ''}".strip()
 
 
@@ -112,7 +112,7 @@ def _settings(progress: Progress) -> str:
 
 def _games(progress: Progress) -> str:
     told = [f"{progress.total('selfplay', what):,} {what}" for what in ("games", "rows", "moves")]
-    reanalyzed = sum(each.get("reanalyzed", 0) for each in progress.of("selfplay"))
+    reanalyzed = sum(event.get("reanalyzed", 0) for event in progress.of("selfplay"))
     return ", ".join([*told, *([f"{reanalyzed:,} games reanalyzed"] if reanalyzed else [])])
 
 
@@ -133,18 +133,18 @@ def _networks(progress: Progress) -> list[tuple[str, str]]:
 
 
 def _ladder(progress: Progress) -> str:
-    newest = {each["against"]: each for each in progress.of("match") if not each["against"].startswith(EARLIER)}
+    newest = {match["against"]: match for match in progress.of("match") if not match["against"].startswith(EARLIER)}
     told = []
-    for name, each in newest.items():
+    for name, match in newest.items():
         elo = None if name == progress.ratings.anchor else progress.ratings.over(name)
-        score = "-".join(str(each[what]) for what in ("wins", "losses", "draws"))
+        score = "-".join(str(match[what]) for what in ("wins", "losses", "draws"))
         told.append(f"{name} {score}" + (f" (Elo {elo})" if elo else ""))
     return ", ".join(told) + f" ({ORDER})" if told else ""
 
 
 def _engines(progress: Progress) -> str:
-    played = [each for each in progress.of("selfplay") if "engine_games" in each]
-    games, points = (sum(each.get(what, 0) for each in played) for what in ("engine_games", "engine_points"))
+    played = [event for event in progress.of("selfplay") if "engine_games" in event]
+    games, points = (sum(event.get(what, 0) for event in played) for what in ("engine_games", "engine_points"))
     return f"{points:g} points of the network in {games:,} games of self-play against engines" if games else ""
 
 
@@ -152,7 +152,7 @@ def _losses(trained: Sequence[Event]) -> str:
     if not trained:
         return ""
     now, limit = trained[-1]["losses"], trained[-1]["generation"] - GENERATIONS
-    then: dict[str, float] = next((each["losses"] for each in reversed(trained) if each["generation"] <= limit), {})
+    then: dict[str, float] = next((event["losses"] for event in reversed(trained) if event["generation"] <= limit), {})
     told = [f"{name} {value:.4f}" + (f" ({then[name]:.4f})" if name in then else "") for name, value in now.items()]
     return ", ".join(told) + (f" (in brackets {GENERATIONS} generations ago)" if then else "")
 
@@ -217,24 +217,24 @@ def write_page(folder: Path, now: float | None = None) -> None:
 
 def _charts(progress: Progress) -> list[dict[str, Any]]:
     """Return the charts over the hours, without empty lines and charts."""
-    played = [each for each in progress.of("selfplay") if each["games"] and each["seconds"]]
+    played = [event for event in progress.of("selfplay") if event["games"] and event["seconds"]]
     trained = progress.of("training")
-    losses = dict.fromkeys(name for each in trained for name in each["losses"])
+    losses = dict.fromkeys(name for event in trained for name in event["losses"])
     charts = [
         ("Elo", f"over {progress.ratings.anchor}; 95% intervals; gates overrate promoted networks", _elo(progress)),
-        *((f"Loss: {name}", "", [_line((each, each["losses"].get(name)) for each in trained)]) for name in losses),
-        ("Games", "per second of self-play", [_line((each, each["games"] / each["seconds"]) for each in played)]),
+        *((f"Loss: {name}", "", [_line((event, event["losses"].get(name)) for event in trained)]) for name in losses),
+        ("Games", "per second of self-play", [_line((event, event["games"] / event["seconds"]) for event in played)]),
         (
             "Evaluations",
             "per second of self-play",
-            [_line((each, each["evaluations"] / each["seconds"]) for each in played)],
+            [_line((event, event["evaluations"] / event["seconds"]) for event in played)],
         ),
         ("Time", "% of the hours; parts may work at once", _times(progress)),
-        ("Mean lead", "Black's, in self-play", [_line((each, each.get("lead")) for each in played)]),
+        ("Mean lead", "Black's, in self-play", [_line((event, event.get("lead")) for event in played)]),
         (
             "Black's share",
             "% of the points in self-play",
-            [_line((each, 100 * (each["black"] + each["drawn"] / 2) / each["games"]) for each in played)],
+            [_line((event, 100 * (event["black"] + event["drawn"] / 2) / event["games"]) for event in played)],
         ),
     ]
     shown = [(title, unit, [line for line in lines if line["points"]]) for title, unit, lines in charts]
@@ -243,7 +243,7 @@ def _charts(progress: Progress) -> list[dict[str, Any]]:
 
 def _line(values: Iterable[tuple[Event, float | None]]) -> Line:
     """Return a line of at most POINTS points (hours, value), each the mean of neighbors. Leaves out None."""
-    points = [(each["ran"] / 3600, value) for each, value in values if value is not None]
+    points = [(event["ran"] / 3600, value) for event, value in values if value is not None]
     step = max(1, -(-len(points) // POINTS))
     means = (np.mean(points[at : at + step], axis=0) for at in range(0, len(points), step))
     return {"name": "", "points": [[round(float(x), 4), float(f"{y:.5g}")] for x, y in means]}
@@ -285,12 +285,12 @@ def _rows(progress: Progress) -> list[dict[str, Any]]:
             "anchors": {},
             "networks": {},
         }
-    for each in progress.of("gate", "match"):
-        other = each["against"].removeprefix(EARLIER)
-        kind = "gate" if each["event"] == "gate" else "networks" if other in progress.networks else "anchors"
-        if each["network"] in rows:
-            score = rows[each["network"]][kind].setdefault(other, [0, 0, 0])
-            score[:] = [a + each[what] for a, what in zip(score, ("wins", "losses", "draws"), strict=True)]
+    for match in progress.of("gate", "match"):
+        other = match["against"].removeprefix(EARLIER)
+        kind = "gate" if match["event"] == "gate" else "networks" if other in progress.networks else "anchors"
+        if match["network"] in rows:
+            score = rows[match["network"]][kind].setdefault(other, [0, 0, 0])
+            score[:] = [a + match[what] for a, what in zip(score, ("wins", "losses", "draws"), strict=True)]
     return list(rows.values())
 
 
@@ -303,13 +303,13 @@ def read_games(path: Path) -> list[dict[str, Any]]:
     try:
         return [
             {
-                "title": str(each["title"]),
-                "result": str(each["result"]),
-                "moves": list(map(str, each["moves"])),
-                "boards": list(map(str, each["boards"])),
-                "values": [None if value is None else float(value) for value in each["values"]],
+                "title": str(game["title"]),
+                "result": str(game["result"]),
+                "moves": list(map(str, game["moves"])),
+                "boards": list(map(str, game["boards"])),
+                "values": [None if value is None else float(value) for value in game["values"]],
             }
-            for each in parse_json(path.read_bytes())["games"]
+            for game in parse_json(path.read_bytes())["games"]
         ]
     except FileNotFoundError:
         return []
@@ -322,7 +322,7 @@ def read_games(path: Path) -> list[dict[str, Any]]:
 def _finite(value: Any) -> Any:
     """Replace numbers that JSON does not have by None."""
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return [_finite(each) for each in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

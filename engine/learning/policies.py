@@ -161,7 +161,7 @@ def _found(
     moves, target = children["move"][kept].astype(np.int64), counts[kept] / counts.sum()
     surprise = 0.0
     if priors:
-        before = np.array([max(priors[each], 1e-6) for each in moves.tolist()])
+        before = np.array([max(priors[move], 1e-6) for move in moves.tolist()])
         surprise = float(np.sum(target * np.log(target / before)))
     return SearchResult(move, search.value, search.score, search.visits, moves, target, max(0.0, surprise))
 

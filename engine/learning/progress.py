@@ -52,9 +52,9 @@ class NetworkRatings:
 def newest_shares(events: Iterable[Event]) -> dict[str, float]:
     """Return the share of the points in the newest match of at least MIN_GAMES games, by opponent."""
     shares = {}
-    for each in events:
-        if each["event"] == "match" and (games := each["wins"] + each["draws"] + each["losses"]) >= MIN_GAMES:
-            shares[each["against"]] = (each["wins"] + each["draws"] / 2) / games
+    for event in events:
+        if event["event"] == "match" and (games := event["wins"] + event["draws"] + event["losses"]) >= MIN_GAMES:
+            shares[event["against"]] = (event["wins"] + event["draws"] / 2) / games
     return shares
 
 
@@ -69,14 +69,14 @@ def ratings(events: Iterable[Event]) -> NetworkRatings:
     most even pairs that connect all players; of equally even pairs, to those that met first. (Draws for every pair
     would make an anchor that loses to all networks pull them together.)
     """
-    met = [each for each in events if each["event"] in ("gate", "match")]
-    pairs = [(each["network"], each["against"].removeprefix(EARLIER)) for each in met]
+    met = [match for match in events if match["event"] in ("gate", "match")]
+    pairs = [(match["network"], match["against"].removeprefix(EARLIER)) for match in met]
     players = list(dict.fromkeys(name for network, against in pairs for name in (against, network)))
     indices = {name: number for number, name in enumerate(players)}
     counts = np.zeros((len(players), len(players), 3))
-    for (network, against), each in zip(pairs, met, strict=True):
+    for (network, against), match in zip(pairs, met, strict=True):
         row, column = sorted((indices[network], indices[against]))
-        result = (each["wins"], each["draws"], each["losses"])
+        result = (match["wins"], match["draws"], match["losses"])
         counts[row, column] += result if row == indices[network] else result[::-1]
     evenness = np.minimum(counts[..., 0], counts[..., 2]) + counts[..., 1] / 2  # points of the weaker one
     groups = np.arange(len(players))  # equal numbers: connected by games
@@ -85,7 +85,7 @@ def ratings(events: Iterable[Event]) -> NetworkRatings:
             counts[row, column] += (0.5, 0.0, 0.5)
             groups[groups == groups[row]] = groups[column]
     fitted = fit(players, counts, advantage=False, prior_sd=PRIOR_SD)
-    networks = (each["against" if each["event"] == "gate" else "network"] for each in met)
+    networks = (match["against" if match["event"] == "gate" else "network"] for match in met)
     anchor = next((name for name in players if name in ANCHORS), next(networks, ""))
     connected = {name: at for name, at in indices.items() if groups[at] == groups[indices[anchor]]}
     return NetworkRatings(fitted, connected, anchor)
@@ -110,28 +110,28 @@ class Progress:
         self.events: list[Event] = []
         """Each has `ran`: seconds of running time, without the time between two starts."""
         self.seconds = 0.0  # total running time
-        for number, each in enumerate(events):
-            if number and each["event"] != "start":
-                self.seconds += max(0.0, each["time"] - events[number - 1]["time"])
-            self.events.append({**each, "ran": self.seconds})
+        for number, event in enumerate(events):
+            if number and event["event"] != "start":
+                self.seconds += max(0.0, event["time"] - events[number - 1]["time"])
+            self.events.append({**event, "ran": self.seconds})
         made = self.of("selfplay", "training", "gate", "match")
-        self.generation = max((each["generation"] for each in made), default=0)
+        self.generation = max((event["generation"] for event in made), default=0)
         self.before = self.generation - GENERATIONS  # the generation before the recent ones; negative if all are recent
         # Running time until then
-        self.seconds_before = max((each["ran"] for each in made if each["generation"] <= self.before), default=0.0)
+        self.seconds_before = max((event["ran"] for event in made if event["generation"] <= self.before), default=0.0)
         self.networks: dict[str, Event] = {}  # by name: its last gate or promotion, with `ran` of its first
-        for each in self.of("gate", "promotion"):
-            known = self.networks.get(each["network"], each)
-            self.networks[each["network"]] = {"promoted": True, **each, "ran": known["ran"]}
+        for event in self.of("gate", "promotion"):
+            known = self.networks.get(event["network"], event)
+            self.networks[event["network"]] = {"promoted": True, **event, "ran": known["ran"]}
         self.ratings = ratings(self.events)
 
     def of(self, *names: str) -> list[Event]:
         """Return the events with these names, oldest first."""
-        return [each for each in self.events if each["event"] in names]
+        return [event for event in self.events if event["event"] in names]
 
     def total(self, name: str, field: str, after: int = -1) -> float:
         """Return the sum of a field over the events of a name with a generation above `after`."""
-        numbers: list[float] = [each[field] for each in self.of(name) if each["generation"] > after]
+        numbers: list[float] = [event[field] for event in self.of(name) if event["generation"] > after]
         return sum(numbers)
 
     def shares(self, edges: Sequence[float]) -> dict[str, list[float]]:
@@ -141,9 +141,9 @@ class Progress:
         """
         found = {}
         for name, (event, part) in PARTS.items():
-            chosen = [each for each in self.of(event) if part in (None, each.get("part"))]
-            lengths = np.array([each["seconds"] for each in chosen])
-            starts = np.array([each["ran"] for each in chosen]) - lengths
+            chosen = [span for span in self.of(event) if part in (None, span.get("part"))]
+            lengths = np.array([span["seconds"] for span in chosen])
+            starts = np.array([span["ran"] for span in chosen]) - lengths
             busy = [float(np.clip(edge - starts, 0.0, lengths).sum()) for edge in edges]
             found[name] = [float(share) for share in np.diff(busy) / np.diff(edges)]
         return found

@@ -50,7 +50,7 @@ def rows_of(
     """
     spec = learnable.spec
     learned = [index for index, ply in enumerate(finished.plies) if ply.full_search]
-    copies = _copies(np.array([_target(finished.plies[each])[2] for each in learned]), surprise, rng)
+    copies = _copies(np.array([_target(finished.plies[index])[2] for index in learned]), surprise, rng)
     chosen = [index for index, count in zip(learned, copies, strict=True) for _ in range(count)]
     plies = [finished.plies[index] for index in chosen]
     positions = np.concatenate([ply.position for ply in plies]) if plies else spec.positions(0)
@@ -145,8 +145,8 @@ def planes_of(
     bits = planes[:, : features.bits].reshape(rows, features.bits * planes.shape[-1] ** 2) != 0.0
     columns: dict[str, npt.NDArray[Any]] = {"planes": np.packbits(bits, axis=1)}
     if features.globals:  # the first of a constant plane stands for it
-        each = math.prod(spec.extras_shape) // features.globals
-        columns["globals"] = extras.reshape(rows, features.globals, each)[:, :, 0]
+        area = math.prod(spec.extras_shape) // features.globals
+        columns["globals"] = extras.reshape(rows, features.globals, area)[:, :, 0]
     return columns
 
 

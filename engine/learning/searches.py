@@ -65,7 +65,7 @@ class Searches:
         self._wanted = np.zeros(count, np.bool_)
         self._idle = np.zeros(count, np.bool_)
         generator = np.random.default_rng(seed)
-        self.each = [GameSearch(self, number, tree, generator) for number, tree in enumerate(self._trees)]
+        self.slots = [GameSearch(self, number, tree, generator) for number, tree in enumerate(self._trees)]
 
     @property
     def side(self) -> int:
@@ -74,8 +74,8 @@ class Searches:
 
     def _use_batch(self, batch: Batch) -> None:
         self._batch, self._calls = batch, self.queue.bind(batch)
-        each = zip(self._trees, self._workers, self._boards, strict=True)
-        self._searchers = [Searcher(tree, worker, board, batch) for tree, worker, board in each]
+        parts = zip(self._trees, self._workers, self._boards, strict=True)
+        self._searchers = [Searcher(tree, worker, board, batch) for tree, worker, board in parts]
         self._tasks = np.array([searcher.task for searcher in self._searchers], np.int64)
 
     def use(self, queue: EvaluationQueue, settings: SearchSettings) -> None:
@@ -86,7 +86,7 @@ class Searches:
                 new[...] = old
         self.queue, self.settings = queue, settings
         self._use_batch(batch)
-        for search in self.each:
+        for search in self.slots:
             search.configure(settings)
 
     @property
@@ -228,8 +228,8 @@ class GameSearch:
 
     def search(self, playouts: int) -> None:
         """Request playouts, which `Searches.advance` makes. A solved root ends the search early."""
-        for each in self._made:
-            each[0] = 0
+        for counter in self._made:
+            counter[0] = 0
         self._limit[0] = playouts
         self.owner._wanted[self.number] = True
 
@@ -303,7 +303,7 @@ class ConcurrentGames(Generic[T]):
         self._ended: list[T] = []
         self._asked: dict[Future[Any], int] = {}  # the pending answers, with the number of their game
         self._games: list[GameCoroutine[T] | None] = [
-            begin(slot) for slot in zip(*(each.each for each in searches), strict=True)
+            begin(slot) for slot in zip(*(each.slots for each in searches), strict=True)
         ]
         for number in range(len(self._games)):
             self._resume(number)
@@ -350,7 +350,7 @@ class ConcurrentGames(Generic[T]):
                 answer = next(game)
             except StopIteration as end:
                 self._ended.append(end.value)
-                slot = [searches.each[number] for searches in self.searches]
+                slot = [searches.slots[number] for searches in self.searches]
                 self._games[number] = self._begin(slot)
             else:
                 if answer is not None:

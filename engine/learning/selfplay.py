@@ -239,7 +239,7 @@ class SelfPlay(Generic[G]):
         game = self.learnable.restart(earlier)
         start = game.ply
         # An early position: what is drawn from all of them is drawn twice, and the earlier one counts.
-        end = min(start + int(each) for each in rng.integers(0, max(1, len(moves) - start), 2))
+        end = min(start + int(number) for number in rng.integers(0, max(1, len(moves) - start), 2))
         for move in moves[start:end]:
             game.push(move)
         return game, moves[end] if end < len(moves) else None

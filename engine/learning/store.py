@@ -124,7 +124,7 @@ class State:
         found = json.loads(text)
         if not isinstance(found, dict):
             raise ValueError(f"{type(found).__name__} found, expected an object")
-        known = {each.name: each for each in dataclasses.fields(cls)}
+        known = {field.name: field for field in dataclasses.fields(cls)}
         for name, value in found.items():
             if name not in known:
                 raise ValueError(f"field {name!r} found, expected {', '.join(known)}")
@@ -185,7 +185,7 @@ class Spool:
 
     @property
     def rows(self) -> int:
-        return sum(len(each.rows["value"]) for each in self.games)
+        return sum(len(game.rows["value"]) for game in self.games)
 
     def add(self, played: SelfPlayGame) -> None:
         """Append a game. It overwrites the incomplete game that a full disk leaves."""
@@ -366,7 +366,7 @@ class Store:
 
     def planned(self) -> Dataset:
         """Return the rows of the current training."""
-        shards = tuple(each for each in self.dataset.shards if _number(each) <= self.state.planned_shard)
+        shards = tuple(shard for shard in self.dataset.shards if _number(shard) <= self.state.planned_shard)
         return dataclasses.replace(self.dataset, shards=shards)
 
     @_alone
@@ -393,7 +393,7 @@ class Store:
             if not spool.rows:
                 continue
             number = 1 + self.newest_shard
-            games = [(each.rows, each.record) for each in spool.games if len(each.rows["value"])]
+            games = [(game.rows, game.record) for game in spool.games if len(game.rows["value"])]
             write_games(self.folder / "rows", self.folder / "games", number, size, self._suffix, games)
             self.dataset = open_dataset(self.folder / "rows")
             self._spools[size] = Spool(spool.path, number)
@@ -449,8 +449,8 @@ class Store:
     def networks(self) -> dict[int, str]:
         """Return the names of the promoted networks that still exist, by generation, the newest last."""
         there = {path.name.split(".")[0] for path in (self.folder / "networks").iterdir()}
-        promoted = (each for each in self.journal.read() if each["event"] == "promotion")
-        return {each["generation"]: each["network"] for each in promoted if each["network"] in there}
+        promoted = (event for event in self.journal.read() if event["event"] == "promotion")
+        return {event["generation"]: event["network"] for event in promoted if event["network"] in there}
 
     def keep_network(self, path: Path) -> str:
         """Move a network's file to the networks, flush it to the disk, and return its name."""
@@ -490,7 +490,7 @@ class Store:
         path = self.folder / self.SETTINGS
         wanted = json.loads(json.dumps({"format": FORMAT, **asked}))
         if not path.exists():
-            if any(not each.name.startswith(".") for each in self.folder.iterdir()):
+            if any(not path.name.startswith(".") for path in self.folder.iterdir()):
                 raise LearningError(f"{self.folder}: files found that are not a run, expected an empty folder or a run")
             write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
             return

@@ -109,19 +109,19 @@ class SelfPlayWorker:
             EvaluatorError: from the evaluator.
         """
         begin = time.monotonic()
-        selfplay = min(self._boards, key=lambda each: each.searches.evaluations)
+        selfplay = min(self._boards, key=lambda board: board.searches.evaluations)
         before = selfplay.searches.evaluations
         ended = selfplay.play(seconds)
-        finished = [each for each in ended if isinstance(each, FinishedGame)]
-        fresh = [each for each in finished if not each.reanalyzed]
-        games = [self._played(selfplay, each) for each in finished]
+        finished = [game for game in ended if isinstance(game, FinishedGame)]
+        fresh = [game for game in finished if not game.reanalyzed]
+        games = [self._played(selfplay, game) for game in finished]
         evaluated = selfplay.searches.evaluations
-        wrong = [each.resigned_wrongly for each in finished if each.resigned_wrongly is not None]
+        wrong = [game.resigned_wrongly for game in finished if game.resigned_wrongly is not None]
         shown = None
         if fresh and begin - self._shown_at > SHOWN_SECONDS:
             self._shown_at, shown = begin, self._shown(selfplay, fresh[-1])
-        points = [_points(each.outcome.winner, color) for each in fresh for color in each.guests]
-        faults = [each.why for each in ended if isinstance(each, DroppedGame)]
+        points = [_points(game.outcome.winner, color) for game in fresh for color in game.guests]
+        faults = [game.why for game in ended if isinstance(game, DroppedGame)]
         return Delivery(games, evaluated - before, wrong, points, faults, shown)
 
     def take(self, seconds: float) -> list[Delivery]:
@@ -337,7 +337,7 @@ class ProcessWorkers:
             share = [each for each in left if each // 2 % len(idle) == place]  # both games of a pair
             if share:
                 match.given[number] = set(share)
-                tasks = [DuelTask(each) for each in share]
+                tasks = [DuelTask(game) for game in share]
                 self._send(number, MatchPart(match.number, players, terms, tasks, min(count, len(share))))
 
     def close(self) -> None:

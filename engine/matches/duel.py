@@ -163,8 +163,8 @@ class Duel:
         table, patience = ConcurrentGames(self._searches, begin), FailureLimit()
         ended = table.take()
         while ended or not table.is_over:
-            played = [each for each in ended if isinstance(each, DuelGame)]
-            spoilt = [each.why for each in ended if isinstance(each, DroppedGame)]
+            played = [game for game in ended if isinstance(game, DuelGame)]
+            spoilt = [game.why for game in ended if isinstance(game, DroppedGame)]
             patience.note(spoilt, len(played))
             self.faults += spoilt
             yield played
@@ -197,7 +197,7 @@ class Duel:
     ) -> GameCoroutine[DuelGame]:
         """Play a game. `guest` is the second player if that is an engine."""
         terms, number = self.terms, task.number
-        rng, of_pair = (np.random.default_rng([terms.seed, each]) for each in (number, number // 2))
+        rng, of_pair = (np.random.default_rng([terms.seed, part]) for part in (number, number // 2))
         for search, changes in zip(slot, task.changes, strict=False):
             search.configure(dataclasses.replace(search.owner.settings, **changes))  # type: ignore[arg-type]
         played = self._begin(of_pair, number // 2)
@@ -282,7 +282,7 @@ def score_of(points: Mapping[int, int]) -> DuelScore:
     counts = Counter(points.values())
     whole = (number for number in points if number % 2 == 0 and number + 1 in points)
     pairs = Counter(points[number] + points[number + 1] for number in whole)
-    return DuelScore(counts[2], counts[1], counts[0], tuple(pairs[each] for each in range(len(PAIR_SCORES))))
+    return DuelScore(counts[2], counts[1], counts[0], tuple(pairs[score] for score in range(len(PAIR_SCORES))))
 
 
 class MatchState:

@@ -167,7 +167,7 @@ def _has_type(value: object, wanted: str) -> bool:
         inner = wanted.removeprefix("tuple[").removesuffix("]").split(", ")
         if not isinstance(value, tuple) or (inner[-1] != "..." and len(value) != len(inner)):
             return False
-        return all(_has_type(each, inner[0]) for each in value)
+        return all(_has_type(item, inner[0]) for item in value)
     names = [name.strip() for name in wanted.split("|")]
     found = "None" if value is None else type(value).__name__
     return found in names or (found == "int" and "float" in names)
@@ -416,7 +416,7 @@ def _read_record(file: Path, games: Collection[Game[Any, Any]], left_out: LeftOu
     """Return the games of a record. If several games use its extension, the first that can parse it decides."""
     known = _of_suffix(file, games)
     fault = ""
-    for game in [each for each in games if each.rated] if known is None else [known]:
+    for game in [game for game in games if game.rated] if known is None else [known]:
         try:
             kind = game.matches()
             records = kind.load_records(file)

@@ -140,7 +140,7 @@ class _Slot:
 
     def _watch(self, process: EngineProcess) -> None:
         """Register an engine that starts."""
-        self._processes = [*(each for each in self._processes if each.is_running), process]
+        self._processes = [*(engine for engine in self._processes if engine.is_running), process]
         if self.runner.is_stopped:  # `kill` may have come before
             process.kill()
 

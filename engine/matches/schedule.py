@@ -118,7 +118,7 @@ def record_files(path: Path, suffixes: Sequence[str]) -> list[Path]:
     """Return a file, or the files of a folder with one of the extensions, sorted by name."""
     if not path.is_dir():
         return [path]
-    return sorted(each for each in path.iterdir() if each.is_file() and each.suffix.lower() in suffixes)
+    return sorted(file for file in path.iterdir() if file.is_file() and file.suffix.lower() in suffixes)
 
 
 def draw_openings(draw: Callable[[], str], count: int, known: Sequence[str] = ()) -> list[str]:

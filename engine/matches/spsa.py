@@ -71,7 +71,7 @@ class Spsa:
     @property
     def start(self) -> Floats:
         """Values before the first iteration, [parameters]."""
-        return np.array([each.share(each.start) for each in self.parameters])
+        return np.array([parameter.share(parameter.start) for parameter in self.parameters])
 
     def tasks(self, values: Floats, iteration: int) -> list[DuelTask]:
         """Return the games of an iteration, counted from 0, around some values."""
@@ -110,8 +110,10 @@ class Spsa:
 
     def settings(self, values: Floats) -> dict[str, float]:
         """Return the search settings at some values, limited to the ranges."""
-        shares = values.clip(0.0, 1.0).tolist()
-        return {each.name: each.value(share) for each, share in zip(self.parameters, shares, strict=True)}
+        pairs = zip(self.parameters, values.clip(0.0, 1.0).tolist(), strict=True)
+        return {
+            parameter.name: parameter.value(share) for parameter, share in zip(self.parameters, shares, strict=True)
+        }
 
     def _numbers(self, iteration: int) -> range:
         return range(2 * iteration * self.batch, 2 * (iteration + 1) * self.batch)
