@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from yomi.bench.measure import batch_sizes, evaluator_rate
 from yomi.engine.cli.logs import say
 from yomi.engine.learning.settings import make_settings
-from yomi.engine.learning.workers import Processes, Task
+from yomi.engine.learning.workers import ProcessWorkers, Task
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -56,7 +56,7 @@ def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str
 def _play(game: Game[Any, Any], options: Options, games: int, workers: int, seconds: float) -> dict[str, float]:
     """Return counts per second while all processes play."""
     settings = make_settings({"games": games})
-    processes = Processes(workers, game, settings, 1, _fail)
+    processes = ProcessWorkers(workers, game, settings, 1, _fail)
     try:
         processes.use(Task(options, "bench", {}))
         delivered = 0

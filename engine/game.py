@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from yomi.engine.evaluators.network import FileEvaluator, FileFormat
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.learning.learnable import Learnable
-    from yomi.engine.learning.replay import Recorded, Show
+    from yomi.engine.learning.rows import Encoder, RecordedGame
     from yomi.engine.matches.games import MatchGame
     from yomi.engine.options import Options, Value
     from yomi.engine.play import Ended, Referee
@@ -255,7 +255,7 @@ class Game(abc.ABC, Generic[G, P]):
         """Return what the learning loop knows of the game, on the board of the options."""
         raise NotImplementedError
 
-    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[G]]]:
+    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Encoder, list[RecordedGame[G]]]:
         """Return the game as the rows beside a record have it, what shows its positions so, and the record's games.
 
         Args:

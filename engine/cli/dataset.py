@@ -206,7 +206,7 @@ def vary_dataset(args: argparse.Namespace) -> None:
 
 def check_dataset(args: argparse.Namespace) -> None:
     """Read every shard, and play the games again that have their records beside them."""
-    from yomi.engine.learning.replay import record_beside
+    from yomi.engine.learning.rows import record_beside
     from yomi.nets.data.shards import check_shard, open_dataset
 
     dataset = open_dataset(args.folder)
@@ -224,7 +224,7 @@ def check_dataset(args: argparse.Namespace) -> None:
 
 def _replay(features: FeatureSet, shard: Shard, record: Path) -> int:
     """Print the faults of a shard whose games are played again, and return how many there are."""
-    from yomi.engine.learning.replay import check_rows
+    from yomi.engine.learning.rows import check_rows
 
     spec, show, games = GAMES[features.game].replay(record, features, shard.size)
     faults = 0

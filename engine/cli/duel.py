@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from yomi.engine.game import Game
-    from yomi.engine.matches.crew import Referees
-    from yomi.engine.matches.duel import Terms
+    from yomi.engine.matches.duel import DuelConfig, DuelPlayer
+    from yomi.engine.matches.rating import Sprt
     from yomi.engine.matches.results import GameResult
-    from yomi.engine.matches.sprt import Sprt
     from yomi.engine.options import Options
 
 COMMAND = "duel"
@@ -142,14 +141,14 @@ def read_players(
     return players[0], players[1]
 
 
-def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> Terms:
+def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> DuelConfig:
     """Return the terms of the games.
 
     Raises:
         MatchError: the openings cannot be used.
         OptionError: the options of the board do not go together.
     """
-    from yomi.engine.matches.duel import Terms
+    from yomi.engine.matches.duel import DuelConfig
     from yomi.engine.matches.schedule import load_openings, shuffled
 
     game.new_game(players[0])
@@ -161,20 +160,19 @@ def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Op
         openings = shuffled(found, args.seed)
     first, second = (player.visits or VISITS for player in players)
     drawn = 0 if openings else args.opening_moves
-    return Terms((first, second), args.seed, None, openings, drawn, args.temperature)
+    return DuelConfig((first, second), args.seed, None, openings, drawn, args.temperature)
 
 
 def open_referees(
-    args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, games: int
-) -> AbstractContextManager[Referees]:
+    args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], terms: DuelConfig, games: int
+) -> AbstractContextManager[DuelPlayer]:
     """Return what plays the games: `games` of them at once are enough.
 
     Raises:
         NetworkError, EvaluatorError: a player cannot be made.
     """
     from yomi.engine.evaluators.providers import chooses_cpu
-    from yomi.engine.matches.crew import Crew
-    from yomi.engine.matches.duel import Duel
+    from yomi.engine.matches.duel import Duel, DuelProcesses
 
     for player in players:
         prepare(game, player, learning=True)
@@ -183,13 +181,13 @@ def open_referees(
     count = min(args.at_once, -(-games // processes))
     if processes == 1:
         return Duel(game, players, terms, count)
-    return Crew(processes, game, players, terms, count)
+    return DuelProcesses(processes, game, players, terms, count)
 
 
 def run(args: argparse.Namespace) -> int:
     """Play the match and tell its result."""
+    from yomi.engine.matches.rating import Sprt
     from yomi.engine.matches.results import MatchError
-    from yomi.engine.matches.sprt import Sprt
     from yomi.nets.errors import NetworkError
 
     game = GAMES[args.game]
@@ -213,16 +211,16 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
     Raises:
         MatchError, OptionError, NetworkError, EvaluatorError: it cannot be played.
     """
-    from yomi.engine.matches.duel import Standing, Task
-    from yomi.engine.matches.journal import Journal
+    from yomi.engine.matches.duel import DuelTask, MatchState
+    from yomi.engine.matches.results import MatchJournal
 
     terms = make_terms(args, game, players)
     names = _names(args)
-    with Journal(args.out, describe(game, players, terms, names)) as journal:
-        standing = Standing(test)
+    with MatchJournal(args.out, describe(game, players, terms, names)) as journal:
+        standing = MatchState(test)
         for number, points in points_of(journal.results).items():
             standing.note(number, points)
-        left = [Task(number) for number in range(args.games) if number not in standing.points]
+        left = [DuelTask(number) for number in range(args.games) if number not in standing.points]
         if journal.results:
             logs.say(f"{len(journal.results)} games are in {journal.path}; going on")
         begin, played, told = time.monotonic(), 0, 0.0
@@ -246,7 +244,7 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
 
 
 def points_of(results: Iterable[GameResult]) -> dict[int, int]:
-    """Return the first player's points in games of a journal by their numbers; see Played.points."""
+    """Return the first player's points in games of a journal by their numbers; see DuelGame.points."""
     return {each.number: round(2 * (each.score if each.number % 2 == 0 else 1 - each.score)) for each in results}
 
 
@@ -256,7 +254,7 @@ def _names(args: argparse.Namespace) -> tuple[str, str]:
 
 
 def describe(
-    game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, names: Sequence[str] = ()
+    game: Game[Any, Any], players: tuple[Options, Options], terms: DuelConfig, names: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return what makes a match the same one when it goes on."""
     known = (*player_options(game.name), *BOARD[:-2])

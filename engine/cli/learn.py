@@ -30,7 +30,7 @@ from yomi.nets.text import read_toml
 if TYPE_CHECKING:
     from yomi.engine.clients.spec import EngineSpec
     from yomi.engine.game import Game
-    from yomi.engine.learning.cluster import Asked
+    from yomi.engine.learning.cluster import ClusterOptions
     from yomi.engine.learning.loop import Goal, Loop
     from yomi.engine.learning.workers import Workers
     from yomi.engine.options import Options
@@ -117,8 +117,8 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Learn until the goal or a signal, and return the exit status."""
     from yomi.engine.evaluators.base import EvaluatorError
-    from yomi.engine.learning.errors import LearningError
-    from yomi.engine.learning.loop import plain_anchors
+    from yomi.engine.learning.journal import LearningError
+    from yomi.engine.learning.loop import default_anchors
     from yomi.nets.errors import NetworkError
 
     if args.game == STATUS:
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         tables = _read_tables(args.network, args.game)
         game = game.learning(args, tables.get("network"))
         engines = _engines(args, settings, game)
-        goal = _goal(args, settings, [*plain_anchors(game), *(each.name for each in engines)])
+        goal = _goal(args, settings, [*default_anchors(game), *(each.name for each in engines)])
         options = collect(args, game, **game.defaults.get(COMMAND, {}))
         start = tables.get("network", {}).get("start")
         if isinstance(start, str) and start:  # it is searched as it was tuned
@@ -159,7 +159,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell(folder: Path) -> int:
     """Print how a run goes, and write its page."""
-    from yomi.engine.learning.errors import LearningError
+    from yomi.engine.learning.journal import LearningError
     from yomi.engine.learning.page import status_text, write_page
     from yomi.engine.learning.store import Store
 
@@ -179,12 +179,12 @@ def _engines(args: argparse.Namespace, settings: LearnSettings, game: Game[Any, 
     Raises:
         OptionError: one of them cannot be, or the one that is to play in self-play.
     """
-    from yomi.engine.learning.loop import plain_anchors
+    from yomi.engine.learning.loop import default_anchors
     from yomi.engine.learning.opponents import anchor_specs, opponent_spec
 
     if settings.opponent:
         opponent_spec(settings.opponent, game)
-    return anchor_specs(args.anchors, game, plain_anchors(game))
+    return anchor_specs(args.anchors, game, default_anchors(game))
 
 
 def _goal(args: argparse.Namespace, settings: LearnSettings, anchors: Sequence[str]) -> Goal:
@@ -194,7 +194,7 @@ def _goal(args: argparse.Namespace, settings: LearnSettings, anchors: Sequence[s
         CliError: no match of the ladder could tell.
     """
     from yomi.engine.learning.loop import Goal
-    from yomi.engine.learning.ratings import ENOUGH
+    from yomi.engine.learning.progress import MIN_GAMES
 
     if args.until is None:
         return Goal(hours=args.hours, generations=args.networks)
@@ -205,8 +205,8 @@ def _goal(args: argparse.Namespace, settings: LearnSettings, anchors: Sequence[s
         share = 0.0
     if name not in anchors or not 0.0 < share <= 1.0:
         raise CliError(f"--until {name} {text}: expected one of {', '.join(anchors)}, and a share such as 0.9")
-    if settings.ladder < ENOUGH:
-        raise CliError(f"--until with --ladder {settings.ladder}: expected a ladder of {ENOUGH} games or more")
+    if settings.ladder < MIN_GAMES:
+        raise CliError(f"--until with --ladder {settings.ladder}: expected a ladder of {MIN_GAMES} games or more")
     return Goal(hours=args.hours, generations=args.networks, share=(name, share))
 
 
@@ -221,7 +221,7 @@ def _make_loop(
     from yomi.engine.learning.cluster import LOCAL, Cluster, RayWorkers
     from yomi.engine.learning.loop import Loop
     from yomi.engine.learning.store import Store
-    from yomi.engine.learning.workers import InTurns, Processes
+    from yomi.engine.learning.workers import ProcessWorkers, SelfPlayWorker
     from yomi.engine.matches.duel import Matches, play_match
     from yomi.nets.training.generations import Generations
 
@@ -233,7 +233,7 @@ def _make_loop(
         "game": game.name,
         **{name: options.get(name) for name in BOARD if TABLE[name].is_for(game.name)},
         "size": game.board_size(options),
-        **learnable.asked,
+        **learnable.fixed_settings,
         **dataclasses.asdict(settings),
         "anchors": args.anchors,
         "network": dict(network),
@@ -253,10 +253,10 @@ def _make_loop(
         workers = actors = RayWorkers(Cluster(cluster), game, settings, seed, on_loss)
         matches, count = actors.match, actors.count
     elif count:
-        workers = processes = Processes(count, game, settings, seed, on_loss)
+        workers = processes = ProcessWorkers(count, game, settings, seed, on_loss)
         matches = processes.match
     else:
-        workers = InTurns(game, settings, seed)
+        workers = SelfPlayWorker(game, settings, seed)
     shares = count and args.cluster in (None, LOCAL)  # more threads would wait for each other on busy cores
     threads = max(1, usable_cores() - count) if shares else 0
 
@@ -316,20 +316,20 @@ def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
         yield
 
 
-def _asked_cluster(args: argparse.Namespace) -> Asked | None:
+def _asked_cluster(args: argparse.Namespace) -> ClusterOptions | None:
     """Return what is asked of a cluster; None without one.
 
     Raises:
         CliError: the flags do not go together, or Ray is missing.
     """
-    from yomi.engine.learning.cluster import Asked
+    from yomi.engine.learning.cluster import ClusterOptions
 
     cores, gpus = args.cores_per_process, args.gpus_per_process
     if args.cluster is None:
-        if Asked("", None, cores, gpus, args.insecure) != Asked(""):
+        if ClusterOptions("", None, cores, gpus, args.insecure) != ClusterOptions(""):
             raise CliError("--cores-per-process, --gpus-per-process, --insecure: expected --cluster with them")
         return None
-    asked = Asked(args.cluster, args.processes, cores, gpus, args.insecure)
+    asked = ClusterOptions(args.cluster, args.processes, cores, gpus, args.insecure)
     if (asked.actors is not None and asked.actors < 1) or cores < 0 or gpus < 0:
         flags = "--processes, --cores-per-process, --gpus-per-process"
         raise CliError(f"{flags}: expected a process at least, and no negative numbers")

@@ -40,8 +40,8 @@ from yomi.engine.records import LeftOut, printable
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
-    from yomi.engine.matches.journal import Journal
-    from yomi.engine.matches.sprt import Sprt
+    from yomi.engine.matches.rating import Sprt
+    from yomi.engine.matches.results import MatchJournal
 
 USAGE = "yomi match [GAME] PLAYER PLAYER [PLAYER ...] [options]"
 EPILOG = """\
@@ -130,16 +130,16 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
         **rules,
     }
 
-    from yomi.engine.matches.games import Host, RefereeSettings
-    from yomi.engine.matches.journal import Journal
-    from yomi.engine.matches.runner import Plan, Runner
+    from yomi.engine.matches.games import GameRunner, RefereeSettings
+    from yomi.engine.matches.results import MatchJournal
+    from yomi.engine.matches.runner import MatchPlan, MatchRunner
 
     at_once = settings.at_once or len(settings.cpus) or 1
     if settings.cpus and at_once > len(settings.cpus):
         raise CliError(f"--at-once {at_once} with {len(settings.cpus)} of --cpus: expected no more games than those")
     _check_cpus(settings.cpus)
     referee = RefereeSettings(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
-    with Journal(
+    with MatchJournal(
         settings.out,
         description,
         lambda: {"openings": make_openings(settings, game, rules)},
@@ -152,12 +152,12 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
         if openings != journal.kept["openings"]:
             journal.keep({"openings": openings})
         pairings = list(schedule(pairs, settings.games, len(openings)))
-        host = functools.partial(Host, game.matches(), rules, referee)
-        plan = Plan(players, pairings, openings, host, settings.out, at_once, settings.cpus, settings.restart)
+        host = functools.partial(GameRunner, game.matches(), rules, referee)
+        plan = MatchPlan(players, pairings, openings, host, settings.out, at_once, settings.cpus, settings.restart)
         with _Progress(journal, [player.name for player in players], len(pairings), test) as progress:
             if not progress.is_decided:
                 with ended_by_a_signal():
-                    Runner(plan, journal, progress.show).run()
+                    MatchRunner(plan, journal, progress.show).run()
         return sorted(journal.results, key=lambda result: result.number)
 
 
@@ -304,7 +304,7 @@ def _find_game(tables: Sequence[Mapping[str, Any]]) -> Game[Any, Any]:
 
 
 def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
-    from yomi.engine.matches.sprt import Sprt
+    from yomi.engine.matches.rating import Sprt
 
     if settings.sprt is None:
         return None
@@ -329,7 +329,7 @@ def _rules(settings: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Any]
 class _Progress:
     """What is shown while a match runs: a line for each game, and on a terminal the table below them."""
 
-    def __init__(self, journal: Journal, players: Sequence[str], total: int, test: Sprt | None) -> None:
+    def __init__(self, journal: MatchJournal, players: Sequence[str], total: int, test: Sprt | None) -> None:
         """Prepare it.
 
         Args:
@@ -366,7 +366,7 @@ class _Progress:
         return self.is_decided
 
     def _pairs(self) -> list[int]:
-        from yomi.engine.matches.sprt import pair_counts
+        from yomi.engine.matches.rating import pair_counts
 
         return pair_counts(self.journal.results, self.players[0])
 

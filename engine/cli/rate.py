@@ -49,8 +49,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables of some games."""
-    from yomi.engine.matches.read import read_results
-    from yomi.engine.matches.results import MatchError
+    from yomi.engine.matches.results import MatchError, read_results
 
     if args.plot is not None:
         plot_check(args.plot)

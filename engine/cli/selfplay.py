@@ -24,7 +24,7 @@ from yomi.nets.files import write_atomically
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, Recorder
-    from yomi.engine.learning.collection import Collection
+    from yomi.engine.learning.rows import Collection
     from yomi.engine.options import Value
     from yomi.engine.players.player import Player
     from yomi.engine.players.request import Decision
@@ -155,7 +155,7 @@ def open_series(args: argparse.Namespace) -> Series[Any]:
     player = load_player(game, options)
     if args.rows is None:
         return Series(game, player, recorder, None)
-    from yomi.engine.learning.collection import Collection
+    from yomi.engine.learning.rows import Collection
     from yomi.nets.errors import NetworkError
 
     try:

@@ -20,7 +20,7 @@ from yomi.engine.options import TABLE, SearchOptions, rows_for
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
-    from yomi.engine.matches.crew import Referees
+    from yomi.engine.matches.duel import DuelPlayer
     from yomi.engine.matches.spsa import Spsa
     from yomi.engine.options import Options
 
@@ -116,7 +116,7 @@ def _tune(
     Raises:
         MatchError, OptionError, NetworkError, EvaluatorError: they cannot be played.
     """
-    from yomi.engine.matches.journal import Journal
+    from yomi.engine.matches.results import MatchJournal
 
     terms = make_terms(args, game, players)
     batch = min(args.pairs, -(-args.games // 2))
@@ -124,7 +124,7 @@ def _tune(
     tuned = {"ranges": ranges, "seed": args.seed, **{name: value for name, value in spsa.items() if value}}
     described = {**describe(game, players, terms), "tuning": tuned}
     with (
-        Journal(args.out, described, lambda: {"start": _start(game, players[0], ranges)}) as journal,
+        MatchJournal(args.out, described, lambda: {"start": _start(game, players[0], ranges)}) as journal,
         open_referees(args, game, players, terms, 2 * batch) as referees,
     ):
         made = make_spsa(tuned, journal.kept["start"])
@@ -132,7 +132,7 @@ def _tune(
         if args.confirm:
             tasks = 2 * made.iterations * made.batch
             folder = args.out / CONFIRMATION
-            with Journal(folder, {**described, "tuned": values}) as last:
+            with MatchJournal(folder, {**described, "tuned": values}) as last:
                 _play_confirmation(last, values, referees, tasks, args.confirm + args.confirm % 2)
     logs.echo(status(args.out))
 
@@ -166,7 +166,7 @@ def make_spsa(tuned: Mapping[str, Any], start: Mapping[str, float]) -> Spsa:
     return Spsa(parameters, **{name: value for name, value in tuned.items() if name != "ranges"})
 
 
-def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, float]:
+def _play_iterations(journal: Any, spsa: Spsa, referees: DuelPlayer) -> dict[str, float]:
     """Play the iterations that are left, and return the tuned values."""
     points = points_of(journal.results)
     history = spsa.replay(points)
@@ -186,12 +186,12 @@ def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, 
     return spsa.settings(spsa.result(history))
 
 
-def _play_confirmation(journal: Any, values: Mapping[str, float], referees: Referees, begin: int, games: int) -> None:
+def _play_confirmation(journal: Any, values: Mapping[str, float], referees: DuelPlayer, begin: int, games: int) -> None:
     """Play the tuned values against those of the start, in openings of their own."""
-    from yomi.engine.matches.duel import Task
+    from yomi.engine.matches.duel import DuelTask
 
     known = points_of(journal.results)
-    tasks = [Task(number, (values, {})) for number in range(begin, begin + games) if number not in known]
+    tasks = [DuelTask(number, (values, {})) for number in range(begin, begin + games) if number not in known]
     logs.say(f"{_told(values)} against the start: {len(tasks)} games")
     for played in referees.play(tasks):
         journal.add(played.result(CONFIRM_NAMES))
@@ -208,11 +208,10 @@ def status(folder: Path) -> str:
         MatchError: there is none.
     """
     from yomi.engine.matches.duel import score_of
-    from yomi.engine.matches.journal import NAME, read_journal
-    from yomi.engine.matches.results import MatchError
-    from yomi.engine.matches.sprt import difference
+    from yomi.engine.matches.rating import difference
+    from yomi.engine.matches.results import JOURNAL_NAME, MatchError, read_journal
 
-    path = folder / NAME
+    path = folder / JOURNAL_NAME
     found, results = read_journal(path)
     if "tuning" not in found:
         raise MatchError(f"{path}: a match found, expected the journal of yomi tune")
@@ -232,8 +231,8 @@ def status(folder: Path) -> str:
         rows.append([each.name, f"{each.low:g} to {each.high:g}", *values])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines += ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    if (folder / CONFIRMATION / NAME).exists():
-        _, last = read_journal(folder / CONFIRMATION / NAME)
+    if (folder / CONFIRMATION / JOURNAL_NAME).exists():
+        _, last = read_journal(folder / CONFIRMATION / JOURNAL_NAME)
         score = score_of(points_of(last))
         lines.append(f"tuned against start: {score}, {score.share:.1%}, {difference(score.pairs)}")
     return "\n".join(lines)

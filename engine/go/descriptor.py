@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from yomi.engine.go.review import GoReviewer
     from yomi.engine.go.selfplay import GoRecorder
     from yomi.engine.go.terminal import GoTerminalGame
-    from yomi.engine.learning.replay import Recorded, Show
+    from yomi.engine.learning.rows import Encoder, RecordedGame
     from yomi.engine.options import Options, Value
     from yomi.engine.players.precision import Sampling
     from yomi.engine.search.parameters import SearchSettings
@@ -178,7 +178,9 @@ class Go(Game["GoGame", "GoPlayer"]):
         other._learned = {"sizes": args.sizes, "handicap": args.handicap_share, "any_rules": args.any_rules}
         return other
 
-    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[GoGame]]]:
+    def replay(
+        self, path: Path, features: FeatureSet, size: int
+    ) -> tuple[GameSpec, Encoder, list[RecordedGame[GoGame]]]:
         """See Game."""
         from yomi.engine.go.learning import replay
 

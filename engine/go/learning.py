@@ -21,8 +21,7 @@ from yomi.engine.go.scoring import owners, score
 from yomi.engine.go.sgf import COUNTS, RULE_NAMES, GameRecord, SgfError
 from yomi.engine.go.vertex import format_color
 from yomi.engine.learning.learnable import Outcome
-from yomi.engine.learning.replay import Recorded
-from yomi.engine.learning.rows import counts_of, noted, planes_of
+from yomi.engine.learning.rows import RecordedGame, counts_of, planes_of, plies_by_move
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import MAX_KOMI
 from yomi.engine.version import VERSION
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from yomi.engine.learning.replay import Show
-    from yomi.engine.learning.selfplay import Finished
+    from yomi.engine.learning.rows import Encoder
+    from yomi.engine.learning.selfplay import FinishedGame
     from yomi.engine.options import Options
     from yomi.engine.play import Ended
     from yomi.native.spec import GameSpec
@@ -60,7 +59,7 @@ class LearnableGo:
     features = KATAGO_FEATURES
     network: Mapping[str, Any] = {"kind": "go", "blocks": 4, "channels": 48, "pooled": 16, "pooling_blocks": [1, 3]}
     suffix = ".sgf"
-    points = True
+    has_score = True
 
     def __init__(
         self, options: Options, sizes: Sequence[int] = (), handicap: float = 0.0, *, any_rules: bool = False
@@ -73,14 +72,14 @@ class LearnableGo:
             handicap: share of the games in which Black has a few stones at random points before White's first move.
             any_rules: draw superko and suicide of each game, in place of the options'.
         """
-        self.asked: Mapping[str, Any] = {"sizes": list(sizes), "handicap": handicap, "any_rules": any_rules}
+        self.fixed_settings: Mapping[str, Any] = {"sizes": list(sizes), "handicap": handicap, "any_rules": any_rules}
         self.boards: Sequence[Mapping[str, Any]] = [{"size": size} for size in dict.fromkeys((options.size, *sizes))]
         self._size, self._rules = options.size, Rules.parse(options.rules)
         self._handicap, self._any_rules = handicap, any_rules
         self.spec = go_spec(self._size)
         self._referee = GoReferee(score)
 
-    def begin(self, rng: np.random.Generator, lead: float) -> GoGame:
+    def new_game(self, rng: np.random.Generator, lead: float) -> GoGame:
         """Return a board with a komi that is drawn, perhaps with handicap stones and other rules."""
         spread = WIDE_SPREAD * self._size if rng.random() < WIDE_SHARE else KOMI_SPREAD
         komi = round(2.0 * rng.normal(lead, spread)) / 2.0
@@ -95,7 +94,7 @@ class LearnableGo:
             game.place_handicap([int(point) for point in points])
         return game
 
-    def again(self, game: GoGame) -> GoGame:
+    def restart(self, game: GoGame) -> GoGame:
         """Return a board with the same komi, rules and handicap stones."""
         other = GoGame(game.size, game.rules, game.komi)
         if game.handicap:
@@ -120,11 +119,11 @@ class LearnableGo:
         """Return the komi."""
         return float(game.position["komi"])
 
-    def show(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
+    def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
         """Return KataGo's planes and numbers."""
         return planes_of(positions, history, self.spec, FEATURE_SETS[self.features])
 
-    def record(self, finished: Finished[GoGame], name: str) -> bytes:
+    def record(self, finished: FinishedGame[GoGame], name: str) -> bytes:
         """Return SGF; a comment has winrate, lead and visits of each move, and COUNTS the policy that is learned."""
         game = finished.game
         black, white = (each.replace("\\", "\\\\").replace("]", "\\]") for each in finished.names(name))
@@ -134,7 +133,7 @@ class LearnableGo:
             stones = "".join(f"[{_sgf_point(point, game.size)}]" for _, point in game.setup)
             root += f"HA[{game.handicap}]AB{stones}"
         nodes = [f";{root}PB[{black}]PW[{white}]RE[{sgf_result(finished.ended)}]"]
-        for (color, move), ply in zip(game.moves, noted(finished), strict=True):
+        for (color, move), ply in zip(game.moves, plies_by_move(finished), strict=True):
             node = f";{format_color(color)}[{_sgf_point(move, game.size)}]"
             if ply is not None and ply.found is not None:
                 found = ply.found
@@ -153,7 +152,7 @@ def _sgf_point(move: int, size: int) -> str:
     return chr(ord("a") + index % size) + chr(ord("a") + index // size)
 
 
-def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[GoGame]]]:
+def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Encoder, list[RecordedGame[GoGame]]]:
     """See yomi.engine.game.Game.replay."""
     if features.name != KATAGO_FEATURES:
         raise OptionError(f"{path}: rows of {features.name} found, expected {KATAGO_FEATURES}")
@@ -165,9 +164,9 @@ def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show,
         raise OptionError(f"{path}: {error}") from None
 
 
-def _recorded(record: GameRecord) -> Recorded[GoGame]:
+def _recorded(record: GameRecord) -> RecordedGame[GoGame]:
     """Return a recorded game, which is played through once."""
     winner, _, points = parse_result(record.result)
     moves = [move for _, move in record.game().moves]
     margin = None if math.isnan(points) else points if winner == BLACK else -points
-    return Recorded(record.game(0), moves, winner if winner >= 0 else None, margin)
+    return RecordedGame(record.game(0), moves, winner if winner >= 0 else None, margin)

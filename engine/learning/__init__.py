@@ -1,1 +1,1 @@
-"""Learning from self-play. Begin reading at `yomi.engine.learning.loop`, which is the algorithm."""
+"""Learning from self-play. Start reading at `yomi.engine.learning.loop`."""

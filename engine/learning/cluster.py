@@ -1,7 +1,7 @@
-"""Who plays the games: actors of Ray, on any machines.
+"""Self-play and matches on a Ray cluster. Start reading at `RayWorkers.take`.
 
-The machines share no files: networks come through Ray's store, games go back the same way, and nothing that an actor
-holds is missed when it is lost. Begin reading at `RayWorkers.take`.
+The machines share no files. Networks and games travel through Ray's object store, and a lost actor loses only its
+unfinished games.
 """
 
 from __future__ import annotations
@@ -21,70 +21,57 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.clients.spec import EngineSpec
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.game import Game
+from yomi.engine.learning.journal import LearningError
+from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.store import DIGITS, digest_of
-from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, Producer, Task
+from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, SelfPlayWorker, Task
 from yomi.engine.machine import usable_cores
-from yomi.engine.matches.duel import SIDE_BY_SIDE, Players, Score, play_match
+from yomi.engine.matches.duel import SIDE_BY_SIDE, DuelScore, Players, play_match
+from yomi.engine.matches.rating import Sprt
+from yomi.engine.options import Options
 from yomi.engine.version import VERSION
 from yomi.nets.files import default_cache_dir, write_atomically
 
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.learning.settings import SelfPlaySettings
-    from yomi.engine.matches.sprt import Sprt
-    from yomi.engine.options import Options
-
 LOCAL, AUTO = "local", "auto"
-UNDER_WAY = 2
-"""Deliveries of an actor that are asked for and not taken: it plays one while the other is on its way."""
-GATHER_SECONDS = 0.25
-"""That an actor plays for a delivery, at least: a call costs milliseconds."""
-HEAD_SECONDS = 10.0
-"""Without an answer, after which a cluster's head counts as lost."""
-RECONNECT_SECONDS = 86_400
-"""After which Ray ends a process whose head is lost, by itself and without a word; we say so long before."""
-STORE_BYTES = 2**29
-"""Of a local cluster's object store; all that lies there are a few networks and deliveries."""
-KEPT = 8
-"""Networks in a node's cache, the latest."""
+DELIVERIES_AHEAD = 2  # requested deliveries per actor: it plays one while another travels
+GATHER_SECONDS = 0.25  # minimum playing time per delivery: a call costs milliseconds
+HEAD_SECONDS = 10.0  # time without an answer after which the cluster's head counts as lost
+RECONNECT_SECONDS = 86_400  # after which Ray silently ends a process without a head; yomi reports the loss long before
+STORE_BYTES = 2**29  # object store of a local cluster; it holds a few networks and deliveries
+CACHED_NETWORKS = 8  # networks in the cache of a node
 AUTH_MODE, AUTH_TOKEN, AUTH_TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 OPEN = "disabled"
 EXPECTED = (
     "expected a running cluster that this machine is a node of, and its token in RAY_AUTH_TOKEN or "
     "~/.ray/auth_token (--insecure if it has none)"
 )
-SECURED_FROM = (2, 52)
-"""Version of Ray that knows tokens."""
+SECURED_FROM = (2, 52)  # first version of Ray with tokens
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked of a cluster."""
+class ClusterOptions:
+    """Options of the cluster."""
 
     address: str
-    """local for one of this machine's own, auto for the one that this machine is a node of, or its head's HOST:PORT."""
-    actors: int | None = None
-    """None: as many as there is room for."""
-    cpus: float = 1.0
-    """Of an actor."""
-    gpus: float = 0.0
-    """Of an actor; without a share of one it sees none."""
-    insecure: bool = False
-    """Use a cluster that takes anyone's code."""
+    """"local" starts a cluster, "auto" uses the one that this machine belongs to; otherwise HOST:PORT of a head."""
+    actors: int | None = None  # None: as many as fit
+    cpus: float = 1.0  # per actor
+    gpus: float = 0.0  # per actor; an actor without a share sees no GPU
+    insecure: bool = False  # accept a cluster that runs anyone's code
 
 
 class Cluster:
-    """The connection to a cluster: one of a process."""
+    """The connection to a cluster. A process can have only one."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: ClusterOptions) -> None:
         """Start a cluster, or connect to one.
 
         Raises:
-            LearningError: that fails, or it cannot be secured.
+            LearningError: there is no cluster, or it is not secured.
         """
         self.asked = asked
         must_be_secure = not asked.insecure and AUTH_MODE not in os.environ
@@ -98,7 +85,7 @@ class Cluster:
         self.ray: Any = importlib.import_module("ray")  # reads the environment
         version = self.ray.__version__
         if must_be_secure and tuple(int(part) for part in version.split(".")[:2]) < SECURED_FROM:
-            raise LearningError(f"Ray {version} knows no authentication: expected Ray 2.52 or newer, or --insecure")
+            raise LearningError(f"Ray {version} has no authentication: install Ray 2.52 or newer, or add --insecure")
         self._connect()
         if must_be_secure and asked.address != LOCAL:
             self._check_secured()
@@ -117,13 +104,13 @@ class Cluster:
 
     @property
     def room(self) -> int:
-        """How many actors there is room for now."""
+        """Number of actors that fit now."""
         needs = {"CPU": self.asked.cpus, "GPU": self.asked.gpus}
         nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         return sum(min(int(node.get(key, 0.0) / need) for key, need in needs.items() if need) for node in nodes)
 
     def check(self) -> None:
-        """See now and then that what all depends on is there: who waits for a cluster without a head waits for ever.
+        """Check about once a second that the cluster can be reached. Calls to a lost cluster never return.
 
         Raises:
             LearningError: it has been lost for HEAD_SECONDS.
@@ -136,15 +123,15 @@ class Cluster:
         self._missed = (self._missed or now) if lost else None
         if self._missed is not None and now - self._missed >= HEAD_SECONDS:
             raise LearningError(
-                f"cluster {self.asked.address}: {lost}; all games that came are kept: give the command again when "
+                f"cluster {self.asked.address}: {lost}; all delivered games are kept: run the command again when "
                 "there is a cluster"
             )
 
     def wait(self) -> None:
-        """Wait until what all depends on is there; Ray ends a process without a word that stores something before.
+        """Wait until the cluster can be reached. Ray silently ends a process that stores an object without a head.
 
         Raises:
-            LearningError: see `check`.
+            LearningError: it has been lost for HEAD_SECONDS.
         """
         while self._find_lost():
             self.check()
@@ -159,7 +146,7 @@ class Cluster:
         return ""
 
     def close(self) -> None:
-        """Leave it; actors end, and a local one ends altogether."""
+        """Disconnect. The actors end, and so does a local cluster."""
         self.ray.shutdown()
 
     def _connect(self) -> None:
@@ -181,7 +168,7 @@ class Cluster:
         self.ray._private.worker.print_to_stdstream = lambda *_, **__: None
 
     def _check_secured(self) -> None:
-        """See that the cluster asks for a token: one that does not takes ours without a word."""
+        # A cluster without authentication silently accepts our token.
 
         def read_mode() -> str:
             import os
@@ -192,13 +179,13 @@ class Cluster:
         if mode.lower() in ("", OPEN):
             self.close()
             raise LearningError(
-                f"--cluster {self.asked.address}: it runs the code of all who reach it, expected one whose nodes are "
+                f"--cluster {self.asked.address}: it runs anyone's code, expected a cluster whose nodes were "
                 "started with RAY_AUTH_MODE=token, or --insecure"
             )
 
 
 def _reach(address: str) -> None:
-    """See that something listens at an address: Ray itself takes its time to say so, and many lines."""
+    # Ray itself needs long and prints many lines to report an address without a server.
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or "/" in host:
         raise LearningError(f"--cluster {address}: expected {AUTO}, {LOCAL}, or HOST:PORT of a cluster's head")
@@ -206,7 +193,7 @@ def _reach(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10.0).close()
     except OSError as error:
         raise LearningError(
-            f"--cluster {address}: {error.strerror or error}, expected the head of a cluster of Ray"
+            f"--cluster {address}: {error.strerror or error}, expected the head of a Ray cluster"
         ) from None
 
 
@@ -216,57 +203,49 @@ def _first_line(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Parcel:
-    """A network on its way to the nodes."""
+    """A network in the object store."""
 
-    name: str
-    """Of its file: the digest of its content, and the ending."""
+    name: str  # digest of the content, and the file name extension
+    # A reference to the bytes. It is in a list so that Ray does not fetch it for nodes that have the file.
     content: list[Any]
-    """One reference to its bytes, in a list that Ray does not look into: a node that has the file fetches nothing."""
 
 
-class Player:
-    """What an actor does; all of it in one thread."""
+class ActorPlayer:
+    """The object of an actor. All its methods run in one thread."""
 
     def __init__(self, version: str, game: Game[Any, Any], settings: SelfPlaySettings, seed: int, gpus: float) -> None:
-        """Make ready to play; slow on a node that has never compiled the game's kernels.
-
-        Raises:
-            LearningError: the node has another version of yomi.
-            CompileError: compiling fails.
-        """
+        """Prepare. Slow on a node that has not compiled the game's kernels yet."""
         if version != VERSION:
-            raise LearningError(f"yomi {VERSION} found on the node, expected {version}, which the command has")
+            raise LearningError(f"yomi {VERSION} found on the node, expected {version} as on the command's machine")
         if not gpus:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray leaves it as it is, and all actors would share the first
         self._game = game
         game.compile(lambda line: None)
-        self._producer = Producer(game, settings, seed)
+        self._worker = SelfPlayWorker(game, settings, seed)
 
     def use(self, task: Task, parcel: Parcel | None) -> None:
-        """See Producer.use."""
-        self._producer.use(dataclasses.replace(task, options=_unpacked(task.options, parcel)))
+        self._worker.use(dataclasses.replace(task, options=_unpacked(task.options, parcel)))
 
     def play(self) -> bytes:
-        """Return deliveries, pickled: arrays that come out of Ray's store as they are keep their memory there."""
+        # Pickled, because arrays from Ray's store would keep its memory occupied.
         end = time.monotonic() + GATHER_SECONDS
-        deliveries = [self._producer.play()]
+        deliveries = [self._worker.play()]
         while time.monotonic() < end:
-            deliveries.append(self._producer.play())
+            deliveries.append(self._worker.play())
         return pickle.dumps(deliveries)
 
-    def match(self, players: Sequence[tuple[Any, Parcel | None]], *arguments: Any) -> Score:
-        """See yomi.engine.matches.duel.play_match."""
+    def match(self, players: Sequence[tuple[Any, Parcel | None]], *arguments: Any) -> DuelScore:
+        # See play_match
         first, second = (_unpacked(*player) for player in players)
         return play_match(self._game, (first, second), *arguments)
 
 
 def name_of(content: bytes) -> str:
-    """Return a network's name; see yomi.engine.learning.store.digest_of."""
     return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
 def _unpacked(options: Any, parcel: Parcel | None) -> Any:
-    """Return options whose network is a file of this node; an engine, or options without a network, as they are."""
+    """Replace the network of `options` by the node's copy of it."""
     if parcel is None:
         return options
     folder = default_cache_dir() / "cluster"
@@ -276,14 +255,14 @@ def _unpacked(options: Any, parcel: Parcel | None) -> Any:
         os.utime(path)
     else:
         write_atomically(path, importlib.import_module("ray").get(parcel.content[0]))
-        for old in sorted(folder.glob("[!.]*"), key=lambda each: each.stat().st_mtime, reverse=True)[KEPT:]:
+        for old in sorted(folder.glob("[!.]*"), key=lambda path: path.stat().st_mtime, reverse=True)[CACHED_NETWORKS:]:
             with contextlib.suppress(FileNotFoundError):  # another actor of the node was faster
                 old.unlink()
     return dataclasses.replace(options, net=str(path))
 
 
 class _Remote:
-    """An actor: has an object of this package play."""
+    # An actor. It makes an object of this package on its node, and calls the methods of it.
 
     def begin(self, made: bytes) -> None:
         make, arguments = pickle.loads(made)
@@ -294,9 +273,9 @@ class _Remote:
 
 
 class RayWorkers:
-    """Plays in actors; one that is lost is started anew, wherever there is room.
+    """Plays in actors. A lost actor is started again where there is room.
 
-    One thread uses it, but for `match`, which another may call meanwhile.
+    One thread may use it. Another one may call `match` at the same time.
     """
 
     def __init__(
@@ -307,14 +286,10 @@ class RayWorkers:
         seed: int,
         on_loss: Callable[[int, str], None],
     ) -> None:
-        """Ask for the actors; they begin as there is room for them.
+        """Request the actors. They start as soon as there is room.
 
-        Args:
-            cluster: where; closed with the workers.
-            game: the descriptor.
-            settings: how games are played.
-            seed: of the first; each start of each actor has one of its own.
-            on_loss: told of each actor that is lost, and why.
+        `close` closes the cluster, too. `seed` is for the first actor; each start of an actor gets its own. `on_loss`
+        is called with the number of each lost actor and the reason.
         """
         self._cluster, self._ray = cluster, cluster.ray
         asked = cluster.asked
@@ -328,25 +303,24 @@ class RayWorkers:
         self._actors: list[Any] = [None] * self.count
         self._ready = [False] * self.count
         self._started = [0.0] * self.count
+        # Pending calls in order: reference -> (number of the actor, method)
         self._calls: dict[Any, tuple[int, str]] = {}
-        """Reference -> the actor's number and what it was asked for, in the order in which they were."""
         self._parcels: dict[str, Parcel] = {}
         self._lock = threading.Lock()
         for number in range(self.count):
             self._start(number)
 
     def use(self, task: Task) -> None:
-        """See Workers."""
         self._task = task, self._parcel(task.options)
         for number, is_ready in enumerate(self._ready):
             if is_ready:
                 self._call(number, "use", *self._task)
 
     def take(self, seconds: float) -> list[Delivery]:
-        """See Workers.
+        """Return the deliveries that have arrived (see `Workers`).
 
         Raises:
-            LearningError: the cluster's head is lost, or no actor can play.
+            LearningError: the cluster is lost, or no actor can play.
         """
         self._cluster.check()
         for number, actor in enumerate(self._actors):
@@ -384,14 +358,14 @@ class RayWorkers:
         seed: int,
         lead: float,
         sprt: Sprt | None = None,
-    ) -> Score:
-        """Play yomi.engine.matches.duel.play_match in parts, each with a seed of its own, on all actors that are there.
+    ) -> DuelScore:
+        """Play `yomi.engine.matches.duel.play_match` in parts on all ready actors. Each part has its own seed.
 
-        Where there are none, and for those that are lost meanwhile, this process plays. `sprt` is asked when all parts
-        of a round are played.
+        This process plays the parts of lost actors, and all of them if no actor is ready. `sprt` is evaluated after
+        each round of parts.
         """
         sent = [(options, self._parcel(options)) for options in players]
-        scores, total = list[Score](), Score()
+        scores, total = list[DuelScore](), DuelScore()
         left = (games + 1) // 2
         while left:
             actors = [actor for actor, is_ready in zip(self._actors, self._ready, strict=True) if actor and is_ready]
@@ -410,17 +384,16 @@ class RayWorkers:
         return total
 
     def close(self) -> None:
-        """See Workers."""
         self._cluster.close()
 
-    def _score(self, call: Any) -> Score | None:
-        """Wait for a part of a match; None if its actor is lost, or there is none."""
+    def _score(self, call: Any) -> DuelScore | None:
+        """Return the score of a part, or None if there is no actor or it is lost."""
         if call is None:
             return None
         while not self._ray.wait([call], timeout=1.0)[0]:
             self._cluster.check()
         try:
-            score: Score = self._ray.get(call)
+            score: DuelScore = self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except self._ray.exceptions.RayError:  # `take` tells of it
@@ -431,16 +404,15 @@ class RayWorkers:
         seed = self._seed + 7919 * self._starts
         self._starts += 1
         self._started[number] = time.monotonic()
-        made = pickle.dumps((Player, (VERSION, *self._arguments, seed, self._cluster.asked.gpus)))
+        made = pickle.dumps((ActorPlayer, (VERSION, *self._arguments, seed, self._cluster.asked.gpus)))
         self._actors[number] = actor = self._remote.remote()
         self._calls[actor.begin.remote(made)] = number, "begin"
 
     def _admit(self, number: int) -> None:
-        """Let an actor play that has been made."""
         self._ready[number] = True
         if self._task is not None:
             self._call(number, "use", *self._task)
-        for _ in range(UNDER_WAY):
+        for _ in range(DELIVERIES_AHEAD):
             self._call(number, "play")
 
     def _call(self, number: int, name: str, *arguments: Any) -> None:
@@ -456,7 +428,7 @@ class RayWorkers:
             raise LearningError(f"no actor of the cluster can play: {why}")
 
     def _parcel(self, options: Options | EngineSpec) -> Parcel | None:
-        """Put a network into the store, once."""
+        """Store the network of `options`, unless it is stored already."""
         if isinstance(options, EngineSpec) or options.net is None:
             return None
         with self._lock:
@@ -467,19 +439,19 @@ class RayWorkers:
                 self._parcels[options.net] = Parcel(
                     f"{name_of(content)}{''.join(path.suffixes)}", [self._ray.put(content)]
                 )
-                for old in list(self._parcels)[:-KEPT]:
+                for old in list(self._parcels)[:-CACHED_NETWORKS]:
                     del self._parcels[old]
             return self._parcels[options.net]
 
 
-def _joined(scores: Sequence[Score]) -> Score:
-    wins, draws, losses = (sum(getattr(each, name) for each in scores) for name in ("wins", "draws", "losses"))
-    pairs = tuple(map(sum, zip(*(each.pairs for each in scores), strict=True)))
-    return Score(wins, draws, losses, pairs, tuple(why for each in scores for why in each.faults))
+def _joined(scores: Sequence[DuelScore]) -> DuelScore:
+    wins, draws, losses = (sum(getattr(score, name) for score in scores) for name in ("wins", "draws", "losses"))
+    pairs = tuple(map(sum, zip(*(score.pairs for score in scores), strict=True)))
+    return DuelScore(wins, draws, losses, pairs, tuple(why for score in scores for why in score.faults))
 
 
 def _why(error: Exception) -> str:
-    """Return one line of what became of an actor."""
+    """Return the reason for the loss of an actor, on one line."""
     cause = getattr(error, "cause", None)
     if cause is not None:
         return f"{type(cause).__name__}: {_first_line(cause)}"

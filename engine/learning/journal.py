@@ -1,4 +1,4 @@
-"""The journal of learning: a file to which every part appends what it has done, one JSON object a line."""
+"""The journal of a run: one JSON object per line and event. All parts append to it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from yomi.engine.learning.errors import LearningError
+from yomi.nets.errors import LineError
 from yomi.nets.files import lock_file, sync_file, write_atomically
+
+
+class LearningError(LineError):
+    """A run cannot begin, continue or be displayed."""
+
 
 _log = logging.getLogger("yomi.learning")
 
 NAME = "journal.jsonl"
 
-Event = dict[str, Any]
-"""`event`, its name; `time`, when it was appended, in Unix seconds; what FIELDS says, and maybe more."""
+Event = dict[str, Any]  # has `event`, `time` in Unix seconds, the fields of FIELDS, and maybe more
 
 FIELDS: Mapping[str, str] = {
     "start": "version settings",
@@ -32,42 +36,38 @@ FIELDS: Mapping[str, str] = {
     "lost": "part why",
     "stop": "why",
 }
-"""What an event says at least, by its name. Seconds are those that it took, and end at its `time`.
+"""Required fields of an event, by its name. `seconds` is its duration; it ended at its `time`.
 
-Wins are those of `network`. Self-play of games with scores also says `lead`, Black's mean lead. Its games, moves and
-results are without earlier games that were searched anew, which `reanalyzed` counts if there are any; its rows are all.
-Other events say what they like.
+Wins are those of `network`. Self-play of games with a score also has `lead`, Black's mean score. Its rows include those
+of reanalyzed games, which `reanalyzed` counts; its other numbers do not. Events with other names may have any fields.
 """
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("event", "version", "network", "against", "part", "for", "why"), str),
     **dict.fromkeys(("time", "seconds"), (int, float)),
     "settings": dict,
     "promoted": bool,
-}
-"""Types of the fields of events. Other fields are integers, and the losses of training are numbers by name."""
-_NUMBERS = frozenset(("lead", "reanalyzed", "engine_games", "engine_points"))
-"""Numbers that events may have besides FIELDS."""
+}  # Other fields are integers. The losses of training are numbers by name.
+_NUMBERS = frozenset(("lead", "reanalyzed", "engine_games", "engine_points"))  # optional numbers
 
 
 class Journal:
-    """The journal of a folder; several threads and processes may append to it at once."""
+    """The journal of a run. Threads and processes may append at the same time."""
 
     def __init__(self, path: Path) -> None:
-        """Name the file, which the first event makes."""
         self.path = path
 
     def append(self, event: str, /, **fields: object) -> None:
-        """Append an event; it is in the system's hands when this returns.
+        """Append an event. It is not flushed to the disk, but survives a kill.
 
-        What a killed process has left of a line is cut off first.
+        An incomplete last line, which a killed process may leave, is removed first.
 
         Args:
-            event: its name.
-            fields: what FIELDS says, as JSON has it; `for` needs `**{"for": ...}`.
+            event: name of the event.
+            fields: the fields of FIELDS; `for` needs `**{"for": ...}`.
 
         Raises:
             LearningError: the file cannot be written.
-            ValueError: a field is missing, or is not of its type.
+            ValueError: a field is missing or has the wrong type.
         """
         found = {"event": event, "time": round(time.time(), 3), **fields}
         _check(found)
@@ -87,7 +87,7 @@ class Journal:
             raise LearningError(f"{self.path}: {error.strerror}") from None
 
     def read(self) -> list[Event]:
-        """Return all events, the oldest first; none without a file. A last line that was cut short is left out.
+        """Return all events, oldest first, without an incomplete last line; none if there is no file.
 
         Raises:
             LearningError: the file cannot be read, or a line is no event.
@@ -110,14 +110,14 @@ class Journal:
                 damaged.append(str(error))
         if damaged:
             write_atomically(self.path, b"".join(line + b"\n" for line in kept), sync=True)
-            more = f"; {len(damaged)} damaged lines in all" if len(damaged) > 1 else ""
+            more = f"; {len(damaged)} damaged lines in total" if len(damaged) > 1 else ""
             _log.warning("%s%s: left out", damaged[0], more)
 
     def sync(self) -> None:
         """Flush the journal to the disk.
 
         Raises:
-            OSError: the disk fails.
+            OSError: the disk failed.
         """
         if self.path.exists():
             sync_file(self.path)
@@ -141,7 +141,7 @@ class Journal:
 
 
 def _check(event: object) -> None:
-    """Raise ValueError unless an event has the fields that it needs."""
+    """Raise ValueError unless the event has its required fields."""
     if not isinstance(event, dict):
         raise ValueError("no object")
     name = event.get("event")
@@ -159,7 +159,7 @@ def _check(event: object) -> None:
 
 
 def _complete(file: BinaryIO) -> int:
-    """Return how many bytes the complete lines of a file have."""
+    """Return the length of the complete lines of a file, in bytes."""
     end = file.seek(0, os.SEEK_END)
     if end == 0:
         return 0

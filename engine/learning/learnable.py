@@ -1,4 +1,4 @@
-"""What the learning loop knows of a game."""
+"""The interface between a game and the learning loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from yomi.engine.learning.selfplay import Finished
+    from yomi.engine.learning.selfplay import FinishedGame
     from yomi.engine.play import Ended
     from yomi.native.spec import GameSpec
     from yomi.nets.data.shards import Arrays
@@ -20,66 +20,47 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a game ended, as labels; points are those of the game's own result, komi included."""
+    """The labels that a finished game gives. The score includes komi."""
 
-    winner: int
-    """BLACK, WHITE or DRAW."""
-    margin: float | None = None
-    """Points that Black is ahead by."""
+    winner: int  # BLACK, WHITE or DRAW
+    margin: float | None = None  # Black's lead in points
     owners: npt.NDArray[np.float32] | None = None
-    """[area], +1 Black; as yomi.native.game.add_ownership lays the board out."""
+    """[area], +1 for Black. The points are in the order of `yomi.native.game.add_ownership`."""
 
 
 class Learnable(Protocol[G]):
     """A game that can be learned."""
 
-    features: str
-    """The feature set that is learned from, of yomi.nets.features."""
-    spec: GameSpec
-    """Of the game as rows show it: its planes are those of the feature set."""
+    features: str  # feature set of the rows, a name of yomi.nets.features
+    spec: GameSpec  # its planes are those of the feature set
     network: Mapping[str, Any]
-    """[network] of a training configuration: kind and options of what is trained unless told otherwise."""
-    suffix: str
-    """Of the records, which are joined to files of many games."""
-    points: bool
-    """Whether there is a score."""
+    """The default table [network] of the training configuration."""
+    suffix: str  # of the records; one file holds many games
+    has_score: bool  # whether the game has a score
     boards: Sequence[Mapping[str, Any]]
-    """Options of each board that games are played on, where they are others; its own come first."""
-    asked: Mapping[str, Any]
-    """What its games depend on besides the options; a run goes on with the same only."""
+    """One set of option values per board. Games are played on all of them; the options' own board comes first."""
+    fixed_settings: Mapping[str, Any]
+    """Settings of the game besides the options. A run can only continue with the same values."""
 
-    def begin(self, rng: np.random.Generator, lead: float) -> G:
-        """Return a game at its beginning.
+    def new_game(self, rng: np.random.Generator, lead: float) -> G:
+        """Return a new game. `lead`, Black's mean score in recent games without komi, is the mean of the drawn komi."""
 
-        Args:
-            rng: draws rules, komi, an opening.
-            lead: points that the games of late ended with on average for Black, komi not counted.
-        """
-
-    def again(self, game: G) -> G:
-        """Return a game that begins as another one did, without its moves."""
+    def restart(self, game: G) -> G:
+        """Return a game with the same beginning as `game`, without its moves."""
 
     def judge(self, game: G) -> Ended | None:
-        """Return how a game has ended; None while it goes on."""
+        """Return the end of a game, or None while it continues."""
 
-    def outcome(self, game: G, ended: Ended) -> Outcome:
-        """Return the labels of a finished game."""
+    def outcome(self, game: G, ended: Ended) -> Outcome: ...
 
     def komi(self, game: G) -> float:
-        """Return the points that White has been given; 0 without a score."""
+        # 0 in games without a score
+        ...
 
-    def show(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
-        """Return the columns of a data set that hold what networks see.
-
-        Args:
-            positions: of one game, with the spec's marks.
-            history: the game's.
+    def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
+        """Return the input columns of a data set, for positions of one game with its history. They have the spec's
+        marks.
         """
 
-    def record(self, finished: Finished[G], name: str) -> bytes:
-        """Return a game's record, with what was found of its moves.
-
-        Args:
-            finished: the game.
-            name: of the network.
-        """
+    def record(self, finished: FinishedGame[G], name: str) -> bytes:
+        """Return the record of a game, with the search results of its moves. `name` is the network's."""

@@ -1,8 +1,7 @@
-"""The learning loop: self-play, window, training, gate, promotion, and again.
+"""The learning loop: self-play, training, gate, ladder, and again. Start reading at `Loop.run`.
 
-Begin reading at `Loop.run`: this module is the algorithm. Games come from `workers`, and go with their rows into the
-`store`, which survives whatever happens to this process; a `Learner` makes the next network of them, on a thread of its
-own where games are played in other processes; `duel` says whether it is stronger.
+`workers` play the games. The `store` keeps them, whatever happens to this process. A `Learner` trains the next network,
+on a thread of its own if games are played in other processes. `duel` plays the matches of gate and ladder.
 """
 
 from __future__ import annotations
@@ -14,61 +13,53 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from yomi.engine.learning.opponents import Patience
+from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.game import Game
+from yomi.engine.learning.opponents import FailureLimit
 from yomi.engine.learning.page import LATEST, write_page
-from yomi.engine.learning.ratings import EARLIER, newest_shares
-from yomi.engine.learning.store import EVERY, Store
-from yomi.engine.learning.tally import Tally
-from yomi.engine.learning.workers import Task, Workers
-from yomi.engine.matches.duel import Matches, Score, play_match
-from yomi.engine.matches.sprt import Sprt
+from yomi.engine.learning.progress import EARLIER, newest_shares
+from yomi.engine.learning.settings import LearnSettings
+from yomi.engine.learning.store import NETWORK_INTERVAL, Store
+from yomi.engine.learning.workers import Delivery, Task, Workers
+from yomi.engine.matches.duel import DuelScore, Matches, play_match
+from yomi.engine.matches.rating import Sprt
+from yomi.engine.options import Options
 from yomi.engine.version import VERSION
+from yomi.nets.data.shards import Dataset
 from yomi.nets.files import write_atomically
 
-if TYPE_CHECKING:
-    from yomi.engine.clients.spec import EngineSpec
-    from yomi.engine.game import Game
-    from yomi.engine.learning.settings import LearnSettings
-    from yomi.engine.options import Options
-    from yomi.nets.data.shards import Dataset
-
 UNIFORM = "uniform"
-AHEAD = 2.0
-"""Times the rows of a generation that self-play may be ahead of training before it waits."""
+MAX_AHEAD = 2.0  # self-play waits for training when it is this many generations ahead
 TAKE_SECONDS = 0.5
-SHOWN = 12
-"""Games on the page."""
-PAGE_SECONDS = 60.0
-"""Between two pages."""
-SHARDS = 2
-"""Shards of a generation, about."""
+PAGE_GAMES = 12  # games on the page
+PAGE_SECONDS = 60.0  # between two updates of the page
+SHARDS = 2  # shards per generation, about
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Goal:
-    """When a run ends; None: not by this."""
+    """Conditions that end a run. None means no such condition."""
 
-    hours: float | None = None
-    """Of this sitting."""
-    generations: int | None = None
-    """Networks of the whole run."""
+    hours: float | None = None  # of this start
+    generations: int | None = None  # networks of the whole run
+    # An anchor, and the share of the points that the newest network must win in a match against it
     share: tuple[str, float] | None = None
-    """An anchor, and the points for a game that the newest network is to win against it, in one match of the ladder."""
 
 
-def plain_anchors(game: Game[Any, Any]) -> tuple[str, str]:
-    """Return what judges positions without a network, as the option `evaluator` names it."""
+def default_anchors(game: Game[Any, Any]) -> tuple[str, str]:
+    """Return the evaluators without a network, as values of the option `evaluator`."""
     return UNIFORM, game.plain_evaluator
 
 
 class Learner(Protocol):
-    """What makes networks of rows: yomi.nets.training.generations, or one's own."""
+    """Trains networks: `yomi.nets.training.generations`, or your own."""
 
     def first(self) -> Path:
-        """Write the network before any training, and return its file."""
+        """Write the untrained network, and return its file."""
 
     def run(
         self,
@@ -79,15 +70,15 @@ class Learner(Protocol):
         steps: int,
         progress: Callable[[int, dict[str, float]], None],
     ) -> tuple[Path, int]:
-        """Train from step `before` to `steps` on the window of the newest of `rows` rows.
+        """Train from step `before` to `steps` on a window of the newest of `rows` rows.
 
         Returns:
-            The network's file, which is moved away, and the rows of the window.
+            The network's file, which the caller moves away, and the number of rows in the window.
         """
 
 
 class Loop:
-    """One sitting of a run."""
+    """A run, from one start of the command to its end."""
 
     def __init__(
         self,
@@ -104,53 +95,50 @@ class Loop:
         matches: Matches = play_match,
         adapt: Callable[[Options], Options] = lambda options: options,
     ) -> None:
-        """Put the parts together.
+        """Connect the parts.
 
         Args:
             game: the descriptor.
             options: board, rules and device.
-            settings: of the run.
-            store: its folder.
-            workers: who plays.
-            make_learner: makes what trains; slow.
-            say: shows a line of progress.
-            beside: train while games are played, not in turns with them.
-            engines: from outside that the ladder has as anchors, besides what judges without a network.
-            matches: plays those of gate and ladder.
+            settings: settings of the run.
+            store: the folder of the run.
+            workers: players of the games.
+            make_learner: makes the learner; slow.
+            say: prints a line of progress.
+            beside: train while games are played. Otherwise self-play and training take turns.
+            engines: further anchors of the ladder.
+            matches: plays the matches of gate and ladder.
             adapt: completes the options of players with a network.
         """
         self.game, self.options, self.settings, self.store = game, options, settings, store
         self.workers, self._make_learner, self.say, self._beside = workers, make_learner, say, beside
         self.anchors: dict[str, Options | EngineSpec] = {
-            **{name: replace(options, net=None, evaluator=name) for name in plain_anchors(game)},
+            **{name: replace(options, net=None, evaluator=name) for name in default_anchors(game)},
             **{spec.name: spec for spec in engines},
         }
-        """What the ladder measures networks by."""
         self._shares = newest_shares(store.journal.read())
-        self._patience = Patience()
+        self._patience = FailureLimit()
         self._matches, self._adapt = matches, adapt
         self._learner: Learner | None = None
         self._improving: threading.Thread | None = None
         self._failure: Exception | None = None
         self._tally = Tally()
         self._idle_since = time.monotonic()
-        self._phase = ""
-        """What the thread of training does: training, gate or ladder of a network."""
-        self._handed = -1
-        """Generation that the workers play with."""
-        self._shown: deque[dict[str, Any]] = deque(maxlen=SHOWN)
+        self._phase = ""  # current work of the training thread: training, gate or ladder of a network
+        self._handed = -1  # generation that the workers play with
+        self._shown: deque[dict[str, Any]] = deque(maxlen=PAGE_GAMES)
         self._told_at = time.monotonic()
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """End soon, with everything kept; callable from a signal's handler."""
+        """End soon and keep everything. Signal handlers may call it."""
         self._stopped.set()
 
     def run(self, goal: Goal) -> None:
         """Learn until the goal is reached.
 
         Raises:
-            LearningError, NetworkError, EvaluatorError, OSError: something cannot go on; nothing is lost.
+            LearningError, NetworkError, EvaluatorError, OSError: the run cannot continue. Nothing is lost.
         """
         begin, before = time.monotonic(), self.store.state.seconds
         self.store.journal.append("start", version=VERSION, settings=self.store.asked)
@@ -184,7 +172,6 @@ class Loop:
             self.store.close()
 
     def _wait_for_training(self) -> None:
-        """Wait until the thread of training ends, and say what it does."""
         assert self._improving is not None
         phase = ""
         while self._improving.is_alive():
@@ -196,16 +183,17 @@ class Loop:
     # -- self-play -------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Let the workers play with the best network; make the first one if there is none."""
         state = self.store.state
         if not state.network and state.generation >= self.settings.without_network:
-            self._keep(self._get_learner().first())
+            name = self.store.keep_network(self._get_learner().first())
+            self.store.update(network=name)
+            self.store.journal.append("promotion", generation=0, network=name)
         self._hand_out()
         if state.planned_rows:  # a kill came while it was trained
             self._start_improving()
 
     def _hand_out(self) -> None:
-        """Tell the workers what to play with."""
+        """Send the workers the current network."""
         state = self.store.state
         self._handed = state.generation
         plays = state.network if state.generation >= self.settings.without_network else self.game.plain_evaluator
@@ -213,14 +201,13 @@ class Loop:
         self.workers.use(Task(options, plays, self.store.leads))
 
     def _options(self, network: str) -> Options:
-        """Return the options of a player with a network."""
         return self._adapt(replace(self.options, net=str(self.store.network(network)), evaluator="onnx"))
 
     def _collect(self) -> None:
-        """Take the games that have ended. If self-play is AHEAD generations ahead, wait for the thread of training."""
+        """Store the finished games. If self-play is MAX_AHEAD generations ahead, wait for the training thread."""
         state, settings = self.store.state, self.settings
         ahead = self.store.rows - (state.planned_rows or state.trained_rows)
-        if self._improving is not None and ahead > AHEAD * settings.rows:
+        if self._improving is not None and ahead > MAX_AHEAD * settings.rows:
             self._wait_for_improving(self._improving)
             return
         for delivery in self.workers.take(TAKE_SECONDS):
@@ -238,23 +225,22 @@ class Loop:
             self._write_page(PAGE_SECONDS)
 
     def _wait_for_improving(self, improving: threading.Thread) -> None:
-        """Wait for each thing that the thread of training does, and write down how long."""
+        """Wait for the training thread, and record the duration by phase in the journal."""
         while improving.is_alive() and not self._stopped.is_set():
             begin, phase = time.monotonic(), self._phase
-            self.say(f"self-play is {AHEAD:g} generations ahead and waits for {phase}")
+            self.say(f"self-play is {MAX_AHEAD:g} generations ahead and waits for {phase}")
             while improving.is_alive() and self._phase == phase and not self._stopped.is_set():
                 improving.join(TAKE_SECONDS)
             seconds = time.monotonic() - begin
             self.store.journal.append("wait", part="selfplay", seconds=seconds, **{"for": phase})
 
     def _has_enough(self) -> bool:
-        """Whether there are rows for the next network."""
         return self.store.rows - self.store.state.trained_rows >= self.settings.rows
 
     # -- training --------------------------------------------------------------------------------------------------
 
     def _plan(self) -> None:
-        """Decide what the next network is trained on, and write it down: a run that is killed then does the same."""
+        # Stored before training starts: a run that is killed then trains on the same rows.
         self.store.close_shards()
         state, settings, rows = self.store.state, self.settings, self.store.rows
         steps = max(1, round((rows - state.trained_rows) * settings.passes / settings.batch))
@@ -277,14 +263,13 @@ class Loop:
             self._failure = error
 
     def _end_improving(self) -> None:
-        """Go on with what the training has brought."""
         self._improving, self._idle_since = None, time.monotonic()
         if self._failure is not None:
             raise self._failure
         self._hand_out()
 
     def _improve(self) -> None:
-        """Train the next network, and promote it if it is not weaker."""
+        """Train the next network, and promote it if it passes the gate."""
         state, settings, journal = self.store.state, self.settings, self.store.journal
         generation = state.generation + 1
         begin = time.monotonic()
@@ -330,7 +315,6 @@ class Loop:
         self.store.tidy(settings.keep * 2**30, window)
 
     def _passes_gate(self, name: str, generation: int) -> bool:
-        """Whether a new network may take the place of the best one."""
         best, games = self.store.state.network, self.settings.gate
         if not best or not games:
             return True
@@ -342,8 +326,8 @@ class Loop:
         return promoted
 
     def _climb(self, name: str, generation: int) -> None:
-        """Play against the anchors: what judges without a network, and the networks of earlier steps."""
-        earlier = [each for number, each in self.store.networks().items() if number <= generation - EVERY]
+        """Play against the anchors, and against a network of NETWORK_INTERVAL generations before."""
+        earlier = [name for number, name in self.store.networks().items() if number <= generation - NETWORK_INTERVAL]
         for anchor in (*self.anchors, *earlier[-1:]):
             begin = time.monotonic()
             against = anchor if anchor in self.anchors else f"{EARLIER}{anchor}"
@@ -352,13 +336,13 @@ class Loop:
             self._note_match("match", score, generation, name, against, begin)
         self._shares = newest_shares(self.store.journal.read())
 
-    def _match(self, name: str, other: str, games: int, generation: int, sprt: Sprt | None = None) -> Score:
+    def _match(self, name: str, other: str, games: int, generation: int, sprt: Sprt | None = None) -> DuelScore:
         players = self._options(name), self.anchors[other] if other in self.anchors else self._options(other)
         settings, lead = self.settings, self.store.leads.get(self.game.board_size(self.options), 0.0)
         return self._matches(self.game, players, games, settings.match_visits, settings.seed + generation, lead, sprt)
 
     def _note_match(
-        self, event: str, score: Score, generation: int, name: str, against: str, begin: float, **more: Any
+        self, event: str, score: DuelScore, generation: int, name: str, against: str, begin: float, **more: Any
     ) -> None:
         counts = {"wins": score.wins, "draws": score.draws, "losses": score.losses}
         seconds = time.monotonic() - begin
@@ -371,25 +355,19 @@ class Loop:
         return against if against in self.anchors else against.removeprefix(EARLIER)[:8]
 
     def _tell_faults(self, faults: Sequence[str]) -> None:
-        """Tell of each game that an engine has spoilt."""
         for why in faults:
             self.store.journal.append("lost", part="engine", why=why)
-            self.say(f"engine {why}; its game is dropped, and it is started anew")
+            self.say(f"engine {why}; its game is dropped, and the engine is started again")
 
     def _get_learner(self) -> Learner:
         if self._learner is None:
             self._learner = self._make_learner()
         return self._learner
 
-    def _keep(self, path: Path) -> None:
-        name = self.store.keep_network(path)
-        self.store.update(network=name)
-        self.store.journal.append("promotion", generation=0, network=name)
-
     # -- what is told ----------------------------------------------------------------------------------------------
 
     def _write_page(self, seconds: float) -> None:
-        """Write the page of the run, unless it was written in the last seconds."""
+        """Update the page, unless that was done in the last `seconds`."""
         if time.monotonic() - self._told_at >= seconds:
             if self._shown:
                 games = {"games": list(reversed(self._shown))}
@@ -398,7 +376,6 @@ class Loop:
             self._told_at = time.monotonic()
 
     def _progress(self) -> str:
-        """Return what is waited for, and how long it takes."""
         state, settings = self.store.state, self.settings
         missing = max(0, settings.rows - (self.store.rows - state.trained_rows))
         rate = self._tally.rows_a_second
@@ -413,7 +390,48 @@ class Loop:
         )
 
 
-GATE = Sprt(-20.0, 20.0)
-"""Ends a gate's match as soon as it is clear whether a network is stronger or weaker by so many Elo."""
+GATE = Sprt(-20.0, 20.0)  # ends the match of a gate as soon as the difference is clear, in Elo
+# Values besides the losses that yomi.nets.training.loop reports
 SPEEDS = ("learning_rate", "positions_per_second", "seconds")
-"""What training reports besides its losses; see yomi.nets.training.loop."""
+
+
+class Tally:
+    """Statistics of self-play since the last shard, for the journal."""
+
+    def __init__(self) -> None:
+        self.rows_a_second = 0.0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._deliveries: list[Delivery] = []
+        self._start = time.monotonic()
+
+    def add(self, delivery: Delivery) -> None:
+        self._deliveries.append(delivery)
+
+    def write(self, store: Store) -> None:
+        delivered = [game for delivery in self._deliveries for game in delivery.games]
+        games = [game for game in delivered if not game.reanalyzed]
+        seconds = time.monotonic() - self._start
+        points = [point for delivery in self._deliveries for point in delivery.points]
+        rows = sum(len(game.rows["value"]) for game in delivered)
+        self.rows_a_second = rows / max(seconds, 1e-9)
+        store.journal.append(
+            "selfplay",
+            generation=store.state.generation,
+            network=delivered[-1].network if delivered else "",
+            games=len(games),
+            rows=rows,
+            moves=sum(game.moves for game in games),
+            evaluations=sum(delivery.evaluations for delivery in self._deliveries),
+            seconds=seconds,
+            black=sum(game.winner == BLACK for game in games),
+            white=sum(game.winner == WHITE for game in games),
+            drawn=sum(game.winner not in (BLACK, WHITE) for game in games),
+            played_out=sum(len(delivery.resigned_wrongly) for delivery in self._deliveries),
+            resigned_wrongly=sum(sum(delivery.resigned_wrongly) for delivery in self._deliveries),
+            **({"engine_games": len(points), "engine_points": sum(points)} if points else {}),
+            **({"reanalyzed": len(delivered) - len(games)} if len(delivered) > len(games) else {}),
+            lead=sum(store.leads.values()) / max(1, len(store.leads)),
+        )
+        self._clear()

@@ -1,4 +1,4 @@
-"""A second place for what a run keeps: any that fsspec can write to, such as a bucket."""
+"""A second copy of a run, at any place that fsspec can write to, such as a bucket."""
 
 from __future__ import annotations
 
@@ -8,69 +8,57 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import LearningError
 
-FIXED = ("settings.json", "rows", "games", "networks")
-"""Files and folders of files that are not changed once they are there."""
-CHANGING = ("journal.jsonl", "state.json")
-"""Come after them, so that all of what they speak of is there."""
-INTERVAL = 30.0
-"""Seconds between two looks at what is new."""
-LAST_SECONDS = 120.0
-"""That the end of a run waits for what is left to copy."""
+FIXED = ("settings.json", "rows", "games", "networks")  # files and folders whose files never change
+CHANGING = ("journal.jsonl", "state.json")  # copied after them, so that everything they refer to has been copied
+INTERVAL = 30.0  # between two searches for new files
+LAST_SECONDS = 120.0  # maximum time that the end of a run waits for copies
 
 
 class Mirror:
-    """Copies a run's shards, records, networks, journal and state, on a thread of its own, and removes nothing.
+    """Copies shards, records, networks, journal and state on a thread of its own. It removes nothing.
 
-    Games that are in no shard yet and the checkpoint of the training stay behind. What fails is said, and tried again.
+    Pending games and the training checkpoint are not copied. Failures are reported and tried again.
     """
 
     def __init__(self, folder: Path, url: str, say: Callable[[str], None]) -> None:
-        """Name both places; copying begins with `start`.
-
-        Args:
-            folder: of the run.
-            url: as fsspec has it.
-            say: shows a line of progress.
+        """Open the target, a URL of fsspec. `start` begins to copy.
 
         Raises:
-            LearningError: no such kind of place, or what reaches it is not installed.
+            LearningError: the target is unknown, or its package is not installed.
         """
         self._folder, self._url, self._say = folder, url.rstrip("/"), say
         try:
             self._files, root = importlib.import_module("fsspec").core.url_to_fs(self._url)
         except (ImportError, ValueError, OSError) as error:
-            raise LearningError(f"--mirror {url}: {error}; expected a place that fsspec can write to") from None
+            raise LearningError(f"--mirror {url}: {error}; expected a URL that fsspec can write to") from None
         self._root: str = root.rstrip("/")
-        self._there: dict[str, int] | None = None
-        """Bytes of what had been copied before this start, by name."""
-        self._copied: dict[str, tuple[int, int]] = {}
-        """Size and time of change of each file as it was copied last."""
+        self._there: dict[str, int] | None = None  # size of each file at the target before this start
+        self._copied: dict[str, tuple[int, int]] = {}  # size and modification time of each file at its last copy
         self._failure = ""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="mirror", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def close(self) -> None:
-        """Copy what is left, and end; what takes too long is left to the next start."""
+        """Copy the rest and end. After LAST_SECONDS the rest is left to the next start."""
         self._ended.set()
         self._thread.join(LAST_SECONDS)
         if self._thread.is_alive():
-            self._say(f"mirror {self._url}: not all is copied yet; the same command goes on")
+            self._say(f"mirror {self._url}: not everything is copied yet; run the same command again to continue")
 
     def copy(self) -> int:
-        """Copy what is new or has changed, and return the number of files.
+        """Copy new and changed files, and return their number.
 
         Raises:
-            Exception: whatever the place raises.
+            Exception: any error of the target's package.
         """
         if self._there is None:
             found: dict[str, dict[str, Any]] = self._files.find(self._root, detail=True)
-            self._there = {name[len(self._root) :].lstrip("/"): each["size"] for name, each in found.items()}
+            self._there = {name[len(self._root) :].lstrip("/"): facts["size"] for name, facts in found.items()}
         count = 0
         for path in self._found():
             name = path.relative_to(self._folder).as_posix()
@@ -90,15 +78,15 @@ class Mirror:
         return count
 
     def _found(self) -> Iterator[Path]:
-        """Find what is to be copied; drafts, whose names begin with a dot, are not."""
+        """Yield the files to copy, without temporary ones, whose names begin with a dot."""
         for top in (*FIXED, *CHANGING):
             path = self._folder / top
             if path.is_file():
                 yield path
-            for each in sorted(path.rglob("*")):
-                hidden = any(part.startswith(".") for part in each.relative_to(self._folder).parts)
-                if not hidden and each.is_file():
-                    yield each
+            for file in sorted(path.rglob("*")):
+                hidden = any(part.startswith(".") for part in file.relative_to(self._folder).parts)
+                if not hidden and file.is_file():
+                    yield file
 
     def _run(self) -> None:
         is_last = False

@@ -1,7 +1,6 @@
-"""Engines from outside: they play one side of a share of the games of self-play, and are anchors of the ladder.
+"""External engines: opponents in self-play, and anchors of the ladder.
 
-An engine thinks in a thread of its own. Its game waits for the answer as others wait for their searches, and the other
-games of the process go on meanwhile.
+An engine thinks in a thread of its own. Its game waits for the answer, and the other games of the process continue.
 """
 
 from __future__ import annotations
@@ -11,67 +10,57 @@ import threading
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from yomi.engine.clients.client import RESIGN, EngineClient
+from yomi.engine.clients.client import EngineClient
 from yomi.engine.clients.limits import EngineLimits, GameClock, SpecError
 from yomi.engine.clients.process import EngineError, EngineProcess
 from yomi.engine.clients.spec import EngineSpec, parse_spec, with_own_names
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
-from yomi.engine.learning.errors import LearningError
-from yomi.engine.learning.ratings import EARLIER
+from yomi.engine.game import Game
+from yomi.engine.learning.journal import LearningError
+from yomi.engine.learning.progress import EARLIER
+from yomi.engine.learning.searches import GameCoroutine
+from yomi.engine.matches.games import MatchGame
 from yomi.engine.option_row import OptionError
 from yomi.engine.play import DECLARATION, RESIGNATION, Ended, G
 
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.learning.games import Playing
-    from yomi.engine.matches.games import MatchGame
-
 T = TypeVar("T")
 
-FAILURES = 5
-"""Games in a row that engines may spoil."""
-PAUSE_SECONDS = 2.0
-"""Before an engine that has failed is started anew: one that cannot start does not keep the machine busy."""
+FAILURES = 5  # games in a row lost to engine failures that end a run
+PAUSE_SECONDS = 2.0  # before a failed engine is restarted, so that a broken one does not keep the machine busy
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
-    """A game that an engine has spoilt."""
+class DroppedGame:
+    """A game without a result, because an engine failed."""
 
-    why: str
-    """The engine and its fault, on one line."""
+    why: str  # engine and fault, on one line
 
 
-class Patience:
-    """Has an end once engines have spoilt FAILURES games in a row."""
+class FailureLimit:
+    """Counts games that fail in a row."""
 
     def __init__(self) -> None:
-        """Begin anew."""
         self._failures = 0
 
     def note(self, faults: Sequence[str], played: int) -> None:
-        """Count games.
-
-        Args:
-            faults: of each that an engine has spoilt, why.
-            played: number of those that were played to their end.
+        """Count failed games, given their reasons, and finished ones.
 
         Raises:
-            LearningError: it has an end.
+            LearningError: FAILURES games in a row have failed.
         """
         self._failures = 0 if played else self._failures + len(faults)
         if self._failures >= FAILURES:
-            raise LearningError(f"{self._failures} games in a row were spoilt by an engine: {faults[-1]}")
+            raise LearningError(f"{self._failures} games in a row failed because of an engine: {faults[-1]}")
 
 
 def opponent_spec(text: str, game: Game[Any, Any]) -> EngineSpec:
-    """Read an engine as `yomi match` does (yomi.engine.clients.spec.parse_spec).
+    """Parse an engine as `yomi match` does (see `yomi.engine.clients.spec.parse_spec`).
 
     Raises:
-        OptionError: there is no such engine, or it has no limit that learning can do with.
+        OptionError: there is no such engine, or its limits do not suit learning.
     """
     try:
         spec = parse_spec(text, game.name, game.protocol)
@@ -80,65 +69,57 @@ def opponent_spec(text: str, game: Game[Any, Any]) -> EngineSpec:
     if spec.limits.has_clock:
         raise OptionError(f"engine {spec.name} with {spec.limits}: expected no clock, such as seconds=1 (a move)")
     if spec.limits == EngineLimits() and issubclass(game.matches().client, UsiClient):
-        raise OptionError(f"engine {spec.name} has no limit: expected one behind it, such as ' ;; nodes=1000'")
+        raise OptionError(f"engine {spec.name} has no limit: add one, such as ' ;; nodes=1000'")
     return spec
 
 
 def anchor_specs(texts: Sequence[str], game: Game[Any, Any], taken: Sequence[str]) -> list[EngineSpec]:
-    """Read engines that the ladder has as anchors; those of one name are numbered.
-
-    Args:
-        texts: of each.
-        game: that they play.
-        taken: names of other anchors.
+    """Parse the engines that are anchors of the ladder. Engines with the same name are numbered.
 
     Raises:
-        OptionError: see `opponent_spec`; or one has a name that stands for something else.
+        OptionError: from `opponent_spec`, or a name belongs to another player (`taken`).
     """
     specs = with_own_names([opponent_spec(text, game) for text in texts])
     for spec in specs:
         if spec.name in taken or spec.name.startswith(EARLIER):
-            raise OptionError(f"anchor {spec.name}: this name has another player, expected ' ;; name=NAME' behind it")
+            raise OptionError(f"anchor {spec.name}: another player has this name: add ' ;; name=NAME'")
     return specs
 
 
 class Opponent(Generic[G]):
-    """An engine that plays one game at a time. It is started when it is first asked, and anew after a failure."""
+    """An engine that plays one game at a time. It starts with its first move, and again after a failure."""
 
     def __init__(self, spec: EngineSpec, kind: MatchGame[G], threads: ThreadPoolExecutor) -> None:
-        """Wait for a game; a thread of `threads` asks the engine."""
         self.spec, self._kind, self._threads = spec, kind, threads
         self.color = BLACK
-        """Which it plays."""
         self._client: EngineClient | None = None
         self._process: EngineProcess | None = None
-        self._clocks: dict[int, GameClock] = {}
-        """Of the game that it was told of; none as long as it was told of none."""
+        self._clocks: dict[int, GameClock] = {}  # of the current game; empty until the engine knows the game
         self._has_failed = False
         self._closed = threading.Event()
 
     def begin(self, color: int) -> None:
-        """Take a seat in a game that begins."""
+        """Join a new game with this color."""
         self.color, self._clocks = color, {}
 
     def choose(self, game: G) -> Generator[Future[int | Ended], None, int | Ended]:
-        """Return the move that it chooses, or how the game ends in place of one; `game` is not to change meanwhile.
+        """Return the engine's move, or the end of the game. `game` must not change until then.
 
         Raises:
-            EngineError: it fails, or its move is illegal.
+            EngineError: the engine failed, or its move is illegal.
         """
         answer = self._threads.submit(self._ask, game)
         yield answer
         return answer.result()
 
     def leave(self, winner: int) -> None:
-        """Tell it how the game has ended."""
+        """Report the result to the engine."""
         if self._client is not None:
             with contextlib.suppress(EngineError):  # one that has gone meanwhile is noticed in the next game
                 self._client.game_over("draw" if winner == DRAW else "win" if winner == self.color else "lose")
 
     def give_up(self) -> None:
-        """End an engine that has failed; no thread asks it."""
+        """End a failed engine. No thread may be waiting for it."""
         self._has_failed = True
         self.kill()
         if self._client is not None:
@@ -146,29 +127,28 @@ class Opponent(Generic[G]):
         self._client = None
 
     def kill(self) -> None:
-        """End its process at once, whatever it does; callable from any thread."""
+        """End the process at once. Callable from any thread."""
         if self._process is not None:
             self._process.kill()
 
     def close(self) -> None:
-        """End it for good, and whatever waits for it."""
+        """End the engine for good."""
         self._closed.set()
         self.kill()
 
     def _ask(self, game: G) -> int | Ended:
-        """Return the answer; in a thread of its own."""
         client, color, kind = self._started(), game.side_to_move, self._kind
         if not self._clocks:
-            self._clocks = {each: client.clock(0.0) for each in (BLACK, WHITE)}
+            self._clocks = {side: client.clock(0.0) for side in (BLACK, WHITE)}
             kind.set_up(client, game, self._clocks[color].settings)
         moves = [kind.format_move(game, move) for _, move in game.moves]
         answer = client.choose(kind.start_of(game), moves, color, self._clocks)
-        if answer.move.lower() == RESIGN:
-            return Ended(opponent(color), RESIGNATION)
         try:
-            decision = kind.read_answer(game, answer.move)
+            decision = kind.decide(game, answer.move)
         except ValueError as error:
             raise EngineError(f"illegal move: {str(error)[:200]}") from None
+        if decision.resign:
+            return Ended(opponent(color), RESIGNATION)
         return Ended(color, DECLARATION) if decision.move is None else decision.move
 
     def _started(self) -> EngineClient:
@@ -180,24 +160,16 @@ class Opponent(Generic[G]):
         return self._client
 
     def _watch(self, process: EngineProcess) -> None:
-        """Take note of the process that starts."""
         self._process = process
         if self._closed.is_set():  # `kill` may have come before
             process.kill()
 
 
-class Opponents(Generic[G]):
-    """Processes of one engine, for as many games side by side, in a share of all games. One thread uses them."""
+class OpponentPool(Generic[G]):
+    """Processes of one engine for some of the games. Not thread-safe."""
 
     def __init__(self, spec: EngineSpec, game: Game[G, Any], count: int, share: float = 1.0) -> None:
-        """Wait for games; the engines are started when they are needed.
-
-        Args:
-            spec: the engine.
-            game: that it plays.
-            count: of games at once, at most.
-            share: of the games that it is invited to.
-        """
+        """Prepare `count` engines for a `share` of all games. They start when they are needed."""
         kind = game.matches()
         self.spec, self._share = spec, share
         self._threads = ThreadPoolExecutor(count, f"engine {spec.name}")
@@ -206,7 +178,7 @@ class Opponents(Generic[G]):
         self._games = self._joined = 0
 
     def invite(self, color: int) -> Opponent[G] | None:
-        """Return an engine for a game that begins, which is handed to `host`; None if it has its share, or all play."""
+        """Return an engine for a new game, to be passed to `host`; None if it has its share or all of them play."""
         self._games += 1
         if not self._free or self._joined >= self._share * self._games:
             return None
@@ -215,25 +187,22 @@ class Opponents(Generic[G]):
         guest.begin(color)
         return guest
 
-    def host(self, guest: Opponent[G], playing: Playing[T]) -> Playing[T | Dropped]:
-        """Play a game with an engine; if that fails the game is dropped, and the engine is started anew for the next.
-
-        Args:
-            guest: from `invite`.
-            playing: the game, which asks the engine and raises what it raises.
+    def host(self, guest: Opponent[G], playing: GameCoroutine[T]) -> GameCoroutine[T | DroppedGame]:
+        """Play a game with an engine from `invite`. If the engine fails, the game is dropped, and the engine restarts
+        later.
         """
         try:
             return (yield from playing)
         except EngineError as error:
             guest.give_up()
-            return Dropped(f"{self.spec.name}: {error}")
+            return DroppedGame(f"{self.spec.name}: {error}")
         finally:
             self._free.append(guest)
 
     def close(self) -> None:
         """End the engines."""
-        for each in self._all:
-            each.close()
+        for engine in self._all:
+            engine.close()
         self._threads.shutdown()
-        for each in self._all:
-            each.give_up()
+        for engine in self._all:
+            engine.give_up()

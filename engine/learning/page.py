@@ -1,4 +1,4 @@
-"""What is told of learning while it runs and afterwards: a summary for the terminal, and a page for the browser."""
+"""Status of a run: a summary for the terminal, and an HTML page."""
 
 from __future__ import annotations
 
@@ -14,42 +14,29 @@ from typing import Any
 
 import numpy as np
 
-from yomi.engine.learning.errors import LearningError
-from yomi.engine.learning.journal import NAME, Event, Journal
-from yomi.engine.learning.progress import GENERATIONS, Progress, disk_use
-from yomi.engine.learning.ratings import EARLIER
+from yomi.engine.learning.journal import NAME, Event, Journal, LearningError
+from yomi.engine.learning.progress import EARLIER, GENERATIONS, Progress, disk_use
 from yomi.engine.matches.results import ORDER
 from yomi.nets.files import lock_file, write_atomically
 from yomi.nets.text import parse_json
 
 PAGE = "status.html"
-LATEST = "latest.json"
-"""Games to show, which others write."""
-TEMPLATE = "page.html"
-"""Has PLACE where the page has its data."""
+LATEST = "latest.json"  # games for the page; the loop writes it
+TEMPLATE = "page.html"  # contains PLACE, which is replaced by the page's data
 PLACE = "{{data}}"
-POINTS = 300
-"""Of a line on the page at most."""
-INTERVALS = 30
-"""For which the page tells what time went to."""
-ROWS = 30
-"""Networks in the page's table."""
+POINTS = 300  # maximum number of points per line
+INTERVALS = 30  # maximum number of intervals in the chart of time
+ROWS = 30  # networks in the table
 
-LOCK = ".lock"
-"""File that a run keeps locked."""
-SILENT_SECONDS = 600.0
-"""Without an event, after which a run without a lock counts as killed."""
+LOCK = ".lock"  # a run keeps this file locked
+SILENT_SECONDS = 600.0  # time without an event after which a run without a lock file counts as killed
 
 Line = dict[str, Any]
 _log = logging.getLogger("yomi.learning")
 
 
 def status_text(folder: Path, now: float | None = None) -> str:
-    """Return a summary of a few lines for the terminal.
-
-    Args:
-        folder: of the command.
-        now: Unix seconds; None for the clock's.
+    """Return a summary of a few lines for the terminal. `now` is in Unix seconds.
 
     Raises:
         LearningError: the journal cannot be read.
@@ -85,12 +72,12 @@ def _text(folder: Path, progress: Progress, now: float) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a text that cannot steer a terminal: names of engines and the like come from elsewhere."""
+    # Names of engines could contain control sequences of the terminal.
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 def _title(progress: Progress) -> str:
-    games = [str(each["settings"].get("game", "")) for each in progress.of("start")]
+    games = [str(start["settings"].get("game", "")) for start in progress.of("start")]
     return f"yomi learn {games[-1] if games else ''}".strip()
 
 
@@ -106,7 +93,7 @@ def _state(folder: Path, progress: Progress, now: float) -> str:
 
 
 def _is_going_on(folder: Path, progress: Progress, now: float) -> bool:
-    """Whether a process holds the lock of the folder; without a lock's file, as in a copy, whether events are new."""
+    # A copy of a run has no lock file: there the age of the last event decides.
     if not progress.events or progress.events[-1]["event"] == "stop":
         return False
     try:
@@ -125,12 +112,12 @@ def _settings(progress: Progress) -> str:
 
 def _games(progress: Progress) -> str:
     told = [f"{progress.total('selfplay', what):,} {what}" for what in ("games", "rows", "moves")]
-    reanalyzed = sum(each.get("reanalyzed", 0) for each in progress.of("selfplay"))
-    return ", ".join([*told, *([f"{reanalyzed:,} games searched anew"] if reanalyzed else [])])
+    reanalyzed = sum(event.get("reanalyzed", 0) for event in progress.of("selfplay"))
+    return ", ".join([*told, *([f"{reanalyzed:,} games reanalyzed"] if reanalyzed else [])])
 
 
 def _networks(progress: Progress) -> list[tuple[str, str]]:
-    """Return a line on the network that was promoted last, and one on the newest where that was refused."""
+    """Return a line on the last promoted network, and one on the newest if that was refused."""
     promoted = [name for name, event in progress.networks.items() if event["promoted"]]
     newest = list(progress.networks)[-1:]
     shown = [("network", name) for name in promoted[-1:]] + [
@@ -146,20 +133,18 @@ def _networks(progress: Progress) -> list[tuple[str, str]]:
 
 
 def _ladder(progress: Progress) -> str:
-    """Return the newest match against each anchor and the Elo of the anchor."""
-    newest = {each["against"]: each for each in progress.of("match") if not each["against"].startswith(EARLIER)}
+    newest = {match["against"]: match for match in progress.of("match") if not match["against"].startswith(EARLIER)}
     told = []
-    for name, each in newest.items():
+    for name, match in newest.items():
         elo = None if name == progress.ratings.anchor else progress.ratings.over(name)
-        score = "-".join(str(each[what]) for what in ("wins", "losses", "draws"))
+        score = "-".join(str(match[what]) for what in ("wins", "losses", "draws"))
         told.append(f"{name} {score}" + (f" (Elo {elo})" if elo else ""))
     return ", ".join(told) + f" ({ORDER})" if told else ""
 
 
 def _engines(progress: Progress) -> str:
-    """Return what self-play against engines has come to."""
-    played = [each for each in progress.of("selfplay") if "engine_games" in each]
-    games, points = (sum(each.get(what, 0) for each in played) for what in ("engine_games", "engine_points"))
+    played = [event for event in progress.of("selfplay") if "engine_games" in event]
+    games, points = (sum(event.get(what, 0) for event in played) for what in ("engine_games", "engine_points"))
     return f"{points:g} points of the network in {games:,} games of self-play against engines" if games else ""
 
 
@@ -167,7 +152,7 @@ def _losses(trained: Sequence[Event]) -> str:
     if not trained:
         return ""
     now, limit = trained[-1]["losses"], trained[-1]["generation"] - GENERATIONS
-    then: dict[str, float] = next((each["losses"] for each in reversed(trained) if each["generation"] <= limit), {})
+    then: dict[str, float] = next((event["losses"] for event in reversed(trained) if event["generation"] <= limit), {})
     told = [f"{name} {value:.4f}" + (f" ({then[name]:.4f})" if name in then else "") for name, value in now.items()]
     return ", ".join(told) + (f" (in brackets {GENERATIONS} generations ago)" if then else "")
 
@@ -200,13 +185,7 @@ def _bytes(size: float) -> str:
 
 
 def write_page(folder: Path, now: float | None = None) -> None:
-    """Write the folder's page: one file that needs no other and no network.
-
-    Args:
-        folder: of the command.
-        now: Unix seconds; None for the clock's.
-
-    Games that are damaged are left out, with a warning.
+    """Write the page, a single file that needs no network. Damaged games are left out, with a warning.
 
     Raises:
         LearningError: the journal cannot be read, or the page cannot be written.
@@ -237,25 +216,25 @@ def write_page(folder: Path, now: float | None = None) -> None:
 
 
 def _charts(progress: Progress) -> list[dict[str, Any]]:
-    """Return what is drawn over the hours; lines without points are left out, and charts without lines."""
-    played = [each for each in progress.of("selfplay") if each["games"] and each["seconds"]]
+    """Return the charts over the hours, without empty lines and charts."""
+    played = [event for event in progress.of("selfplay") if event["games"] and event["seconds"]]
     trained = progress.of("training")
-    losses = dict.fromkeys(name for each in trained for name in each["losses"])
+    losses = dict.fromkeys(name for event in trained for name in event["losses"])
     charts = [
-        ("Elo", f"over {progress.ratings.anchor}; 95% intervals; gates flatter whom they promote", _elo(progress)),
-        *((f"Loss: {name}", "", [_line((each, each["losses"].get(name)) for each in trained)]) for name in losses),
-        ("Games", "per second of self-play", [_line((each, each["games"] / each["seconds"]) for each in played)]),
+        ("Elo", f"over {progress.ratings.anchor}; 95% intervals; gates overrate promoted networks", _elo(progress)),
+        *((f"Loss: {name}", "", [_line((event, event["losses"].get(name)) for event in trained)]) for name in losses),
+        ("Games", "per second of self-play", [_line((event, event["games"] / event["seconds"]) for event in played)]),
         (
             "Evaluations",
             "per second of self-play",
-            [_line((each, each["evaluations"] / each["seconds"]) for each in played)],
+            [_line((event, event["evaluations"] / event["seconds"]) for event in played)],
         ),
         ("Time", "% of the hours; parts may work at once", _times(progress)),
-        ("Mean lead", "Black's, in self-play", [_line((each, each.get("lead")) for each in played)]),
+        ("Mean lead", "Black's, in self-play", [_line((event, event.get("lead")) for event in played)]),
         (
             "Black's share",
             "% of the points in self-play",
-            [_line((each, 100 * (each["black"] + each["drawn"] / 2) / each["games"]) for each in played)],
+            [_line((event, 100 * (event["black"] + event["drawn"] / 2) / event["games"]) for event in played)],
         ),
     ]
     shown = [(title, unit, [line for line in lines if line["points"]]) for title, unit, lines in charts]
@@ -263,8 +242,8 @@ def _charts(progress: Progress) -> list[dict[str, Any]]:
 
 
 def _line(values: Iterable[tuple[Event, float | None]]) -> Line:
-    """Return a line of at most POINTS points (hours, value), each the mean of neighbours; None is left out."""
-    points = [(each["ran"] / 3600, value) for each, value in values if value is not None]
+    """Return a line of at most POINTS points (hours, value), each the mean of neighbors. Leaves out None."""
+    points = [(event["ran"] / 3600, value) for event, value in values if value is not None]
     step = max(1, -(-len(points) // POINTS))
     means = (np.mean(points[at : at + step], axis=0) for at in range(0, len(points), step))
     return {"name": "", "points": [[round(float(x), 4), float(f"{y:.5g}")] for x, y in means]}
@@ -283,7 +262,7 @@ def _times(progress: Progress) -> list[Line]:
 
 
 def _elo(progress: Progress) -> list[Line]:
-    """Return the networks' Elo: promoted ones joined by a line, refused ones as dots; points are x, y, error, name."""
+    """Return promoted networks as a line and refused ones as dots. Points are (hours, Elo, error, name)."""
     points: dict[bool, list[list[Any]]] = {True: [], False: []}
     for name, event in progress.networks.items():
         if elo := progress.ratings.over(name):
@@ -293,7 +272,7 @@ def _elo(progress: Progress) -> list[Line]:
 
 
 def _rows(progress: Progress) -> list[dict[str, Any]]:
-    """Return the newest networks, the newest first, with what each scored: in gates, against anchors and others."""
+    """Return the newest networks, newest first, with their scores in gates and matches."""
     rows: dict[str, dict[str, Any]] = {}
     for name, event in list(progress.networks.items())[: -ROWS - 1 : -1]:
         rows[name] = {
@@ -306,31 +285,31 @@ def _rows(progress: Progress) -> list[dict[str, Any]]:
             "anchors": {},
             "networks": {},
         }
-    for each in progress.of("gate", "match"):
-        other = each["against"].removeprefix(EARLIER)
-        kind = "gate" if each["event"] == "gate" else "networks" if other in progress.networks else "anchors"
-        if each["network"] in rows:
-            score = rows[each["network"]][kind].setdefault(other, [0, 0, 0])
-            score[:] = [a + each[what] for a, what in zip(score, ("wins", "losses", "draws"), strict=True)]
+    for match in progress.of("gate", "match"):
+        other = match["against"].removeprefix(EARLIER)
+        kind = "gate" if match["event"] == "gate" else "networks" if other in progress.networks else "anchors"
+        if match["network"] in rows:
+            score = rows[match["network"]][kind].setdefault(other, [0, 0, 0])
+            score[:] = [a + match[what] for a, what in zip(score, ("wins", "losses", "draws"), strict=True)]
     return list(rows.values())
 
 
 def read_games(path: Path) -> list[dict[str, Any]]:
-    """Return the games to show; none without a file.
+    """Return the games of a LATEST file; none if it does not exist.
 
     Raises:
-        LearningError: the file cannot be read, or holds something else.
+        LearningError: the file cannot be read, or contains something else.
     """
     try:
         return [
             {
-                "title": str(each["title"]),
-                "result": str(each["result"]),
-                "moves": list(map(str, each["moves"])),
-                "boards": list(map(str, each["boards"])),
-                "values": [None if value is None else float(value) for value in each["values"]],
+                "title": str(game["title"]),
+                "result": str(game["result"]),
+                "moves": list(map(str, game["moves"])),
+                "boards": list(map(str, game["boards"])),
+                "values": [None if value is None else float(value) for value in game["values"]],
             }
-            for each in parse_json(path.read_bytes())["games"]
+            for game in parse_json(path.read_bytes())["games"]
         ]
     except FileNotFoundError:
         return []
@@ -341,9 +320,9 @@ def read_games(path: Path) -> list[dict[str, Any]]:
 
 
 def _finite(value: Any) -> Any:
-    """Return data for JSON, in which a number that is none is null."""
+    """Replace numbers that JSON does not have by None."""
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return [_finite(each) for each in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

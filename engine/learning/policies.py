@@ -1,7 +1,7 @@
-"""How self-play searches a position: which move is played, and what the network is to learn of it.
+"""Search policies of self-play: they choose the move to play and the policy target to learn.
 
-A policy is a generator, written as if its game were alone: it yields whenever its search has been asked for playouts,
-and goes on once they are made. `yomi.engine.learning.games` lets many of them run side by side.
+A policy is a generator for a single game. It requests playouts, yields, and continues when they are made.
+`yomi.engine.learning.searches` runs many of them at the same time.
 """
 
 from __future__ import annotations
@@ -17,51 +17,44 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from yomi.engine.learning.searches import SmallSearch
+    from yomi.engine.learning.searches import GameSearch
     from yomi.engine.learning.settings import SelfPlaySettings
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a search found, for the side to move."""
+class SearchResult:
+    """The result of a search, from the point of view of the side to move."""
 
-    move: int
-    """Drawn to be played."""
-    value: float
-    """Win minus loss, [-1, 1]."""
-    score: float
-    """Points."""
-    visits: int
-    """Of the root."""
-    moves: npt.NDArray[np.int64]
-    """Moves of the target."""
-    target: FloatArray
-    """Their shares, the sum is 1."""
+    move: int  # to play
+    value: float  # win minus loss, [-1, 1]
+    score: float  # lead in points
+    visits: int  # of the root
+    moves: npt.NDArray[np.int64]  # moves of the policy target
+    target: FloatArray  # their probabilities
     surprise: float
-    """Kullback-Leibler divergence of the target from the policy, in nats; 0 if the position is not learned."""
+    """Kullback-Leibler divergence of the target from the network's policy, in nats; 0 after a cheap search."""
 
 
-PROVEN = 1e6
-"""Added to the logits of a move that is proven to win, taken from those of one that loses: more than all else."""
-Policy: TypeAlias = "Callable[[SmallSearch, SelfPlaySettings, np.random.Generator, int, float, bool], Searching]"
-"""(search whose root is set, settings, generator, visits, temperature, whether the position is learned)"""
-Searching: TypeAlias = "Generator[None, None, Found]"
+PROVEN = 1e6  # added to the logit of a proven win, subtracted for a proven loss: outweighs everything else
+Policy: TypeAlias = "Callable[[GameSearch, SelfPlaySettings, np.random.Generator, int, float, bool], Searching]"
+"""Arguments: search with its root set, settings, random generator, visits, temperature, full search or cheap."""
+Searching: TypeAlias = "Generator[None, None, SearchResult]"
 
 
 def puct(
-    search: SmallSearch,
+    search: GameSearch,
     settings: SelfPlaySettings,
     rng: np.random.Generator,
     visits: int,
     temperature: float,
-    learned: bool,
+    full_search: bool,
 ) -> Searching:
-    """Search by PUCT; a position that is learned has noise and forced playouts, which the target leaves out."""
-    search.set(forced_playouts=settings.forced_playouts if learned else 0.0)
+    """Search by PUCT. A full search adds noise and forced playouts; the target leaves both out."""
+    search.set(forced_playouts=settings.forced_playouts if full_search else 0.0)
     priors: dict[int, float] = {}
-    if learned:
+    if full_search:
         yield from _expand(search)
         priors = _priors(search)
         if settings.noise > 0.0:
@@ -72,7 +65,7 @@ def puct(
         search.search(visits - search.visits)
         yield
     children = search.children()
-    if learned and settings.forced_playouts > 0.0:
+    if full_search and settings.forced_playouts > 0.0:
         counts = _without_forced(search, children, settings.forced_playouts)
     else:
         counts = children["weight"].copy()
@@ -80,17 +73,17 @@ def puct(
 
 
 def gumbel(
-    search: SmallSearch,
+    search: GameSearch,
     settings: SelfPlaySettings,
     rng: np.random.Generator,
     visits: int,
     temperature: float,
-    learned: bool,
+    full_search: bool,
 ) -> Searching:
-    """Search by sequential halving over moves drawn without replacement, and learn the improved policy.
+    """Search by sequential halving over moves sampled without replacement. The target is the improved policy.
 
-    Danihelka et al., Policy improvement by planning with Gumbel (ICLR 2022); their constants. A position that is not
-    learned is searched in the same way, as its move is no worse for it.
+    Danihelka et al., Policy improvement by planning with Gumbel (ICLR 2022), with their constants. A cheap search works
+    in the same way, since its move is not worse for it.
     """
     yield from _expand(search)
     priors = _priors(search)
@@ -121,14 +114,13 @@ def gumbel(
     target /= target.sum()
     chosen = int(moves[left[0]])
     surprise = float(np.sum(target * (np.log(np.maximum(target, 1e-9)) - logits)))
-    return Found(chosen, search.value, search.score, search.visits, moves, target, max(0.0, surprise))
+    return SearchResult(chosen, search.value, search.score, search.visits, moves, target, max(0.0, surprise))
 
 
 POLICIES: dict[str, Policy] = {"puct": puct, "gumbel": gumbel}
 
 
-def _expand(search: SmallSearch) -> Iterator[None]:
-    """Have the root evaluated, unless it is."""
+def _expand(search: GameSearch) -> Iterator[None]:
     if search.visits == 0:
         search.search(1)
         yield
@@ -136,13 +128,13 @@ def _expand(search: SmallSearch) -> Iterator[None]:
         search.temper()
 
 
-def _priors(search: SmallSearch) -> dict[int, float]:
+def _priors(search: GameSearch) -> dict[int, float]:
     children = search.children()
     return dict(zip(children["move"].tolist(), children["prior"].tolist(), strict=True))
 
 
 def _tempered(counts: FloatArray, temperature: float) -> FloatArray:
-    """Return shares that are the counts' powers; at 0 all goes to the greatest."""
+    """Return counts ** (1 / temperature), normalized. Temperatures near 0 select the maximum."""
     if temperature < 0.01:
         shares: FloatArray = (counts == counts.max()).astype(np.float64)
     else:
@@ -152,13 +144,13 @@ def _tempered(counts: FloatArray, temperature: float) -> FloatArray:
 
 
 def _found(
-    search: SmallSearch,
+    search: GameSearch,
     children: npt.NDArray[Any],
     counts: FloatArray,
     temperature: float,
     priors: dict[int, float],
     rng: np.random.Generator,
-) -> Found:
+) -> SearchResult:
     won, lost = children["proven"] > 0, children["proven"] < 0
     if won.any():  # these, and nothing else
         counts = won.astype(np.float64)
@@ -169,22 +161,22 @@ def _found(
     moves, target = children["move"][kept].astype(np.int64), counts[kept] / counts.sum()
     surprise = 0.0
     if priors:
-        before = np.array([max(priors[each], 1e-6) for each in moves.tolist()])
+        before = np.array([max(priors[move], 1e-6) for move in moves.tolist()])
         surprise = float(np.sum(target * np.log(target / before)))
-    return Found(move, search.value, search.score, search.visits, moves, target, max(0.0, surprise))
+    return SearchResult(move, search.value, search.score, search.visits, moves, target, max(0.0, surprise))
 
 
 def _drawn(shares: FloatArray, rng: np.random.Generator) -> int:
-    """Return an index drawn by shares. (Generator.choice looks at its arguments for longer than it draws.)"""
+    # Generator.choice checks its arguments for longer than it draws.
     sums = shares.cumsum()
     return int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
 
 
-def _without_forced(search: SmallSearch, children: npt.NDArray[Any], forced: float) -> FloatArray:
-    """Return the weights that PUCT itself would have given (KataGo's policy target pruning).
+def _without_forced(search: GameSearch, children: npt.NDArray[Any], forced: float) -> FloatArray:
+    """Return the weights without forced playouts (KataGo's policy target pruning).
 
-    Of each move but the most visited one, as many visits as it was forced to have are taken away, as long as it does
-    not look better than that one then; a single visit that is left is none.
+    Each move except the most visited one loses at most its forced visits, and keeps enough visits for PUCT to prefer
+    the most visited move. A single remaining visit counts as none.
     """
     counts: FloatArray = children["weight"].copy()
     best = int(np.argmax(counts))
@@ -202,7 +194,7 @@ def _without_forced(search: SmallSearch, children: npt.NDArray[Any], forced: flo
 
 
 def _by_move(children: npt.NDArray[Any], moves: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return visits and utility of moves, in their order, and whether they are proven to win (1) or to lose (-1)."""
+    """Return visits, utility and proven result (1: win, -1: loss) of `moves`, in their order."""
     order = np.argsort(children["move"])
     place = order[np.searchsorted(children["move"][order], moves)]
     visits, proven = (children[name][place].astype(np.float64) for name in ("visits", "proven"))
@@ -210,7 +202,7 @@ def _by_move(children: npt.NDArray[Any], moves: npt.NDArray[np.int64]) -> tuple[
 
 
 def _completed(counts: FloatArray, values: FloatArray, logits: FloatArray, own_value: float) -> FloatArray:
-    """Return the values of all moves: those not visited get a mixture of the root's own and the visited ones'."""
+    """Return the values of all moves. Unvisited ones get a mixture of the values of the root and the visited ones."""
     visited = counts > 0.0
     if not visited.any():
         return np.full(len(counts), own_value)
@@ -222,11 +214,11 @@ def _completed(counts: FloatArray, values: FloatArray, logits: FloatArray, own_v
 
 
 def _sigma(counts: FloatArray, values: FloatArray) -> FloatArray:
-    """Return what values, [-1, 1], add to logits: (50 + the most visits) * 0.1 * value in [0, 1].
+    """Return the term that values in [-1, 1] add to logits: 0.1 * (50 + max visits) * (value + 1) / 2.
 
-    The scale is mctx's, which also stretches the values of a position over all of [0, 1]. On 15,000 rows of Othello 6x6
-    from nothing that learned less (0.36 of the points against one network, 0.47 with the paper's scale of 1 for Go and
-    chess, 0.67 as it is here; one run each): early values are noise.
+    This is mctx's scale without its stretching of each position's values to [0, 1]: early values are noise. On 15,000
+    rows of Othello 6x6 from nothing, stretching scored 0.36 against one network, the paper's scale of 1 for Go and
+    chess 0.47, and this scale 0.67 (one run each).
     """
     scale = 0.1 * (50.0 + float(counts.max()))
     return scale * (values + 1.0) / 2.0

@@ -1,128 +1,115 @@
-"""From a finished game to rows of a data set (yomi.nets.data.shards)."""
+"""Conversion of finished games to the rows of a data set (`yomi.nets.data.shards`)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, DRAW
-from yomi.engine.learning.policies import Found
-from yomi.engine.learning.selfplay import Finished, Ply
-from yomi.native.datasets.positions import index_moves, show_positions
-from yomi.nets.data.shards import COLUMNS, OWNER_SCALE, UNKNOWN_OWNER, Array, shard_name, write_shard
+from yomi.engine.learning.learnable import Learnable
+from yomi.engine.learning.policies import SearchResult
+from yomi.engine.learning.selfplay import FinishedGame, Ply
+from yomi.engine.play import Ended, G
+from yomi.engine.players.request import Decision
+from yomi.engine.search.report import Counts
+from yomi.native.datasets.positions import index_legal_moves, index_moves, show_positions
+from yomi.native.spec import GameSpec
+from yomi.nets.data.shards import (
+    COLUMNS,
+    OWNER_SCALE,
+    UNKNOWN_OWNER,
+    Array,
+    Arrays,
+    Manifest,
+    Shard,
+    begin_dataset,
+    shard_name,
+    write_shard,
+)
+from yomi.nets.errors import NetworkError
+from yomi.nets.features import FeatureSet
 from yomi.nets.files import write_atomically
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from yomi.engine.learning.learnable import Learnable
-    from yomi.engine.players.request import Decision
-    from yomi.engine.search.report import Counts
-    from yomi.native.spec import GameSpec
-    from yomi.nets.data.shards import Arrays
-    from yomi.nets.features import FeatureSet
-
-MOST_MOVES = 128
-"""Moves that a policy target names; of more the likeliest."""
-FINEST = 1000
-"""Visits, at least, by which records tell a policy."""
+MAX_TARGET_MOVES = 128  # moves in a policy target; the most probable ones are kept
+MIN_POLICY_COUNT = 1000  # minimum number of visits by which records express a policy
+# Weight of the next position in the short-term value, an exponential mean (mean distance: 3 positions)
 SHORT_TERM = 0.25
-"""Weight of a position among those that follow it, in its short-term value: their mean distance is 3 positions."""
 
 
 def rows_of(
-    finished: Finished[Any],
-    learnable: Learnable[Any],
-    surprise: float,
-    rng: np.random.Generator,
+    finished: FinishedGame[Any], learnable: Learnable[Any], surprise: float, rng: np.random.Generator
 ) -> dict[str, Array]:
-    """Return the rows of one game; a position may have several, or none, by its surprise.
-
-    Args:
-        finished: the game.
-        learnable: its kind.
-        surprise: share of the rows that goes to positions by the policy's surprise.
-        rng: draws how often a position is written.
+    """Return the rows of one game. A share `surprise` of them is distributed by policy surprise: some positions get
+    several rows, others none.
     """
     spec = learnable.spec
-    learned = [index for index, ply in enumerate(finished.plies) if ply.learned]
-    copies = _copies(np.array([_target(finished.plies[each])[2] for each in learned]), surprise, rng)
+    learned = [index for index, ply in enumerate(finished.plies) if ply.full_search]
+    copies = _copies(np.array([_target(finished.plies[index])[2] for index in learned]), surprise, rng)
     chosen = [index for index, count in zip(learned, copies, strict=True) for _ in range(count)]
     plies = [finished.plies[index] for index in chosen]
     positions = np.concatenate([ply.position for ply in plies]) if plies else spec.positions(0)
     for name, value in spec.marks:
         positions[name] = value
-    columns = dict(learnable.show(positions, finished.game.history))
+    columns = dict(learnable.encode(positions, finished.game.history))
     columns |= _policy(plies, positions, spec)
     columns |= _labels(finished, learnable, chosen, positions)
     columns["ply"] = _begun_with(finished) + np.array(chosen, np.int64)
     return {name: np.ascontiguousarray(array, COLUMNS[name][0]) for name, array in columns.items()}
 
 
-def noted(finished: Finished[Any]) -> list[Ply | None]:
-    """Return what was found of each move of a game's record; None of those that it began with."""
+def plies_by_move(finished: FinishedGame[Any]) -> list[Ply | None]:
+    """Return the ply of each recorded move; None for opening moves."""
     before = _begun_with(finished)
     return [None] * before + list(finished.plies[: len(finished.game.moves) - before])
 
 
-def _begun_with(finished: Finished[Any]) -> int:
-    """Return how many moves the record has before those of the plies."""
+def _begun_with(finished: FinishedGame[Any]) -> int:
     initial: int = finished.game.ply - len(finished.game.moves)
     return finished.first - initial
 
 
 def counts_of(ply: Ply) -> Counts:
-    """Return the policy that is learned from a position as numbers of visits, the greatest first; else none.
+    """Return the policy target of a ply as visit counts, largest first; empty for a cheap search.
 
-    They are thousandths at least: an improved policy is finer than its visits. What rounds to 0 is left out.
+    The counts add up to at least MIN_POLICY_COUNT, since an improved policy is finer than its visits.
     """
-    if ply.found is None or not ply.learned:
+    if ply.found is None or not ply.full_search:
         return ()
     found = ply.found
     order = np.argsort(-found.target, kind="stable")
-    numbers = np.rint(found.target[order] * max(found.visits, FINEST)).astype(int)
+    numbers = np.rint(found.target[order] * max(found.visits, MIN_POLICY_COUNT)).astype(int)
     pairs = zip(found.moves[order].tolist(), numbers.tolist(), strict=True)
     return tuple((move, number) for move, number in pairs if number)
 
 
 def ply_of(position: np.void, decision: Decision, spec: GameSpec) -> Ply:
-    """Return what a player has decided as a ply of self-play; one without visits is not learned.
-
-    Args:
-        position: before the move.
-        decision: has a move.
-        spec: of the game as the rows show it.
-    """
+    """Return a player's decision, which has a move, as a ply. A decision without visits is not learned."""
     assert decision.move is not None
     ply, report = Ply(spec.positions(1)), decision.report
     ply.position[0] = position
     if report.counts:
         moves, visits = np.array(report.counts, np.int64).T
         value, target = 2.0 * report.winrate - 1.0, visits / visits.sum()
-        ply.found = Found(decision.move, value, report.score_lead, report.visits, moves, target, surprise=0.0)
-        ply.learned = True
+        ply.found = SearchResult(decision.move, value, report.score_lead, report.visits, moves, target, surprise=0.0)
+        ply.full_search = True
     return ply
 
 
 def write_games(
     folder: Path, records: Path, number: int, size: int, suffix: str, games: Sequence[tuple[Arrays, bytes]]
 ) -> None:
-    """Write the rows of games as a shard, and before it their records as one file of the same name.
+    """Write the rows of some games as a shard, and before it their records as one file.
 
-    Args:
-        folder: of the data set.
-        records: where the records lie.
-        number: of the shard.
-        size: of the board's side.
-        suffix: of the records.
-        games: rows, of which `game` is set here, and record of each; none is without rows.
+    Each game is given by rows and record, and has at least one row. The column `game` is set here.
 
     Raises:
-        OSError: they cannot be written; there is no shard then.
+        OSError: writing failed. There is no shard then.
     """
     name = shard_name("train", size, number)
     path = records / f"{name.removeprefix('train-')}{suffix}"
@@ -138,7 +125,7 @@ def _target(ply: Ply) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], f
 
 
 def _copies(surprises: npt.NDArray[np.float64], share: float, rng: np.random.Generator) -> list[int]:
-    """Return how often each position is written: once on average, a share of it by its part of all surprise."""
+    """Return the number of rows of each position: 1 on average, `share` of it in proportion to the surprise."""
     total = surprises.sum()
     weights = np.ones(len(surprises))
     if total > 0.0:
@@ -150,7 +137,7 @@ def _copies(surprises: npt.NDArray[np.float64], share: float, rng: np.random.Gen
 def planes_of(
     positions: npt.NDArray[np.void], history: Array, spec: GameSpec, features: FeatureSet
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return planes and globals of positions of one game, whose history is shared; see Learnable.show."""
+    """Return planes and globals of positions of one game (see `Learnable.encode`)."""
     rows = len(positions)
     planes = np.zeros((rows, *spec.planes_shape), np.float32)
     extras = np.zeros((rows, *spec.extras_shape), np.float32)
@@ -158,13 +145,13 @@ def planes_of(
     bits = planes[:, : features.bits].reshape(rows, features.bits * planes.shape[-1] ** 2) != 0.0
     columns: dict[str, npt.NDArray[Any]] = {"planes": np.packbits(bits, axis=1)}
     if features.globals:  # the first of a constant plane stands for it
-        each = math.prod(spec.extras_shape) // features.globals
-        columns["globals"] = extras.reshape(rows, features.globals, each)[:, :, 0]
+        area = math.prod(spec.extras_shape) // features.globals
+        columns["globals"] = extras.reshape(rows, features.globals, area)[:, :, 0]
     return columns
 
 
 def _policy(plies: list[Ply], positions: npt.NDArray[np.void], spec: GameSpec) -> dict[str, npt.NDArray[Any]]:
-    width = min(spec.max_moves, MOST_MOVES)
+    width = min(spec.max_moves, MAX_TARGET_MOVES)
     moves = np.zeros((len(plies), width), np.uint16)
     weights = np.zeros((len(plies), width))
     counts = np.zeros(len(plies), np.int64)
@@ -180,9 +167,9 @@ def _policy(plies: list[Ply], positions: npt.NDArray[np.void], spec: GameSpec) -
 
 
 def _labels(
-    finished: Finished[Any], learnable: Learnable[Any], chosen: list[int], positions: npt.NDArray[np.void]
+    finished: FinishedGame[Any], learnable: Learnable[Any], chosen: list[int], positions: npt.NDArray[np.void]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of values, for the side to move."""
+    """Return the value columns, from the point of view of the side to move."""
     outcome = finished.outcome
     sides = positions["side_to_move"]
     signs = np.where(sides == BLACK, 1.0, -1.0)
@@ -194,7 +181,7 @@ def _labels(
         "search_value": signs * values[chosen],
         "short_value": signs * short_values[chosen],
     }
-    if learnable.points:
+    if learnable.has_score:
         margin = np.nan if outcome.margin is None else outcome.margin
         columns["lead"] = columns["score_mean"] = signs * margin
         # Of a normal distribution the mean error is 0.8 standard deviations.
@@ -208,8 +195,8 @@ def _labels(
     return columns
 
 
-def _searched(finished: Finished[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return what the searches said of each ply, Black's value and score; NaN where nothing was searched."""
+def _searched(finished: FinishedGame[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return Black's value and score of each ply's search; NaN without a search."""
     found = np.full((2, len(finished.plies)), np.nan)
     for index, ply in enumerate(finished.plies):
         if ply.found is not None:
@@ -219,7 +206,7 @@ def _searched(finished: Finished[Any]) -> tuple[npt.NDArray[np.float64], npt.NDA
 
 
 def _short_term(searched: npt.NDArray[np.float64], result: float | None) -> npt.NDArray[np.float64]:
-    """Return the mean of what follows each position, weighted less the further it is; the result comes last."""
+    # An exponential mean over the following positions. The result of the game comes last.
     after = np.nan if result is None else result
     means = np.full(len(searched), after)
     for index in range(len(searched) - 1, -1, -1):
@@ -227,3 +214,173 @@ def _short_term(searched: npt.NDArray[np.float64], result: float | None) -> npt.
         if not np.isnan(searched[index]):
             after = searched[index] if np.isnan(after) else SHORT_TERM * searched[index] + (1.0 - SHORT_TERM) * after
     return means
+
+
+# -- growing data sets, and their check against the records -----------------------------------------------------------
+
+RECORDS = "games"  # folder of the records
+NEEDED = ("game", "ply")  # columns that connect a row with its record
+SHARD_ROWS = 512
+Encoder = Callable[["npt.NDArray[np.void]", "Array"], "Arrays"]  # see Learnable.encode
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedGame(Generic[G]):
+    """A recorded game."""
+
+    game: G  # without its moves
+    moves: list[int]
+    winner: int | None  # BLACK, WHITE or DRAW; None if the record does not contain it
+    margin: float | None = None  # Black's lead in points
+
+
+def record_beside(shard: Shard) -> Path | None:
+    """Return the record file of a shard's games, or None if the rows do not name their games.
+
+    Raises:
+        NetworkError: neither the data set's folder `games` nor the one beside the data set contains it.
+    """
+    if not all((shard.path / f"{name}.npy").exists() for name in NEEDED):
+        return None
+    stem = shard.path.name.partition("-")[2]
+    folders = [shard.path.parent / RECORDS, shard.path.parent.parent / RECORDS]
+    found = [path for folder in folders for path in sorted(folder.glob(f"{stem}.*"))]
+    if not found:
+        raise NetworkError(
+            f"{shard.path}: no games of its rows found, expected {stem}.* in {folders[0]} or {folders[1]}"
+        )
+    return found[0]
+
+
+def check_rows(shard: Shard, games: list[RecordedGame[Any]], spec: GameSpec, encode: Encoder) -> Iterator[str]:
+    """Replay the games of a shard with the columns NEEDED. Yield one line per wrong row: planes, counts, moves,
+    results.
+    """
+    columns = shard.open()
+    order = np.argsort(columns["game"], kind="stable")
+    numbers, starts = np.unique(columns["game"][order], return_index=True)
+    for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+        place = f"{shard.path.name}, game {number}"
+        if number >= len(games):
+            yield f"{place}: {len(rows)} rows found, but the record has only {len(games)} games"
+            continue
+        game = games[number]
+        late = columns["ply"][rows] > len(game.moves)
+        for row in rows[late].tolist():
+            yield f"{place}, row {row} after {columns['ply'][row]} moves: the game has {len(game.moves)}"
+        rows = rows[~late]
+        plies = columns["ply"][rows].astype(np.int64)
+        for row, fault in _faults(game, {name: columns[name][rows] for name in columns}, plies, spec, encode):
+            yield f"{place}, row {rows[row]} after {plies[row]} moves: {fault}"
+
+
+def _faults(
+    recorded: RecordedGame[Any], columns: Arrays, plies: npt.NDArray[np.int64], spec: GameSpec, encode: Encoder
+) -> Iterator[tuple[int, str]]:
+    """Yield the index of each wrong row of one game, and its fault."""
+    positions, history = _played(recorded, int(plies.max(initial=0)) + 1, spec)
+    positions = positions[plies]
+    expected = {**encode(positions, history), **_recorded_labels(recorded, positions)}
+    for name, values in expected.items():
+        if name in columns:
+            found, wanted = columns[name].reshape(len(plies), -1), values.astype(columns[name].dtype)
+            for row in np.flatnonzero((found != wanted.reshape(len(plies), -1)).any(1)).tolist():
+                yield row, _difference(name, found[row], wanted.reshape(len(plies), -1)[row])
+    legal = _legal(positions, history, spec)
+    named = columns["policy_weights"] > 0
+    for row in range(len(plies)):
+        moves = columns["policy_moves"][row][named[row]]
+        if len(beyond := moves[~legal[row, moves]]):
+            yield row, f"policy_moves {', '.join(map(str, beyond.tolist()))} found, expected legal moves"
+
+
+def _difference(name: str, found: Array, wanted: Array) -> str:
+    where = np.flatnonzero(found != wanted)
+    first = where[0]
+    return f"{name} {found[first]} found, expected {wanted[first]} (number {first}, the first of {len(where)})"
+
+
+def _played(recorded: RecordedGame[Any], count: int, spec: GameSpec) -> tuple[npt.NDArray[np.void], Array]:
+    game, positions = recorded.game, spec.positions(count)
+    for ply in range(count):
+        if ply:
+            game.push(recorded.moves[ply - 1])
+        positions[ply] = game.position
+    for name, value in spec.marks:
+        positions[name] = value
+    return positions, game.history
+
+
+def _recorded_labels(recorded: RecordedGame[Any], positions: npt.NDArray[np.void]) -> dict[str, Array]:
+    signs = np.where(positions["side_to_move"] == BLACK, 1.0, -1.0)
+    labels = {}
+    if recorded.winner is not None:
+        labels["value"] = signs * (0.0 if recorded.winner == DRAW else 1.0 if recorded.winner == BLACK else -1.0)
+    if recorded.margin is not None:
+        labels["lead"] = signs * recorded.margin
+    return labels
+
+
+def _legal(positions: npt.NDArray[np.void], history: Array, spec: GameSpec) -> npt.NDArray[np.bool_]:
+    """Return bool[n, policy]: the legal moves."""
+    moves = np.zeros((len(positions), spec.max_moves), np.uint16)
+    counts = np.zeros(len(positions), np.int64)
+    index_legal_moves(positions, history, moves, counts)
+    legal = np.zeros((len(positions), spec.policy_size), np.bool_)
+    for row, count in enumerate(counts.tolist()):
+        legal[row, moves[row, :count]] = True
+    return legal
+
+
+class Collection(Generic[G]):
+    """Writes games to a growing data set, with their records. `close` writes the rest."""
+
+    def __init__(self, folder: Path, learnable: Learnable[G]) -> None:
+        """Create a data set, or extend an existing one. Records are in its folder `games`.
+
+        Raises:
+            NetworkError: the folder contains a data set of another kind.
+            OSError: the folder cannot be written.
+        """
+        self.folder, self.learnable = folder, learnable
+        dataset = begin_dataset(folder, Manifest(learnable.features))
+        (folder / RECORDS).mkdir(exist_ok=True)
+        self._number = max((int(shard.path.name.rpartition("-")[2]) for shard in dataset.shards), default=0)
+        self._rng = np.random.default_rng(0)  # nothing is drawn without surprise
+        self._games: list[tuple[dict[str, Array], bytes]] = []
+        self._first, self._plies = 0, list[Ply]()
+
+    def begin(self, game: G) -> None:
+        """Start a game. It may have moves."""
+        self._first, self._plies = game.ply, []
+
+    def note(self, game: G, decision: Decision) -> None:
+        """Add a decision. Call it before the move is played."""
+        self._plies.append(ply_of(game.position, decision, self.learnable.spec))
+
+    def end(self, game: G, ended: Ended, name: str) -> None:
+        """Add a finished game with the players' names. A game without searches is left out.
+
+        Raises:
+            OSError: a shard cannot be written. Its games are kept for the next call.
+        """
+        finished = FinishedGame(game, ended, self.learnable.outcome(game, ended), self._first, self._plies)
+        rows = rows_of(finished, self.learnable, 0.0, self._rng)
+        if len(rows["value"]):
+            self._games.append((rows, self.learnable.record(finished, name)))
+        if sum(len(rows["value"]) for rows, _ in self._games) >= SHARD_ROWS:
+            self.close()
+
+    def close(self) -> None:
+        """Write the remaining games.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        if not self._games:
+            return
+        size = self.learnable.spec.planes_shape[-1]
+        suffix = self.learnable.suffix
+        write_games(self.folder, self.folder / RECORDS, self._number + 1, size, suffix, self._games)
+        self._number += 1
+        self._games.clear()

@@ -1,25 +1,30 @@
-"""Searches of many games side by side, whose leaves share the batches of one evaluator."""
+"""Concurrent searches of many games. Their leaves share the batches of one evaluator."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.queue import Job, check_numbers
+from yomi.engine.evaluators.queue import EvaluationQueue, Job, check_numbers
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.position import SearchableGame
 from yomi.engine.search.reports import read_children
 from yomi.engine.search.root_evaluation import evaluate_root, is_renewed
 from yomi.engine.search.root_priors import RootPriors
 from yomi.engine.search.search import FAULTS
 from yomi.native.calls import NO_CALLS
 from yomi.native.game_calls import BoundBoard
+from yomi.native.spec import GameSpec
 from yomi.native.tree import arrays
-from yomi.native.tree.arrays import LEAST_WEIGHT, Tree
+from yomi.native.tree.arrays import LEAST_WEIGHT, Batch, Tree
 from yomi.native.tree.buffers import make_batch, make_board, make_worker
 from yomi.native.tree.expansion import complete_root
 from yomi.native.tree.forest import make_forest, tree_of
@@ -28,35 +33,17 @@ from yomi.native.tree.report import find_child, restore_root_order, root_explora
 from yomi.native.tree.search import CENTER_SHARE, recenter
 from yomi.native.tree.searcher import Searcher, advance_all
 
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.parameters import SearchSettings
-    from yomi.engine.search.position import SearchableGame
-    from yomi.native.spec import GameSpec
-    from yomi.native.tree.arrays import Batch
-
-ROUNDS = 1000
-"""Batches that are made in one call at most, while no search ends."""
-SLICE_SECONDS = 0.2
-"""That one call lasts, about, if no search ends: fewer batches with a slow network."""
+MAX_ROUNDS = 1000  # batches per call if no search ends
+SLICE_SECONDS = 0.2  # target duration of one call if no search ends; a slow network gets fewer batches
 
 
 class Searches:
-    """Trees of as many games, and the evaluator that judges all their leaves. One thread uses them."""
+    """One tree per game, and the evaluator of all leaves. Not thread-safe."""
 
     def __init__(
         self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, count: int, playouts: int, seed: int
     ) -> None:
-        """Allocate them.
-
-        Args:
-            spec: of the game, as the evaluator sees it.
-            queue: of the evaluator.
-            settings: of every search.
-            count: games.
-            playouts: that a tree is to have room for.
-            seed: of symmetries and noise.
-        """
+        """Allocate the trees, each for a number of playouts."""
         self.spec, self.queue, self.settings = spec, queue, settings
         self._forest = make_forest(spec, count, playouts)
         self._roots = spec.positions(count)
@@ -74,52 +61,50 @@ class Searches:
         self._done: SimpleQueue[Job] = SimpleQueue()
         self._owners = np.zeros(len(self._batch.node), np.int64)
         self._used = 0
-        self._rounds = 1
-        """Batches of one call: what takes about SLICE_SECONDS."""
+        self._rounds = 1  # batches per call, adapted to SLICE_SECONDS
         self._wanted = np.zeros(count, np.bool_)
         self._idle = np.zeros(count, np.bool_)
         generator = np.random.default_rng(seed)
-        self.each = [SmallSearch(self, number, tree, generator) for number, tree in enumerate(self._trees)]
+        self.slots = [GameSearch(self, number, tree, generator) for number, tree in enumerate(self._trees)]
 
     @property
     def side(self) -> int:
-        """Length of the board's side."""
+        """Board size: the length of a side."""
         return int(self.spec.planes_shape[-1])
 
     def _use_batch(self, batch: Batch) -> None:
         self._batch, self._calls = batch, self.queue.bind(batch)
-        each = zip(self._trees, self._workers, self._boards, strict=True)
-        self._searchers = [Searcher(tree, worker, board, batch) for tree, worker, board in each]
+        parts = zip(self._trees, self._workers, self._boards, strict=True)
+        self._searchers = [Searcher(tree, worker, board, batch) for tree, worker, board in parts]
         self._tasks = np.array([searcher.task for searcher in self._searchers], np.int64)
 
     def use(self, queue: EvaluationQueue, settings: SearchSettings) -> None:
-        """Go on with another evaluator of the same game and board; no playout is lost."""
+        """Continue with another evaluator of the same game and board. No playout is lost."""
         batch = make_batch(self.spec, len(self._batch.node), queue.evaluator.inputs)
         for old, new in zip(self._batch, batch, strict=True):
             if old.shape == new.shape:
                 new[...] = old
         self.queue, self.settings = queue, settings
         self._use_batch(batch)
-        for search in self.each:
+        for search in self.slots:
             search.configure(settings)
 
     @property
     def evaluations(self) -> int:
-        """Positions evaluated so far."""
+        """Number of positions evaluated so far."""
         return int(self._forest.counters["evaluated"].sum())
 
     @property
     def is_busy(self) -> bool:
-        """Whether any search has playouts to make."""
         return bool(self._wanted.any())
 
     def advance(self) -> list[int]:
-        """Search on until some searches have made their playouts, and return their numbers.
+        """Search until at least one search has made its playouts, and return the numbers of those searches.
 
-        After some SLICE_SECONDS it returns, even if none has.
+        Returns an empty list after about SLICE_SECONDS if no search has ended.
 
         Raises:
-            EvaluatorError: what the evaluator raised, or a fault of the search broke a tree.
+            EvaluatorError: from the evaluator, or a fault of the search has broken a tree.
         """
         calls = NO_CALLS if self._calls is None else self._calls
         begin = time.monotonic()
@@ -137,7 +122,7 @@ class Searches:
             )
             now = time.monotonic()
             if now - called < SLICE_SECONDS / 4:
-                self._rounds = min(ROUNDS, 2 * self._rounds)
+                self._rounds = min(MAX_ROUNDS, 2 * self._rounds)
             elif now - called > SLICE_SECONDS:
                 self._rounds = max(1, self._rounds // 2)
             if used < 0:
@@ -165,54 +150,51 @@ class Searches:
         self._histories[number, :length] = game.history[:length]
 
     def _complete(self, number: int) -> bool:
-        """Give the root of a tree edges for all of its moves; return whether there was room."""
+        """Add the missing edges of a root. Return False if the tree has no room for them."""
         board = self._boards[number]
         return bool(complete_root(self._trees[number], board.board.moves, board.count_moves()))
 
     def _evaluate(self, number: int, settings: SearchSettings, center: float) -> Tree:
-        """Evaluate the root of a tree by itself; see evaluate_root."""
         worker, board = self._workers[number], self._boards[number]
         return evaluate_root(self.spec, self.queue, settings, worker, board, center)
 
 
-class SmallSearch:
-    """One of the searches: its tree, and what is asked of it. While it makes playouts it is not to be touched."""
+class GameSearch:
+    """One of the searches. Do not call it between `search` and the end of its playouts."""
 
     def __init__(self, owner: Searches, number: int, tree: Tree, generator: np.random.Generator) -> None:
-        """Make an empty one."""
         self.owner, self.number, self.tree = owner, number, tree
         self._priors = RootPriors(tree, generator)
         self._counters = tree.counters[0]
         self._bans = tree.counters["bans"]
         self._visits = tree.nodes["visits"]
         self._root, self._limit = tree.counters["root"], tree.counters["claim_limit"]
+        # Cached views of the counters: naming a field of a record takes Python microseconds.
         self._made = [tree.counters[name] for name in ("stop", "full", "claimed", "playouts")]
-        """Views of counters: to name a field of a record takes Python microseconds."""
         self.configure(owner.settings)
         clear_tree(tree)
 
     def configure(self, settings: SearchSettings) -> None:
-        """Search by these settings from now on; they show the evaluator leaves as the owner's do."""
+        """Set the search settings. The number of rows per leaf must be the owner's."""
         self.settings = settings
         settings.write(self.tree, self.owner.spec.score_unit)
 
     def seed(self, seed: int) -> None:
-        """Draw symmetries from this seed on."""
+        """Set the seed of the symmetries."""
         self.owner._rngs[self.number] = seed | 1
 
     @property
     def visits(self) -> int:
-        """Visits of the root."""
         return int(self._visits[self._root[0]])
 
     @property
     def value(self) -> float:
-        """The root's mean value for the side to move, in [-1, 1]."""
+        """Mean value of the root for the side to move, in [-1, 1]."""
         return self._mean("value_sum")
 
     @property
     def score(self) -> float:
-        """The root's mean lead for the side to move, in points."""
+        """Mean lead of the side to move at the root, in points."""
         return self._mean("score_sum")
 
     def _mean(self, name: str) -> float:
@@ -220,11 +202,11 @@ class SmallSearch:
         return float(root[name]) / max(LEAST_WEIGHT, float(root["weight_sum"]))
 
     def begin(self, game: SearchableGame, line: Sequence[int] = ()) -> None:
-        """Make a game's position the root.
+        """Set the root to the position of a game.
 
         Args:
             game: the game.
-            line: its last moves, if the position before them was the root and what was searched below is to be kept.
+            line: the moves since the current root's position, if its subtree is to be kept; otherwise empty.
         """
         self.owner._begin(self.number, game)
         is_kept = len(line) > 0 and all(self._move_on(move) for move in line)
@@ -233,7 +215,7 @@ class SmallSearch:
         self.allow(None)
 
     def _move_on(self, move: int) -> bool:
-        """Make the position after a move of the root the root; return whether its node is one to go on with."""
+        """Move the root to a child. Return False if that child was not expanded."""
         child = int(find_child(self.tree, move))
         if child < 0 or int(self.tree.nodes["state"][child]) != arrays.EXPANDED:
             return False
@@ -245,32 +227,32 @@ class SmallSearch:
         return True
 
     def search(self, playouts: int) -> None:
-        """Ask for playouts; `Searches.advance` makes them. A search with nothing left to find out ends before."""
-        for each in self._made:
-            each[0] = 0
+        """Request playouts, which `Searches.advance` makes. A solved root ends the search early."""
+        for counter in self._made:
+            counter[0] = 0
         self._limit[0] = playouts
         self.owner._wanted[self.number] = True
 
     def set(self, **parameters: float) -> None:
-        """Change parameters of this tree alone, by their names (yomi.native.tree.parameters)."""
+        """Set parameters of this tree (see `yomi.native.tree.parameters`)."""
         for name, value in parameters.items():
             self.tree.parameters[name][0] = value
 
     def add_noise(self) -> None:
-        """Mix the settings' noise into the priors of the root, which is expanded."""
+        """Mix Dirichlet noise into the priors of the expanded root."""
         settings = self.settings
         self._priors.add_noise(settings.root_noise, settings.root_noise_total)
 
     def temper(self) -> None:
-        """Give a root that was expanded as another node the root's temperature."""
+        """Apply the root temperature to a root that was expanded as an inner node."""
         settings = self.settings
         self._priors.temper(settings.policy_temperature / settings.root_temperature)
 
     def renew(self) -> None:
-        """Give a root that was expanded as another node the priors of a root, as Search.set_position does.
+        """Evaluate a reused root again if the settings ask for it, as `Search.set_position` does.
 
         Raises:
-            Exception: what the evaluator raised.
+            Exception: from the evaluator.
         """
         if not self.visits or not is_renewed(self.owner.queue, self.settings):
             return
@@ -285,7 +267,7 @@ class SmallSearch:
         self._priors.clear()
 
     def allow(self, moves: npt.NDArray[np.int64] | None) -> None:
-        """Search these moves of the root only; None for all."""
+        """Restrict the search to some moves of the root; None allows all."""
         if moves is None and not self._bans[0]:
             return
         self.tree.banned[:] = 0 if moves is None else 1
@@ -295,9 +277,82 @@ class SmallSearch:
         restore_root_order(self.tree)
 
     def exploration(self, playouts: float) -> float:
-        """Return PUCT's factor of prior / (1 + visits) at the root after so many playouts below it."""
+        """Return PUCT's factor of prior / (1 + visits) at the root after `playouts` playouts."""
         return float(root_exploration(self.tree, playouts))
 
     def children(self) -> npt.NDArray[Any]:
-        """Return all moves of the root, CHILD_DTYPE[n], tried ones first."""
+        """Return all moves of the root, CHILD_DTYPE[n], visited moves first."""
         return read_children(self.tree)
+
+
+T = TypeVar("T")
+
+GameCoroutine: TypeAlias = "Generator[Future[Any] | None, None, T]"
+"""A game as a generator. It yields None after it has requested playouts, or the Future of an engine's answer. It
+returns the finished game.
+"""
+
+
+class ConcurrentGames(Generic[T]):
+    """Plays one game per tree at the same time. The next game starts when one ends."""
+
+    def __init__(self, searches: Sequence[Searches], begin: Callable[[Sequence[GameSearch]], GameCoroutine[T] | None]):
+        """Start the games. `begin` returns the next game, given one search of each player; None if there is none."""
+        self.searches = searches
+        self._begin = begin
+        self._ended: list[T] = []
+        self._asked: dict[Future[Any], int] = {}  # the pending answers, with the number of their game
+        self._games: list[GameCoroutine[T] | None] = [
+            begin(slot) for slot in zip(*(each.slots for each in searches), strict=True)
+        ]
+        for number in range(len(self._games)):
+            self._resume(number)
+
+    @property
+    def is_over(self) -> bool:
+        return not any(self._games)
+
+    def play(self, seconds: float = math.inf) -> list[T]:
+        """Play until a game ends, no game is left, or the time is up. Return the finished games."""
+        end = time.monotonic() + seconds
+        while not self._ended and not self.is_over and time.monotonic() < end:
+            self.advance()
+        return self.take()
+
+    def advance(self, *, waits: bool = True) -> bool:
+        """Play one batch of each search. Return whether a search had playouts to make.
+
+        If none had and `waits` is set, wait for an engine's answer.
+        """
+        is_busy = self._hear(waits)
+        for searches in self.searches:
+            if searches.is_busy:
+                for number in searches.advance():
+                    self._resume(number)
+        return is_busy
+
+    def take(self) -> list[T]:
+        """Return the games that have ended since the last call."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _hear(self, waits: bool) -> bool:
+        # Resume the games whose answers have come.
+        if self._asked:
+            waits = waits and not any(searches.is_busy for searches in self.searches)
+            for answer in wait(self._asked, None if waits else 0.0, FIRST_COMPLETED).done:
+                self._resume(self._asked.pop(answer))
+        return any(searches.is_busy for searches in self.searches)
+
+    def _resume(self, number: int) -> None:
+        while (game := self._games[number]) is not None:
+            try:
+                answer = next(game)
+            except StopIteration as end:
+                self._ended.append(end.value)
+                slot = [searches.slots[number] for searches in self.searches]
+                self._games[number] = self._begin(slot)
+            else:
+                if answer is not None:
+                    self._asked[answer] = number
+                return

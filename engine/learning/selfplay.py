@@ -1,7 +1,4 @@
-"""Self-play: from a network to finished games with what is to be learned of them.
-
-Begin reading at `SelfPlay.play_one`, which is one game.
-"""
+"""Self-play: from a network to finished games. Start reading at `SelfPlay.play_one`, which plays one game."""
 
 from __future__ import annotations
 
@@ -11,101 +8,76 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 import numpy as np
 
 from yomi.engine.color import BLACK, WHITE, opponent
-from yomi.engine.learning.games import Playing, Table
-from yomi.engine.learning.opponents import Dropped, Opponent, Opponents, opponent_spec
-from yomi.engine.learning.policies import POLICIES, Found, Searching
-from yomi.engine.learning.searches import Searches, SmallSearch
+from yomi.engine.game import Game
+from yomi.engine.learning.learnable import Learnable, Outcome
+from yomi.engine.learning.opponents import DroppedGame, Opponent, OpponentPool, opponent_spec
+from yomi.engine.learning.policies import POLICIES, Searching, SearchResult
+from yomi.engine.learning.searches import ConcurrentGames, GameCoroutine, GameSearch, Searches
+from yomi.engine.learning.settings import SelfPlaySettings
+from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION, Ended, G
+from yomi.engine.search.parameters import SearchSettings
 
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.learning.learnable import Learnable, Outcome
-    from yomi.engine.learning.settings import SelfPlaySettings
-    from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
-
-RECENT = 5
-"""Moves in which both sides have seen the game decided before it gets fewer visits."""
-FORKABLE = 64
-"""Games of late from which others branch off."""
-REANALYZABLE = 500
-"""Games of late that are kept to be searched anew: 0.1 MB each in Go, whatever the board, and more with many moves."""
-OPENING_SHARE = 0.3
-"""Of a board's side: moves drawn from the policy at the beginning of a game, on average."""
+RECENT = 5  # searches in a row that must see the game decided before visits are reduced
+FORKABLE = 64  # latest games from which others branch off
+REANALYZABLE = 500  # latest games kept for reanalysis: 0.1 MB each in Go, more for long games
+OPENING_SHARE = 0.3  # mean number of opening moves drawn from the policy, per unit of board size
 
 
 @dataclass(slots=True)
 class Ply:
     """One move of a game."""
 
-    position: Any
-    """records[1]: before the move."""
-    found: Found | None = None
-    """What its search found; None for a move without one."""
-    learned: bool = False
-    """Whether it was searched in full."""
+    position: Any  # records[1], before the move
+    found: SearchResult | None = None  # None for a move without a search
+    full_search: bool = False  # full search or cheap
 
 
 @dataclass(slots=True)
-class Finished(Generic[G]):
-    """A finished game."""
-
+class FinishedGame(Generic[G]):
     game: G
     ended: Ended
     outcome: Outcome
-    first: int
-    """Moves that it began with; those of `plies` come after them."""
+    first: int  # moves before the first ply
     plies: list[Ply] = field(default_factory=list)
     resigned_wrongly: bool | None = None
-    """For a game that was played on after one side would have resigned: whether that side did not lose."""
-    guests: Mapping[int, str] = field(default_factory=dict)
-    """Names of the players other than the network, by color."""
-    reanalyzed: bool = False
-    """Whether it is an earlier game whose positions the network has searched anew."""
+    """For a game played on after a resignation: whether the resigning side did not lose."""
+    guests: Mapping[int, str] = field(default_factory=dict)  # names of players other than the network, by color
+    reanalyzed: bool = False  # whether the network has searched a past game again
 
     def names(self, network: str) -> tuple[str, str]:
-        """Return the names of Black and White, one or both of which are the network's."""
+        """Return the names of Black and White."""
         own = f"{network} reanalyzing" if self.reanalyzed else network
         return self.guests.get(BLACK, own), self.guests.get(WHITE, own)
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier(Generic[G]):
-    """A finished game as it is kept to be searched anew: without its positions, which take most of the memory."""
+class PastGame(Generic[G]):
+    """A finished game kept for reanalysis, without its positions: they need most of the memory."""
 
-    finished: Finished[G]
-    """With the game at its beginning, and without plies."""
-    moves: list[int]
-    """All of them."""
-    found: list[Found | None]
-    """Of each ply, without targets."""
+    finished: FinishedGame[G]  # its game has no moves, and it has no plies
+    moves: list[int]  # all moves of the game
+    found: list[SearchResult | None]  # of each ply, without targets
 
 
 class SelfPlay(Generic[G]):
-    """Games of a network against itself, and some against an engine, without end. One thread uses it; `close` it."""
+    """An endless series of games of a network against itself, some of them against an engine. Not thread-safe."""
 
     def __init__(self, game: Game[G, Any], options: Options, settings: SelfPlaySettings, seed: int) -> None:
-        """Load the evaluator; games begin with `play`.
-
-        Args:
-            game: the descriptor.
-            options: what judges positions, and the board.
-            settings: how games are played.
-            seed: of what is drawn.
+        """Load the evaluator. `play` starts the games.
 
         Raises:
-            NetworkError, EvaluatorError: see yomi.engine.game.Game.measured.
-            OptionError: the engine that the settings name cannot be.
+            NetworkError, EvaluatorError: from the game.
+            OptionError: the settings contain an unusable engine.
         """
         self.game, self.settings = game, settings
         self.learnable: Learnable[G] = game.learnable(options)
-        self.lead = 0.0
-        """See Learnable.begin."""
+        self.lead = 0.0  # passed to new_game
         self.rng = np.random.default_rng(seed)
         self._policy = POLICIES[settings.search]
         self._stack = contextlib.ExitStack()
@@ -113,22 +85,21 @@ class SelfPlay(Generic[G]):
         visits = max(settings.visits, settings.cheap_visits) * (2 if settings.keep_tree else 1)
         draws = int(self.rng.integers(2**32))
         self.searches = Searches(subject.spec, queue, self._adapted(search), settings.games, visits, draws)
-        self._table: Table[Finished[G] | Dropped] | None = None
-        self._opponents: Opponents[G] | None = None
+        self._table: ConcurrentGames[FinishedGame[G] | DroppedGame] | None = None
+        self._opponents: OpponentPool[G] | None = None
         if settings.opponent and settings.opponent_share:
             spec, count = opponent_spec(settings.opponent, game), math.ceil(settings.games * settings.opponent_share)
-            self._opponents = Opponents(spec, game, count, settings.opponent_share)
+            self._opponents = OpponentPool(spec, game, count, settings.opponent_share)
         self._recent: deque[tuple[G, list[int]]] = deque(maxlen=FORKABLE)
-        self._earlier: deque[Earlier[G]] = deque(maxlen=REANALYZABLE)
-        """Ended before this network was used."""
-        self._latest: deque[Earlier[G]] = deque(maxlen=REANALYZABLE)
-        """Ended since then: the same network would find the same."""
+        self._earlier: deque[PastGame[G]] = deque(maxlen=REANALYZABLE)  # played before the current network
+        # Games of the current network, which would find the same results again
+        self._latest: deque[PastGame[G]] = deque(maxlen=REANALYZABLE)
 
     def use(self, options: Options) -> None:
-        """Go on with another network; games that are under way are played on with it.
+        """Continue with another network, also the unfinished games.
 
         Raises:
-            NetworkError, EvaluatorError: see yomi.engine.game.Game.measured; all stays as it was.
+            NetworkError, EvaluatorError: from the game. Nothing has changed then.
         """
         with contextlib.ExitStack() as stack:
             _, queue, search = stack.enter_context(self.game.measured(options))
@@ -138,47 +109,41 @@ class SelfPlay(Generic[G]):
         self._earlier.extend(self._latest)
         self._latest.clear()
 
-    def play(self, seconds: float = math.inf) -> list[Finished[G] | Dropped]:
-        """Play until at least one game has ended, and return those that have, or were dropped.
-
-        Args:
-            seconds: after which it returns, even if no game has ended.
+    def play(self, seconds: float = math.inf) -> list[FinishedGame[G] | DroppedGame]:
+        """Play until a game ends or the time is up. Return the games that have ended or were dropped.
 
         Raises:
-            EvaluatorError: what the evaluator raised.
+            EvaluatorError: from the evaluator.
         """
         if self._table is None:
-            self._table = Table([self.searches], lambda place: self._begin_one(place[0]))
+            self._table = ConcurrentGames([self.searches], lambda slot: self._begin_one(slot[0]))
         return self._table.play(seconds)
 
     def close(self) -> None:
-        """Release the evaluator, and end the engines."""
+        """Release the evaluator and end the engines."""
         self._stack.close()
         if self._opponents is not None:
             self._opponents.close()
 
-    def _begin_one(self, search: SmallSearch) -> Playing[Finished[G] | Dropped]:
-        """Return the next game, of the network alone or against an engine; or an earlier one, to be searched anew."""
+    def _begin_one(self, search: GameSearch) -> GameCoroutine[FinishedGame[G] | DroppedGame]:
+        """Return the next game: of the network alone, against an engine, or a reanalysis."""
         if self._earlier and self.rng.random() < self.settings.reanalyze:
             return self.reanalyze_one(search, self._earlier[int(self.rng.integers(len(self._earlier)))])
         if self._opponents is None or (guest := self._opponents.invite(int(self.rng.choice((BLACK, WHITE))))) is None:
             return self.play_one(search)
         return self._opponents.host(guest, self.play_one(search, guest))
 
-    def play_one(self, search: SmallSearch, guest: Opponent[G] | None = None) -> Playing[Finished[G]]:
-        """Play one game, in which `guest` has the moves of its color that are not drawn."""
+    def play_one(self, search: GameSearch, guest: Opponent[G] | None = None) -> GameCoroutine[FinishedGame[G]]:
+        """Play one game. `guest` chooses the moves of its color after the opening."""
         settings, rng, learnable = self.settings, self.rng, self.learnable
         game, avoided = self._begin()
         first = game.ply
         drawn_moves = first + int(rng.exponential(settings.opening * OPENING_SHARE * search.owner.side))
         plays_on = rng.random() < settings.played_out
         plies: list[Ply] = []
-        values: list[float] = []
-        """Black's, of each search."""
-        loser = 0
-        """Who would have resigned."""
-        last: int | None = None
-        """The move before, if what was searched below it may be kept."""
+        values: list[float] = []  # Black's value of each search
+        loser = 0  # the side that would have resigned
+        last: int | None = None  # the previous move, if its subtree may be kept
         while (ended := learnable.judge(game)) is None:
             color = game.side_to_move
             ply = Ply(search.owner.spec.positions(1))
@@ -197,8 +162,8 @@ class SelfPlay(Generic[G]):
                 move, last = choice, None
             else:
                 search.begin(game, [] if last is None else [last])
-                ply.learned = rng.random() < settings.full_share
-                ply.found = yield from self._search(search, game.ply, values, ply.learned)
+                ply.full_search = rng.random() < settings.full_share
+                ply.found = yield from self._search(search, game.ply, values, ply.full_search)
                 values.append(ply.found.value if color == BLACK else -ply.found.value)
                 if settings.resign and not loser and ply.found.value < 2.0 * settings.resign - 1.0:
                     loser = color
@@ -211,7 +176,7 @@ class SelfPlay(Generic[G]):
         self._recent.append((game, [move for _, move in game.moves]))
         outcome = learnable.outcome(game, ended)
         wrong = outcome.winner != opponent(loser) if loser and plays_on else None
-        finished = Finished(game, ended, outcome, first, plies, wrong)
+        finished = FinishedGame(game, ended, outcome, first, plies, wrong)
         if guest is not None:
             guest.leave(ended.winner)
             finished.guests = {guest.color: guest.spec.name}
@@ -219,85 +184,81 @@ class SelfPlay(Generic[G]):
             self._latest.append(self._kept(finished))
         return finished
 
-    def reanalyze_one(self, search: SmallSearch, earlier: Earlier[G]) -> Playing[Finished[G]]:
-        """Search a share of the positions of an earlier game anew; its moves and its result stay.
+    def reanalyze_one(self, search: GameSearch, earlier: PastGame[G]) -> GameCoroutine[FinishedGame[G]]:
+        """Search some positions of a past game again. Its moves and its result stay.
 
-        Only positions are searched whose move a search has chosen; those left out keep what that one found, and are
-        not learned. Schrittwieser et al., Mastering Atari, Go, chess and shogi by planning with a learned model (2020),
-        appendix H: MuZero Reanalyze.
+        Only positions whose move came from a search are candidates. Skipped ones keep their old result and are not
+        learned. MuZero Reanalyze: Schrittwieser et al., Mastering Atari, Go, chess and shogi by planning with a learned
+        model (2020), appendix H.
         """
-        game = self.learnable.again(earlier.finished.game)
+        game = self.learnable.restart(earlier.finished.game)
         for move in earlier.moves[game.ply : earlier.finished.first]:
             game.push(move)
         plies: list[Ply] = []
-        values: list[float] = []
-        """Black's, of each search."""
+        values: list[float] = []  # Black's value of each search
         for found in earlier.found:
             ply = Ply(search.owner.spec.positions(1), found)
             ply.position[0] = game.position
             plies.append(ply)
             if found is not None:
-                ply.learned = self.rng.random() < self.settings.full_share
-                if ply.learned:
+                ply.full_search = self.rng.random() < self.settings.full_share
+                if ply.full_search:
                     search.begin(game)
-                    found = ply.found = yield from self._search(search, game.ply, values, learned=True)
+                    found = ply.found = yield from self._search(search, game.ply, values, full_search=True)
                 values.append(found.value if game.side_to_move == BLACK else -found.value)
             if game.ply < len(earlier.moves):  # who resigned has searched without a move
                 game.push(earlier.moves[game.ply])
         return dataclasses.replace(earlier.finished, game=game, plies=plies, reanalyzed=True)
 
-    def _kept(self, finished: Finished[G]) -> Earlier[G]:
-        """Return a game that has ended as it is kept to be searched anew."""
+    def _kept(self, finished: FinishedGame[G]) -> PastGame[G]:
         moves, target = np.zeros(0, np.int64), np.zeros(0)
         found = [ply.found and dataclasses.replace(ply.found, moves=moves, target=target) for ply in finished.plies]
-        game = self.learnable.again(finished.game)
+        game = self.learnable.restart(finished.game)
         start = dataclasses.replace(finished, game=game, plies=[], resigned_wrongly=None)
-        return Earlier(start, [move for _, move in finished.game.moves], found)
+        return PastGame(start, [move for _, move in finished.game.moves], found)
 
-    def _search(self, search: SmallSearch, ply: int, values: Sequence[float], learned: bool) -> Searching:
-        """Search a position, in full if it is learned; `values` are Black's of the searches before."""
+    def _search(self, search: GameSearch, ply: int, values: Sequence[float], full_search: bool) -> Searching:
         settings = self.settings
-        visits = settings.visits if learned else settings.cheap_visits
+        visits = settings.visits if full_search else settings.cheap_visits
         if self._is_decided(values):
             visits = max(2, int(visits * settings.won_visits))
-        heat = self._temperature(ply, search.owner.side)
-        return self._policy(search, settings, self.rng, visits, heat, learned)
+        temperature = self._temperature(ply, search.owner.side)
+        return self._policy(search, settings, self.rng, visits, temperature, full_search)
 
     def _adapted(self, search: SearchSettings) -> SearchSettings:
-        """Return a player's settings as self-play has them."""
         settings = self.settings
         noise, total = settings.noise, settings.noise_total
         return dataclasses.replace(search, cache_size=0, ownership=False, root_noise=noise, root_noise_total=total)
 
     def _begin(self) -> tuple[G, int | None]:
-        """Return a game at its beginning; or as an earlier one was at some time, and the move that was played there."""
+        """Return a new game and None, or a position of an earlier game and the move to avoid there."""
         rng = self.rng
         if not self._recent or rng.random() >= self.settings.forks:
-            return self.learnable.begin(rng, self.lead), None
+            return self.learnable.new_game(rng, self.lead), None
         earlier, moves = self._recent[int(rng.integers(len(self._recent)))]
-        game = self.learnable.again(earlier)
+        game = self.learnable.restart(earlier)
         start = game.ply
         # An early position: what is drawn from all of them is drawn twice, and the earlier one counts.
-        end = min(start + int(each) for each in rng.integers(0, max(1, len(moves) - start), 2))
+        end = min(start + int(number) for number in rng.integers(0, max(1, len(moves) - start), 2))
         for move in moves[start:end]:
             game.push(move)
         return game, moves[end] if end < len(moves) else None
 
-    def _draw(self, search: SmallSearch, avoided: int | None) -> int:
-        """Return a move drawn from the policy of a root; not `avoided`, nor one such as a pass, if there are others."""
+    def _draw(self, search: GameSearch, avoided: int | None) -> int:
+        """Draw a move from the policy of a root. Avoids passes and `avoided` if other moves exist."""
         children = search.children()
         unwanted = np.isin(children["move"], [*self.game.idle_moves, *([] if avoided is None else [avoided])])
         shares = np.where(unwanted & ~unwanted.all(), 0.0, children["prior"].astype(np.float64) + 1e-6)
         return int(self.rng.choice(children["move"], p=shares / shares.sum()))
 
     def _is_decided(self, values: Sequence[float]) -> bool:
-        """Whether the game has looked decided for some time."""
+        """Whether the latest searches all saw the same side winning."""
         bound = 2.0 * self.settings.won - 1.0
         latest = values[-RECENT:]
         return len(latest) == RECENT and (min(latest) > bound or max(latest) < -bound)
 
     def _temperature(self, ply: int, side: int) -> float:
-        """Return the temperature of a move: it falls from the first to the last by half-lives."""
+        """Return the temperature at a ply. It falls exponentially to `end_temperature`."""
         settings = self.settings
         share: float = 0.5 ** (ply / (settings.half_life or side))
         return settings.end_temperature + (settings.temperature - settings.end_temperature) * share

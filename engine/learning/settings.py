@@ -1,4 +1,4 @@
-"""Settings of `yomi learn`: their meaning and the names of their flags."""
+"""Settings of `yomi learn`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from yomi.engine.learning.policies import POLICIES
 from yomi.engine.option_row import OptionError
 
+# Default loss weights of learning. Ownership teaches a young network much, so it weighs more than in training.
 LOSSES = {"score_mean": 0.25, "ownership": 1.0}
-"""Weights of losses that are others than in a training of its own: a board's owners teach much to a young network."""
 
 
 def setting(
@@ -24,16 +24,16 @@ def setting(
     choices: Any = (),
     flag: str = "",
 ) -> Any:
-    """Return the field of a setting.
+    """Return a dataclass field with the metadata of a setting.
 
     Args:
-        default: its value.
-        text: what it means.
-        low: the least number that it may be.
-        high: the greatest.
-        live: whether a run that has begun may go on with another value.
-        choices: the words that it may be, if it is a word; searches may be added to POLICIES later.
-        flag: name of its flag with `_` for `-`, if that differs from the name in the journals of runs.
+        default: default value.
+        text: help text, a verb phrase.
+        low: minimum of a number.
+        high: maximum of a number.
+        live: whether a run may continue with another value.
+        choices: allowed words. POLICIES may get more searches later.
+        flag: name of the flag with `_` for `-`, if it differs from the name in the run's files.
     """
     metadata = {"text": text, "low": low, "high": high, "live": live, "choices": choices, "flag": flag}
     return field(default=default, metadata=metadata)
@@ -41,73 +41,64 @@ def setting(
 
 @dataclass(frozen=True)
 class SelfPlaySettings:
-    """How games are played and what of them is learned."""
+    """Settings of self-play and of the rows."""
 
-    search: str = setting(
-        "puct", "how moves are searched: puct, or gumbel, which learns from few visits", choices=POLICIES
-    )
-    visits: int = setting(100, "visits of a full search, whose position is learned", 2)
-    cheap_visits: int = setting(20, "visits of the other searches, which only carry the game on", 2)
-    full_share: float = setting(0.25, "share of the searches that are full", 0.01, 1)
-    games: int = setting(16, "games that one process plays at the same time", 1, live=True, flag="at_once")
-    keep_tree: bool = setting(False, "go on with what was searched below a move; its visits count")
-    noise: float = setting(0.25, "share of Dirichlet noise in the root's priors of full searches", 0, 1)
-    noise_total: float = setting(10.8, "sum of the noise's parameters (KataGo's)", 0.01)
-    forced_playouts: float = setting(2.0, "a root move once tried gets sqrt(this * prior * visits), not learned")
-    considered: int = setting(16, "gumbel: moves that are compared", 2)
-    temperature: float = setting(0.8, "of the choice among visited moves at the beginning of a game")
-    end_temperature: float = setting(0.15, "the same late in a game")
-    half_life: float = setting(0.0, "moves in which it comes half of the way; 0: the board's side", 0)
-    opening: float = setting(1.0, "mean number of first moves that are drawn from the policy, in board sides times 0.3")
-    forks: float = setting(
-        0.05, "share of the games that begin from a position of an earlier one, with another move", 0, 1
-    )
+    search: str = setting("puct", "search by puct, or by gumbel, which learns from few visits", choices=POLICIES)
+    visits: int = setting(100, "make this many visits in a full search; its position is learned", 2)
+    cheap_visits: int = setting(20, "make this many visits in a cheap search; its position is not learned", 2)
+    full_share: float = setting(0.25, "make this fraction of the searches full", 0.01, 1)
+    games: int = setting(16, "play this many games at the same time in each process", 1, live=True, flag="at_once")
+    keep_tree: bool = setting(False, "reuse the subtree of the played move; its visits count")
+    noise: float = setting(0.25, "mix this fraction of Dirichlet noise into the root priors of full searches", 0, 1)
+    noise_total: float = setting(10.8, "set the sum of the noise's Dirichlet parameters (as in KataGo)", 0.01)
+    forced_playouts: float = setting(2.0, "force sqrt(X * prior * visits) visits of each tried root move; not learned")
+    considered: int = setting(16, "gumbel: compare this many moves", 2)
+    temperature: float = setting(0.8, "choose moves by visits with this temperature at the start of a game")
+    end_temperature: float = setting(0.15, "choose moves with this temperature late in a game")
+    half_life: float = setting(0.0, "halve the temperature difference every X moves; 0: the board size", 0)
+    opening: float = setting(1.0, "draw this * 0.3 * board size first moves from the policy, on average")
+    forks: float = setting(0.05, "begin this fraction of games from an earlier game, with another move", 0, 1)
     reanalyze: float = setting(
-        0.0, "share of the games that are earlier ones, searched anew with the newest network", 0, 0.9, live=True
+        0.0, "search past games again with the newest network, in this fraction of games", 0, 0.9, live=True
     )
-    surprise: float = setting(0.5, "share of the rows that goes to positions by the policy's surprise", 0, 1)
-    won: float = setting(0.95, "winrate from which, for both sides of late, fewer visits are made; 1: never", 0.5, 1)
-    won_visits: float = setting(0.4, "share of the visits that are left then", 0.05, 1)
-    resign: float = setting(0.0, "winrate below which a side resigns; 0: never", 0, 0.5)
-    played_out: float = setting(0.2, "share of the games that are played on all the same, to see who was right", 0, 1)
-    opponent: str = setting(
-        "", "an engine from outside that plays one side of some games, as yomi match has it", live=True
-    )
-    opponent_share: float = setting(0.1, "share of the games that it plays in, at most", 0, 1, live=True)
+    surprise: float = setting(0.5, "distribute this fraction of rows by policy surprise", 0, 1)
+    won: float = setting(0.95, "reduce visits if recent searches of both sides exceed this winrate; 1: never", 0.5, 1)
+    won_visits: float = setting(0.4, "keep this fraction of visits then", 0.05, 1)
+    resign: float = setting(0.0, "resign below this winrate; 0: never", 0, 0.5)
+    played_out: float = setting(0.2, "play on after a resignation in this fraction of games, to check it", 0, 1)
+    opponent: str = setting("", "let this engine (as in yomi match) play one side of some games", live=True)
+    opponent_share: float = setting(0.1, "let the engine play in at most this fraction of games", 0, 1, live=True)
 
 
 @dataclass(frozen=True)
 class LearnSettings(SelfPlaySettings):
-    """The whole of it."""
+    """All settings of a run."""
 
-    rows: int = setting(1000, "new rows between two networks", 1)
-    window: int = setting(10_000, "rows of the window at first; it grows with all rows by KataGo's power law", 1)
-    passes: float = setting(4.0, "how often a row is learned on average: the pace of training", 0.01)
-    batch: int = setting(128, "rows of a training step", 1)
-    learning_rate: float = setting(2e-3, "of training", 0, live=True)
-    optimizer: str = setting("muon", "of training", choices=("muon", "adamw", "adam", "sgd"))
-    search_value: float = setting(0.25, "share of the search's value in the value that is learned", 0, 1)
-    without_network: int = setting(
-        0, "networks that learn from games of what the game has without one, such as rollouts", 0
-    )
-    gate: int = setting(0, "games against the best network that a new one has to win half of; 0: no gate", live=True)
-    ladder: int = setting(32, "games against each anchor that tell the strength; 0: none", live=True)
-    ladder_every: int = setting(5, "networks between two such matches", 1, live=True)
-    match_visits: int = setting(50, "visits of a move in gate and ladder", 2, live=True)
-    keep: float = setting(20.0, "GiB of rows and records that are kept, the newest", 0.01, live=True)
-    seed: int = setting(1, "of everything that is drawn")
+    rows: int = setting(1000, "train a network after this many new rows", 1)
+    window: int = setting(10_000, "train on this many newest rows at first; grows by KataGo's power law", 1)
+    passes: float = setting(4.0, "train on each row this often on average: the pace of training", 0.01)
+    batch: int = setting(128, "use this many rows in a training step", 1)
+    learning_rate: float = setting(2e-3, "train with this learning rate", 0, live=True)
+    optimizer: str = setting("muon", "train with this optimizer", choices=("muon", "adamw", "adam", "sgd"))
+    search_value: float = setting(0.25, "mix this fraction of the search's value into the value target", 0, 1)
+    without_network: int = setting(0, "train the first N networks on games of the default evaluator (Go: rollouts)", 0)
+    gate: int = setting(0, "require half the points in N games against the best network; 0: no gate", live=True)
+    ladder: int = setting(32, "play this many games against each anchor; 0: none", live=True)
+    ladder_every: int = setting(5, "play the ladder after every Nth network", 1, live=True)
+    match_visits: int = setting(50, "make this many visits per move in gate and ladder", 2, live=True)
+    keep: float = setting(20.0, "keep this many GiB of the newest rows and records", 0.01, live=True)
+    seed: int = setting(1, "set the random seed")
 
 
 def flag_name(row: dataclasses.Field[Any]) -> str:
-    """Return the name of a setting's flag, with `_` for `-`."""
     return str(row.metadata["flag"] or row.name)
 
 
 def make_settings(values: Mapping[str, Any]) -> LearnSettings:
-    """Return settings with some values in place of the defaults.
+    """Return the default settings with some values replaced.
 
     Raises:
-        OptionError: one is unknown or out of its range; one line that says what was expected.
+        OptionError: a name is unknown, or a value has the wrong type or is out of range.
     """
     known = {row.name: row for row in dataclasses.fields(LearnSettings)}
     for name, value in values.items():
@@ -127,7 +118,7 @@ def make_settings(values: Mapping[str, Any]) -> LearnSettings:
 
 
 def reference() -> str:
-    """Return the table of all settings as the documentation has it."""
+    """Return the table of settings in docs/LEARNING.md."""
     lines = ["| setting | default | |", "|---|---|---|"]
     for row in dataclasses.fields(LearnSettings):
         live = "; live" if row.metadata["live"] else ""
@@ -139,13 +130,10 @@ def reference() -> str:
 def training_tables(
     settings: LearnSettings, network: Mapping[str, Any], tables: Mapping[str, Any], threads: int
 ) -> dict[str, Any]:
-    """Return the configuration of the training (yomi.nets.training.config).
+    """Return the configuration of the training (see `yomi.nets.training.config`).
 
-    Args:
-        settings: of the run.
-        network: [network] but for the name.
-        tables: others that are put over what the settings say.
-        threads: that compute on a processor; 0 for PyTorch's choice.
+    `network` is the table [network] without the name. `tables` are the user's, which override the settings. 0 threads
+    leave the number to PyTorch.
     """
     training = {
         "batch": settings.batch,

@@ -1,19 +1,19 @@
-"""The folder of a run: everything that must outlive the process, in forms that a person can read.
+"""The folder of a run: everything that outlives the process, in readable files.
 
-    settings.json    what was asked for; a run goes on with the same only
-    state.json       how far it has come: the one file that is written over, whole or not at all
-    journal.jsonl    what happened, in order
-    rows/            the rows, a data set of yomi.nets.data.shards that only grows
-    games/           the records of the games, a file for each shard of rows
-    pending-09.rows  games that have ended and are not yet enough for a shard
-    networks/        the networks, by the digest of their content
+    settings.json    the settings; a run continues only with the same ones
+    state.json       the progress: the only file that is overwritten, atomically
+    journal.jsonl    the events, in order
+    rows/            the rows, a growing data set of yomi.nets.data.shards
+    games/           the records of the games, one file per shard of rows
+    pending-09.rows  finished games that do not fill a shard yet
+    networks/        the networks, named by the digest of their content
     train/           the checkpoint of the training
 
-Whatever is killed at whatever moment, the next start finds each finished game in exactly one place.
+After a kill at any moment, the next start finds each finished game in exactly one place.
 
-A power cut may leave more: files without their content, or with zeros in it. So all that state.json names is flushed to
-the disk before state.json is. Games in `pending-09.rows` are not: those of the last seconds may be lost. The next start
-checks everything, sets aside what is damaged under a name such as `.NAME.damaged`, and reports it.
+A power cut can also leave files without content, or with zeros. Everything that state.json names is therefore flushed
+to the disk before state.json is written. Games in `pending-09.rows` are not flushed: those of the last seconds may be
+lost. The next start checks everything, renames damaged files to `.NAME.damaged`, and reports them.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from yomi.engine.learning.errors import LearningError
-from yomi.engine.learning.journal import Journal
+from yomi.engine.learning.journal import Journal, LearningError
 from yomi.engine.learning.page import LOCK
 from yomi.engine.learning.rows import write_games
 from yomi.nets.data.shards import (
@@ -63,37 +62,27 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FORMAT = 1
-DIGITS = 16
-"""Of a digest in a network's name."""
-WORD = 8
-"""Bytes of a number in a spool: 4 of the number, little-endian, and 4 of a CRC-32."""
-EVERY = 10
-"""Generations: of the networks one in so many stays."""
-LEAD_GAMES = 200
-"""Games over which the mean of what games end with forgets."""
+DIGITS = 16  # of the digest in a network's name
+WORD = 8  # bytes of a number in a spool: 4 of the number, little-endian, and 4 of a CRC-32
+NETWORK_INTERVAL = 10  # every network of such a generation is kept
+LEAD_GAMES = 200  # time constant of the mean score, in games
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """A finished game as the run keeps it."""
+class SelfPlayGame:
+    """A finished game in the store."""
 
-    rows: Arrays
-    """Columns; `game` is set when they are written."""
+    rows: Arrays  # columns; `game` is set when the shard is written
     record: bytes
-    winner: int
-    """BLACK, WHITE or DRAW."""
-    margin: float
-    """Black's points without komi; NaN where there are none."""
+    winner: int  # BLACK, WHITE or DRAW
+    margin: float  # Black's lead without komi; NaN in games without a score
     moves: int
-    size: int
-    """Of the board's side."""
-    network: str
-    """Digest of the network that ended it; rollouts before there is one."""
-    reanalyzed: bool = False
-    """Whether it is an earlier game that this network has searched anew: there are rows and a record of both."""
+    size: int  # board size
+    network: str  # digest of the network at the end of the game; the evaluator's name before the first network
+    reanalyzed: bool = False  # whether the network has searched a past game again: rows and a record of both are stored
 
     def to_bytes(self) -> bytes:
-        """Return it as it is kept until a shard is full, and as workers send it."""
+        """Return the form of spools and of the workers' messages."""
         stream = io.BytesIO()
         facts = {name: getattr(self, name) for name in ("winner", "margin", "moves", "size", "network", "reanalyzed")}
         record = np.frombuffer(self.record, np.uint8)
@@ -102,8 +91,7 @@ class Played:
         return stream.getvalue()
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> Played:
-        """Return the game that `to_bytes` has written."""
+    def from_bytes(cls, content: bytes) -> SelfPlayGame:
         with np.load(io.BytesIO(content)) as arrays:
             facts = json.loads(str(arrays["facts"]))
             rows = {name.removeprefix("row_"): arrays[name] for name in arrays.files if name.startswith("row_")}
@@ -112,40 +100,31 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far a run has come."""
+    """The progress of a run."""
 
-    generation: int = 0
-    """Networks trained so far."""
-    network: str = ""
-    """Digest of the best; empty before the first."""
-    trained_rows: int = 0
-    """Rows that there were when it was trained."""
-    steps: int = 0
-    """Of training up to the last network."""
-    planned_rows: int = 0
-    """Rows that there were when the training that is under way was planned; 0 if none is."""
-    planned_shard: int = 0
-    """Number of the newest shard at that time: later ones are not for it."""
-    planned_steps: int = 0
-    """Of training up to the network that it makes."""
+    generation: int = 0  # networks trained so far
+    network: str = ""  # digest of the best network; empty before the first
+    trained_rows: int = 0  # total rows when its training was planned
+    steps: int = 0  # training steps up to the last network
+    planned_rows: int = 0  # total rows when the current training was planned; 0 if there is none
+    planned_shard: int = 0  # newest shard at that time: the training leaves out later ones
+    planned_steps: int = 0  # training steps up to its end
+    # Black's mean score without komi by board size, an exponential mean
     leads: Mapping[str, float] = field(default_factory=dict)
-    """By board size: points that games end with on average for Black, komi not counted; forgets slowly."""
-    seconds: float = 0.0
-    """That the run has taken so far."""
-    dropped_rows: int = 0
-    """Rows of shards that are no longer there: removed to save space, or damaged."""
+    seconds: float = 0.0  # running time
+    dropped_rows: int = 0  # rows of shards that were removed to save space or because of damage
 
     @classmethod
     def from_json(cls, text: str) -> State:
-        """Return the state of a file's text.
+        """Parse the text of a state file.
 
         Raises:
-            ValueError: the text is no state; the message says what was found and expected.
+            ValueError: the text is no state.
         """
         found = json.loads(text)
         if not isinstance(found, dict):
             raise ValueError(f"{type(found).__name__} found, expected an object")
-        known = {each.name: each for each in dataclasses.fields(cls)}
+        known = {field.name: field for field in dataclasses.fields(cls)}
         for name, value in found.items():
             if name not in known:
                 raise ValueError(f"field {name!r} found, expected {', '.join(known)}")
@@ -159,7 +138,7 @@ class State:
                     raise ValueError(f"leads {value!r} found, expected numbers by board size")
             elif not _is_number(value) or value < 0 or (name != "seconds" and not isinstance(value, int)):
                 kind = "number" if name == "seconds" else "whole number"
-                raise ValueError(f"{name} {value!r} found, expected a {kind} from 0 on")
+                raise ValueError(f"{name} {value!r} found, expected a {kind} of at least 0")
         return cls(**found)
 
 
@@ -168,24 +147,23 @@ def _is_number(value: object) -> bool:
 
 
 class Spool:
-    """Games on boards of one size that have ended, kept until they are enough for a shard.
+    """Finished games of one board size that do not fill a shard yet.
 
-    The file begins with a word, the number of the newest shard. Each game follows: a word, its length, and its content.
+    The file begins with a word, the number of the newest shard. Then follows, for each game, a word with its length,
+    and its content.
     """
 
     def __init__(self, path: Path, latest: int) -> None:
-        """Read the games; drop damaged ones, and the end of one that a kill has cut short.
+        """Read the games. Drop damaged ones, and an incomplete one at the end.
 
-        Args:
-            path: of the file.
-            latest: number of the newest shard of this size, 0 if there is none. If the file has another number, its
-                games are in a shard already.
+        `latest` is the newest shard of this size, or 0. If the file contains another number, a shard already contains
+        its games.
         """
-        self.path, self.games = path, list[Played]()
+        self.path, self.games = path, list[SelfPlayGame]()
         content = path.read_bytes() if path.exists() else b""
         number, is_sound = _number_of(content[:WORD])
         if content and not is_sound:
-            _log.warning("%s: a damaged number at its beginning found, its games are kept", path)
+            _log.warning("%s: damaged shard number found at its beginning, its games are kept", path)
         elif number != latest:
             content = b""
         kept, end = [_word(latest)], WORD
@@ -207,11 +185,10 @@ class Spool:
 
     @property
     def rows(self) -> int:
-        """Rows of all its games."""
-        return sum(len(each.rows["value"]) for each in self.games)
+        return sum(len(game.rows["value"]) for game in self.games)
 
-    def add(self, played: Played) -> None:
-        """Append a game; the next one overwrites the part of a game that a full disk leaves."""
+    def add(self, played: SelfPlayGame) -> None:
+        """Append a game. It overwrites the incomplete game that a full disk leaves."""
         content = played.to_bytes()
         with naming(self.path), self.path.open("r+b") as file:
             file.truncate(self._end)
@@ -222,30 +199,30 @@ class Spool:
 
 
 def _word(number: int, content: bytes = b"") -> bytes:
-    """Return a number with the CRC-32 of itself and of the content that follows."""
+    """Return a number, and the CRC-32 of it and the following content."""
     digits = number.to_bytes(WORD // 2, "little")
     return digits + zlib.crc32(digits + content).to_bytes(WORD // 2, "little")
 
 
 def _number_of(word: bytes) -> tuple[int, bool]:
-    """Return the number at a file's beginning, and whether it is sound; early versions wrote 0 as the CRC-32."""
+    """Return the number of a word, and whether it is undamaged. Early versions wrote 0 as the CRC-32."""
     number = int.from_bytes(word[: WORD // 2], "little")
     return number, word == _word(number) or (len(word) == WORD and not any(word[WORD // 2 :]))
 
 
-def _read_game(frame: bytes) -> Played | None:
-    """Return the game of a word and its content; None if they are damaged."""
+def _read_game(frame: bytes) -> SelfPlayGame | None:
+    """Parse a word and its content. Returns None if they are damaged."""
     word, content = frame[:WORD], frame[WORD:]
     if word != _word(len(content), content) and any(word[WORD // 2 :]):
         return None
     try:
-        return Played.from_bytes(content)
+        return SelfPlayGame.from_bytes(content)
     except Exception:  # numpy and zipfile raise a dozen kinds for content of an early version, without a checksum
         return None
 
 
 def _alone(method: Callable[P, T]) -> Callable[P, T]:
-    """Let one thread at a time change a store."""
+    """Run a method while holding the store's lock."""
 
     @functools.wraps(method)
     def called(*args: P.args, **more: P.kwargs) -> T:
@@ -257,39 +234,29 @@ def _alone(method: Callable[P, T]) -> Callable[P, T]:
 
 
 class Store:
-    """The folder of one run, used by one process: by the thread that plays and the one that trains at once."""
+    """The folder of one run. One process may open it. Threads may share it."""
 
     SETTINGS = "settings.json"
 
     def __init__(
         self, folder: Path, asked: Mapping[str, Any], live: frozenset[str], features: str, suffix: str
     ) -> None:
-        """Begin a run, or continue one.
-
-        Args:
-            folder: of the run; made if it is not there.
-            asked: all settings, by name.
-            live: names of those that may differ from what the run began with.
-            features: the feature set of the rows.
-            suffix: of the records.
+        """Create a run, or continue one with the same settings, except `live` ones.
 
         Raises:
-            LearningError: the folder holds something else, or a run with other settings; the message names the
-                difference. Or settings or state are damaged.
-            NetworkError: the rows are of another feature set.
-            OSError: it cannot be written.
+            LearningError: the folder contains something else, or a run with other settings, or its settings or state
+                are damaged, or another process uses it.
+            NetworkError: the rows have another feature set.
+            OSError: the folder cannot be written.
         """
         self.folder, self._suffix = folder, suffix
-        self._changing = threading.RLock()
-        """Held while state, rows or networks change."""
+        self._changing = threading.RLock()  # held while state, rows or networks change
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = (folder / LOCK).open("ab")
         with naming(folder / LOCK):
             if not _lock_soon(self._lock.fileno()):
                 self._lock.close()
-                raise LearningError(
-                    f"{folder}: another process learns there, expected that it ends first, or a new folder"
-                )
+                raise LearningError(f"{folder}: another process uses this run: end it first, or use a new folder")
         try:
             self._open(asked, live, features)
         except BaseException:
@@ -297,7 +264,6 @@ class Store:
             raise
 
     def _open(self, asked: Mapping[str, Any], live: frozenset[str], features: str) -> None:
-        """Read the folder, and set aside what is damaged."""
         folder = self.folder
         self._agree(asked, live)
         for name in ("games", "networks"):
@@ -317,10 +283,7 @@ class Store:
                 self._spool(int(size))
 
     def _open_rows(self, features: str) -> None:
-        """Open the data set without its damaged shards.
-
-        Only shards of the next window are read as a whole: earlier ones are never read again.
-        """
+        # Only the shards of the next window are read completely: older ones are never read again.
         folder = self.folder / "rows"
         folder.mkdir(exist_ok=True)
         manifest = folder / "manifest.json"
@@ -330,7 +293,7 @@ class Store:
             ):
                 raise ValueError("fields are missing")
         except (ValueError, TypeError, RecursionError) as error:
-            _log.warning("%s: damaged (%s), it is written again", manifest, error)
+            _log.warning("%s: damaged (%s), written again", manifest, error)
             manifest.unlink()
         for path in sorted(folder.glob("train-*")):
             try:
@@ -352,15 +315,15 @@ class Store:
             self.dataset = open_dataset(folder)
             self.update(dropped_rows=self.state.dropped_rows + lost)
         if self.state.planned_rows and not self.planned().rows("train"):
-            _log.warning("%s: no shard of the planned training is left, it is planned again", folder)
+            _log.warning("%s: no shard of the planned training is left, the training is planned again", folder)
             self.update(planned_rows=0, planned_shard=0, planned_steps=0)
 
     def _check_networks(self) -> None:
-        """Set aside damaged networks; if the state's is missing, fall back to the one that was promoted before."""
+        """Set aside damaged networks. If the best one is missing, use the one promoted before it."""
         folder = self.folder / "networks"
         for path in sorted(folder.glob("[!.]*")):
             if digest_of(path) != path.name.split(".")[0]:
-                _set_aside(path, "its content is not that of its name (cut short?)")
+                _set_aside(path, "content and name do not match (truncated?)")
         missing = self.state.network
         if missing and not any(folder.glob(f"{missing}.*")):
             network = next(reversed(self.networks().values()), "")
@@ -369,25 +332,25 @@ class Store:
             self.update(network=network)
 
     def close(self) -> None:
-        """Let another process have the folder."""
+        """Release the lock of the folder."""
         self._lock.close()
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
     @property
     def rows(self) -> int:
-        """Rows of all games that have ended, those of removed shards included."""
+        """Total number of rows of all finished games, including those of removed shards."""
         pending = sum(spool.rows for spool in self._spools.values())
         return self.dataset.rows("train") + self.state.dropped_rows + pending
 
     @property
-    def games(self) -> list[Played]:
-        """Games that have ended and are in no shard yet."""
+    def games(self) -> list[SelfPlayGame]:
+        """Finished games that are in no shard yet."""
         return [game for spool in self._spools.values() for game in spool.games]
 
     @property
     def newest_shard(self) -> int:
-        """Number of the newest shard; 0 if there is none. Damaged ones count: their records keep their names."""
+        """Number of the newest shard, or 0. Includes damaged ones, because their records keep their names."""
         return max(self._numbers().values(), default=0)
 
     def _numbers(self) -> dict[int, int]:
@@ -398,20 +361,20 @@ class Store:
 
     @property
     def leads(self) -> dict[int, float]:
-        """Points that games end with on average for Black, komi not counted, by board size."""
+        """Black's mean score without komi, by board size."""
         return {int(size): lead for size, lead in self.state.leads.items()}
 
     def planned(self) -> Dataset:
-        """Return the rows of the training that is under way."""
-        shards = tuple(each for each in self.dataset.shards if _number(each) <= self.state.planned_shard)
+        """Return the rows of the current training."""
+        shards = tuple(shard for shard in self.dataset.shards if _number(shard) <= self.state.planned_shard)
         return dataclasses.replace(self.dataset, shards=shards)
 
     @_alone
-    def add(self, played: Played) -> None:
-        """Keep a game that has ended.
+    def add(self, played: SelfPlayGame) -> None:
+        """Store a finished game.
 
         Raises:
-            OSError: it cannot be written; it is not kept.
+            OSError: the game cannot be written. It is not stored.
         """
         self._spool(played.size).add(played)
         if not math.isnan(played.margin) and not played.reanalyzed:
@@ -421,16 +384,16 @@ class Store:
 
     @_alone
     def close_shards(self) -> None:
-        """Make shards of the games that are in none yet, with their records beside them.
+        """Write the games of the spools as shards, with their records.
 
         Raises:
-            OSError: one cannot be written; the games stay where they are.
+            OSError: a shard cannot be written. Its games stay in the spool.
         """
         for size, spool in list(self._spools.items()):
             if not spool.rows:
                 continue
             number = 1 + self.newest_shard
-            games = [(each.rows, each.record) for each in spool.games if len(each.rows["value"])]
+            games = [(game.rows, game.record) for game in spool.games if len(game.rows["value"])]
             write_games(self.folder / "rows", self.folder / "games", number, size, self._suffix, games)
             self.dataset = open_dataset(self.folder / "rows")
             self._spools[size] = Spool(spool.path, number)
@@ -442,11 +405,10 @@ class Store:
 
     @_alone
     def tidy(self, bytes_kept: float, rows_kept: int) -> None:
-        """Remove the oldest rows with their records, and networks but every EVERYth and the newest.
+        """Remove the oldest rows and their records, so that at most `bytes_kept` are left, but at least `rows_kept`
+        rows.
 
-        Args:
-            bytes_kept: of rows and records.
-            rows_kept: of the window, which stay however many bytes they are.
+        Also removes networks, except the newest and every NETWORK_INTERVALth.
         """
         total = rows = removed = 0
         for shard in sorted(self.dataset.shards, key=_number, reverse=True):
@@ -462,7 +424,10 @@ class Store:
         self.update(dropped_rows=self.state.dropped_rows + removed)
         self.dataset = open_dataset(self.folder / "rows")
         promoted = self.networks()
-        kept = {*list(promoted.values())[-EVERY:], *(name for number, name in promoted.items() if number % EVERY == 0)}
+        kept = {
+            *list(promoted.values())[-NETWORK_INTERVAL:],
+            *(name for number, name in promoted.items() if number % NETWORK_INTERVAL == 0),
+        }
         for path in (self.folder / "networks").glob("[!.]*"):
             if path.name.split(".")[0] not in kept | {self.state.network}:
                 path.unlink()
@@ -473,22 +438,22 @@ class Store:
         """Return the file of a network.
 
         Raises:
-            LearningError: it is not there, or its content is not what its name says.
+            LearningError: it is missing or damaged.
         """
         for path in (self.folder / "networks").glob(f"{name}.*"):
             if digest_of(path) == name:
                 return path
-            raise LearningError(f"{path}: its content is not that of its name (cut short?), expected it as it was made")
-        raise LearningError(f"{self.folder}/networks: no network {name} found, expected it there")
+            raise LearningError(f"{path}: content and name do not match (truncated?), restore the file from a copy")
+        raise LearningError(f"{self.folder}/networks: no network {name} found, restore its file from a copy")
 
     def networks(self) -> dict[int, str]:
-        """Return the networks that were promoted and are still there, by generation; the newest is the last."""
+        """Return the names of the promoted networks that still exist, by generation, the newest last."""
         there = {path.name.split(".")[0] for path in (self.folder / "networks").iterdir()}
-        promoted = (each for each in self.journal.read() if each["event"] == "promotion")
-        return {each["generation"]: each["network"] for each in promoted if each["network"] in there}
+        promoted = (event for event in self.journal.read() if event["event"] == "promotion")
+        return {event["generation"]: event["network"] for event in promoted if event["network"] in there}
 
     def keep_network(self, path: Path) -> str:
-        """Move a network's file among the networks, flush it to the disk, and return its name."""
+        """Move a network's file to the networks, flush it to the disk, and return its name."""
         name = digest_of(path)
         ending = "".join(path.suffixes)
         sync_file(path)
@@ -500,7 +465,7 @@ class Store:
 
     @_alone
     def update(self, **changes: Any) -> None:
-        """Change the state, on the disk before anything else happens; the journal so far is flushed before it."""
+        """Change the state and write it. The journal is flushed first."""
         self.journal.sync()
         self.state = dataclasses.replace(self.state, **changes)
         content = json.dumps(dataclasses.asdict(self.state), indent=1)
@@ -508,7 +473,7 @@ class Store:
 
     @_alone
     def pass_time(self, seconds: float) -> None:
-        """Note how long the run has taken so far, with the next change of the state on the disk."""
+        """Set the running time. The next `update` writes it."""
         self.state = dataclasses.replace(self.state, seconds=seconds)
 
     def _read_state(self) -> State:
@@ -521,12 +486,12 @@ class Store:
             raise LearningError(f"{path}: {error}: restore it from a copy (--mirror), or use a new folder") from None
 
     def _agree(self, asked: Mapping[str, Any], live: frozenset[str]) -> None:
-        """Begin with settings, or see that the run that is here has the same."""
+        # Write the settings of a new run, or compare them with those of the existing run.
         path = self.folder / self.SETTINGS
         wanted = json.loads(json.dumps({"format": FORMAT, **asked}))
         if not path.exists():
-            if any(not each.name.startswith(".") for each in self.folder.iterdir()):
-                raise LearningError(f"{self.folder}: files that are no run found, expected an empty folder or a run's")
+            if any(not path.name.startswith(".") for path in self.folder.iterdir()):
+                raise LearningError(f"{self.folder}: files found that are not a run, expected an empty folder or a run")
             write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
             return
         try:
@@ -541,18 +506,20 @@ class Store:
                 f"{path}: format {found.get('format')!r} found, expected {FORMAT} (another version's run)"
             )
         differing = [
-            f"{name} {found.get(name)!r} where {wanted.get(name)!r} was asked for"
+            f"{name} {found.get(name)!r} (now {wanted.get(name)!r})"
             for name in dict.fromkeys((*found, *wanted))
             if found.get(name) != wanted.get(name) and name not in live
         ]
         if differing:
-            raise LearningError(f"{self.folder}: a run with {'; '.join(differing)}: expected the same, or a new folder")
+            raise LearningError(
+                f"{self.folder}: a run with {', '.join(differing)} found: use the same settings, or a new folder"
+            )
         if found != wanted:
             write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
 
 
 def _lock_soon(descriptor: int) -> bool:
-    """Lock a file; try again for a moment, in which `yomi learn status` may look whether it is locked."""
+    # `yomi learn status` may hold the lock for a moment, to find out whether a run is active.
     for _ in range(5):
         if lock_file(descriptor, wait=False):
             return True
@@ -560,18 +527,18 @@ def _lock_soon(descriptor: int) -> bool:
     return False
 
 
+# Folder of a shard, also of a damaged one that was set aside
 SHARD_NAME = re.compile(r"\.?train-(?P<size>\d+)-(?P<number>\d+)(\.damaged)?")
-"""Name of a folder with a shard, also of one that was set aside as damaged."""
 
 
 def _set_aside(path: Path, why: str) -> None:
-    """Rename a damaged file or folder such that the run leaves it out, and report it."""
+    """Rename a damaged file or folder, so that the run ignores it, and report it."""
     aside = path.with_name(f".{path.name}.damaged")
     if aside.is_dir():
         shutil.rmtree(aside)
     os.replace(path, aside)
     sync_folder(path.parent)
-    _log.warning("%s; it is left out, and kept as %s", why if str(path) in why else f"{path}: {why}", aside.name)
+    _log.warning("%s; left out, and renamed to %s", why if str(path) in why else f"{path}: {why}", aside.name)
 
 
 def _number(shard: Shard) -> int:
@@ -579,5 +546,5 @@ def _number(shard: Shard) -> int:
 
 
 def digest_of(path: Path) -> str:
-    """Return the name of a network: the beginning of its content's SHA-256."""
+    """Return the name of a network: the first DIGITS digits of its SHA-256."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]

@@ -1,7 +1,7 @@
-"""Players of the games: this process in turns with training, or processes of this machine beside it.
+"""Workers play games of self-play and matches, in this process or in others of this machine.
 
-The processes play the matches of gate and ladder, too, in turns with self-play. Each has credit for a few deliveries.
-If nobody takes them, self-play stops and matches continue.
+Worker processes play the matches of gate and ladder in turns with self-play. Each has credit for a few deliveries. If
+nobody takes them, self-play stops and matches continue.
 """
 
 from __future__ import annotations
@@ -15,88 +15,81 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, DRAW
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.learning.errors import LearningError
-from yomi.engine.learning.opponents import Dropped
+from yomi.engine.game import Game
+from yomi.engine.learning.journal import LearningError
+from yomi.engine.learning.opponents import DroppedGame
 from yomi.engine.learning.rows import rows_of
-from yomi.engine.learning.selfplay import Finished, SelfPlay
-from yomi.engine.learning.store import Played
+from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
+from yomi.engine.learning.settings import SelfPlaySettings
+from yomi.engine.learning.store import SelfPlayGame
 from yomi.engine.machine import usable_cores
-from yomi.engine.matches.duel import SIDE_BY_SIDE, Duel, Players, Score, Standing, Terms, learning_terms
-from yomi.engine.matches.duel import Played as DuelGame
-from yomi.engine.matches.duel import Task as DuelTask
+from yomi.engine.matches.duel import (
+    SIDE_BY_SIDE,
+    Duel,
+    DuelConfig,
+    DuelGame,
+    DuelScore,
+    DuelTask,
+    MatchState,
+    Players,
+    learning_config,
+)
+from yomi.engine.matches.rating import Sprt
+from yomi.engine.options import Options
 from yomi.nets.errors import NetworkError
 
-if TYPE_CHECKING:
-    from yomi.engine.game import Game
-    from yomi.engine.learning.settings import SelfPlaySettings
-    from yomi.engine.matches.sprt import Sprt
-    from yomi.engine.options import Options
-
-SHOWN_SECONDS = 30.0
-"""Between two games that a worker shows."""
-FAILURES = 3
-"""Times that each worker may be lost, on average, before there is any game."""
-RESTART_SECONDS = 5.0
-"""Between two starts of a worker that is lost: one that cannot start does not keep the machine busy."""
-CREDIT = 2
-"""Deliveries of a worker that nobody has taken yet, at most."""
+SHOWN_SECONDS = 30.0  # between two games that a worker sends for the page
+FAILURES = 3  # losses per worker, on average, that end a run without games
+RESTART_SECONDS = 5.0  # between two starts of a worker, so that a broken one does not keep the machine busy
+CREDIT = 2  # deliveries of a worker that may be waiting to be taken
+# Maximum time between deliveries, even without games: matches and new networks must not wait for long games
 DELIVER_SECONDS = 1.0
-"""After which a worker sends a delivery without games: matches and the next network do not wait for long games."""
-POLL_SECONDS = 0.2
-"""That one thread waits for the workers before another may."""
-SLICE_SECONDS = 0.1
-"""That a worker plays at least of a match before it plays on with itself."""
+POLL_SECONDS = 0.2  # time one thread listens to the workers before another may
+SLICE_SECONDS = 0.1  # minimum time for a match before self-play continues
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What workers play with, until told otherwise."""
+    """The network that workers play with."""
 
-    options: Options
-    """Its network, or what judges without one."""
-    network: str
-    """Its name, or that of what judges without one."""
-    leads: Mapping[int, float]
-    """By board size: see Learnable.begin."""
+    options: Options  # with the network, or an evaluator without one
+    network: str  # its name, or that of the evaluator
+    leads: Mapping[int, float]  # Black's mean score by board size (see Learnable.new_game)
 
 
 @dataclasses.dataclass(frozen=True)
 class Delivery:
-    """Games that have ended."""
+    """Finished games and statistics."""
 
-    games: list[Played]
-    evaluations: int
-    """Positions evaluated since the last delivery."""
+    games: list[SelfPlayGame]
+    evaluations: int  # positions evaluated since the last delivery
     resigned_wrongly: list[bool] = dataclasses.field(default_factory=list)
-    """Of the games that were played on although one side would have resigned: whether it did not lose."""
+    """For each game played on after a resignation: whether the resigning side did not lose."""
+    # The network's points in each game against an engine: 1, 0.5 or 0
     points: list[float] = dataclasses.field(default_factory=list)
-    """Of the network in each game against an engine: 1 for a win, 0.5 for a draw."""
-    faults: list[str] = dataclasses.field(default_factory=list)
-    """The reason for each game that an engine spoilt."""
-    shown: dict[str, Any] | None = None
-    """Now and then a game for the page of the run, see yomi.engine.learning.page.read_games."""
+    faults: list[str] = dataclasses.field(default_factory=list)  # the reason for each game dropped because of an engine
+    shown: dict[str, Any] | None = None  # sometimes a game for the page, see read_games
 
 
-class Producer:
-    """Self-play as a worker does it: from tasks to deliveries."""
+class SelfPlayWorker:
+    """Plays in the current process. The same seed gives the same games."""
 
     def __init__(self, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
-        """Wait for a task."""
         self._game, self._settings, self._seed = game, settings, seed
         self._boards: list[SelfPlay[Any]] = []
         self._task: Task | None = None
         self._shown_at = -SHOWN_SECONDS
 
     def use(self, task: Task) -> None:
-        """Play on with another network.
+        """Continue with another network.
 
         Raises:
-            NetworkError, EvaluatorError: it cannot be used.
+            NetworkError, EvaluatorError: the network cannot be used.
         """
         if not self._boards:
             for board in self._game.learnable(task.options).boards:
@@ -110,36 +103,39 @@ class Producer:
             selfplay.lead = task.leads.get(selfplay.searches.side, 0.0)
 
     def play(self, seconds: float = math.inf) -> Delivery:
-        """Play until games have ended or the time is up, on the board that has had the fewest evaluations.
+        """Play until a game ends or the time is up, on the board with the fewest evaluations so far.
 
         Raises:
-            EvaluatorError: what the evaluator raised.
+            EvaluatorError: from the evaluator.
         """
         begin = time.monotonic()
-        selfplay = min(self._boards, key=lambda each: each.searches.evaluations)
+        selfplay = min(self._boards, key=lambda board: board.searches.evaluations)
         before = selfplay.searches.evaluations
         ended = selfplay.play(seconds)
-        finished = [each for each in ended if isinstance(each, Finished)]
-        fresh = [each for each in finished if not each.reanalyzed]
-        games = [self._played(selfplay, each) for each in finished]
+        finished = [game for game in ended if isinstance(game, FinishedGame)]
+        fresh = [game for game in finished if not game.reanalyzed]
+        games = [self._played(selfplay, game) for game in finished]
         evaluated = selfplay.searches.evaluations
-        wrong = [each.resigned_wrongly for each in finished if each.resigned_wrongly is not None]
+        wrong = [game.resigned_wrongly for game in finished if game.resigned_wrongly is not None]
         shown = None
         if fresh and begin - self._shown_at > SHOWN_SECONDS:
             self._shown_at, shown = begin, self._shown(selfplay, fresh[-1])
-        points = [_points(each.outcome.winner, color) for each in fresh for color in each.guests]
-        faults = [each.why for each in ended if isinstance(each, Dropped)]
+        points = [_points(game.outcome.winner, color) for game in fresh for color in game.guests]
+        faults = [game.why for game in ended if isinstance(game, DroppedGame)]
         return Delivery(games, evaluated - before, wrong, points, faults, shown)
 
+    def take(self, seconds: float) -> list[Delivery]:
+        """Play until a game ends, whatever the time (see `Workers`)."""
+        return [self.play()]
+
     def close(self) -> None:
-        """Release the evaluator, and end the engines."""
         for selfplay in self._boards:
             selfplay.close()
 
-    def _shown(self, selfplay: SelfPlay[Any], finished: Finished[Any]) -> dict[str, Any]:
-        """Return a game as the page shows it: its board before each move and at the end."""
+    def _shown(self, selfplay: SelfPlay[Any], finished: FinishedGame[Any]) -> dict[str, Any]:
+        """Return a game in the form of the page, with the board before each move and at the end."""
         learnable, game = selfplay.learnable, finished.game
-        board = learnable.again(game)
+        board = learnable.restart(game)
         boards = [str(board)]
         for _, move in game.moves[board.ply :]:
             board.push(move)
@@ -153,23 +149,17 @@ class Producer:
         ]
         ended = finished.ended
         result = f"{ended.ending} {ended.detail}".strip()
-        title = f"{len(moves)} moves" + (f", komi {learnable.komi(game):g}" if learnable.points else "")
+        title = f"{len(moves)} moves" + (f", komi {learnable.komi(game):g}" if learnable.has_score else "")
         for color, name in finished.guests.items():
             title += f", {name} has {'Black' if color == BLACK else 'White'}"
-        return {
-            "title": title,
-            "result": result,
-            "moves": moves,
-            "boards": boards,
-            "values": values,
-        }
+        return {"title": title, "result": result, "moves": moves, "boards": boards, "values": values}
 
-    def _played(self, selfplay: SelfPlay[Any], finished: Finished[Any]) -> Played:
+    def _played(self, selfplay: SelfPlay[Any], finished: FinishedGame[Any]) -> SelfPlayGame:
         assert self._task is not None
         learnable, searches = selfplay.learnable, selfplay.searches
         rows = rows_of(finished, learnable, self._settings.surprise, selfplay.rng)
         margin = finished.outcome.margin
-        return Played(
+        return SelfPlayGame(
             rows=rows,
             record=learnable.record(finished, self._task.network),
             winner=finished.outcome.winner,
@@ -182,87 +172,57 @@ class Producer:
 
 
 def _points(winner: int, guest: int) -> float:
-    """Return the points of the network in a game whose other side, a color, an engine has played."""
     return 0.5 if winner == DRAW else float(winner != guest)
 
 
 class Workers(Protocol):
-    """Those who play."""
+    """Players of the games."""
 
     def use(self, task: Task) -> None:
-        """Let all of them play with another network from now on."""
+        """Continue with another network."""
 
     def take(self, seconds: float) -> list[Delivery]:
-        """Return what has been played; wait at most so long for something. Who is not asked stops playing soon."""
+        """Return the finished games. Wait up to `seconds` for the first. Self-play stops soon if nobody calls this."""
 
     def close(self) -> None:
-        """End them; games in hand are lost."""
-
-
-class InTurns:
-    """Plays in this process whenever it is asked: the same seed gives the same games."""
-
-    def __init__(self, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
-        """Wait for a task."""
-        self._producer = Producer(game, settings, seed)
-
-    def use(self, task: Task) -> None:
-        """See Workers."""
-        self._producer.use(task)
-
-    def take(self, seconds: float) -> list[Delivery]:
-        """See Workers; takes as long as games take."""
-        return [self._producer.play()]
-
-    def close(self) -> None:
-        """See Workers."""
-        self._producer.close()
+        """End the workers. Unfinished games are lost."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class MatchPart:
     """The games of a match that one worker plays."""
 
-    match: int
-    """Number of the match."""
+    match: int  # number of the match
     players: Players
-    terms: Terms
-    tasks: Sequence[DuelTask]
-    """Empty: the match is decided, give up the rest."""
-    count: int
-    """Games side by side."""
+    terms: DuelConfig
+    tasks: Sequence[DuelTask]  # empty if the match is decided: give up the rest
+    count: int  # concurrent games
 
 
 @dataclasses.dataclass(frozen=True)
-class Progressed:
-    """A worker's news of a match."""
+class MatchNews:
+    """A worker's report on its part of a match."""
 
     match: int
     played: list[DuelGame]
-    faults: list[str]
-    """The reason for each game that an engine spoilt since the last report."""
-    error: str = ""
-    """Why the match cannot continue."""
+    faults: list[str]  # the reason for each game that an engine spoiled since the last report
+    error: str = ""  # why the match cannot continue
 
 
 class _Match:
-    """A match that the workers play."""
-
     def __init__(self, number: int, tasks: int, sprt: Sprt | None) -> None:
         self.number = number
-        self.standing = Standing(sprt)
+        self.standing = MatchState(sprt)
         self.faults: list[str] = []
         self.error = ""
-        self.open = set(range(tasks))
-        """Games that nobody has finished."""
-        self.given: dict[int, set[int]] = {}
-        """Games by the worker that plays them."""
+        self.open = set(range(tasks))  # unfinished games
+        self.given: dict[int, set[int]] = {}  # games by worker
 
     @property
     def is_over(self) -> bool:
         return self.error != "" or self.standing.is_decided or not self.open
 
-    def note(self, news: Progressed) -> None:
+    def note(self, news: MatchNews) -> None:
         self.faults += news.faults
         self.error = self.error or news.error
         for played in news.played:
@@ -271,8 +231,8 @@ class _Match:
                 self.standing.note(played.number, played.points)
 
 
-class Processes:
-    """Plays in processes of this machine; one that is lost is started again.
+class ProcessWorkers:
+    """Plays in processes of this machine. A lost one is started again.
 
     Two threads may use it: one that takes games, and one that plays matches.
     """
@@ -285,14 +245,10 @@ class Processes:
         seed: int,
         on_loss: Callable[[int, str], None],
     ) -> None:
-        """Start them; they wait for a task.
+        """Start the processes. They wait for a task.
 
-        Args:
-            count: of processes.
-            game: the descriptor.
-            settings: how games are played.
-            seed: of the first; each start of each worker has one of its own.
-            on_loss: called with the number of each worker that is lost, and the reason.
+        `seed` is for the first process; each start of a process gets its own. `on_loss` is called with the number of
+        each lost worker and the reason.
         """
         self._context = multiprocessing.get_context("spawn")
         self._arguments = game, settings
@@ -302,24 +258,21 @@ class Processes:
         self._started = [0.0] * count
         self._links: list[Connection | None] = [None] * count
         self._processes: list[Any] = [None] * count
-        self._arrived: list[tuple[int, int, Delivery]] = []
-        """Worker, number of its start, and a delivery that nobody has taken yet."""
+        self._arrived: list[tuple[int, int, Delivery]] = []  # untaken deliveries: worker, number of its start, delivery
         self._starts_of = [0] * count
         self._match: _Match | None = None
-        self._lock = threading.RLock()
-        """Held by the thread that talks to the workers."""
+        self._lock = threading.RLock()  # held by the thread that communicates with the workers
         for number in range(count):
             self._start(number)
 
     def use(self, task: Task) -> None:
-        """See Workers."""
         with self._lock:
             self._task = task
             for number in range(len(self._links)):
                 self._send(number, task)
 
     def take(self, seconds: float) -> list[Delivery]:
-        """See Workers.
+        """Return the deliveries that have arrived (see `Workers`).
 
         Raises:
             LearningError: no process can play.
@@ -341,15 +294,15 @@ class Processes:
         seed: int,
         lead: float,
         sprt: Sprt | None = None,
-    ) -> Score:
-        """Play yomi.engine.matches.duel.play_match on all workers, in turns with self-play.
+    ) -> DuelScore:
+        """Play `yomi.engine.matches.duel.play_match` on all workers, in turns with self-play.
 
-        The games of a worker that is lost are played by another.
+        Other workers play the games of a lost one.
 
         Raises:
-            LearningError: a player cannot be made or fails, see play_match; or no process can play.
+            LearningError: a player cannot be made or fails, or no process can play.
         """
-        total, terms = games + games % 2, learning_terms(visits, seed, lead)
+        total, terms = games + games % 2, learning_config(visits, seed, lead)
         with self._lock:
             self._matches += 1
             match = self._match = _Match(self._matches, total, sprt)
@@ -362,13 +315,13 @@ class Processes:
             with self._lock:
                 self._match = None
                 for number in match.given:
-                    self._send(number, Part(match.number, players, terms, (), 0))
+                    self._send(number, MatchPart(match.number, players, terms, (), 0))
         if match.error:
             raise LearningError(match.error)
         return dataclasses.replace(match.standing.score, faults=tuple(match.faults))
 
-    def _share_out(self, match: _Match, players: Players, terms: Terms) -> None:
-        """Give the games that nobody plays to the workers that have none of the match."""
+    def _share_out(self, match: _Match, players: Players, terms: DuelConfig) -> None:
+        """Send the games that nobody plays to the workers without games of the match."""
         given = set[int]().union(*match.given.values())
         left = sorted(match.open - given)
         idle = [
@@ -384,11 +337,10 @@ class Processes:
             share = [each for each in left if each // 2 % len(idle) == place]  # both games of a pair
             if share:
                 match.given[number] = set(share)
-                tasks = [DuelTask(each) for each in share]
-                self._send(number, Part(match.number, players, terms, tasks, min(count, len(share))))
+                tasks = [DuelTask(game) for game in share]
+                self._send(number, MatchPart(match.number, players, terms, tasks, min(count, len(share))))
 
     def close(self) -> None:
-        """See Workers."""
         with self._lock:
             for number, link in enumerate(self._links):
                 if link is not None:
@@ -397,7 +349,7 @@ class Processes:
                 self._links[number] = None
 
     def _listen(self, seconds: float, is_enough: Callable[[], bool]) -> None:
-        """Hear the workers, together with another thread that does, until it is enough or the time is up."""
+        # Two threads may wait here: each receives for both.
         end = time.monotonic() + seconds
         while not is_enough() and (left := end - time.monotonic()) > 0.0:
             if self._lock.acquire(timeout=left):
@@ -408,7 +360,7 @@ class Processes:
                     self._lock.release()
 
     def _hear(self, seconds: float) -> None:
-        """Take what the workers have sent, after at most `seconds`; start lost workers again."""
+        """Receive messages for at most `seconds`, and restart lost workers."""
         for number, link in enumerate(self._links):
             if link is None and time.monotonic() - self._started[number] > RESTART_SECONDS:
                 self._start(number)
@@ -426,7 +378,7 @@ class Processes:
             if isinstance(found, Delivery):
                 self._failures = 0
                 self._arrived.append((links[link], self._starts_of[links[link]], found))
-            elif not isinstance(found, Progressed):
+            elif not isinstance(found, MatchNews):
                 self._lose(links[link], str(found))
             elif self._match is not None and self._match.number == found.match:
                 self._failures = 0
@@ -445,7 +397,7 @@ class Processes:
         if self._task is not None:
             self._send(number, self._task)
 
-    def _send(self, number: int, message: Task | Part | None) -> None:
+    def _send(self, number: int, message: Task | MatchPart | None) -> None:
         """Send a worker a task, a part of a match, or None: credit for one more delivery."""
         if (link := self._links[number]) is not None:
             try:
@@ -477,20 +429,19 @@ class Processes:
         return status
 
 
-class _Server:
-    """What a worker does: self-play as long as it has credit, in turns with its part of a match."""
+class _Worker:
+    """A worker process: self-play while it has credit, in turns with its part of a match."""
 
     def __init__(self, link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
         self._link, self._game = link, game
-        self._producer = Producer(game, settings, seed)
+        self._selfplay = SelfPlayWorker(game, settings, seed)
         self._credit = CREDIT
         self._has_task = False
-        self._part: Part | None = None
+        self._part: MatchPart | None = None
         self._duel: Duel | None = None
         self._rounds: Iterator[list[DuelGame]] | None = None
 
     def run(self) -> None:
-        """Serve until the other end is closed."""
         while True:
             plays = self._has_task and self._credit > 0
             while (not plays and self._rounds is None) or self._link.poll():
@@ -499,7 +450,7 @@ class _Server:
             seconds = SLICE_SECONDS
             if plays:
                 begin = time.monotonic()
-                self._link.send(self._producer.play(DELIVER_SECONDS))
+                self._link.send(self._selfplay.play(DELIVER_SECONDS))
                 self._credit -= 1
                 seconds = max(seconds, time.monotonic() - begin)
             if self._rounds is not None:
@@ -507,29 +458,29 @@ class _Server:
 
     def close(self) -> None:
         self._end_match()
-        self._producer.close()
+        self._selfplay.close()
 
-    def _take(self, message: Task | Part | None) -> None:
+    def _take(self, message: Task | MatchPart | None) -> None:
         if isinstance(message, Task):
-            self._producer.use(message)
+            self._selfplay.use(message)
             self._has_task = True
-        elif isinstance(message, Part):
+        elif isinstance(message, MatchPart):
             self._end_match()
             if message.tasks:
                 self._begin_match(message)
         else:
             self._credit += 1
 
-    def _begin_match(self, part: Part) -> None:
+    def _begin_match(self, part: MatchPart) -> None:
         try:
             self._duel = Duel(self._game, part.players, part.terms, part.count)
         except Exception as error:  # the thread that asked for the match raises it
-            self._link.send(Progressed(part.match, [], [], _line(error)))
+            self._link.send(MatchNews(part.match, [], [], _line(error)))
             return
         self._part, self._rounds = part, self._duel.rounds(part.tasks)
 
     def _play_match(self, seconds: float, waits: bool) -> None:
-        """Play on for some time; if only an engine's answer is missing, wait for it only with `waits`."""
+        """Play for some time. Wait for an engine's answer only if `waits` is set."""
         assert self._part is not None
         assert self._duel is not None
         assert self._rounds is not None
@@ -544,7 +495,7 @@ class _Server:
             except Exception as found:  # see _begin_match
                 error, is_over = _line(found), True
         if played or self._duel.faults or error:
-            self._link.send(Progressed(self._part.match, played, self._duel.faults[:], error))
+            self._link.send(MatchNews(self._part.match, played, self._duel.faults[:], error))
             self._duel.faults.clear()
         if is_over:
             self._end_match()
@@ -561,9 +512,8 @@ def _line(error: Exception) -> str:
 
 
 def serve(link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
-    """Be a worker: take tasks, credit and parts of matches, send deliveries and news, until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
-    server = _Server(link, game, settings, seed)
+    server = _Worker(link, game, settings, seed)
     try:
         server.run()
     except (EOFError, BrokenPipeError, ConnectionResetError):

@@ -1,1 +1,1 @@
-"""Matches between engines: games, schedules, journals, ratings. `runner` puts them together."""
+"""Matches between engines. Start reading at `yomi.engine.matches.runner`."""

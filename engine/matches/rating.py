@@ -1,19 +1,17 @@
-"""Ratings by maximum likelihood: Elo, the first player's advantage and the rate of draws, fitted together.
+"""Ratings by maximum likelihood: Elo, the first player's advantage and the draw rate, fitted together.
 
-The model. With a difference x = rating of Black - rating of White + advantage, Black's expected score is Elo's
-E = 1 / (1 + 10^(-x / 400)). It is split into wins and draws as by Davidson (1970): a draw has nu times the geometric
-mean of the probabilities of the two wins. The rate of draws given is that of equal players without an advantage,
-nu / (2 + nu).
+The model. With x = rating of Black - rating of White + advantage, Black's expected score is Elo's E = 1 / (1 + 10^(-x /
+400)). Wins and draws share it as in Davidson (1970): the probability of a draw is nu times the geometric mean of the
+probabilities of the two wins. The reported draw rate is that of equal players without advantage, nu / (2 + nu).
 
-Why this one. Bradley-Terry models in which draws are outcomes of their own (Davidson's as he wrote it, Rao and
-Kupper's, which BayesElo uses) stretch the scale by the draws: a rating difference then means another expected score in
-a match with many draws than in one with few. Ordo's tables, which the field prints, keep Elo's meaning of a difference,
-the expected score whatever the draws; so does this. Davidson's split needs one parameter, is symmetric, lets draws fade
-as the players differ, and allows any rate from 0 to 1.
+The reason. In Bradley-Terry models with draws as outcomes of their own (Davidson's, and Rao and Kupper's, which
+BayesElo uses), draws stretch the scale: the expected score of a rating difference depends on the number of draws. In
+Ordo's tables, and here, it does not. Davidson's split has one parameter, is symmetric, has fewer draws between unequal
+players, and allows any rate from 0 to 1.
 
-A normal prior of PRIOR_SD Elo on each rating and on the advantage keeps what the games leave open finite (a player that
-has won all its games, groups that never met); against 100 games it weighs 0.02%. It draws the ends of a long chain of
-players together, of whom each has met its neighbours only: there a wider one is asked for.
+Each rating and the advantage have a normal prior of PRIOR_SD Elo. It keeps ratings finite if a player has won all
+games, or if groups never met. Against 100 games it weighs 0.02%. It pulls together the ends of a long chain of players
+who met only their neighbors: use a wider prior there.
 """
 
 from __future__ import annotations
@@ -21,22 +19,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from yomi.engine.matches.results import GameResult
+from yomi.engine.matches.results import GameResult
 
-BETA = math.log(10.0) / 400.0
-"""Elo into natural logits."""
-PRIOR_SD = 1000.0
-"""Elo."""
-PRIOR_SD_DRAWS = 3.0
-"""Of the logarithm of nu around that of a draw rate of one third."""
-CONFIDENCE = 1.959964
-"""Standard errors of a 95% interval."""
+BETA = math.log(10.0) / 400.0  # natural logits per Elo
+PRIOR_SD = 1000.0  # Elo
+PRIOR_SD_DRAWS = 3.0  # of log nu, around the value of a draw rate of one third
+CONFIDENCE = 1.959964  # standard errors of a 95% interval
 TINY = 1e-12
 MAX_STEPS = 200
 
@@ -45,29 +37,23 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """A fit."""
+    """Fitted ratings."""
 
     players: tuple[str, ...]
-    elo: Floats
-    """[players], mean 0."""
-    covariance: Floats
-    """[players, players], Elo squared, of the ratings relative to their mean."""
-    advantage: float
-    """Elo that playing Black is worth."""
-    advantage_error: float
-    """One standard error, as Ordo prints it."""
-    draw_rate: float
-    """Of equal players, in [0, 1]."""
-    draw_error: float
-    """One standard error."""
+    elo: Floats  # [players], mean 0
+    covariance: Floats  # [players, players], Elo squared, of the ratings relative to their mean
+    advantage: float  # Elo of playing Black
+    advantage_error: float  # one standard error, as in Ordo's tables
+    draw_rate: float  # of equal players, in [0, 1]
+    draw_error: float  # one standard error
 
     @property
     def errors(self) -> Floats:
-        """Half the 95% interval of each rating, relative to the mean of all: [players]."""
+        """Half the 95% interval of each rating relative to the mean, [players]."""
         return CONFIDENCE * np.sqrt(np.diag(self.covariance))
 
     def superiority(self, first: int, second: int) -> float:
-        """Return the probability that a player is stronger than another (CFS, LOS)."""
+        """Return the probability that `first` is stronger than `second` (CFS, LOS)."""
         difference = float(self.elo[first] - self.elo[second])
         return normal(difference / max(self.difference_error(first, second), TINY))
 
@@ -78,21 +64,18 @@ class Ratings:
 
 
 def normal(z: float) -> float:
-    """Return the probability that a standard normal variable is below z."""
+    """Return the cumulative standard normal distribution at z."""
     return 0.5 * math.erfc(-z / math.sqrt(2.0))
 
 
 def expected_score(difference: float) -> float:
-    """Return the expected score of a player that is `difference` Elo stronger."""
     return 1.0 / (1.0 + math.exp(-BETA * difference))
 
 
 def outcome_probabilities(x: Floats, nu: float) -> tuple[Floats, Floats, Floats]:
-    """Return the probabilities of a win of Black, a draw and a win of White; see the module.
+    """Return the probabilities of Black's win, a draw and White's win (see the module).
 
-    Args:
-        x: Black's advantage in natural logits, any shape.
-        nu: Davidson's parameter, from 0 on.
+    `x` is Black's advantage in natural logits, of any shape; `nu` >= 0 is Davidson's parameter.
     """
     score = 1.0 / (1.0 + np.exp(-x))
     n = nu * nu
@@ -109,9 +92,9 @@ def fit(
 
     Args:
         players: names.
-        counts: [players, players, 3], how often Black (first index) won, drew and lost against White (second).
-        advantage: fit the first player's advantage, too; else it is 0.
-        prior_sd: of the prior, Elo.
+        counts: [players, players, 3]: wins, draws and losses of Black (first index) against White (second index).
+        advantage: fit the first player's advantage, otherwise 0.
+        prior_sd: standard deviation of the prior, in Elo.
     """
     table = np.asarray(counts, np.float64)
     black, white = np.nonzero(table.sum(axis=2))
@@ -194,7 +177,7 @@ def _derivatives(
     games: Floats,
     has_draws: bool,
 ) -> tuple[Floats, Floats]:
-    """Return the gradient of the log posterior and the expected information: [n], [n, n]."""
+    """Return the gradient [n] of the log posterior, and the expected information [n, n]."""
     size = len(theta) - 2
     x = theta[black] - theta[white] + theta[size]
     nu = math.exp(theta[size + 1]) if has_draws else 0.0
@@ -231,16 +214,135 @@ def _derivatives(
 
 
 def count(results: Iterable[GameResult], players: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the table that `fit` wants: [players, players, 3].
-
-    Args:
-        results: games; those of players that are not named are left out.
-        players: names.
-    """
+    """Return the table `counts` of `fit`. Games of players not in `players` are left out."""
     index = {name: number for number, name in enumerate(players)}
     counts = np.zeros((len(players), len(players), 3), np.int64)
     column = {1: 0, 0: 1, 2: 2}
     for result in results:
         if result.black in index and result.white in index:
             counts[index[result.black], index[result.white], column[result.winner]] += 1
+    return counts
+
+
+PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
+REGULARIZATION = 1e-3  # added to each count, so that no score is impossible
+
+
+@dataclass(frozen=True, slots=True)
+class Sprt:
+    elo0: float
+    elo1: float  # above elo0
+    alpha: float = 0.05  # probability of accepting elo1 although elo0 is true
+    beta: float = 0.05  # probability of accepting elo0 although elo1 is true
+
+    def __post_init__(self) -> None:
+        if not self.elo0 < self.elo1:
+            raise ValueError(f"bounds {self.elo0:g} and {self.elo1:g}: expected the first below the second")
+        if not (0.0 < self.alpha < 0.5 and 0.0 < self.beta < 0.5):
+            raise ValueError(f"error rates {self.alpha:g} and {self.beta:g}: expected numbers from 0 to 0.5")
+
+    @property
+    def lower(self) -> float:
+        """Log-likelihood ratio at which elo0 is accepted."""
+        return math.log(self.beta / (1.0 - self.alpha))
+
+    @property
+    def upper(self) -> float:
+        """Log-likelihood ratio at which elo1 is accepted."""
+        return math.log((1.0 - self.beta) / self.alpha)
+
+    def ratio(self, counts: Sequence[float]) -> float:
+        """Return the log-likelihood ratio of elo1 to elo0, given the number of pairs with each of PAIR_SCORES."""
+        if not any(counts):
+            return 0.0
+        weights = [count + REGULARIZATION for count in counts]
+        total = sum(weights)
+        shares = [weight / total for weight in weights]
+        return total * (_log_likelihood(shares, self.elo1) - _log_likelihood(shares, self.elo0))
+
+    def verdict(self, counts: Sequence[float]) -> str:
+        """Return "elo1", "elo0", or "" while the test is undecided."""
+        ratio = self.ratio(counts)
+        return "elo1" if ratio >= self.upper else "elo0" if ratio <= self.lower else ""
+
+    def line(self, counts: Sequence[float]) -> str:
+        """Return the state of the test on one line."""
+        verdict = {"elo1": f": at least {self.elo1:g} Elo", "elo0": f": at most {self.elo0:g} Elo", "": ""}
+        return (
+            f"SPRT {self.elo0:g} {self.elo1:g}: LLR {self.ratio(counts):.2f} [{self.lower:.2f}, {self.upper:.2f}]"
+            f" after {sum(counts):.0f} pairs {verdict[self.verdict(counts)]}".rstrip()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much stronger one of two players is."""
+
+    elo: float
+    low: float
+    high: float  # ends of the 95% interval
+    superiority: float  # probability of being stronger at all
+
+    def __str__(self) -> str:
+        return f"{self.elo:+.0f} Elo (95%: {self.low:+.0f} to {self.high:+.0f}), stronger with {self.superiority:.1%}"
+
+
+def difference(counts: Sequence[float]) -> Difference:
+    """Return the Elo difference of two players. The error comes from the spread of the pairs' scores.
+
+    Half a pair with each of the three middle scores is added, so that a few games prove little.
+
+    Args:
+        counts: number of pairs with each of PAIR_SCORES.
+    """
+    weights = [count + prior for count, prior in zip(counts, (0.0, 0.5, 0.5, 0.5, 0.0), strict=True)]
+    total = sum(weights)
+    mean = sum(weight * score for weight, score in zip(weights, PAIR_SCORES, strict=True)) / total
+    variance = sum(weight * (score - mean) ** 2 for weight, score in zip(weights, PAIR_SCORES, strict=True)) / total
+    error = math.sqrt(variance / total)
+    elo, low, high = (_elo(mean + side * CONFIDENCE * error) for side in (0.0, -1.0, 1.0))
+    return Difference(elo, low, high, normal((mean - 0.5) / error))
+
+
+def _elo(score: float) -> float:
+    # Limited to the difference of a score of 0.9999.
+    score = min(max(score, 1e-4), 1.0 - 1e-4)
+    return math.log(score / (1.0 - score)) / BETA
+
+
+def _log_likelihood(shares: Sequence[float], elo: float) -> float:
+    """Return the log-likelihood per pair of the likeliest distribution with the mean of `elo`, less that of `shares`.
+
+    It is p_i = shares_i / (1 + t (a_i - mean)), where t gives the mean.
+    """
+    mean = expected_score(elo)
+    offsets = [score - mean for score in PAIR_SCORES]
+    low, high = -1.0 / max(offsets), -1.0 / min(offsets)
+
+    def excess(t: float) -> float:
+        return sum(share * offset / (1.0 + t * offset) for share, offset in zip(shares, offsets, strict=True))
+
+    for _ in range(100):  # excess falls from +infinity to -infinity
+        middle = (low + high) / 2.0
+        if excess(middle) > 0.0:
+            low = middle
+        else:
+            high = middle
+    t = (low + high) / 2.0
+    return -sum(share * math.log1p(t * offset) for share, offset in zip(shares, offsets, strict=True))
+
+
+def pair_counts(results: Iterable[GameResult], player: str) -> list[int]:
+    """Return the number of pairs with each of PAIR_SCORES for a player in a match of two.
+
+    Games 2n and 2n+1 are a pair.
+    """
+    halves: dict[int, list[float]] = {}
+    for result in results:
+        score = result.score if result.black == player else 1.0 - result.score
+        halves.setdefault(result.number // 2, []).append(score)
+    counts = [0] * len(PAIR_SCORES)
+    for scores in halves.values():
+        if len(scores) == 2:
+            counts[PAIR_SCORES.index(sum(scores) / 2.0)] += 1
     return counts

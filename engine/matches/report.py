@@ -1,15 +1,16 @@
-"""What is told of a match: ratings, results by color, endings; as text, Markdown, JSON and a plot."""
+"""Tables of a match: ratings, results by color, endings. As text, Markdown, JSON and a plot."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.matches.rating import Ratings, count, fit
-from yomi.engine.matches.results import FAULTS, ORDER, GameResult
+from yomi.engine.matches.results import FAULTS, ORDER, GameResult, WinDrawLoss
 from yomi.engine.plotting import figure, save
 
 HEADINGS = ("#", "PLAYER", "RATING", "ERROR", "POINTS", "PLAYED", "(%)", "CFS(%)", "W", "D", "L", "D(%)")
@@ -17,75 +18,31 @@ MORE_HEADINGS = ("s/game", "s/move", "faults")
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
-    """Wins, draws and losses."""
-
-    wins: int = 0
-    draws: int = 0
-    losses: int = 0
-
-    @property
-    def played(self) -> int:
-        """Games."""
-        return self.wins + self.draws + self.losses
-
-    @property
-    def points(self) -> float:
-        """A draw is half a point."""
-        return self.wins + self.draws / 2
-
-    @property
-    def percent(self) -> float:
-        """Points in percent of the games; 0 without games."""
-        return 100.0 * self.points / self.played if self.played else 0.0
-
-    @property
-    def turned(self) -> Score:
-        """The other side's."""
-        return Score(self.losses, self.draws, self.wins)
-
-    def __add__(self, other: Score) -> Score:
-        """Return the score of all games of two."""
-        return Score(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
-
-    def __str__(self) -> str:
-        """Return the numbers in the order ORDER, as the field's tables have them."""
-        return f"{self.wins}-{self.losses}-{self.draws} ({self.percent:.1f}%)"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One player."""
+class PlayerRow:
+    """A player in the table."""
 
     rank: int
     player: str
-    rating: float
-    """Elo; the mean of all is 0."""
-    error: float
-    """Half the 95% interval."""
-    score: Score
-    cfs: float | None
-    """Likelihood of being stronger than the next player, in percent; None for the last one."""
-    seconds: float | None
-    """Mean time that it used in a game; None where the records do not say."""
+    rating: float  # Elo; the mean of all players is 0
+    error: float  # half the 95% interval
+    score: WinDrawLoss
+    cfs: float | None  # probability in percent of being stronger than the next player; None for the last one
+    seconds: float | None  # mean time per game; None if unknown
     seconds_per_move: float | None
-    faults: int
-    """Games that it lost by a crash, silence, an illegal move or on time."""
+    faults: int  # games lost by a crash, silence, an illegal move or on time
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """The games of two players by color; all scores are the first one's."""
+class PairScores:
+    """The games of two players by color, from the point of view of the first."""
 
     first: str
     second: str
-    black: Score
-    """Of the first, playing Black."""
-    white: Score
-    """Of the first, playing White."""
+    black: WinDrawLoss  # playing Black
+    white: WinDrawLoss  # playing White
 
-    def by_color(self) -> list[tuple[str, Score]]:
-        """Return what each score counts, in words, and the score: of both colors, of Black, then of each player."""
+    def by_color(self) -> list[tuple[str, WinDrawLoss]]:
+        """Return labels and scores: both colors, Black against White, then each player with each color."""
         black, white = self.black, self.white
         return [
             (f"{self.first} vs {self.second}", black + white),
@@ -98,26 +55,22 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """All that is told of a match."""
+class MatchReport:
+    """The report of a match."""
 
-    rows: tuple[Row, ...]
-    pairs: tuple[Pair, ...]
-    advantage: float
-    """Elo of playing Black."""
-    advantage_error: float
-    """One standard error, as is that of the draw rate."""
-    draw_rate: float
-    """Percent, of equal players."""
+    rows: tuple[PlayerRow, ...]
+    pairs: tuple[PairScores, ...]
+    advantage: float  # Elo of playing Black
+    advantage_error: float  # one standard error, like draw_error
+    draw_rate: float  # percent, of equal players
     draw_error: float
     games: int
-    duplicates: int
-    """Games that were left out because another one has the same moves."""
+    duplicates: int  # games left out because another one has the same moves
     endings: tuple[tuple[str, int], ...]
 
 
 def without_duplicates(results: Iterable[GameResult]) -> list[GameResult]:
-    """Return the games, of those with the same players, colors and moves only the first; games without moves stay."""
+    """Drop games with the same players, colors and moves as an earlier one. Games without moves stay."""
     seen: set[tuple[str, str, str]] = set()
     kept = []
     for result in results:
@@ -129,17 +82,17 @@ def without_duplicates(results: Iterable[GameResult]) -> list[GameResult]:
 
 
 def players_of(results: Iterable[GameResult]) -> list[str]:
-    """Return the names of the players in order of appearance."""
+    """Return the players' names in order of appearance."""
     return list(dict.fromkeys(name for result in results for name in (result.black, result.white)))
 
 
-def report(results: Sequence[GameResult], *, advantage: bool = True, unique: bool = False) -> Report:
+def report(results: Sequence[GameResult], *, advantage: bool = True, unique: bool = False) -> MatchReport:
     """Rate the players of some games.
 
     Args:
         results: the games.
         advantage: fit the first player's advantage.
-        unique: leave duplicate games out.
+        unique: leave out duplicate games.
     """
     games = without_duplicates(results) if unique else list(results)
     players = players_of(results)
@@ -147,15 +100,13 @@ def report(results: Sequence[GameResult], *, advantage: bool = True, unique: boo
     ratings = fit(players, counts, advantage=advantage)
     order = sorted(range(len(players)), key=lambda i: -ratings.elo[i])
     rows = tuple(_row(rank, order, ratings, games) for rank in range(len(order)))
-    pairs = []
-    for i in range(len(players)):
-        for j in range(i + 1, len(players)):
-            if counts[i, j].any() or counts[j, i].any():
-                lost, drawn, won = (int(n) for n in counts[j, i])
-                pairs.append(
-                    Pair(players[i], players[j], Score(*(int(n) for n in counts[i, j])), Score(won, drawn, lost))
-                )
-    return Report(
+    scores = {(i, j): WinDrawLoss(*counts[i, j].tolist()) for i in range(len(players)) for j in range(len(players))}
+    pairs = [
+        PairScores(players[i], players[j], scores[i, j], scores[j, i].turned)
+        for i, j in combinations(range(len(players)), 2)
+        if scores[i, j].games or scores[j, i].games
+    ]
+    return MatchReport(
         rows,
         tuple(pairs),
         ratings.advantage,
@@ -168,7 +119,7 @@ def report(results: Sequence[GameResult], *, advantage: bool = True, unique: boo
     )
 
 
-def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[GameResult]) -> Row:
+def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[GameResult]) -> PlayerRow:
     index = order[rank]
     name = ratings.players[index]
     played = [(game, BLACK if game.black == name else WHITE) for game in games if name in (game.black, game.white)]
@@ -178,12 +129,12 @@ def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[Game
     known = [(seconds, moves) for seconds, moves in times if seconds is not None]
     total, moves = sum(seconds for seconds, _ in known), sum(moves for _, moves in known)
     following = order[rank + 1] if rank + 1 < len(order) else None
-    return Row(
+    return PlayerRow(
         rank + 1,
         name,
         float(ratings.elo[index]),
         float(ratings.errors[index]),
-        Score(wins, draws, len(played) - wins - draws),
+        WinDrawLoss(wins, draws, len(played) - wins - draws),
         None if following is None else 100.0 * ratings.superiority(index, following),
         total / len(known) if known else None,
         total / moves if moves else None,
@@ -194,16 +145,16 @@ def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[Game
 # -- how it is shown ---------------------------------------------------------------------------------------------------
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: PlayerRow) -> list[str]:
     score = row.score
-    draws = 100.0 * score.draws / score.played if score.played else 0.0
+    draws = 100.0 * score.draws / score.games if score.games else 0.0
     return [
         str(row.rank),
         row.player,
         f"{round(row.rating, 1) + 0.0:.1f}",
         f"{row.error:.1f}",
         f"{score.points:.1f}",
-        str(score.played),
+        str(score.games),
         f"{score.percent:.0f}",
         "---" if row.cfs is None else f"{row.cfs:.0f}",
         str(score.wins),
@@ -216,7 +167,7 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-def _facts(report: Report) -> list[str]:
+def _facts(report: MatchReport) -> list[str]:
     lines = [
         f"First-player advantage = {round(report.advantage, 2) + 0.0:.2f} +/- {report.advantage_error:.2f}",
         f"Draw rate (equal opponents) = {report.draw_rate:.2f} % +/- {report.draw_error:.2f}",
@@ -227,8 +178,8 @@ def _facts(report: Report) -> list[str]:
     return [*lines, f"{games}: {endings}" if endings else games]
 
 
-def to_text(report: Report) -> str:
-    """Return the tables as Ordo and cshogi print them, and what they do not have after that."""
+def to_text(report: MatchReport) -> str:
+    """Return the tables in the form of Ordo and cshogi, with additional columns."""
     lines = [[*HEADINGS, *MORE_HEADINGS], *map(_cells, report.rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     texts = []
@@ -240,8 +191,7 @@ def to_text(report: Report) -> str:
     return "\n\n".join("\n".join(part) for part in (texts, _facts(report), *pairs)) + "\n"
 
 
-def to_markdown(report: Report) -> str:
-    """Return the tables in Markdown."""
+def to_markdown(report: MatchReport) -> str:
     headings = [*HEADINGS, *MORE_HEADINGS]
     lines = [f"| {' | '.join(headings)} |", f"|{'|'.join('---' if h == 'PLAYER' else '---:' for h in headings)}|"]
     lines += [f"| {' | '.join(map(_escaped, _cells(row)))} |" for row in report.rows]
@@ -261,16 +211,15 @@ def _escaped(cell: str) -> str:
     return cell.replace("|", "\\|")
 
 
-def to_json(report: Report) -> dict[str, object]:
-    """Return everything as JSON has it."""
+def to_json(report: MatchReport) -> dict[str, object]:
     return asdict(report)
 
 
-def plot_ratings(report: Report, path: Path) -> None:
+def plot_ratings(report: MatchReport, path: Path) -> None:
     """Draw the ratings with their 95% intervals.
 
     Raises:
-        PlotError: see `figure` and `save`.
+        PlotError: from `figure` and `save`.
     """
     rows = report.rows[::-1]
     drawn = figure(7.0, 1.2 + 0.4 * len(rows))
@@ -285,15 +234,10 @@ def plot_ratings(report: Report, path: Path) -> None:
 
 
 def plot_boxes(values: Mapping[str, Sequence[float]], label: str, path: Path) -> None:
-    """Draw a box plot.
-
-    Args:
-        values: by name.
-        label: of the axis.
-        path: of the file.
+    """Draw a box plot of values by name.
 
     Raises:
-        PlotError: see `figure` and `save`.
+        PlotError: from `figure` and `save`.
     """
     drawn = figure(1.5 + 1.5 * len(values), 4.5)
     axes = drawn.add_subplot()

@@ -1,101 +1,130 @@
-"""What comes out of a game: as it was played, and as the journal keeps it."""
+"""Results of games: as played, and as the journal stores them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+import json
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Generic
 
 from yomi.engine.clients.client import EngineClient, EngineMove
 from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.game import Game
 from yomi.engine.play import FAILURE, ILLEGAL, TIME, Ended, G
+from yomi.engine.records import LeftOut
 from yomi.nets.errors import LineError
+from yomi.nets.files import lock_file, sync_folder
+from yomi.nets.text import parse_json
 
-ORDER = "wins-losses-draws"
-"""Order of the numbers in every printed score, such as 7-2-1."""
-FAULTS = (TIME, ILLEGAL, FAILURE)
-"""Endings that are an engine's fault."""
+ORDER = "wins-losses-draws"  # order of the numbers in every printed score, such as 7-2-1
+FAULTS = (TIME, ILLEGAL, FAILURE)  # endings that are an engine's fault
 
 
 class MatchError(LineError):
-    """The match cannot go on, or cannot begin; one line that says what was expected."""
+    """The match cannot begin or continue."""
 
 
 def key_of(text: str) -> str:
-    """Return a key of a game by a text of its beginning and moves."""
+    """Return a short hash of a game's opening and moves."""
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 def fault_of(file: Path, error: Exception) -> str:
-    """Return what is wrong with a file, which is named once."""
+    """Return an error message that names the file exactly once."""
     text = str(error)
     return text if str(file) in text else f"{file}: {text}"
 
 
+@dataclass(frozen=True, slots=True)
+class WinDrawLoss:
+    """A score, from the point of view of one player."""
+
+    wins: int = 0
+    draws: int = 0
+    losses: int = 0
+
+    @property
+    def games(self) -> int:
+        return self.wins + self.draws + self.losses
+
+    @property
+    def points(self) -> float:
+        return self.wins + self.draws / 2
+
+    @property
+    def share(self) -> float:
+        """Points per game; 0 without games."""
+        return self.points / max(1, self.games)
+
+    @property
+    def percent(self) -> float:
+        return 100.0 * self.points / max(1, self.games)
+
+    @property
+    def turned(self) -> WinDrawLoss:
+        """The score from the opponent's point of view."""
+        return WinDrawLoss(self.losses, self.draws, self.wins)
+
+    def __add__(self, other: WinDrawLoss) -> WinDrawLoss:
+        return WinDrawLoss(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
+
+    def __str__(self) -> str:
+        """Return the numbers in the order ORDER."""
+        return f"{self.wins}-{self.losses}-{self.draws} ({self.percent:.1f}%)"
+
+
 @dataclass(slots=True)
-class Sheet(Generic[G]):
-    """A game between two engines as its record tells it."""
+class GameLog(Generic[G]):
+    """The data for a record of a game between two engines."""
 
     game: G
-    clients: Mapping[int, EngineClient]
-    """By color."""
-    answers: list[EngineMove | None]
-    """The answer that each move of the game was; None for the moves of the opening."""
-    last: EngineMove | None = None
-    """An answer in time that was not played: no move, or an illegal one."""
+    clients: Mapping[int, EngineClient]  # by color
+    answers: list[EngineMove | None]  # of each move; None for opening moves
+    last: EngineMove | None = None  # the last answer in time that was not played: no move, or an illegal one
 
 
 @dataclass(frozen=True, slots=True)
 class PlayedGame:
-    """A finished game as its referee hands it over; the defaults are those of one that could not begin."""
+    """A finished game from the referee. The defaults describe a game that could not begin."""
 
     ended: Ended
-    moves: tuple[str, ...] = ()
-    """Of the whole game, those of the opening included, as the protocol writes them."""
-    seconds: tuple[float, float] = (0.0, 0.0)
-    """Used by Black and by White."""
-    chosen: tuple[int, int] = (0, 0)
-    """Moves that Black and White chose themselves."""
-    records: Mapping[str, bytes] = field(default_factory=dict)
-    """Content of the record by ending of the file's name."""
+    moves: tuple[str, ...] = ()  # in the protocol's form, including the opening
+    seconds: tuple[float, float] = (0.0, 0.0)  # used by Black and White
+    chosen: tuple[int, int] = (0, 0)  # moves that Black and White chose themselves
+    records: Mapping[str, bytes] = field(default_factory=dict)  # contents by file name extension
 
 
 class UnscoredError(MatchError):
-    """A game was played to its end, and what scores it failed."""
+    """A finished game could not be scored."""
 
-    played: PlayedGame
-    """The game, its result left open; set by the host."""
+    played: PlayedGame  # the game without a result, set by the GameRunner
 
 
 @dataclass(frozen=True, slots=True)
 class GameResult:
-    """A finished game as the journal keeps it."""
+    """A finished game in the journal."""
 
-    number: int
-    """From 0, in the order of the schedule."""
+    number: int  # from 0, in the order of the schedule
     black: str
     white: str
     winner: int
     ending: str
     detail: str = ""
     plies: int = 0
-    seconds: tuple[float | None, float | None] = (None, None)
-    """Used by Black and White; None where a record does not say."""
+    seconds: tuple[float | None, float | None] = (None, None)  # used by Black and White; None if unknown
     chosen: tuple[int, int] = (0, 0)
     opening: int = 0
-    key: str = ""
-    """Equal keys: the same moves from the same opening."""
-    finished: str = ""
-    """Local time, ISO 8601."""
+    key: str = ""  # equal for the same opening and moves
+    finished: str = ""  # local time, ISO 8601
     files: tuple[str, ...] = field(default=())
-    errors: str = ""
-    """The end of the guilty engine's stderr, where an engine failed."""
+    errors: str = ""  # the end of the stderr of an engine that failed
 
     @property
     def blamed(self) -> str:
-        """The player whose fault ended the game; empty for none."""
+        """The player whose fault ended the game, or an empty string."""
         if self.ending not in FAULTS:
             return ""
         return self.white if self.winner == BLACK else self.black
@@ -106,15 +135,14 @@ class GameResult:
         return {BLACK: 1.0, WHITE: 0.0}.get(self.winner, 0.5)
 
     def to_json(self) -> dict[str, object]:
-        """Return a form for the journal."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> GameResult:
-        """Return a result that `to_json` made.
+        """Parse a result from `to_json`.
 
         Raises:
-            ValueError: a field is missing or of another type, or the winner is none.
+            ValueError: a field is missing or has the wrong type, or the winner is invalid.
         """
         if "winner" in data and data["winner"] not in (BLACK, WHITE, DRAW):
             raise ValueError(f"winner {data['winner']!r}: expected {BLACK}, {WHITE} or {DRAW}")
@@ -126,7 +154,7 @@ class GameResult:
                 if not _has_type(values[item.name], str(item.type)):
                     raise ValueError(f"{item.name} {value!r}: expected {item.type}")
         if any("\0" in name for name in values.get("files", ())):
-            raise ValueError("a name of a file with a zero byte")
+            raise ValueError("file name with a zero byte found")
         try:
             return cls(**values)
         except TypeError as error:
@@ -134,12 +162,273 @@ class GameResult:
 
 
 def _has_type(value: object, wanted: str) -> bool:
-    """Return whether a value of the journal is of the type of its field, given as it is written there."""
+    """Whether a value of the journal has the type of its field, given as source text."""
     if wanted.startswith("tuple["):
         inner = wanted.removeprefix("tuple[").removesuffix("]").split(", ")
         if not isinstance(value, tuple) or (inner[-1] != "..." and len(value) != len(inner)):
             return False
-        return all(_has_type(each, inner[0]) for each in value)
+        return all(_has_type(item, inner[0]) for item in value)
     names = [name.strip() for name in wanted.split("|")]
     found = "None" if value is None else type(value).__name__
     return found in names or (found == "int" and "float" in names)
+
+
+JOURNAL_NAME = "match.jsonl"
+JOURNAL_FORMAT = 1
+
+
+class MatchJournal:
+    """The journal of a running match."""
+
+    def __init__(
+        self,
+        folder: Path,
+        description: Mapping[str, object],
+        make_kept: Callable[[], Mapping[str, object]] = dict,
+        as_described_now: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
+    ) -> None:
+        """Create a journal in a folder, or continue the existing one.
+
+        Args:
+            folder: folder of the match; created if needed.
+            description: the match, as JSON. An existing journal must have the same.
+            make_kept: returns the data of a new match that is made once and kept, such as the openings, as JSON.
+            as_described_now: converts the description of an existing journal to the form of `description`.
+
+        Raises:
+            MatchError: the folder contains another match, or cannot be written.
+        """
+        self.path = folder / JOURNAL_NAME
+        self.results: list[GameResult] = []
+        self.kept: Any  # from make_kept, or the last argument of `keep`
+        described = json.loads(json.dumps(dict(description)))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("a+b", buffering=0)  # nothing is left to be written by `close`
+        except OSError as error:
+            raise MatchError(f"{self.path}: {error.strerror}") from None
+        try:
+            if not lock_file(self._file.fileno(), wait=False):
+                raise MatchError(f"{self.path} is in use by another match: end it, or use another --out")
+            self._file.seek(0)
+            lines, complete = _split(self._file.read())
+            if len(lines) <= 1:  # no game yet: the match may be another one now
+                lines, complete = [], 0
+            self._file.truncate(complete)
+            if lines:
+                found, self.results = _parse_journal(self.path, lines)
+                _compare(self.path, as_described_now(found), described)
+                self.kept = found["kept"]
+            else:
+                self.kept = json.loads(json.dumps(dict(make_kept())))
+                self._append({"yomi-match": JOURNAL_FORMAT, **described, "kept": self.kept})
+                sync_folder(folder)
+        except OSError as error:
+            self._file.close()
+            raise MatchError(f"{self.path}: {error.strerror}") from None
+        except BaseException:
+            self._file.close()
+            raise
+
+    def add(self, result: GameResult) -> None:
+        """Append a finished game, and flush it to the disk.
+
+        Raises:
+            MatchError: the file cannot be written.
+        """
+        self._write(result.to_json())
+        self.results.append(result)
+
+    def keep(self, kept: Mapping[str, object]) -> None:
+        """Replace the kept data, and flush them to the disk.
+
+        Raises:
+            MatchError: the file cannot be written.
+        """
+        kept = json.loads(json.dumps(dict(kept)))
+        self._write({"kept": kept})
+        self.kept = kept
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> MatchJournal:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _write(self, data: Mapping[str, object]) -> None:
+        try:
+            self._append(data)
+        except OSError as error:
+            raise MatchError(f"{self.path}: {error.strerror}") from None
+
+    def _append(self, data: Mapping[str, object]) -> None:
+        line = json.dumps(data, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            while line:  # a disk that is almost full takes part of it
+                line = line[self._file.write(line) :]
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._file.truncate(end)  # a line after part of one would be lost with it
+            raise
+
+
+def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:
+    """Return the description and the games of a journal.
+
+    Raises:
+        MatchError: the file cannot be read, or is no journal.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise MatchError(f"{path}: {error.strerror}") from None
+    return _parse_journal(path, _split(data)[0])
+
+
+def _split(data: bytes) -> tuple[list[bytes], int]:
+    """Return the complete lines, and their total length in bytes."""
+    complete = data.rfind(b"\n") + 1
+    return data[:complete].splitlines(), complete
+
+
+def _parse_journal(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, Any], list[GameResult]]:
+    """Return the description, with the last kept data, and the games."""
+    games = []
+    try:
+        description, *entries = (parse_json(line) for line in lines)
+        if description.pop("yomi-match") != JOURNAL_FORMAT:
+            raise ValueError("another format")
+        for entry in entries:
+            if not isinstance(entry, dict):
+                raise ValueError(f"{entry!r} found, expected a game")
+            if "kept" in entry:
+                description["kept"] = entry["kept"]
+            else:
+                games.append(GameResult.from_json(entry))
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise MatchError(f"{path}: expected the journal of a match ({error})") from None
+    return description, games
+
+
+def _compare(path: Path, found: Mapping[str, object], wanted: Mapping[str, object]) -> None:
+    """Check that a journal belongs to the match to be played. The number of games may differ."""
+    for key in sorted({*found, *wanted} - {"kept"}):
+        if found.get(key) != wanted.get(key):
+            name, *values = _first_difference(key, found.get(key), wanted.get(key))
+            old, new = (json.dumps(value)[:80] for value in values)
+            raise MatchError(
+                f"{path} belongs to another match: {name} was {old}, now {new}; use the same settings, or another --out"
+            )
+
+
+def _first_difference(name: str, old: object, new: object) -> tuple[str, object, object]:
+    """Return the innermost differing part of two values: its name, such as `players.0.folder`, and both values."""
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        old, new = dict(enumerate(old)), dict(enumerate(new))
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in (*old, *new):
+            if old.get(key) != new.get(key):
+                return _first_difference(f"{name}.{key}", old.get(key), new.get(key))
+    return name, old, new
+
+
+def read_results(
+    paths: Iterable[Path], games: Collection[Game[Any, Any]], left_out: LeftOut | None = None
+) -> list[GameResult]:
+    """Return the games in journals, records, and folders of either.
+
+    A journal replaces the records that it lists, and in a folder all records beside and below it. A game in several
+    forms (game.csa, game.kifu) counts once. Games without a result are left out.
+
+    Args:
+        paths: files and folders.
+        games: descriptors of the games that the records may belong to.
+        left_out: collects unreadable files; if None, the first one raises.
+
+    Raises:
+        MatchError: a file cannot be read, or there is no game with a result.
+    """
+    files: dict[Path, Path] = {}
+    for path in paths:
+        for file in _inside(path, games) if path.is_dir() else [path]:
+            files.setdefault(_place(file, games), file)
+    journals: dict[Path, list[GameResult]] = {}
+    broken: set[Path] = set()
+    for file in files.values():
+        if file.suffix == ".jsonl":
+            try:
+                journals[file] = read_journal(file)[1]
+            except MatchError as error:
+                _leave_out(file, error, left_out)
+                broken.add(file)
+    listed = {
+        _place(file.parent / name, games) for file in journals for result in journals[file] for name in result.files
+    }
+    found: list[GameResult] = []
+    for place, file in files.items():
+        if place in listed or file in broken:
+            continue
+        if file in journals:
+            found += sorted(journals[file], key=lambda result: result.number)
+            continue
+        try:
+            found += _read_record(file, games, left_out)
+        except MatchError as error:
+            _leave_out(file, error, left_out)
+    if left_out is not None:
+        left_out.report(len(files))
+        if not found and left_out.faults:
+            raise MatchError(left_out.faults[0])
+    if not found:
+        raise MatchError("no game with a result in these files: expected journals (match.jsonl), SGF, CSA or KIF")
+    return found
+
+
+def _leave_out(file: Path, error: MatchError, left_out: LeftOut | None) -> None:
+    if left_out is None:
+        raise error
+    left_out.add(file, error)
+
+
+def _of_suffix(file: Path, games: Collection[Game[Any, Any]]) -> Game[Any, Any] | None:
+    return next((game for game in games if file.suffix.lower() in game.rated), None)
+
+
+def _place(file: Path, games: Collection[Game[Any, Any]]) -> Path:
+    """Return the identity of a file: resolved, and equal for all forms of a record."""
+    place, game = file.resolve(), _of_suffix(file, games)
+    return place if game is None else place.with_suffix(game.rated[0])
+
+
+def _inside(folder: Path, games: Collection[Game[Any, Any]]) -> list[Path]:
+    """Return the journals in a folder and below, and the records that are not beside or below one of them."""
+    journals = sorted(folder.rglob(JOURNAL_NAME))
+    matches = {journal.parent for journal in journals}
+    records = (file for file in folder.rglob("*") if _of_suffix(file, games) is not None)
+    return journals + sorted(record for record in records if matches.isdisjoint(record.parents))
+
+
+def _read_record(file: Path, games: Collection[Game[Any, Any]], left_out: LeftOut | None) -> list[GameResult]:
+    """Return the games of a record. If several games use its extension, the first that can parse it decides."""
+    known = _of_suffix(file, games)
+    fault = ""
+    for game in [game for game in games if game.rated] if known is None else [known]:
+        try:
+            kind = game.matches()
+            records = kind.load_records(file)
+            results = [kind.result_of(record) for record in records]
+        except ValueError as error:
+            fault = fault_of(file, error)
+            continue
+        if left_out is not None:
+            left_out.report_notes(file, kind.notes_of(records))
+        return [
+            replace(result, black=result.black or "Black", white=result.white or "White", files=(str(file),))
+            for result in results
+            if result is not None
+        ]
+    raise MatchError(fault)

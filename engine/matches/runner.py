@@ -1,10 +1,10 @@
-"""A match: games in parallel, each in a thread with engines of its own, each result on the disk before the next."""
+"""A match: concurrent games, each in a thread with its own engines. Each result is stored before it is announced."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,45 +13,36 @@ from yomi.engine.clients.client import EngineClient, OnStart
 from yomi.engine.clients.process import EngineError, EngineProcess
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, WHITE, opponent
-from yomi.engine.matches.games import Host
-from yomi.engine.matches.journal import Journal
-from yomi.engine.matches.results import FAULTS, GameResult, MatchError, PlayedGame, UnscoredError, key_of
+from yomi.engine.matches.games import GameRunner
+from yomi.engine.matches.results import FAULTS, GameResult, MatchError, MatchJournal, PlayedGame, UnscoredError, key_of
 from yomi.engine.matches.schedule import Pairing
 from yomi.engine.play import FAILURE, Ended
 from yomi.nets.files import remove_drafts, write_atomically
 
-UNSCORED = "-unscored"
-"""Marks the record of a game that is not in the journal and will be played again."""
+UNSCORED = "-unscored"  # in the names of records whose game is not in the journal and will be played again
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A match as it is to be played."""
+class MatchPlan:
+    """The settings of a match."""
 
-    players: Sequence[EngineSpec]
-    """With all their limits, those of the match included."""
+    players: Sequence[EngineSpec]  # with all limits, including those of the match
     pairings: Sequence[Pairing]
     openings: Sequence[str]
-    make_host: Callable[[OnStart], Host[Any]]
-    """Called with what the host is to call with every engine that it starts besides the players."""
+    # Called with a function that must be called with each engine the GameRunner starts
+    make_game_runner: Callable[[OnStart], GameRunner[Any]]
     folder: Path
     parallel: int = 1
-    cpus: Sequence[frozenset[int]] = ()
-    """Processors of each game that runs at the same time; empty: no engine is pinned."""
-    restart: bool = False
-    """Start engines anew for every game."""
+    cpus: Sequence[frozenset[int]] = ()  # processors of each concurrent game; empty: engines are not pinned
+    restart: bool = False  # start the engines again for each game
 
 
-class Runner:
-    """Plays what is left of a match."""
+class MatchRunner:
+    """Plays the games of a match that are not in its journal."""
 
-    def __init__(self, plan: Plan, journal: Journal, on_result: Callable[[GameResult], bool]) -> None:
-        """Prepare.
-
-        Args:
-            plan: the match.
-            journal: where finished games are, and go.
-            on_result: called for each game once it is on the disk, one call at a time; true ends the match.
+    def __init__(self, plan: MatchPlan, journal: MatchJournal, on_result: Callable[[GameResult], bool]) -> None:
+        """Prepare. `on_result` is called with each game after it was stored, one call at a time. It returns True to end
+        the match.
         """
         self.plan, self.journal, self.on_result = plan, journal, on_result
         done = {result.number for result in journal.results}
@@ -59,12 +50,11 @@ class Runner:
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._error: BaseException | None = None
-        self._started: set[str] = set()
-        """Players that have started at least once."""
+        self.started: set[str] = set()  # players that have started at least once
         self._slots = [_Slot(self, number) for number in range(plan.parallel)]
 
     def run(self) -> None:
-        """Play until all games are played or `on_result` says that it is enough.
+        """Play until all games are played, or `on_result` ends the match.
 
         Raises:
             MatchError: an engine cannot be started at all, or nothing can be written.
@@ -90,25 +80,17 @@ class Runner:
     # -- for the slots -----------------------------------------------------------------------------------------------
 
     def next(self) -> Pairing | None:
-        """Return the next game; None when there is none."""
+        """Return the next game, or None."""
         with self._lock:
             return None if self._stopped.is_set() else next(self._left, None)
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the match is over; what is being played does not count any more."""
+        """Whether the match is over. Unfinished games do not count any more."""
         return self._stopped.is_set()
 
-    def note_start(self, player: EngineSpec) -> None:
-        """Remember that a player can be started."""
-        self._started.add(player.name)
-
-    def has_started(self, player: EngineSpec) -> bool:
-        """Whether a player has ever started in this match."""
-        return player.name in self._started
-
     def add(self, result: GameResult) -> None:
-        """Write a result down and announce it."""
+        """Store a result and announce it."""
         with self._lock:
             if self._stopped.is_set():
                 return
@@ -130,22 +112,19 @@ class Runner:
 
 
 class _Slot:
-    """One of the games that run at the same time, with engines that stay for the next one."""
+    """One of the concurrent games, with engines that stay for the next game."""
 
-    def __init__(self, runner: Runner, number: int) -> None:
+    def __init__(self, runner: MatchRunner, number: int) -> None:
         self.runner, self.number = runner, number
         plan = runner.plan
         self.cpus = plan.cpus[number % len(plan.cpus)] if plan.cpus else frozenset[int]()
-        self._clients: dict[int, EngineClient] = {}
-        """By player."""
-        self._processes: list[EngineProcess] = []
-        """Of all engines that run or start, those that score among them."""
+        self._clients: dict[int, EngineClient] = {}  # by player
+        self._processes: list[EngineProcess] = []  # of all engines that run or start, including those that score
 
     def run(self) -> None:
-        """Play games until there are no more."""
-        host = self.runner.plan.make_host(self._watch)
+        host = self.runner.plan.make_game_runner(self._watch)
         try:
-            for pairing in self._pairings():
+            while (pairing := self.runner.next()) is not None:
                 self._play(host, pairing)
         except BaseException as error:
             self.runner.fail(error)
@@ -155,22 +134,18 @@ class _Slot:
                 self._drop(player)
 
     def kill(self) -> None:
-        """End the engines at once, from any thread; whoever waits for them sees it."""
+        """End the engines at once, from any thread. Threads that wait for them get an error."""
         for process in self._processes:
             process.kill()
 
     def _watch(self, process: EngineProcess) -> None:
-        """Take note of an engine that starts."""
-        self._processes = [*(each for each in self._processes if each.is_running), process]
+        """Register an engine that starts."""
+        self._processes = [*(engine for engine in self._processes if engine.is_running), process]
         if self.runner.is_stopped:  # `kill` may have come before
             process.kill()
 
-    def _pairings(self) -> Iterator[Pairing]:
-        while (pairing := self.runner.next()) is not None:
-            yield pairing
-
-    def _play(self, host: Host[Any], pairing: Pairing) -> None:
-        """Play one game, write its record, and hand in the result."""
+    def _play(self, host: GameRunner[Any], pairing: Pairing) -> None:
+        """Play one game, write its record, and add the result."""
         plan, runner = self.runner.plan, self.runner
         players = {BLACK: pairing.black, WHITE: pairing.white}
         opening = plan.openings[pairing.opening]
@@ -221,12 +196,12 @@ class _Slot:
             for player in list(self._clients):
                 self._drop(player)
 
-    def _client(self, host: Host[Any], player: int) -> EngineClient:
-        """Return the engine of a player, started where it does not run.
+    def _client(self, host: GameRunner[Any], player: int) -> EngineClient:
+        """Return the engine of a player; start it if it is not running.
 
         Raises:
-            EngineError: it does not start, this time.
-            MatchError: it has never started: the match is not well set up.
+            EngineError: it did not start this time.
+            MatchError: it has never started: the match is set up wrongly.
         """
         spec = self.runner.plan.players[player]
         if player in self._clients and not self._clients[player].process.is_running:
@@ -237,17 +212,17 @@ class _Slot:
                     spec, timeout=host.settings.timeout, cpus=self.cpus, on_start=self._watch
                 )
             except EngineError as error:
-                if not self.runner.has_started(spec):
+                if spec.name not in self.runner.started:
                     raise MatchError(f"player {spec.name}: {error}") from None
                 raise
-            self.runner.note_start(spec)
+            self.runner.started.add(spec.name)
         return self._clients[player]
 
     def _drop(self, player: int) -> None:
         self._clients.pop(player).close()
 
     def _write(self, pairing: Pairing, played: PlayedGame, mark: str = "") -> tuple[str, ...]:
-        """Write the records of a game; a name appears only once its content is complete."""
+        """Write the records of a game. Each file appears only when it is complete."""
         names = []
         for suffix, data in played.records.items():
             path = self.runner.plan.folder / f"game-{pairing.number + 1:05d}{mark}{suffix}"

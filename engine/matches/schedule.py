@@ -1,7 +1,7 @@
-"""Who plays whom, with which color and opening: the same schedule every time.
+"""Pairings, colors and openings of a match. The same arguments give the same schedule.
 
-Openings come from records or are drawn from an engine's own play. One is a text as `Game.format_opening` writes it; the
-journal keeps the texts, so that a match goes on with the same openings whatever becomes of the file.
+Openings come from records or are drawn from an engine's play. An opening is a text of `Game.format_opening`. The
+journal keeps the texts, so that a match can continue without the file.
 """
 
 from __future__ import annotations
@@ -11,34 +11,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from yomi.engine.matches.games import MatchGame
 from yomi.engine.matches.results import MatchError, fault_of
 from yomi.engine.records import LeftOut
 
-if TYPE_CHECKING:
-    from yomi.engine.matches.games import MatchGame
-
 FORMS = ("round-robin", "gauntlet")
+# Draws in a row without a new opening that end the search: per known opening, and at least.
 ATTEMPTS, MIN_ATTEMPTS = 20, 200
-"""Lines drawn in a row that are all known before no new one is expected: for each that is known, and at least."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
     """One game to play."""
 
-    number: int
-    """From 0. A game has the same one however many are asked for; where that is odd, some are missing at the end."""
-    black: int
-    """Index of the player."""
+    number: int  # From 0. It does not depend on the number of games: if that is odd, numbers are missing at the end.
+    black: int  # index of the player
     white: int
-    opening: int
-    """Index of the opening."""
+    opening: int  # index of the opening
 
 
 def pairs_of(players: int, form: str = "round-robin") -> list[tuple[int, int]]:
-    """Return the pairs of players: everyone against everyone, or the first against all others.
+    """Return the pairs of players: all pairs, or the first against all others.
 
     Raises:
         ValueError: an unknown form, or fewer than two players.
@@ -51,25 +46,20 @@ def pairs_of(players: int, form: str = "round-robin") -> list[tuple[int, int]]:
 
 
 def openings_before(number: int, pairs: int) -> int:
-    """Return how many openings come before that of a game; one that comes again is counted each time.
-
-    Args:
-        number: of the game.
-        pairs: how many pairs of players there are.
-    """
+    """Return how many openings are used before that of game `number`, repetitions included."""
     return number // (2 * pairs)
 
 
 def schedule(pairs: Sequence[tuple[int, int]], games: int, openings: int) -> Iterator[Pairing]:
-    """Yield all games in the order they are played in.
+    """Yield all games in order.
 
-    Each opening is played twice by a pair, the second time with colors reversed, and all pairs play an opening before
-    the next one comes: a match may be stopped at any time and is still almost balanced.
+    Each pair plays each opening twice, with colors reversed. All pairs play an opening before the next one, so that a
+    match is almost balanced whenever it is stopped.
 
     Args:
-        pairs: of players.
-        games: of each pair.
-        openings: how many there are; taken in turn.
+        pairs: pairs of players.
+        games: games per pair.
+        openings: number of openings, used in turn.
     """
     for begin in range(0, games, 2):
         opening = begin // 2 % openings
@@ -82,17 +72,17 @@ def schedule(pairs: Sequence[tuple[int, int]], games: int, openings: int) -> Ite
 def load_openings(
     path: Path, moves: int | None, kind: MatchGame[Any], rules: Mapping[str, Any], left_out: LeftOut | None = None
 ) -> list[str]:
-    """Return the openings in a file, or in the records of a folder in order of their names; each once.
+    """Return the different openings of a file, or of a folder's records in the order of their names.
 
     Args:
         path: records of the game.
-        moves: of each game, counted from its first position; None for all.
-        kind: what is played.
-        rules: those of the match.
-        left_out: games that cannot be read, or give no opening for this match, are added; None: raise at the first.
+        moves: number of moves from the initial position; None for all.
+        kind: the game.
+        rules: rules of the match.
+        left_out: collects games that cannot be read or used; if None, the first one raises.
 
     Raises:
-        MatchError: a file cannot be read, or no game gives an opening.
+        MatchError: a file cannot be read, or there is no opening.
     """
     files = record_files(path, kind.suffixes)
     found: dict[str, None] = {}
@@ -114,7 +104,7 @@ def load_openings(
     if not found and left_out is not None and left_out.faults:
         raise MatchError(f"--openings {left_out.faults[0]}")
     if not found:
-        raise MatchError(f"--openings {path}: no record in it, expected files ending in {' '.join(kind.suffixes)}")
+        raise MatchError(f"--openings {path}: no record found, expected files ending in {' '.join(kind.suffixes)}")
     return list(found)
 
 
@@ -125,22 +115,17 @@ def _leave_out(file: Path, error: ValueError, left_out: LeftOut | None) -> None:
 
 
 def record_files(path: Path, suffixes: Sequence[str]) -> list[Path]:
-    """Return a file as it is; of a folder the files that end in one of `suffixes`, in order of their names."""
+    """Return a file, or the files of a folder with one of the extensions, sorted by name."""
     if not path.is_dir():
         return [path]
-    return sorted(each for each in path.iterdir() if each.is_file() and each.suffix.lower() in suffixes)
+    return sorted(file for file in path.iterdir() if file.is_file() and file.suffix.lower() in suffixes)
 
 
 def draw_openings(draw: Callable[[], str], count: int, known: Sequence[str] = ()) -> list[str]:
-    """Return different openings; fewer than wanted where some are known and no more are found.
-
-    Args:
-        draw: returns one, a new one each time or not.
-        count: how many are wanted.
-        known: those that come first; the others are not among them.
+    """Return `count` different openings, beginning with the known ones; fewer if some are known and no more are found.
 
     Raises:
-        MatchError: none is known, and there are not so many.
+        MatchError: none is known, and fewer than `count` were found.
     """
     found = dict.fromkeys(known)
     in_vain = 0
@@ -150,13 +135,13 @@ def draw_openings(draw: Callable[[], str], count: int, known: Sequence[str] = ()
         found[opening] = None
     if len(found) < count and not known:
         raise MatchError(
-            f"--openings policy: {len(found)} different ones, expected {count}; more --opening-moves are needed"
+            f"--openings policy: {len(found)} different openings found, expected {count}; increase --opening-moves"
         )
     return list(found)
 
 
 def shuffled(openings: Sequence[str], seed: int) -> list[str]:
-    """Return openings in an order that depends on a seed only."""
+    """Return openings in an order that depends only on the seed."""
     order = list(openings)
     random.Random(seed).shuffle(order)
     return order

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from yomi.engine.evaluators.network import FileEvaluator, FileFormat
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.game import Say, Subject
-    from yomi.engine.learning.replay import Recorded, Show
+    from yomi.engine.learning.rows import Encoder, RecordedGame
     from yomi.engine.options import Options, Value
     from yomi.engine.players.precision import Sampling
     from yomi.engine.search.parameters import SearchSettings
@@ -179,7 +179,9 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         other._learned = {"openings": openings, "named": name, "network": network}
         return other
 
-    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[ShogiGame]]]:
+    def replay(
+        self, path: Path, features: FeatureSet, size: int
+    ) -> tuple[GameSpec, Encoder, list[RecordedGame[ShogiGame]]]:
         """See Game."""
         from yomi.engine.shogi.learning import replay
 

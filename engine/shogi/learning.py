@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from yomi.engine.learning.learnable import Outcome
-from yomi.engine.learning.replay import Recorded
-from yomi.engine.learning.rows import counts_of, noted, planes_of
+from yomi.engine.learning.rows import RecordedGame, counts_of, planes_of, plies_by_move
 from yomi.engine.option_row import OptionError
 from yomi.engine.play import DECLARATION, Ended
 from yomi.engine.scores import record_score
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from yomi.engine.learning.replay import Show
-    from yomi.engine.learning.selfplay import Finished
+    from yomi.engine.learning.rows import Encoder
+    from yomi.engine.learning.selfplay import FinishedGame
     from yomi.engine.options import Options
     from yomi.engine.shogi.game import ShogiGame
     from yomi.native.spec import GameSpec
@@ -50,7 +49,7 @@ class LearnableShogi:
     """See yomi.engine.learning.learnable.Learnable. Without points, and without a board that anyone owns."""
 
     suffix = ".csa"
-    points = False
+    has_score = False
     boards: Sequence[Mapping[str, Any]] = ({},)
 
     def __init__(
@@ -76,7 +75,7 @@ class LearnableShogi:
         is_sparse = self.network.get("kind") == SPARSE_KIND
         self.features = SHOGI_BOARD if is_sparse else f"dlshogi-{DLSHOGI_PLANES}-{extras}"
         self.spec, self._show = seen_by(FEATURE_SETS[self.features])
-        self.asked: Mapping[str, Any] = {"openings": named}
+        self.fixed_settings: Mapping[str, Any] = {"openings": named}
         self._options = options
         # Positions count their moves from 0: what comes before them is not known.
         self._openings = [replace(each, initial=replace(each.initial, number=1)) for each in openings]
@@ -85,11 +84,11 @@ class LearnableShogi:
         for each in self._openings:
             begin(options, each)
 
-    def begin(self, rng: np.random.Generator, lead: float) -> ShogiGame:
+    def new_game(self, rng: np.random.Generator, lead: float) -> ShogiGame:
         """Return a game after an opening."""
         return self._begin(self._openings[int(rng.integers(len(self._openings)))])
 
-    def again(self, game: ShogiGame) -> ShogiGame:
+    def restart(self, game: ShogiGame) -> ShogiGame:
         """Return a game after the same opening."""
         return self._begin(self._opened[game])
 
@@ -106,14 +105,14 @@ class LearnableShogi:
         """Return 0."""
         return 0.0
 
-    def show(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
+    def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
         """Return dlshogi's planes and numbers, or boards and hands for sparse networks."""
         return self._show(positions, history)
 
-    def record(self, finished: Finished[ShogiGame], name: str) -> bytes:
+    def record(self, finished: FinishedGame[ShogiGame], name: str) -> bytes:
         """Return CSA with evaluations, and the visits that are learned, as comments; what separates games follows."""
         game, notes = finished.game, []
-        for (_, move), ply in zip(game.moves, noted(finished), strict=True):
+        for (_, move), ply in zip(game.moves, plies_by_move(finished), strict=True):
             note = RecordedMove(move)
             if ply is not None and ply.found is not None:
                 note.score = record_score(0.5 + ply.found.value / 2.0, None, self._options.centipawns)
@@ -130,12 +129,14 @@ class LearnableShogi:
         return game
 
 
-def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Show, list[Recorded[ShogiGame]]]:
+def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Encoder, list[RecordedGame[ShogiGame]]]:
     """See yomi.engine.game.Game.replay; all legal moves may be named, also those that searches waive."""
     if features.joined:
         raise OptionError(f"{path}: rows of {features.name} found, expected dlshogi's features or {SHOGI_BOARD}")
     try:
-        games = [Recorded(each.game(0), [note.move for note in each.moves], each.winner) for each in load_records(path)]
+        games = [
+            RecordedGame(each.game(0), [note.move for note in each.moves], each.winner) for each in load_records(path)
+        ]
     except RecordError as error:
         raise OptionError(str(error)) from None
     for recorded in games:
@@ -143,7 +144,7 @@ def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Show, list[Recor
     return *seen_by(features), games
 
 
-def seen_by(features: FeatureSet) -> tuple[GameSpec, Show]:
+def seen_by(features: FeatureSet) -> tuple[GameSpec, Encoder]:
     """Return shogi as networks of a feature set see it, and what writes the columns of their data sets."""
     if features.name == SHOGI_BOARD:
         return shogi_spec(), boards_of

@@ -11,7 +11,7 @@ from yomi.engine.clients.client import RESIGN, WIN, OnStart
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.matches.games import MatchGame
-from yomi.engine.matches.results import GameResult, Sheet, key_of
+from yomi.engine.matches.results import GameLog, GameResult, key_of
 from yomi.engine.players.request import Decision
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.game import ShogiGame
@@ -76,7 +76,7 @@ class ShogiMatches(MatchGame[ShogiGame]):
             raise ValueError(f"at move {len(game.moves) + 1}: {error}") from None
         return Decision(move)
 
-    def records(self, sheet: Sheet[ShogiGame], ended: Ended, event: str) -> dict[str, bytes]:
+    def records(self, sheet: GameLog[ShogiGame], ended: Ended, event: str) -> dict[str, bytes]:
         """Return the game in CSA and KIF."""
         black, white = (sheet.clients[color] for color in (BLACK, WHITE))
         record = record_of(

@@ -40,12 +40,10 @@ from yomi.engine.go.networks import FORMATS as GO_FORMATS
 from yomi.engine.go.networks.katago import make_program
 from yomi.engine.go.sgf import SgfError
 from yomi.engine.learning import store
-from yomi.engine.learning.errors import LearningError
 from yomi.engine.learning.journal import Journal as LearningJournal
-from yomi.engine.matches.journal import Journal, read_journal
-from yomi.engine.matches.read import read_results
+from yomi.engine.learning.journal import LearningError
 from yomi.engine.matches.report import report, to_json, to_text
-from yomi.engine.matches.results import GameResult, MatchError
+from yomi.engine.matches.results import GameResult, MatchError, MatchJournal, read_journal, read_results
 from yomi.engine.matches.schedule import load_openings
 from yomi.engine.options import OptionError, Options, read_config
 from yomi.engine.players import precision, tuning
@@ -659,7 +657,7 @@ def _result(number: int, winner: int) -> GameResult:
 
 def _journal_files() -> Files:
     def write(folder: Path) -> None:
-        with Journal(folder, {"game": "go", "players": ["a", "b"]}, lambda: {"openings": ["C3"]}) as journal:
+        with MatchJournal(folder, {"game": "go", "players": ["a", "b"]}, lambda: {"openings": ["C3"]}) as journal:
             for number, winner in enumerate((BLACK, WHITE, 0, BLACK)):
                 journal.add(_result(number, winner))
             journal.keep({"openings": ["D4"]})
@@ -674,7 +672,7 @@ def _read_match_journal(path: Path) -> None:
     made = report(found, advantage=True, unique=True)
     to_text(made)
     json.dumps(to_json(made))
-    with Journal(path.parent, {"game": "go", "players": ["a", "b"]}, lambda: {"openings": ["C3"]}) as journal:
+    with MatchJournal(path.parent, {"game": "go", "players": ["a", "b"]}, lambda: {"openings": ["C3"]}) as journal:
         points_of(journal.results)
 
 
@@ -714,7 +712,7 @@ def _read_sayings(path: Path) -> None:
 def _spool_files() -> Files:
     def write(folder: Path) -> None:
         rows = {"value": np.zeros(2, np.float16), "planes": np.zeros((2, 3), np.uint8)}
-        game = store.Played(rows, SGF, BLACK, 3.5, 20, 9, "rollouts")
+        game = store.SelfPlayGame(rows, SGF, BLACK, 3.5, 20, 9, "rollouts")
         spool = store.Spool(folder / "pending-09.rows", 0)
         spool.add(game)
         spool.add(game)

@@ -20,8 +20,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from yomi.engine.matches.journal import NAME, read_journal
-from yomi.engine.matches.results import GameResult
+from yomi.engine.matches.results import JOURNAL_NAME, GameResult, read_journal
 
 ROOT = Path(__file__).parents[2]
 ENGINE = ROOT / "tests" / "process" / "scripted_engine.py"
@@ -43,7 +42,9 @@ def run_match(folder: Path, *words: str) -> tuple[subprocess.CompletedProcess[st
     done = subprocess.run(
         command(*words, "--out", str(folder)), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
-    results = read_journal(folder / NAME)[1] if (folder / NAME).exists() and done.returncode == 0 else []
+    results = (
+        read_journal(folder / JOURNAL_NAME)[1] if (folder / JOURNAL_NAME).exists() and done.returncode == 0 else []
+    )
     return done, sorted(results, key=lambda result: result.number)
 
 
@@ -96,7 +97,7 @@ def kill_and_go_on(folder: Path, times: int, games: int, seed: int) -> tuple[int
 
 def check(folder: Path, announced: dict[int, str]) -> list[GameResult]:
     """Compare the journal and the records with what was announced."""
-    results = read_journal(folder / NAME)[1] if (folder / NAME).exists() else []
+    results = read_journal(folder / JOURNAL_NAME)[1] if (folder / JOURNAL_NAME).exists() else []
     by_number = {result.number: result for result in results}
     assert len(by_number) == len(results), "a game is there twice"
     for number, text in announced.items():

@@ -60,7 +60,7 @@ def test_a_run_that_is_killed_goes_on_by_the_same_command(tmp_path: Path) -> Non
 
     other = subprocess.run(command(*words, "--visits", "16"), capture_output=True, text=True, check=False)
     assert other.returncode == 2
-    assert "a run with visits 8 where 16 was asked for: expected the same, or a new folder" in other.stderr
+    assert "a run with visits 8 (now 16) found: use the same settings, or a new folder" in other.stderr
 
     again = subprocess.run(command(*words, "--networks", "2"), capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr

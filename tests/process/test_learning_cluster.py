@@ -19,12 +19,12 @@ import pytest
 
 from yomi.engine.cli.games import GAMES
 from yomi.engine.learning import cluster
-from yomi.engine.learning.cluster import LOCAL, Asked, Cluster, Parcel, RayWorkers
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.cluster import LOCAL, Cluster, ClusterOptions, Parcel, RayWorkers
+from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.settings import LearnSettings
-from yomi.engine.learning.store import Played
-from yomi.engine.learning.workers import Delivery, Producer, Task
-from yomi.engine.matches.sprt import Sprt
+from yomi.engine.learning.store import SelfPlayGame
+from yomi.engine.learning.workers import Delivery, SelfPlayWorker, Task
+from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 
 pytestmark = [
@@ -92,7 +92,7 @@ def task() -> Task:
     return Task(options, "uniform", {})
 
 
-def workers(asked: Asked, lost: list[tuple[int, str]]) -> RayWorkers:
+def workers(asked: ClusterOptions, lost: list[tuple[int, str]]) -> RayWorkers:
     made = RayWorkers(Cluster(asked), GO, SETTINGS, SEED, lambda number, why: lost.append((number, why)))
     made.use(task())
     return made
@@ -107,12 +107,12 @@ def take_until(made: RayWorkers, is_enough: Callable[[list[Delivery]], bool], se
     return deliveries
 
 
-def games_of(deliveries: list[Delivery]) -> list[Played]:
+def games_of(deliveries: list[Delivery]) -> list[SelfPlayGame]:
     return [game for delivery in deliveries for game in delivery.games]
 
 
 def games_at_home(seed: int, count: int) -> list[bytes]:
-    producer = Producer(GO, SETTINGS, seed)
+    producer = SelfPlayWorker(GO, SETTINGS, seed)
     producer.use(task())
     games: list[bytes] = []
     while len(games) < count:
@@ -122,7 +122,7 @@ def games_at_home(seed: int, count: int) -> list[bytes]:
 
 
 def test_one_actor_plays_the_games_that_this_process_would_play(start: Callable[..., Nodes]) -> None:
-    made = workers(Asked(LOCAL, actors=1), [])
+    made = workers(ClusterOptions(LOCAL, actors=1), [])
     try:
         played = games_of(take_until(made, lambda deliveries: len(games_of(deliveries)) >= 30))
         assert [game.to_bytes() for game in played] == games_at_home(SEED, len(played))
@@ -137,7 +137,7 @@ def test_a_killed_actor_and_a_removed_node_are_told_of_and_replaced(
     nodes = start(1)
     nodes.tell("add")
     lost: list[tuple[int, str]] = []
-    made = workers(Asked(nodes.address), lost)
+    made = workers(ClusterOptions(nodes.address), lost)
     try:
         assert made.count == 2
         take_until(made, lambda deliveries: all(made._ready) and len(deliveries) > 10)
@@ -166,7 +166,7 @@ def test_the_loss_of_the_head_is_one_line(
 ) -> None:
     monkeypatch.setattr(cluster, "HEAD_SECONDS", 1.0)
     nodes = start(1)
-    made = workers(Asked(nodes.address), [])
+    made = workers(ClusterOptions(nodes.address), [])
     take_until(made, lambda deliveries: len(deliveries) > 2)
     nodes.tell("behead")
     with pytest.raises(LearningError, match=r"^cluster .*: its head is lost .*: give the command again .*$"):
@@ -181,24 +181,24 @@ def test_the_loss_of_the_head_is_one_line(
 def test_a_cluster_that_runs_the_code_of_all_is_refused(start: Callable[..., Nodes]) -> None:
     nodes = start(1, "disabled")
     with pytest.raises(LearningError, match=r"^--cluster .*: it runs the code of all who .* or --insecure$"):
-        Cluster(Asked(nodes.address))
+        Cluster(ClusterOptions(nodes.address))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere"])
 def test_an_address_without_a_cluster_is_one_line(start: Callable[..., Nodes], address: str) -> None:
     with pytest.raises(LearningError, match=rf"^--cluster {address}: .*expected .*$"):
-        Cluster(Asked(address))
+        Cluster(ClusterOptions(address))
 
 
 LISTENS = """\
-from yomi.engine.learning.cluster import LOCAL, Asked, Cluster
+from yomi.engine.learning.cluster import LOCAL, ClusterOptions, Cluster
 
 def listening():
     rows = [line.split() for name in ("tcp", "tcp6") for line in list(open(f"/proc/net/{name}"))[1:]]
     return {row[1] for row in rows if row[3] == "0A"}
 
 before = listening()
-cluster = Cluster(Asked(LOCAL, 1))
+cluster = Cluster(ClusterOptions(LOCAL, 1))
 print(*(listening() - before))
 cluster.close()
 """

@@ -19,12 +19,12 @@ from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.go.learning import LearnableGo
 from yomi.engine.go.sgf import each_sgf_game
 from yomi.engine.learning import opponents
-from yomi.engine.learning.errors import LearningError
-from yomi.engine.learning.opponents import FAILURES, Dropped, anchor_specs, opponent_spec
+from yomi.engine.learning.journal import LearningError
+from yomi.engine.learning.opponents import FAILURES, DroppedGame, anchor_specs, opponent_spec
 from yomi.engine.learning.rows import rows_of
-from yomi.engine.learning.selfplay import Finished, SelfPlay
+from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
 from yomi.engine.learning.settings import make_settings
-from yomi.engine.learning.workers import InTurns, Task
+from yomi.engine.learning.workers import SelfPlayWorker, Task
 from yomi.engine.matches.duel import play_match
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options
@@ -43,13 +43,13 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def play(
     engine: str, share: float, games: int, **settings: object
-) -> tuple[SelfPlay[Any], list[Finished[Any] | Dropped]]:
+) -> tuple[SelfPlay[Any], list[FinishedGame[Any] | DroppedGame]]:
     """Play Go, four games side by side, until some of them were played against an engine, or were spoilt by it."""
     made = make_settings({**SETTINGS, "games": 4, "opponent": engine, "opponent_share": share, **settings})
     selfplay = SelfPlay(GO, PLAIN, made, 1)
-    ended: list[Finished[Any] | Dropped] = []
+    ended: list[FinishedGame[Any] | DroppedGame] = []
     try:
-        while sum(isinstance(each, Dropped) or bool(each.guests) for each in ended) < games:
+        while sum(isinstance(each, DroppedGame) or bool(each.guests) for each in ended) < games:
             ended += selfplay.play()
     finally:
         selfplay.close()
@@ -59,7 +59,7 @@ def play(
 def test_a_share_of_the_games_is_played_by_an_engine_whose_moves_are_not_learned() -> None:
     engine = "yomi:evaluator=uniform,visits=2,workers=1,memory=64M ;; name=other"
     selfplay, ended = play(engine, 0.5, 4, opening=1.0, forks=0.3)
-    finished = [each for each in ended if isinstance(each, Finished)]
+    finished = [each for each in ended if isinstance(each, FinishedGame)]
     assert finished == ended
     with_engine = [each for each in finished if each.guests]
     assert len(finished) > len(with_engine) > 3
@@ -69,9 +69,9 @@ def test_a_share_of_the_games_is_played_by_an_engine_whose_moves_are_not_learned
         own = [ply for ply in each.plies if ply.position["side_to_move"][0] != color]
         foreign = [ply for ply in each.plies if ply.position["side_to_move"][0] == color]
         assert any(ply.found is not None for ply in own)
-        assert all(ply.found is None and not ply.learned for ply in foreign)
+        assert all(ply.found is None and not ply.full_search for ply in foreign)
         rows = rows_of(each, selfplay.learnable, 0.0, np.random.default_rng(1))
-        assert len(rows["value"]) == sum(ply.learned for ply in own)
+        assert len(rows["value"]) == sum(ply.full_search for ply in own)
         (record,) = each_sgf_game(selfplay.learnable.record(each, "net"))
         assert {color: "other", BLACK + WHITE - color: "net"} == {BLACK: record.black, WHITE: record.white}
         assert record.result == each.ended.detail
@@ -80,7 +80,7 @@ def test_a_share_of_the_games_is_played_by_an_engine_whose_moves_are_not_learned
 def test_a_resignation_ends_the_game() -> None:
     _, ended = play(scripted("gtp", "resign"), 1.0, 4)
     for each in ended:
-        assert isinstance(each, Finished)
+        assert isinstance(each, FinishedGame)
         assert each.ended.ending == RESIGNATION
         assert each.ended.winner not in (*each.guests, DRAW)
         assert each.outcome.margin is None
@@ -97,16 +97,16 @@ def test_a_resignation_ends_the_game() -> None:
 )
 def test_a_game_that_an_engine_spoils_is_dropped_and_the_others_go_on(engine: str, why: str) -> None:
     _, ended = play(engine, 0.25, 2)
-    dropped = [each.why for each in ended if isinstance(each, Dropped)]
+    dropped = [each.why for each in ended if isinstance(each, DroppedGame)]
     assert dropped
     assert all(each.startswith(why) for each in dropped)
-    finished = [each for each in ended if isinstance(each, Finished)]
+    finished = [each for each in ended if isinstance(each, FinishedGame)]
     assert finished
     assert not any(each.guests for each in finished)
 
 
 def test_a_worker_tells_of_engines_in_what_it_delivers() -> None:
-    workers = InTurns(GO, make_settings({**SETTINGS, "games": 2, "opponent": scripted("gtp", "resign")}), 1)
+    workers = SelfPlayWorker(GO, make_settings({**SETTINGS, "games": 2, "opponent": scripted("gtp", "resign")}), 1)
     workers.use(Task(PLAIN, "uniform", {}))
     end = time.monotonic() + 60.0  # other games go on, and may be many, until the engine has started
     try:
@@ -129,7 +129,7 @@ def test_an_engine_is_told_of_handicap_stones_and_rules() -> None:
             self.told = words
 
     learnable = LearnableGo(Options(size=9), handicap=1.0, any_rules=True)
-    game, client = learnable.begin(np.random.default_rng(1), 3.0), Client()
+    game, client = learnable.new_game(np.random.default_rng(1), 3.0), Client()
     GoMatches().set_up(client, game, None)  # type: ignore[arg-type]
     stones = [format_vertex(point, 9) for _, point in game.setup]
     assert len(stones) >= 2
@@ -145,7 +145,9 @@ def test_a_match_against_an_engine() -> None:
 
 def test_a_match_against_an_engine_that_fails_again_and_again_ends_with_the_reason() -> None:
     spec = opponent_spec(scripted("gtp", "crash"), GO)
-    with pytest.raises(LearningError, match=f"{FAILURES} games in a row were spoilt by an engine: crash: exited with"):
+    with pytest.raises(
+        LearningError, match=f"{FAILURES} games in a row failed because of an engine: crash: exited with"
+    ):
         play_match(GO, (PLAIN, spec), 4, 2, 1, 0.0)
 
 
@@ -161,9 +163,9 @@ def test_shogi_is_played_by_engines_of_usi() -> None:
     ("game", "engine", "message"),
     [
         ("go", "gnugo ;; main=60", "engine gnugo with main 60: expected no clock, such as seconds=1 (a move)"),
-        ("shogi", "fairy-stockfish", "engine fairy-stockfish has no limit: expected one behind it"),
+        ("shogi", "fairy-stockfish", "engine fairy-stockfish has no limit: add one"),
         ("go", "gnugo ;; level", "'level' after ;;: expected KEY=VALUE"),
-        ("go", "gnugo ;; name=uniform", "anchor uniform: this name has another player"),
+        ("go", "gnugo ;; name=uniform", "anchor uniform: another player has this name"),
     ],
 )
 def test_engines_that_cannot_be_are_refused(game: str, engine: str, message: str) -> None:

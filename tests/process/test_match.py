@@ -12,9 +12,7 @@ from tests.process.match_process import kill_and_go_on, run_match, scripted
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.main import main
 from yomi.engine.go.record_files import load_record
-from yomi.engine.matches.journal import NAME, read_journal
-from yomi.engine.matches.read import read_results
-from yomi.engine.matches.results import GameResult
+from yomi.engine.matches.results import JOURNAL_NAME, GameResult, read_journal, read_results
 from yomi.engine.play import FAILURE, ILLEGAL, TIME
 from yomi.engine.shogi.records.files import load_records
 
@@ -184,7 +182,7 @@ def test_a_match_goes_on_with_more_openings(tmp_path: Path) -> None:
     assert "2 of 6 games are in" in done.stderr
     assert [result.opening for result in results] == [0, 0, 1, 1, 2, 2]
     assert results[:2] == few
-    openings = read_journal(tmp_path / NAME)[0]["kept"]["openings"]
+    openings = read_journal(tmp_path / JOURNAL_NAME)[0]["kept"]["openings"]
     assert len(set(openings)) == 3
 
 
@@ -194,7 +192,7 @@ def test_a_match_goes_on_without_more_openings(tmp_path: Path) -> None:
     run_match(tmp_path, *words, *drawn, "2")
     done, results = run_match(tmp_path, *words, *drawn, "20")
     assert done.returncode == 0, done.stderr
-    openings = read_journal(tmp_path / NAME)[0]["kept"]["openings"]
+    openings = read_journal(tmp_path / JOURNAL_NAME)[0]["kept"]["openings"]
     assert 1 < len(openings) < 10
     assert f"only {len(openings)} different ones" in done.stderr
     done, more = run_match(tmp_path, *words, *drawn, "24")

@@ -13,7 +13,7 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.game import GoGame
-from yomi.engine.learning.searches import Searches, SmallSearch
+from yomi.engine.learning.searches import GameSearch, Searches
 from yomi.engine.matches.duel import best_move, move_root
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.parameters import SearchSettings
@@ -45,11 +45,11 @@ def alone(evaluator: Any, game: GoGame, playouts: int) -> dict[str, Any]:
 def test_every_tree_is_that_of_the_ordinary_search(evaluator: Any) -> None:
     games = [new_game(SIZE, line) for line in LINES]
     made = searches(evaluator, len(games))
-    for number, (search, game) in enumerate(zip(made.each, games, strict=True)):
+    for number, (search, game) in enumerate(zip(made.slots, games, strict=True)):
         search.begin(game)
         search.search(PLAYOUTS - 50 * number)  # they end at different times
     make_all(made)
-    for number, (search, game) in enumerate(zip(made.each, games, strict=True)):
+    for number, (search, game) in enumerate(zip(made.slots, games, strict=True)):
         assert contents_of(search.tree) == alone(evaluator, game, PLAYOUTS - 50 * number)
         assert search.visits == PLAYOUTS - 50 * number
 
@@ -58,7 +58,7 @@ def test_a_tree_goes_on_below_a_move() -> None:
     evaluator, game = ScriptedEvaluator(1), new_game(SIZE)
     # Where the score counts, the ordinary search takes another center of it for the new root.
     made = searches(evaluator, 1, 2 * PLAYOUTS, dynamic_score_utility=0.0)
-    small, search = made.each[0], new_search(evaluator, SIZE, dynamic_score_utility=0.0)
+    small, search = made.slots[0], new_search(evaluator, SIZE, dynamic_score_utility=0.0)
     small.begin(game)
     small.search(PLAYOUTS)
     make_all(made)
@@ -85,7 +85,7 @@ def test_a_duel_chooses_as_a_player_does(kind: type[ScriptedEvaluator]) -> None:
     unlike_most_visited = 0
     for ply in range(24):
         player = ply % 2
-        small, search = made[player].each[0], ordinary[player]
+        small, search = made[player].slots[0], ordinary[player]
         move_root(small, game, rooted[player])
         rooted[player] = len(game.moves)
         search.set_position(game)
@@ -103,7 +103,7 @@ def test_a_duel_chooses_as_a_player_does(kind: type[ScriptedEvaluator]) -> None:
 
 def test_moves_that_are_allowed_are_searched_in_turn() -> None:
     made = searches(ScriptedEvaluator(1), 1)
-    small = made.each[0]
+    small = made.slots[0]
     small.begin(new_game(SIZE))
     small.search(1)
     make_all(made)
@@ -122,18 +122,18 @@ def test_moves_that_are_allowed_are_searched_in_turn() -> None:
         assert max(allowed) - min(allowed) <= 1
 
 
-def visits_of(search: SmallSearch) -> dict[int, int]:
+def visits_of(search: GameSearch) -> dict[int, int]:
     return {int(each["move"]): int(each["visits"]) for each in search.children()}
 
 
 def test_a_broken_tree_is_an_error() -> None:
     made = searches(ScriptedEvaluator(1), 2)
-    for search in made.each:
+    for search in made.slots:
         search.begin(new_game(SIZE))
         search.search(50)
     make_all(made)
-    tree = made.each[1].tree
+    tree = made.slots[1].tree
     tree.nodes[int(tree.counters[0].root)]["utility_sum"] = np.nan
-    made.each[1].search(50)
+    made.slots[1].search(50)
     with pytest.raises(EvaluatorError, match="values are not finite"):
         make_all(made)

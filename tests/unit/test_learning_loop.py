@@ -9,16 +9,16 @@ from typing import Any
 from tests.unit.test_learning_store import played
 from yomi.engine.cli.games import GAMES
 from yomi.engine.learning.journal import NAME, Journal
-from yomi.engine.learning.loop import AHEAD, Goal, Loop
+from yomi.engine.learning.loop import MAX_AHEAD, Goal, Loop
 from yomi.engine.learning.settings import make_settings
 from yomi.engine.learning.store import Store
 from yomi.engine.learning.workers import Delivery, Task
-from yomi.engine.matches.duel import Score
+from yomi.engine.matches.duel import DuelScore
 from yomi.engine.options import Options
 from yomi.nets.files import write_atomically
 
 ROWS = 30
-PLAYED = Score(3, 1, 2, (0, 1, 1, 1, 0))
+PLAYED = DuelScore(3, 1, 2, (0, 1, 1, 1, 0))
 
 
 class Players:
@@ -72,7 +72,7 @@ def test_self_play_goes_on_during_gate_and_ladder_up_to_two_generations_ahead(tm
     before: list[int] = []
     after: list[int] = []
 
-    def match(*_: Any) -> Score:
+    def match(*_: Any) -> DuelScore:
         if not after:
             before.append(made.store.rows)
             end = time.monotonic() + 20.0
@@ -84,7 +84,7 @@ def test_self_play_goes_on_during_gate_and_ladder_up_to_two_generations_ahead(tm
     made = loop(tmp_path, match, said, players)
     made.run(Goal(generations=2))
     assert after[0] > before[0], "nobody played during the ladder"
-    assert after[0] > AHEAD * ROWS
+    assert after[0] > MAX_AHEAD * ROWS
     waits = [line for line in said if "waits for" in line]
     assert waits[0] == "self-play is 2 generations ahead and waits for the ladder of network 1 against uniform"
     assert "network 1 against uniform: 3-2-1 (wins-losses-draws)" in said

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from yomi.engine.learning import mirror
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.mirror import Mirror
 
 pytestmark = pytest.mark.skipif(find_spec("fsspec") is None, reason="fsspec is not installed (the extra cluster)")
@@ -91,5 +91,5 @@ def test_a_failure_is_one_line_and_tried_again(folder: Path, place: Any, monkeyp
 def test_a_place_that_cannot_be_written_to_is_one_line(folder: Path, url: str) -> None:
     if url.startswith("s3") and find_spec("s3fs") is not None:
         pytest.skip("s3fs is installed")
-    with pytest.raises(LearningError, match=rf"^--mirror {url}: .*expected a place that fsspec can write to$"):
+    with pytest.raises(LearningError, match=rf"^--mirror {url}: .*expected a URL that fsspec can write to$"):
         Mirror(folder, url, lambda line: None)

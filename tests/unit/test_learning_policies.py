@@ -11,7 +11,7 @@ import pytest
 
 from tests.naive import learning_policies as naive
 from yomi.engine.learning import policies
-from yomi.engine.learning.policies import Found
+from yomi.engine.learning.policies import SearchResult
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.native.tree.report import CHILD_DTYPE
 
@@ -19,7 +19,7 @@ VALUE = 0.1
 
 
 class MadeUpSearch:
-    """Stands for a SmallSearch: moves have values that depend on how often they were searched, and on nothing else."""
+    """Stands for a GameSearch: moves have values that depend on how often they were searched, and on nothing else."""
 
     score = 0.0
 
@@ -67,12 +67,12 @@ class MadeUpSearch:
         return children[order]
 
 
-def found_by(searching: Generator[None, None, Found]) -> Found:
+def found_by(searching: Generator[None, None, SearchResult]) -> SearchResult:
     while True:
         try:
             next(searching)
         except StopIteration as end:
-            found: Found = end.value
+            found: SearchResult = end.value
             return found
 
 

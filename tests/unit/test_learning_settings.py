@@ -8,7 +8,7 @@ import pytest
 from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.learn import _asked_cluster, _read_tables
 from yomi.engine.cli.main import build
-from yomi.engine.learning.cluster import Asked
+from yomi.engine.learning.cluster import ClusterOptions
 from yomi.engine.learning.settings import LearnSettings, make_settings, reference, training_tables
 from yomi.engine.option_row import OptionError
 
@@ -99,6 +99,6 @@ def test_a_cluster_that_cannot_be(flags: str, message: str) -> None:
 def test_processes_are_those_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     words = ["learn", "go", "--cluster", "auto", "--processes", "30", "--gpus-per-process", "0.25", "--insecure"]
-    assert _asked_cluster(build(words).parse_args(words)) == Asked("auto", 30, 1.0, 0.25, True)
+    assert _asked_cluster(build(words).parse_args(words)) == ClusterOptions("auto", 30, 1.0, 0.25, True)
     words = ["learn", "go", "--processes", "3"]
     assert _asked_cluster(build(words).parse_args(words)) is None

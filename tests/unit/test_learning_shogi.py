@@ -46,27 +46,27 @@ def shogi() -> LearnableShogi:
 
 def test_games_begin_with_openings_and_begin_so_again(shogi: LearnableShogi) -> None:
     rng = np.random.default_rng(1)
-    games = [shogi.begin(rng, 0.0) for _ in range(20)]
+    games = [shogi.new_game(rng, 0.0) for _ in range(20)]
     assert {len(game.moves) for game in games} == {3, 1}
     for game in games:
         assert game.ply == len(game.moves)
         assert game.position["mate_depth"] == 3
         opening = list(game.moves)
         game.push(parse_usi("8c8d" if game.side_to_move == WHITE else "1g1f"))
-        again = shogi.again(game)
+        again = shogi.restart(game)
         assert again.moves == opening
-        assert shogi.again(again).sfen() == again.sfen()
+        assert shogi.restart(again).sfen() == again.sfen()
 
 
 def test_games_end_by_declaration_and_by_the_limit_of_moves(shogi: LearnableShogi) -> None:
-    game = shogi.begin(np.random.default_rng(1), 0.0)
+    game = shogi.new_game(np.random.default_rng(1), 0.0)
     while game.ply < 8:
         assert shogi.judge(game) is None
         game.push(game.legal_moves()[0])
     assert shogi.judge(game) == Ended(DRAW, MAX_MOVES)
     declared = read_records("KGGGGSSSS/9/NNNN5/9/9/9/9/9/4k4 b 2R2B8P 1")
     shogi = LearnableShogi(Options.for_game("shogi"), declared)
-    assert shogi.judge(shogi.begin(np.random.default_rng(1), 0.0)) == Ended(BLACK, DECLARATION)
+    assert shogi.judge(shogi.new_game(np.random.default_rng(1), 0.0)) == Ended(BLACK, DECLARATION)
 
 
 def test_an_opening_with_an_illegal_move_is_refused() -> None:

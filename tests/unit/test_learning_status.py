@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 
-from yomi.engine.learning.errors import LearningError
-from yomi.engine.learning.journal import NAME, Event, Journal
+from yomi.engine.learning.journal import NAME, Event, Journal, LearningError
 from yomi.engine.learning.page import LATEST, LOCK, PAGE, POINTS, TEMPLATE, read_games, status_text, write_page
-from yomi.engine.learning.progress import PARTS, Progress
-from yomi.engine.learning.ratings import ratings
+from yomi.engine.learning.progress import PARTS, Progress, ratings
 from yomi.nets.files import lock_file
 
 START = 1_800_000_000.0

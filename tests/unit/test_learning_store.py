@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from yomi.engine.color import BLACK
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.page import status_text, write_page
-from yomi.engine.learning.store import Played, Store
+from yomi.engine.learning.store import SelfPlayGame, Store
 from yomi.nets.data.shards import check_shard, open_dataset, widths
 from yomi.nets.errors import NetworkError
 from yomi.nets.features import feature_set
@@ -29,7 +29,7 @@ KATAGO = feature_set("katago-v7")
 ASKED = {"game": "go", "size": 5, "visits": 100, "games": 32}
 
 
-def played(number: int, rows: int = 3, size: int = 5) -> Played:
+def played(number: int, rows: int = 3, size: int = 5) -> SelfPlayGame:
     """Return a game whose rows' values are its number / 64."""
     width = widths(KATAGO, size)
     columns: dict[str, Any] = {
@@ -40,7 +40,7 @@ def played(number: int, rows: int = 3, size: int = 5) -> Played:
         "value": np.full(rows, number / 64, np.float16),
         "ply": np.arange(rows, dtype=np.uint16),
     }
-    return Played(columns, f"game {number}\n".encode(), BLACK, 2.0, 10, size, "0123abcd")
+    return SelfPlayGame(columns, f"game {number}\n".encode(), BLACK, 2.0, 10, size, "0123abcd")
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ class _Full:
 
 def test_another_run_is_refused_with_what_differs(open_store: Callable[..., Store], tmp_path: Path) -> None:
     open_store().close()
-    with pytest.raises(LearningError, match="run with visits 100 where 200 was asked for: expected the same"):
+    with pytest.raises(LearningError, match=r"run with visits 100 .now 200. found: use the same settings"):
         open_store(visits=200)
     open_store(games=64).close()  # this one may be changed
     (tmp_path / "run/settings.json").write_text('{"format": 2}')
@@ -186,13 +186,13 @@ def test_another_run_is_refused_with_what_differs(open_store: Callable[..., Stor
     other = tmp_path / "other"
     other.mkdir()
     (other / "letter.txt").write_text("dear")
-    with pytest.raises(LearningError, match="files that are no run found"):
+    with pytest.raises(LearningError, match="files found that are not a run"):
         Store(other, ASKED, frozenset(), "katago-v7", ".sgf")
 
 
 def test_one_process_at_a_time(open_store: Callable[..., Store]) -> None:
     store = open_store()
-    with pytest.raises(LearningError, match="another process learns there"):
+    with pytest.raises(LearningError, match="another process uses this run"):
         open_store()
     store.close()
     open_store()
@@ -206,7 +206,7 @@ def test_a_network_is_what_its_name_says(open_store: Callable[..., Store], tmp_p
     assert store.network(name).read_bytes() == b"weights"
     assert not made.exists()
     store.network(name).write_bytes(b"weig")
-    with pytest.raises(LearningError, match="content is not that of its name"):
+    with pytest.raises(LearningError, match="content and name do not match"):
         store.network(name)
     with pytest.raises(LearningError, match="no network ffff found"):
         store.network("ffff")
@@ -415,7 +415,7 @@ def test_a_damaged_shard_is_set_aside_and_its_record_stays(
     assert games_of(store) == [0, 1]
     (line,) = warnings_in(caplog)
     assert "train-05-00003" in line
-    assert line.endswith("it is left out, and kept as .train-05-00003.damaged")
+    assert line.endswith("left out, and renamed to .train-05-00003.damaged")
     assert store.planned().rows("train") == 6
     store.add(played(5))
     store.close_shards()

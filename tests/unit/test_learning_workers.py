@@ -1,4 +1,4 @@
-"""Processes that play: what becomes of those that cannot."""
+"""Worker processes: failures to start, and lost ones."""
 
 import threading
 import time
@@ -10,16 +10,16 @@ import pytest
 from yomi.bench.selfplay import _play
 from yomi.engine.cli.games import GAMES
 from yomi.engine.learning import workers
-from yomi.engine.learning.errors import LearningError
+from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.selfplay import SelfPlay
 from yomi.engine.learning.settings import make_settings
-from yomi.engine.learning.workers import Delivery, Processes, Task
-from yomi.engine.matches.duel import Score, play_match
-from yomi.engine.matches.sprt import Sprt
+from yomi.engine.learning.workers import Delivery, ProcessWorkers, Task
+from yomi.engine.matches.duel import DuelScore, play_match
+from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 
 
-def take_often(processes: Processes) -> None:
+def take_often(processes: ProcessWorkers) -> None:
     for _ in range(1000):
         processes.take(1.0)
 
@@ -28,7 +28,7 @@ def test_where_no_process_can_play_the_reason_is_told(tmp_path: Path, monkeypatc
     monkeypatch.setattr(workers, "RESTART_SECONDS", 0.0)
     lost: list[str] = []
     missing = Options(size=5, evaluator="onnx", net=str(tmp_path / "missing.bin.gz"), workers=1)
-    processes = Processes(1, GAMES["go"], make_settings({}), 1, lambda number, why: lost.append(why))
+    processes = ProcessWorkers(1, GAMES["go"], make_settings({}), 1, lambda number, why: lost.append(why))
     try:
         processes.use(Task(missing, "missing", {}))
         with pytest.raises(LearningError, match=r"no process can play: .*missing\.bin\.gz"):
@@ -47,9 +47,9 @@ class PipeConnection:
 
 
 @pytest.fixture
-def players() -> Iterator[Processes]:
+def players() -> Iterator[ProcessWorkers]:
     """Two processes that play on 3×3."""
-    processes = Processes(2, GAMES["go"], SMALL, 1, lambda number, why: None)
+    processes = ProcessWorkers(2, GAMES["go"], SMALL, 1, lambda number, why: None)
     try:
         processes.use(Task(UNIFORM, "uniform", {}))
         yield processes
@@ -57,7 +57,7 @@ def players() -> Iterator[Processes]:
         processes.close()
 
 
-def first_of(processes: Processes) -> list[Delivery]:
+def first_of(processes: ProcessWorkers) -> list[Delivery]:
     """Return the deliveries that come first, some of which have games."""
     deliveries: list[Delivery] = []
     end = time.monotonic() + 120.0
@@ -66,12 +66,12 @@ def first_of(processes: Processes) -> list[Delivery]:
     return deliveries
 
 
-def test_pipes_of_any_class_will_do(players: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipes_of_any_class_will_do(players: ProcessWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "Connection", PipeConnection)  # as on Windows, no link is one
     assert any(each.games for each in first_of(players))
 
 
-def test_workers_play_a_match_as_one_process_does_while_nobody_takes_their_games(players: Processes) -> None:
+def test_workers_play_a_match_as_one_process_does_while_nobody_takes_their_games(players: ProcessWorkers) -> None:
     first_of(players)
     arguments = GAMES["go"], (UNIFORM, UNIFORM), 12, 6, 3, 0.0
     assert players.match(*arguments) == play_match(*arguments)
@@ -80,9 +80,9 @@ def test_workers_play_a_match_as_one_process_does_while_nobody_takes_their_games
     assert any(each.games for each in first_of(players))
 
 
-def test_the_games_of_a_lost_worker_are_played_by_another(players: Processes) -> None:
+def test_the_games_of_a_lost_worker_are_played_by_another(players: ProcessWorkers) -> None:
     first_of(players)
-    scores: list[Score] = []
+    scores: list[DuelScore] = []
     games = 3000  # so many that the match outlasts the loss of a worker by far
     thread = threading.Thread(
         target=lambda: scores.append(players.match(GAMES["go"], (UNIFORM, UNIFORM), games, 6, 3, 0.0))
@@ -99,7 +99,7 @@ def test_the_games_of_a_lost_worker_are_played_by_another(players: Processes) ->
     assert deliveries > 0
 
 
-def test_a_match_that_cannot_be_played_is_one_line(players: Processes, tmp_path: Path) -> None:
+def test_a_match_that_cannot_be_played_is_one_line(players: ProcessWorkers, tmp_path: Path) -> None:
     missing = Options(size=3, evaluator="onnx", net=str(tmp_path / "missing.bin.gz"), workers=1)
     with pytest.raises(LearningError, match=r"missing\.bin\.gz"):
         players.match(GAMES["go"], (missing, UNIFORM), 4, 6, 3, 0.0)

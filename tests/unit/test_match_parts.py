@@ -22,11 +22,9 @@ from yomi.engine.clients.limits import SpecError
 from yomi.engine.clients.spec import parse_spec
 from yomi.engine.color import DRAW, opponent
 from yomi.engine.matches.games import Adjudicator
-from yomi.engine.matches.journal import NAME, Journal, read_journal
-from yomi.engine.matches.rating import expected_score
-from yomi.engine.matches.results import GameResult, MatchError
+from yomi.engine.matches.rating import PAIR_SCORES, Sprt, expected_score, pair_counts
+from yomi.engine.matches.results import JOURNAL_NAME, GameResult, MatchError, MatchJournal, read_journal
 from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
-from yomi.engine.matches.sprt import PAIR_SCORES, Sprt, pair_counts
 from yomi.engine.play import Referee
 from yomi.engine.records import LeftOut
 
@@ -90,28 +88,28 @@ def result(number: int, winner: int = 1, **other: object) -> GameResult:
 
 
 def test_a_journal_goes_on_after_any_cut(tmp_path: Path) -> None:
-    with Journal(tmp_path, {"game": "go"}, lambda: {"openings": ["a", "b"]}) as journal:
+    with MatchJournal(tmp_path, {"game": "go"}, lambda: {"openings": ["a", "b"]}) as journal:
         for number in range(3):
             journal.add(result(number))
-    whole = (tmp_path / NAME).read_bytes()
+    whole = (tmp_path / JOURNAL_NAME).read_bytes()
     ends = [position + 1 for position, byte in enumerate(whole) if byte == 10]
     for cut in sorted({*range(ends[1], len(whole) + 1, 23), *ends[1:]}):
-        (tmp_path / NAME).write_bytes(whole[:cut])
-        with Journal(tmp_path, {"game": "go"}, lambda: {"openings": []}) as journal:
+        (tmp_path / JOURNAL_NAME).write_bytes(whole[:cut])
+        with MatchJournal(tmp_path, {"game": "go"}, lambda: {"openings": []}) as journal:
             complete = sum(end <= cut for end in ends) - 1
             assert journal.results == [result(number) for number in range(complete)]
             assert journal.kept == {"openings": ["a", "b"]}
             journal.add(result(9))
-        assert read_journal(tmp_path / NAME)[1][-1] == result(9)
+        assert read_journal(tmp_path / JOURNAL_NAME)[1][-1] == result(9)
 
 
 def test_another_match_is_not_mixed_in(tmp_path: Path) -> None:
-    with Journal(tmp_path, {"size": 9}):
+    with MatchJournal(tmp_path, {"size": 9}):
         pass
-    with Journal(tmp_path, {"size": 13}) as journal:  # nothing had been played
+    with MatchJournal(tmp_path, {"size": 13}) as journal:  # nothing had been played
         journal.add(result(0))
     with pytest.raises(MatchError, match="another match: size was 13, now 9"):
-        Journal(tmp_path, {"size": 9})
+        MatchJournal(tmp_path, {"size": 9})
 
 
 @pytest.mark.parametrize(
@@ -129,13 +127,13 @@ def test_another_player_is_another_match(tmp_path: Path, was: str, now: str, mes
         names = (f"prog ;; name=a {settings}", "prog ;; name=b")
         return {"players": [_described(parse_spec(name, "go", "gtp")) for name in names]}
 
-    with Journal(tmp_path, described(was)) as journal:
+    with MatchJournal(tmp_path, described(was)) as journal:
         journal.add(result(0))
-    with Journal(tmp_path, described(was)) as journal:
+    with MatchJournal(tmp_path, described(was)) as journal:
         assert journal.results == [result(0)]
     with pytest.raises(MatchError) as error:
-        Journal(tmp_path, described(now))
-    assert f"another match: {message}; expected the same match" in str(error.value)
+        MatchJournal(tmp_path, described(now))
+    assert f"another match: {message}; use the same settings" in str(error.value)
 
 
 def test_a_journal_from_before_all_of_a_player_was_told() -> None:
@@ -149,16 +147,16 @@ def test_a_journal_from_before_all_of_a_player_was_told() -> None:
 
 
 def test_what_is_kept_may_change_while_a_match_goes_on(tmp_path: Path) -> None:
-    with Journal(tmp_path, {"game": "go"}, lambda: {"openings": ["a"]}) as journal:
+    with MatchJournal(tmp_path, {"game": "go"}, lambda: {"openings": ["a"]}) as journal:
         journal.add(result(0))
         journal.keep({"openings": ["a", "b"]})
         assert journal.kept == {"openings": ["a", "b"]}
         journal.add(result(1))
-    whole = (tmp_path / NAME).read_bytes()
+    whole = (tmp_path / JOURNAL_NAME).read_bytes()
     kept_at = whole.index(b'{"kept"')
     for cut, games, kept in ((len(whole), 2, ["a", "b"]), (kept_at + 10, 1, ["a"]), (kept_at, 1, ["a"])):
-        (tmp_path / NAME).write_bytes(whole[:cut])
-        with Journal(tmp_path, {"game": "go"}) as journal:
+        (tmp_path / JOURNAL_NAME).write_bytes(whole[:cut])
+        with MatchJournal(tmp_path, {"game": "go"}) as journal:
             assert journal.results == [result(number) for number in range(games)]
             assert journal.kept == {"openings": kept}
 
@@ -167,25 +165,25 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
     """The match ends with an error, and the journal holds whole games only."""
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with Journal(tmp_path, {}) as journal:
+    with MatchJournal(tmp_path, {}) as journal:
         journal.add(result(0))
-    size = (tmp_path / NAME).stat().st_size
+    size = (tmp_path / JOURNAL_NAME).stat().st_size
     try:
-        with Journal(tmp_path, {}) as journal:
+        with MatchJournal(tmp_path, {}) as journal:
             resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, before[1]))
-            with pytest.raises(MatchError, match=f"{NAME}: File too large"):
+            with pytest.raises(MatchError, match=f"{JOURNAL_NAME}: File too large"):
                 journal.add(result(1))
-        assert (tmp_path / NAME).stat().st_size == size
+        assert (tmp_path / JOURNAL_NAME).stat().st_size == size
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    with Journal(tmp_path, {}) as journal:
+    with MatchJournal(tmp_path, {}) as journal:
         assert journal.results == [result(0)]
 
 
 def test_two_programs_cannot_write_one_journal(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
-    with Journal(tmp_path, {}), pytest.raises(MatchError, match="written by another match"):
-        Journal(tmp_path, {})
+    with MatchJournal(tmp_path, {}), pytest.raises(MatchError, match="in use by another match"):
+        MatchJournal(tmp_path, {})
 
 
 def test_files_that_are_no_journal(tmp_path: Path) -> None:
@@ -207,7 +205,7 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
     ):  # fmt: skip
         game = json.dumps(result(0).to_json() | {name: wrong})
         path.write_text(f'{{"yomi-match": 1}}\n{game}\n')
-        with pytest.raises(MatchError, match=f"expected the journal of a match .({name} |a name of a file)"):
+        with pytest.raises(MatchError, match=f"expected the journal of a match .({name} |file name)"):
             read_journal(path)
     for line in ("[1]", "null", "[" * 5000 + "]" * 5000, '{"number": 1e999}'):
         path.write_text(f'{{"yomi-match": 1}}\n{line}\n')
@@ -255,7 +253,7 @@ def test_openings_from_records(tmp_path: Path) -> None:
 def test_drawn_openings_differ() -> None:
     rng = random.Random(1)
     assert len(set(draw_openings(lambda: str(rng.randrange(9)), 5))) == 5
-    with pytest.raises(MatchError, match="1 different ones, expected 2"):
+    with pytest.raises(MatchError, match="1 different openings found, expected 2"):
         draw_openings(lambda: "same", 2)
     rng = random.Random(1)
     more = draw_openings(lambda: str(rng.randrange(9)), 5, ["3", "x"])
@@ -283,7 +281,7 @@ def test_a_longer_match_does_with_the_openings_that_there_are(capsys: pytest.Cap
     assert more[:1] == first
     assert 1 < len(set(more)) == len(more) <= 5
     assert f"only {len(more)} different ones of 1 moves are found" in capsys.readouterr().err
-    with pytest.raises(MatchError, match="different ones, expected 50; more --opening-moves are needed"):
+    with pytest.raises(MatchError, match="different openings found, expected 50; increase --opening-moves"):
         make_openings(settings, GAMES["go"], {})
 
 
@@ -312,11 +310,11 @@ def test_a_match_goes_on_with_the_same_openings(
     old: list[object], now: list[object], same: bool, tmp_path: Path
 ) -> None:
     """Older journals do not tell the network, or one that was not used."""
-    with Journal(tmp_path, {"opening_source": old}) as journal:
+    with MatchJournal(tmp_path, {"opening_source": old}) as journal:
         journal.add(result(0))
     described = {"opening_source": now}
     with contextlib.nullcontext() if same else pytest.raises(MatchError, match="another match: opening_source"):
-        Journal(tmp_path, described, as_described_now=lambda found: _as_described_now(found, now)).close()
+        MatchJournal(tmp_path, described, as_described_now=lambda found: _as_described_now(found, now)).close()
 
 
 def test_the_network_is_told_where_openings_are_drawn_from_it() -> None:

@@ -17,10 +17,9 @@ from yomi.engine.clients.spec import EngineSpec, parse_spec
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.matches import AREA, GoMatches, ScoringReferee
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.matches.games import Host, RefereeSettings
-from yomi.engine.matches.journal import Journal
-from yomi.engine.matches.results import MatchError
-from yomi.engine.matches.runner import Plan, Runner
+from yomi.engine.matches.games import GameRunner, RefereeSettings
+from yomi.engine.matches.results import MatchError, MatchJournal
+from yomi.engine.matches.runner import MatchPlan, MatchRunner
 from yomi.engine.matches.schedule import pairs_of, schedule
 from yomi.engine.options import Options
 
@@ -62,7 +61,7 @@ def test_nobody_waits_for_engines_that_are_ended(who: str, tmp_path: Path, monke
     players = [fine, EngineSpec("silent", tuple(shlex.split(python(SILENT)))) if who == "player" else fine]
     scorer = {"player": AREA, "scorer": python(SILENT)}.get(who, python(SILENT_AT_THE_END))
     rules = GoMatches().rules(Options(size=9), scorer, 0)
-    host = functools.partial(Host, GoMatches(), rules, RefereeSettings(timeout=PATIENCE))
+    host = functools.partial(GameRunner, GoMatches(), rules, RefereeSettings(timeout=PATIENCE))
     pairings = list(schedule(pairs_of(2), 2, 1))
     errors: list[BaseException] = []
 
@@ -72,9 +71,9 @@ def test_nobody_waits_for_engines_that_are_ended(who: str, tmp_path: Path, monke
         except MatchError as error:
             errors.append(error)
 
-    with Journal(tmp_path / "match", {}) as journal:
-        plan = Plan(players, pairings, [""], host, tmp_path / "match")
-        runner = Runner(plan, journal, lambda result: False)
+    with MatchJournal(tmp_path / "match", {}) as journal:
+        plan = MatchPlan(players, pairings, [""], host, tmp_path / "match")
+        runner = MatchRunner(plan, journal, lambda result: False)
         thread = threading.Thread(target=run)
         thread.start()
         while thread.is_alive() and not Path("asked").exists():

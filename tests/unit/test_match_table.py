@@ -11,8 +11,7 @@ import pytest
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.main import main
 from yomi.engine.color import BLACK, DRAW, WHITE
-from yomi.engine.matches import read
-from yomi.engine.matches.journal import Journal
+from yomi.engine.matches import results
 from yomi.engine.matches.report import (
     plot_boxes,
     plot_ratings,
@@ -22,7 +21,7 @@ from yomi.engine.matches.report import (
     to_text,
     without_duplicates,
 )
-from yomi.engine.matches.results import GameResult, MatchError
+from yomi.engine.matches.results import GameResult, MatchError, MatchJournal
 from yomi.engine.plotting import PlotError, check
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.notation import parse_usi
@@ -30,7 +29,7 @@ from yomi.engine.shogi.records.files import save_records
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove
 from yomi.engine.shogi.sfen import parse_sfen
 
-read_results = functools.partial(read.read_results, games=GAMES.values())
+read_results = functools.partial(results.read_results, games=GAMES.values())
 
 FIRST, SECOND, THIRD = "dlshogi-1gpu_2th-1", "dlshogi-1gpu_2th-2", "suisho4-10th"
 BY_COLOR = {
@@ -175,7 +174,7 @@ def test_records_beside_a_match_are_rated(tmp_path: Path) -> None:
     for folder in ("old", "match/games", "match-2"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "a.sgf").write_text(f"(;PB[{folder}]PW[B]RE[B+R])")
-    with Journal(tmp_path / "match", {}) as journal:
+    with MatchJournal(tmp_path / "match", {}) as journal:
         journal.add(GameResult(0, "A", "B", BLACK, "score"))
     assert [result.black for result in read_results([tmp_path])] == ["A", "match-2", "old"]
     assert [result.black for result in read_results([tmp_path / "match" / "games"])] == ["match/games"]
@@ -189,7 +188,7 @@ def test_a_game_counts_once(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         save_records(tmp_path / name, [game])
     (tmp_path / "a.sgf").write_text("(;PB[C]PW[D]RE[B+R])")
-    with Journal(tmp_path / "match", {}) as journal:
+    with MatchJournal(tmp_path / "match", {}) as journal:
         journal.add(GameResult(0, "E", "F", BLACK, "score", files=("a.csa", "a.kifu")))
     assert [result.black for result in read_results([tmp_path])] == ["E", "A", "C", "A", "A"]
     named = [*sorted(tmp_path.glob("a.*")), tmp_path / "other", tmp_path / "other" / "a.csa"]
@@ -207,7 +206,7 @@ def test_files_that_are_named_count_unless_a_journal_lists_them(
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"(;PB[{path.stem}]PW[B]RE[B+R])")
-    with Journal(tmp_path / "run", {}) as journal:
+    with MatchJournal(tmp_path / "run", {}) as journal:
         journal.add(GameResult(0, "J", "B", BLACK, "score", files=("game-1.sgf",)))
 
     def rated(*paths: str) -> list[str]:

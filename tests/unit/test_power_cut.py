@@ -19,7 +19,7 @@ from tests.unit.test_learning_store import KATAGO, played
 from yomi.engine.cli.games import GAMES
 from yomi.engine.learning.loop import Goal, Loop
 from yomi.engine.learning.settings import make_settings
-from yomi.engine.learning.store import Played, Store
+from yomi.engine.learning.store import SelfPlayGame, Store
 from yomi.engine.learning.workers import Delivery, Task
 from yomi.engine.options import Options
 from yomi.nets.data.shards import Dataset, check_shard
@@ -31,7 +31,7 @@ SETTINGS = make_settings({"rows": 6, "window": 12, "ladder": 0, "keep": 1000.0})
 class Players:
     """Deliver games of three rows, whose values are their numbers."""
 
-    def __init__(self, store: Store, note: Callable[[Played], None]) -> None:
+    def __init__(self, store: Store, note: Callable[[SelfPlayGame], None]) -> None:
         self._number, self._note = store.rows // 3, note
 
     def use(self, task: Task) -> None:
@@ -76,7 +76,7 @@ class Learner:
         return path
 
 
-def learn(folder: Path, networks: int, note: Callable[[Played], None] = lambda game: None) -> Store:
+def learn(folder: Path, networks: int, note: Callable[[SelfPlayGame], None] = lambda game: None) -> Store:
     """Do what the command does, up to a number of networks."""
     game, options = GAMES["go"], Options(size=5)
     store = Store(folder, {"game": "go", "size": 5, "window": 12}, frozenset(), "katago-v7", ".sgf")

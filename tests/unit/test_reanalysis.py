@@ -1,4 +1,4 @@
-"""Earlier games that self-play searches anew: what stays, what is new, and where they do not count."""
+"""Past games that self-play searches anew: what stays, what is new, and where they do not count."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from yomi.engine.cli.games import GAMES, GO
 from yomi.engine.cli.main import main
 from yomi.engine.go.record_files import load_records
 from yomi.engine.learning.journal import Event
+from yomi.engine.learning.loop import Tally
 from yomi.engine.learning.page import status_text
-from yomi.engine.learning.selfplay import Finished, SelfPlay
+from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
 from yomi.engine.learning.settings import LearnSettings, make_settings
-from yomi.engine.learning.store import Played, Store
-from yomi.engine.learning.tally import Tally
-from yomi.engine.learning.workers import InTurns, Task
+from yomi.engine.learning.store import SelfPlayGame, Store
+from yomi.engine.learning.workers import SelfPlayWorker, Task
 from yomi.engine.options import Options
 
 SETTINGS = make_settings(
@@ -39,26 +39,26 @@ def selfplay(game: str, before: Options, settings: LearnSettings) -> Iterator[Se
         made.close()
 
 
-def finished_by(made: SelfPlay[Any], count: int, *, reanalyzed: bool) -> list[Finished[Any]]:
+def finished_by(made: SelfPlay[Any], count: int, *, reanalyzed: bool) -> list[FinishedGame[Any]]:
     """Play until so many games have ended that are, or are not, earlier ones."""
-    found: list[Finished[Any]] = []
+    found: list[FinishedGame[Any]] = []
     while len(found) < count:
-        found += [each for each in made.play() if isinstance(each, Finished) and each.reanalyzed == reanalyzed]
+        found += [each for each in made.play() if isinstance(each, FinishedGame) and each.reanalyzed == reanalyzed]
     return found
 
 
-def searched(finished: Finished[Any]) -> list[bool]:
+def searched(finished: FinishedGame[Any]) -> list[bool]:
     return [ply.found is not None for ply in finished.plies]
 
 
-def check_anew(anew: Finished[Any], origin: Finished[Any]) -> None:
+def check_anew(anew: FinishedGame[Any], origin: FinishedGame[Any]) -> None:
     """See that a game has moves and result of its origin, and that what is learned of it is new."""
     assert (anew.ended, anew.first, anew.outcome) == (origin.ended, origin.first, origin.outcome)
     assert searched(anew) == searched(origin)
     assert anew.resigned_wrongly is None
     for ply, before in zip(anew.plies, origin.plies, strict=True):
         assert ply.position == before.position
-        if ply.learned:
+        if ply.full_search:
             assert ply.found is not None
             assert ply.found.target.sum() == pytest.approx(1.0)
         elif ply.found is not None and before.found is not None:
@@ -78,7 +78,7 @@ def test_moves_and_result_stay_and_a_share_of_the_positions_is_searched_anew() -
         for anew in games:
             (origin,) = (each for each in origins if each.game.moves == anew.game.moves)
             check_anew(anew, origin)
-        assert {ply.learned for each in games for ply in each.plies if ply.found is not None} == {True, False}
+        assert {ply.full_search for each in games for ply in each.plies if ply.found is not None} == {True, False}
         assert len(made._earlier) == known  # what is searched anew is no game of its own
 
 
@@ -92,9 +92,9 @@ def test_shogi_after_an_opening() -> None:
         assert b"net reanalyzing" in made.learnable.record(anew, "net")
 
 
-def deliver(tally: Tally | None, count: int) -> list[Played]:
+def deliver(tally: Tally | None, count: int) -> list[SelfPlayGame]:
     """Return games of a worker; the later ones are in part earlier ones searched anew."""
-    workers, games = InTurns(GO, SETTINGS, 1), list[Played]()
+    workers, games = SelfPlayWorker(GO, SETTINGS, 1), list[SelfPlayGame]()
     try:
         for task in (Task(BEFORE, "old", {}), Task(AFTER, "new", {})):
             workers.use(task)
@@ -128,7 +128,7 @@ def test_their_rows_are_learned_but_they_are_no_games_that_were_played(tmp_path:
     assert event["rows"] == store.rows == sum(len(each.rows["value"]) for each in games)
     assert event["moves"] == sum(each.moves for each in kept)
     assert event["black"] + event["white"] + event["drawn"] == len(kept)
-    assert f"{len(games) - len(kept)} games searched anew" in status_text(tmp_path)
+    assert f"{len(games) - len(kept)} games reanalyzed" in status_text(tmp_path)
     store.close()
     leads.close()
     again = Store(tmp_path, asdict(SETTINGS), frozenset(), learnable.features, learnable.suffix)

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from yomi.engine.matches.rating import expected_score
-from yomi.engine.matches.sprt import difference
+from yomi.engine.matches.rating import difference, expected_score
 from yomi.engine.matches.spsa import Parameter, Spsa
 
 BEST = {"a": 1.4, "b": 15.0}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from yomi.engine.learning.selfplay import Finished
+    from yomi.engine.learning.selfplay import FinishedGame
     from yomi.engine.play import Ended
     from yomi.nets.data.shards import Arrays
 
@@ -29,20 +29,20 @@ class LearnableOthello:
 
     features = FEATURES
     suffix = ".txt"
-    points = False
+    has_score = False
     boards: Sequence[Mapping[str, Any]] = ({},)
-    asked: Mapping[str, Any] = {}
+    fixed_settings: Mapping[str, Any] = {}
 
     def __init__(self, size: int) -> None:
         """Begin games on a board of this size."""
         self.size, self.spec = size, othello_spec(size)
         self.network: Mapping[str, Any] = {"kind": NETWORK, "board_size": size}
 
-    def begin(self, rng: np.random.Generator, lead: float) -> OthelloGame:
+    def new_game(self, rng: np.random.Generator, lead: float) -> OthelloGame:
         """Return the usual four discs; nothing is drawn."""
         return OthelloGame(self.size)
 
-    def again(self, game: OthelloGame) -> OthelloGame:
+    def restart(self, game: OthelloGame) -> OthelloGame:
         """Return the same."""
         return OthelloGame(self.size)
 
@@ -58,11 +58,11 @@ class LearnableOthello:
         """Return none."""
         return 0.0
 
-    def show(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
+    def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
         """Return the planes."""
         return planes_of(positions, history, self.spec, feature_set(self.features))
 
-    def record(self, finished: Finished[OthelloGame], name: str) -> bytes:
+    def record(self, finished: FinishedGame[OthelloGame], name: str) -> bytes:
         """Return the moves and Black's discs minus White's, on one line."""
         moves = " ".join(MOVES[move] for _, move in finished.game.moves)
         return f"{moves} {finished.ended.detail}\n".encode()

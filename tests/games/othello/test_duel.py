@@ -9,9 +9,8 @@ import pytest
 from tests.games.othello.descriptor import GAME
 from yomi.engine.cli import games
 from yomi.engine.cli.main import main
-from yomi.engine.matches import crew
-from yomi.engine.matches.crew import Crew
-from yomi.engine.matches.duel import Duel, Played, Task, Terms
+from yomi.engine.matches import duel
+from yomi.engine.matches.duel import Duel, DuelConfig, DuelGame, DuelProcesses, DuelTask
 from yomi.engine.options import Options
 
 BOARD = ["othello", "--size", "4", "--evaluator", "uniform", "--opening-moves", "4", "--processes", "1"]
@@ -29,7 +28,7 @@ def options() -> Options:
     return made
 
 
-def by_number(found: list[Played]) -> list[Played]:
+def by_number(found: list[DuelGame]) -> list[DuelGame]:
     return sorted(found, key=lambda each: each.number)
 
 
@@ -52,14 +51,14 @@ def test_a_duel_finds_the_better_settings(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_games_depend_on_nothing_but_their_number() -> None:
-    terms = Terms((20, 20), seed=3, opening_moves=3)
-    tasks = [Task(number, ({"c_puct": 0.5 + 0.01 * number}, {})) for number in range(8)]
+    terms = DuelConfig((20, 20), seed=3, opening_moves=3)
+    tasks = [DuelTask(number, ({"c_puct": 0.5 + 0.01 * number}, {})) for number in range(8)]
     with Duel(GAME, (options(), options()), terms, 8) as duel:
         together = by_number(list(duel.play(tasks)))
         again = by_number(list(duel.play(tasks[2:5])))
     with Duel(GAME, (options(), options()), terms, 1) as duel:
         alone = by_number(list(duel.play(reversed(tasks))))
-    with Crew(2, GAME, (options(), options()), terms, 2) as made:
+    with DuelProcesses(2, GAME, (options(), options()), terms, 2) as made:
         apart = [by_number(list(made.play(part))) for part in (tasks[:4], tasks[4:])]
     assert together == alone == [*apart[0], *apart[1]]
     assert again == together[2:5]
@@ -67,9 +66,9 @@ def test_games_depend_on_nothing_but_their_number() -> None:
 
 
 def test_pipes_of_any_class_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "Connection", Terms)  # as on Windows, no link is one
-    with Crew(1, GAME, (options(), options()), Terms((4, 4), seed=3), 2) as made:
-        assert len(list(made.play([Task(0), Task(1)]))) == 2
+    monkeypatch.setattr(duel, "Connection", DuelConfig)  # as on Windows, no link is one
+    with DuelProcesses(1, GAME, (options(), options()), DuelConfig((4, 4), seed=3), 2) as made:
+        assert len(list(made.play([DuelTask(0), DuelTask(1)]))) == 2
 
 
 def test_a_tuning_goes_on_as_if_nothing_had_been(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from tests.games.othello.descriptor import GAME
 from yomi.engine.learning.loop import Goal, Loop
 from yomi.engine.learning.settings import LearnSettings, make_settings, training_tables
 from yomi.engine.learning.store import Store
-from yomi.engine.learning.workers import InTurns
+from yomi.engine.learning.workers import SelfPlayWorker
 from yomi.engine.matches.duel import play_match
 from yomi.engine.options import Options
 
@@ -54,7 +54,7 @@ def learn(folder: Path, settings: LearnSettings, generations: int) -> tuple[Stor
         options(),
         settings,
         store,
-        InTurns(GAME, settings, settings.seed),
+        SelfPlayWorker(GAME, settings, settings.seed),
         lambda: Generations(folder / "train", tables, settings.window),
         lambda text: None,
         beside=False,

@@ -94,7 +94,7 @@ def test_a_match_from_paired_openings(make: Any) -> None:
         ended = play_game(game, sides, GAME.referee(players[black]))
         results.append(GameResult(pairing.number, black, white, ended.winner, ended.ending))
     rows = report(results).rows
-    assert [(row.player, row.score.played) for row in rows] == [("strong", 8), ("weak", 8)]
+    assert [(row.player, row.score.games) for row in rows] == [("strong", 8), ("weak", 8)]
     assert rows[0].score.points >= 6
 
 
