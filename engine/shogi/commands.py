@@ -1,4 +1,4 @@
-"""What shogi adds to commands for all games: flags, examples of their help, and data sets made by the flags."""
+"""Shogi's flags, help examples, and data set commands."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from yomi.engine.game import Game, Say
     from yomi.nets.data.shards import Dataset
 
+# formats of records and their suffixes; .kifu is KIF in UTF-8
 FORMATS = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe", "hcpe3": ".hcpe3"}
-"""Forms of records and the endings of their files: a `.kifu` is KIF in UTF-8."""
 
 EXAMPLES = {
     "play": """\
@@ -102,7 +102,7 @@ def _add_openings(group: _ActionsContainer) -> None:
 
 
 def add_score_scale(group: _ActionsContainer, other: str = "") -> None:
-    """Add --score-scale; `other` says what else than a number it may be."""
+    """Add --score-scale; `other` describes values other than numbers."""
     text = f"centipawns of the sigmoid that turns evaluations into winrates{other} (default: dlshogi's 756)"
     group.add_argument("--score-scale", metavar="CP", help=text)
 
@@ -139,7 +139,6 @@ FLAGS = {
 
 
 def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
-    """See yomi.engine.game.Game."""
     from yomi.engine.datasets.making import announce_kernels
     from yomi.engine.datasets.sources import find_files
     from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
@@ -154,7 +153,7 @@ def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
 
 
 def _score_scale(text: str | None, *, may_fit: bool = True) -> float:
-    """Return the centipawns that --score-scale names, 0 for a fit."""
+    """Return the value of --score-scale in centipawns; 0 means fit."""
     from yomi.engine.shogi.datasets.dataset import MAX_SCALE, MIN_SCALE, SCORE_SCALE
 
     if text is None:
@@ -173,7 +172,7 @@ def _score_scale(text: str | None, *, may_fit: bool = True) -> float:
 
 
 def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
-    """Make positions beside those of data sets, valued by an engine, or go on with them."""
+    """Make or continue a data set of positions near those of other data sets, valued by an engine."""
     from yomi.engine.clients.limits import SpecError
     from yomi.engine.clients.process import EngineError
     from yomi.engine.clients.spec import parse_spec
@@ -200,7 +199,6 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
 
 
 def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> str:
-    """See yomi.engine.game.Game."""
     from yomi.engine.clients.limits import SpecError
     from yomi.engine.clients.process import EngineError
     from yomi.engine.clients.spec import parse_spec

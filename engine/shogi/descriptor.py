@@ -1,5 +1,3 @@
-"""Shogi's descriptor."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -35,15 +33,12 @@ if TYPE_CHECKING:
     from yomi.nets.features import FeatureSet
 
 LEAF_MATES = (0, 0, 0, 0, 1, 1, 3, 3, 3, 3)
+# Plies of the mate searches at leaves and at the root, by level.
 ROOT_MATES, ROOT_MATES_OF_NETWORKS = (0, 0, 0, 1, 3, 5, 7, 9, 11, 33), (0, 0, 1, 3, 3, 5, 7, 9, 11, 33)
-"""Plies of the mate searches at leaves and at the root, by level."""
-MATERIAL_VISITS = {8: 1000, 9: 3000, 10: 10000}
-"""Of levels that have others than those of Go with rollouts."""
+MATERIAL_VISITS = {8: 1000, 9: 3000, 10: 10000}  # visits of levels at which material needs others than Go's rollouts
 
 
 class Shogi(Game["ShogiGame", "ShogiPlayer"]):
-    """Shogi."""
-
     name = "shogi"
     title = "shogi"
     protocol = "usi"
@@ -64,23 +59,18 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     }
 
     def __init__(self) -> None:
-        """Learn from the usual position."""
-        self._learned: dict[str, Any] = {}
-        """Arguments of LearnableShogi."""
+        self._learned: dict[str, Any] = {}  # keyword arguments of LearnableShogi
 
     @property
     def formats(self) -> tuple[type[FileFormat], ...]:
-        """See Game."""
         from yomi.engine.shogi.networks import FORMATS
 
         return FORMATS
 
     def board_size(self, options: Options) -> int:
-        """Return 9."""
         return 9
 
     def level_options(self, level: int, *, has_network: bool) -> Mapping[str, Value]:
-        """Return the depth of the mate searches: shorter ones for weaker levels."""
         roots = ROOT_MATES_OF_NETWORKS if has_network else ROOT_MATES
         mates: dict[str, Value] = {"leaf_mate_depth": LEAF_MATES[level - 1], "root_mate_search": roots[level - 1]}
         if not has_network and level in MATERIAL_VISITS:
@@ -88,38 +78,32 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         return mates
 
     def new_game(self, options: Options) -> ShogiGame:
-        """Return the usual position under the options' rules."""
         from yomi.engine.shogi.game import new_game
 
         return new_game(options)
 
     def make_player(self, options: Options) -> ShogiPlayer:
-        """Return a player of shogi."""
         from yomi.engine.shogi.players.player import ShogiPlayer
 
         return ShogiPlayer(options)
 
     def referee(self, player: ShogiPlayer) -> ShogiReferee:
-        """Return a referee, who needs no player's verdict."""
         from yomi.engine.shogi.referee import ShogiReferee
 
         return ShogiReferee()
 
     def format_opening(self, game: ShogiGame) -> str:
-        """Return `startpos moves ...` in USI."""
         from yomi.engine.shogi.notation import format_usi
         from yomi.engine.shogi.sfen import START_WORD
 
         return f"{START_WORD} moves {' '.join(format_usi(move) for _, move in game.moves)}"
 
     def matches(self) -> ShogiMatches:
-        """See Game."""
         from yomi.engine.shogi.matches import ShogiMatches
 
         return ShogiMatches()
 
     def start_play(self, args: Namespace, options: Options) -> tuple[ShogiGame, tuple[str, str]]:
-        """Return a position, or the game of a file."""
         from yomi.engine.shogi.terminal import start_play
 
         return start_play(args, options)
@@ -127,50 +111,41 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     def terminal(
         self, player: ShogiPlayer, game: ShogiGame, args: Namespace, advice: Mapping[str, Value]
     ) -> ShogiTerminalGame:
-        """Return shogi in the terminal."""
         from yomi.engine.shogi.terminal import open_terminal
 
         return open_terminal(player, game, args.board, advice)
 
     def may_be_record(self, content: bytes) -> bool:
-        """See whether it is anything but SGF: the forms of records of shogi have no beginning in common."""
         return not content.startswith(b"(")
 
     def reviewer(self, options: Options, path: Path) -> ShogiReviewer:
-        """Return a reviewer of all forms of records."""
         from yomi.engine.shogi.review import ShogiReviewer
 
         return ShogiReviewer(self.make_player(options))
 
     def recorder(self, args: Namespace, options: Options) -> ShogiRecorder:
-        """Return what writes the forms of records that are wanted."""
         from yomi.engine.shogi.selfplay import ShogiRecorder
 
         return ShogiRecorder(options, args.format, args.openings)
 
     def make_dataset(self, args: Namespace, say: Say) -> Dataset:
-        """See Game."""
         return make_dataset(self, args, say)
 
     def encoder(self, features: str) -> SparseEncoder | None:
-        """See Game; of shogi-board."""
         from yomi.engine.shogi.datasets.encoder import ShogiEncoder
         from yomi.nets.features import SHOGI_BOARD
 
         return ShogiEncoder() if features == SHOGI_BOARD else None
 
     def play_dataset(self, args: Namespace, say: Say) -> str:
-        """See Game; positions are kept as hcpe, of which `yomi dataset make` makes a set."""
         return play_dataset(self, args, say)
 
     def learnable(self, options: Options) -> LearnableShogi:
-        """See Game."""
         from yomi.engine.shogi.learning import LearnableShogi
 
         return LearnableShogi(options, **self._learned)
 
     def learning(self, args: Namespace, network: Mapping[str, Any] | None) -> Shogi:
-        """See Game; openings are read once."""
         from yomi.engine.datasets.sources import named
         from yomi.engine.shogi.selfplay import read_openings
 
@@ -180,31 +155,26 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         return other
 
     def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[ShogiGame]]]:
-        """See Game."""
         from yomi.engine.shogi.learning import replay
 
         return replay(path, features)
 
     def network_defaults(self, options: Options) -> Mapping[str, Value]:
-        """Return what the file beside the network says."""
         from yomi.engine.shogi.players.setup import network_defaults
 
         return network_defaults(options)
 
     def subject(self, options: Options) -> Subject:
-        """Return shogi with the options' mate search at leaves."""
         from yomi.engine.shogi.measuring import shogi_subject
 
         return shogi_subject(mate_depth=options.leaf_mate_depth)
 
     def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
-        """See Game."""
         from yomi.engine.shogi.measuring import measured
 
         return measured(options)
 
     def sampling(self, network: FileEvaluator, options: Options) -> Sampling[ShogiGame]:
-        """See Game."""
         from yomi.engine.shogi.players.setup import shogi_sampling
 
         return shogi_sampling(network)

@@ -1,4 +1,4 @@
-"""The board as text: letters as in SFEN, or Japanese as in game records; colors for terminals that show them."""
+"""The board as text: SFEN's letters or kanji, optionally colored for a terminal."""
 
 from typing import TYPE_CHECKING
 
@@ -9,8 +9,7 @@ from yomi.engine.shogi.pieces import HAND_TYPES, KING, LETTERS, PROMOTION, color
 if TYPE_CHECKING:
     from yomi.engine.shogi.game import ShogiGame
 
-SHORT_NAMES = dict(enumerate(JAPANESE_NAMES)) | {10: "杏", 11: "圭", 12: "全"}
-"""Names of one character each."""
+SHORT_NAMES = dict(enumerate(JAPANESE_NAMES)) | {10: "杏", 11: "圭", 12: "全"}  # names of one character each
 
 SIDES = {BLACK: "先手", WHITE: "後手"}
 
@@ -18,12 +17,12 @@ WHITE_STYLE, PROMOTED_STYLE, LAST_STYLE, PLAIN = "\x1b[36m", "\x1b[31m", "\x1b[7
 
 
 def draw(game: "ShogiGame", *, japanese: bool = False, colored: bool = False) -> str:
-    """Return the board as its first player sees it, with hands, and whose turn it is.
+    """Return the board from Black's point of view, with hands and the side to move.
 
     Args:
-        game: to draw.
-        japanese: draw kanji (White's pieces after a v) in place of letters (White's small).
-        colored: mark White's and promoted pieces and the last move with a terminal's color sequences.
+        game: the game to draw.
+        japanese: draw kanji (White's pieces after a v) instead of letters (White's in lower case).
+        colored: mark White's pieces, promoted pieces and the last move with color sequences.
     """
     lines = _japanese(game, colored) if japanese else _letters(game, colored)
     return "\n".join(lines)
@@ -54,7 +53,7 @@ def _letters(game: "ShogiGame", colored: bool) -> list[str]:
 
 
 def _closed(row: str) -> str:
-    """Take the blank after a bracket out, so that columns stay in line."""
+    # A bracket takes the place of the next cell's blank, so that columns stay aligned.
     at = row.find(") ")
     return row if at < 0 else row[: at + 1] + row[at + 2 :]
 
@@ -104,7 +103,7 @@ def _japanese_last(game: "ShogiGame") -> str:
 
 
 def japanese_hand(hand: tuple[int, ...]) -> str:
-    """Return a hand as game records write it: `飛　角二　歩十一`, or `なし`."""
+    """Return a hand as records write it: `飛　角二　歩十一`, or `なし`."""
     parts = []
     for piece_type, count in reversed(list(zip(HAND_TYPES, hand, strict=True))):
         if count:

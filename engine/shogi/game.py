@@ -1,7 +1,7 @@
-"""A game of shogi as it stands: the position, how it came about, and the commands that change it.
+"""A game of shogi: position, history, and the operations that change it.
 
-Rules, position and history are the kernels' (yomi.native.shogi); this class adds what only a user needs: SFEN, undo,
-what ends a game (a repetition only the fourth time), and reasons why a move is illegal.
+The kernels (yomi.native.shogi) know rules, position and history. This class adds SFEN, undo, the end of the game (a
+repetition ends it at the fourth occurrence), and the reasons why a move is illegal.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from yomi.native.shogi.position import (
 if TYPE_CHECKING:
     from yomi.engine.options import Options
 
+# Rules for declaring a win, by points. h: in handicap games White's missing pieces count for White.
 ENTERING_KING = {
     "none": ENTERING_KING_NONE,
     "24": ENTERING_KING_24,
@@ -42,39 +43,31 @@ ENTERING_KING = {
     "27": ENTERING_KING_27,
     "27h": ENTERING_KING_27H,
 }
-"""Rules for declaring a win, by their points; h: in handicap games White needs less by what it has given."""
 
+# Fields of the position record that are settings; `undo` keeps them.
 SETTINGS = ("max_moves", "entering_king", "mate_depth", "all_moves", "draw_value", "form")
-"""Fields of the position record that belong to the game's rules and the search, not to the position."""
 
-MAX_GAME = 10_000
-"""Moves that `going_on` takes: more of them would take seconds."""
-MAX_PLY = 64_000
-"""Moves of a game, those before the initial position included. The kernels count plies in 16 bits, also in a search."""
+MAX_GAME = 10_000  # limit of `going_on`: more moves would take seconds
+MAX_PLY = 64_000  # limit of plies: kernels count them in 16 bits, and a search adds more
+# A history longer than ROOM positions is cut to the last KEPT. The rest of the array belongs to the search.
 KEPT, ROOM = 768, 1024
-"""Positions whose history stays when there are more than ROOM of them; the rest of the array is the search's."""
 
 
 class IllegalMove(ValueError):  # noqa: N818  (the name that players use)
-    """A move that the rules forbid; the message is one line."""
+    """A move that the rules forbid. The message is one line."""
 
 
 class SetupError(OptionError):
-    """Rules that cannot be; the message is one line."""
+    """Impossible rules. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a game ended."""
-
-    winner: int
-    """BLACK, WHITE, or 0 for a draw."""
+    winner: int  # BLACK, WHITE, or 0 for a draw
+    # CSA's name: TSUMI, SENNICHITE, MAX_MOVES, +ILLEGAL_ACTION or -ILLEGAL_ACTION (Black or White checked perpetually).
     ending: str
-    """CSA's name of it: TSUMI, SENNICHITE, +ILLEGAL_ACTION or -ILLEGAL_ACTION (Black or White checked perpetually),
-    MAX_MOVES."""
 
     def __str__(self) -> str:
-        """Return it in words."""
         loser = COLOR_NAMES.get(opponent(self.winner), "")
         reasons = {
             "TSUMI": f"{loser} is mated",
@@ -88,18 +81,15 @@ class Outcome:
 class ShogiGame:
     """One game: an initial position, and the moves since.
 
-    The attributes are to be read, not written. `position` (a record of POSITION_DTYPE) and `history`
-    (uint64[MAX_HISTORY]) stay the same objects for the whole life of the game; copy what must not change. Of games
-    longer than 1,024 moves `history` holds the later part; the fourth occurrence of a position is found all the same.
+    Treat the attributes as read-only. `position` (a record of POSITION_DTYPE) and `history` (uint64[MAX_HISTORY])
+    remain the same objects for the life of the game; copy them to keep a state. After 1,024 moves `history` contains
+    only the later part, but repetitions of the whole game are found.
     """
 
     initial_sfen: str
-    entering_king: str
-    """The rule by which a win may be declared, of ENTERING_KING."""
-    max_moves: int
-    """Moves of the game (those before the initial position included) after which it is drawn; 0 for no limit."""
-    moves: list[tuple[int, int]]
-    """(color, move) since the initial position."""
+    entering_king: str  # a key of ENTERING_KING
+    max_moves: int  # the game is drawn after this many plies, moves before the initial position included; 0: no limit
+    moves: list[tuple[int, int]]  # (color, move) since the initial position
     position: Any
     history: np.ndarray[tuple[int], np.dtype[np.uint64]]
 
@@ -107,8 +97,8 @@ class ShogiGame:
         """Start a game.
 
         Raises:
-            SfenError: no position, or one that cannot be.
-            SetupError: rules that cannot be.
+            SfenError: not SFEN, or an impossible position.
+            SetupError: impossible rules.
         """
         initial = parse_sfen(sfen)
         self.initial_sfen = format_sfen(initial)
@@ -128,52 +118,43 @@ class ShogiGame:
 
     @property
     def side_to_move(self) -> int:
-        """BLACK or WHITE."""
         return int(self.position["side_to_move"])
 
     @property
     def ply(self) -> int:
-        """Moves made since the start of the game, those before the initial position included."""
+        """Moves since the start of the game, moves before the initial position included."""
         return int(self.position["ply"])
 
     @property
     def in_check(self) -> bool:
-        """Whether the side to move is in check."""
         return bool(self.position["in_check"])
 
     @property
     def last_target(self) -> int | None:
-        """The square where the last move since the initial position ended; None where there is none."""
+        """Target of the last move since the initial position, or None."""
         return target_of(self.moves[-1][1]) if self.moves else None
 
     @property
     def placement(self) -> Placement:
-        """The position as notations want it."""
         hand = self.position["hand"].tolist()
         board = tuple(self.position["board"].tolist())
         return Placement(board, (tuple(hand[0]), tuple(hand[1])), self.side_to_move, self.ply + 1)
 
     @property
     def search_key(self) -> object:
-        """Equal keys: the same game but for its moves, so that a search tree may be kept from one to the other."""
+        """Games with equal keys differ only in their moves: they can share a search tree."""
         return (self.initial_sfen, self.entering_king, self.max_moves)
 
     def sfen(self) -> str:
-        """Return the position as SFEN, with the number of the next move."""
         return format_sfen(self.placement)
 
     # -- playing -------------------------------------------------------------------------------------------------
 
     def is_legal(self, move: int) -> bool:
-        """Whether the side to move may play a move."""
         return is_move(move) and bool(rules.is_legal(self.position, self.history, move))
 
     def check(self, move: int) -> None:
-        """Check that the side to move may play a move.
-
-        Raises:
-            IllegalMove: the rules forbid it; the message says why.
-        """
+        """Raise IllegalMove with the reason if the side to move may not play a move."""
         if self.ply >= MAX_PLY:
             raise IllegalMove(f"move {self.ply + 1}: expected at most {MAX_PLY} moves in a game")
         if not self.is_legal(move):
@@ -181,22 +162,22 @@ class ShogiGame:
             raise IllegalMove(f"illegal move {format_usi(move) if is_move(move) else move}: {why}")
 
     def legal_moves(self) -> list[int]:
-        """Return all legal moves of the side to move, also those that only a beginner would leave unpromoted."""
+        """Return all legal moves, pointless non-promotions included."""
         moves = np.zeros(MAX_MOVES, np.uint16)
         count = rules.legal_moves(self.position, self.history, moves)
         return [int(move) for move in moves[:count]]
 
     def searched_moves(self) -> list[int]:
-        """Return the moves that a search tries: see yomi.native.shogi.waivers."""
+        """Return the moves that a search tries: without the pointless ones of yomi.native.shogi.waivers."""
         moves = np.zeros(MAX_MOVES, np.uint16)
         count = waivers.searched_moves(self.position, self.history, moves)
         return [int(move) for move in moves[:count]]
 
     def play(self, move: int) -> None:
-        """Play a move of the side to move; a game may go on after its end.
+        """Play a move of the side to move, also after the end of the game.
 
         Raises:
-            IllegalMove: the rules forbid it; the message says why, and nothing has changed.
+            IllegalMove: the rules forbid the move; nothing has changed.
         """
         self.check(move)
         color = self.side_to_move
@@ -209,18 +190,17 @@ class ShogiGame:
             self._rewrite_history()
 
     def push(self, move: int) -> None:
-        """Play a move of the side to move, as all games do: see `play`."""
         self.play(move)
 
     def going_on(self, sfen: str, moves: Sequence[str]) -> ShogiGame:
-        """Return the game that USI's `position` describes, played on from a copy of this one if that leads to it.
+        """Return the game that USI's `position` describes. It continues a copy of this game if possible.
 
         Args:
-            sfen: the initial position; `startpos` for the usual one.
+            sfen: the initial position, or `startpos`.
             moves: the moves since, in USI.
 
         Raises:
-            ValueError: no position, an illegal move or more than MAX_GAME moves; this game stays as it is.
+            ValueError: not SFEN, an illegal move, or more than MAX_GAME moves.
         """
         if len(moves) > MAX_GAME:
             raise ValueError(f"{len(moves)} moves: expected at most {MAX_GAME}")
@@ -238,7 +218,7 @@ class ShogiGame:
         return game
 
     def undo(self) -> None:
-        """Take the last move back; everything is as it was before it, but for rules changed since.
+        """Take back the last move. Rules that have changed since are kept.
 
         Raises:
             IllegalMove: no move has been played since the initial position.
@@ -256,10 +236,10 @@ class ShogiGame:
             self._rewrite_history()
 
     def set_rules(self, *, entering_king: str | None = None, max_moves: int | None = None) -> None:
-        """Change rules, also in the middle of a game; None leaves one as it is.
+        """Change rules, also during a game; None keeps the current value.
 
         Raises:
-            SetupError: an unknown rule, or a limit that is not from 0 to 65535.
+            SetupError: an unknown rule, or a limit outside 0 to 65535.
         """
         if entering_king is not None:
             if entering_king not in ENTERING_KING:
@@ -273,7 +253,6 @@ class ShogiGame:
             self.position["max_moves"] = max_moves
 
     def copy(self) -> ShogiGame:
-        """Return an independent copy, undo included."""
         other = ShogiGame.__new__(ShogiGame)
         other.initial_sfen, other.entering_king, other.max_moves = self.initial_sfen, self.entering_king, self.max_moves
         other.moves, other._snapshots, other._entries = list(self.moves), list(self._snapshots), list(self._entries)
@@ -287,16 +266,16 @@ class ShogiGame:
 
     @property
     def can_declare(self) -> bool:
-        """Whether the side to move may declare a win by the rule in force."""
+        """Whether the side to move may declare a win by the entering king rule."""
         return bool(rules.declaration(self.position))
 
     @property
     def repetitions(self) -> int:
-        """How often this position has stood in the game, now included, with the same side to move."""
+        """Occurrences of this position in the game so far, with the same side to move."""
         return len(self._seen[self._entries[-1]])
 
     def outcome(self) -> Outcome | None:
-        """Return how the game has ended; None while it goes on. Declaring and resigning are up to the players."""
+        """Return how the game has ended, or None. Declaring and resigning are decisions of the players."""
         side = self.side_to_move
         if not rules.has_legal_move(self.position):
             return Outcome(opponent(side), "TSUMI")
@@ -308,11 +287,10 @@ class ShogiGame:
 
     @property
     def is_over(self) -> bool:
-        """Whether the game has ended."""
         return self.outcome() is not None
 
     def _repetition(self) -> Outcome:
-        """Judge a position's fourth occurrence: who gave check with each move since the first one loses."""
+        # The side that gave check with every move since the first occurrence loses.
         side = self.side_to_move
         first = self._seen[self._entries[-1]][0]
         checks = [bool(hands & CHECK_BIT) for _, hands in self._entries[first + 1 :]]
@@ -322,27 +300,22 @@ class ShogiGame:
         return Outcome(0, "SENNICHITE")
 
     def __str__(self) -> str:
-        """Return the board with coordinates, the last move in brackets, hands and the side to move."""
         return draw(self)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _last_entry(self) -> tuple[int, int]:
-        """Return the history's entry of the position: board key; hands, side and check flag."""
+        """Return the position's history entry: board key; hands, side and check flag."""
         length = int(self.position["history_length"])
         return int(self.history[length - 2]), int(self.history[length - 1])
 
     def _rewrite_history(self) -> None:
-        """Fill the history array with the last positions of the game, so that the search has room behind them."""
+        # The array gets the last KEPT positions, so that the search has room behind them.
         last = self._entries[-KEPT:]
         self.history[: 2 * len(last)] = np.array(last, np.uint64).reshape(-1)
         self.position["history_length"] = 2 * len(last)
 
 
 def new_game(options: Options, sfen: str = STARTPOS) -> ShogiGame:
-    """Return a position under the rules of the options.
-
-    Raises:
-        SfenError, SetupError: see ShogiGame.
-    """
+    """Return a game with the rules of the options."""
     return ShogiGame(sfen, entering_king=options.entering_king, max_moves=options.max_moves or 0)

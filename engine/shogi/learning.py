@@ -1,4 +1,4 @@
-"""Shogi for the learning loop: how games begin and end, and what is learned of them."""
+"""Shogi for the learning loop: how games begin and end, and their training rows."""
 
 from __future__ import annotations
 
@@ -40,14 +40,12 @@ if TYPE_CHECKING:
     from yomi.nets.data.shards import Arrays
     from yomi.nets.features import FeatureSet
 
-SPARSE_KIND = "sparse-shogi"
-"""Of yomi.nets.definitions: such networks see boards."""
-SEPARATOR = b"/\n"
-"""Of games in CSA; the last one ends the file as well."""
+SPARSE_KIND = "sparse-shogi"  # kind of networks that read boards instead of planes
+SEPARATOR = b"/\n"  # follows every CSA game, the last one included
 
 
 class LearnableShogi:
-    """See yomi.engine.learning.learnable.Learnable. Without points, and without a board that anyone owns."""
+    """Shogi without points and ownership targets. Implements yomi.engine.learning.learnable.Learnable."""
 
     suffix = ".csa"
     points = False
@@ -60,13 +58,13 @@ class LearnableShogi:
         named: str = "",
         network: Mapping[str, Any] | None = None,
     ) -> None:
-        """Begin games by the options' rules, with openings that are drawn.
+        """Check the openings.
 
         Args:
-            options: tell the rules, the mates that are looked for at leaves, and the scale of evaluations.
-            openings: one at least.
-            named: their file with its digest; empty for the usual position.
-            network: [network] of a training configuration, if not the usual one.
+            options: set the rules, the mate search at leaves, and the scale of evaluations.
+            openings: drawn at random; at least one.
+            named: the openings' file with its digest; empty for the usual position.
+            network: [network] of a training configuration, or None for the default.
 
         Raises:
             OptionError: an opening has an illegal move.
@@ -86,32 +84,27 @@ class LearnableShogi:
             begin(options, each)
 
     def begin(self, rng: np.random.Generator, lead: float) -> ShogiGame:
-        """Return a game after an opening."""
         return self._begin(self._openings[int(rng.integers(len(self._openings)))])
 
     def again(self, game: ShogiGame) -> ShogiGame:
-        """Return a game after the same opening."""
         return self._begin(self._opened[game])
 
     def judge(self, game: ShogiGame) -> Ended | None:
-        """Return how a game has ended, as soon as a win can be declared by that; None while it goes on."""
+        # Games end as soon as the side to move could declare a win.
         ended = self._referee.judge(game)
         return Ended(game.side_to_move, DECLARATION) if ended is None and game.can_declare else ended
 
     def outcome(self, game: ShogiGame, ended: Ended) -> Outcome:
-        """Return the winner."""
         return Outcome(ended.winner)
 
     def komi(self, game: ShogiGame) -> float:
-        """Return 0."""
         return 0.0
 
     def show(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
-        """Return dlshogi's planes and numbers, or boards and hands for sparse networks."""
         return self._show(positions, history)
 
     def record(self, finished: Finished[ShogiGame], name: str) -> bytes:
-        """Return CSA with evaluations, and the visits that are learned, as comments; what separates games follows."""
+        """Return CSA with evaluations and visits as comments, and a separator."""
         game, notes = finished.game, []
         for (_, move), ply in zip(game.moves, noted(finished), strict=True):
             note = RecordedMove(move)
@@ -131,7 +124,7 @@ class LearnableShogi:
 
 
 def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Show, list[Recorded[ShogiGame]]]:
-    """See yomi.engine.game.Game.replay; all legal moves may be named, also those that searches waive."""
+    """Return the spec, encoder and games of a record for `yomi learn`; searches may play all legal moves."""
     if features.joined:
         raise OptionError(f"{path}: rows of {features.name} found, expected dlshogi's features or {SHOGI_BOARD}")
     try:
@@ -144,7 +137,7 @@ def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Show, list[Recor
 
 
 def seen_by(features: FeatureSet) -> tuple[GameSpec, Show]:
-    """Return shogi as networks of a feature set see it, and what writes the columns of their data sets."""
+    """Return shogi's spec for a feature set, and the function that encodes positions for it."""
     if features.name == SHOGI_BOARD:
         return shogi_spec(), boards_of
     spec = shogi_spec(FORM_DLSHOGI, features.extras)
@@ -152,7 +145,7 @@ def seen_by(features: FeatureSet) -> tuple[GameSpec, Show]:
 
 
 def boards_of(positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
-    """Return boards and hands of positions as the side to move sees them."""
+    """Return boards and hands of positions from the point of view of the side to move."""
     count = len(positions)
     boards, hands = np.zeros((count, SQUARES), np.uint8), np.zeros((count, 2 * len(HAND_TYPES)), np.uint8)
     write_boards(positions, boards, hands)

@@ -1,4 +1,4 @@
-"""What is measured of shogi: searches of openings, middle games and endgames as the engine's own play reaches them."""
+"""Positions for benchmarks: openings, middle games and endgames from the engine's own games."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ FOURTH_FILE_ROOK_LATER = (
     f"{FOURTH_FILE_ROOK} 4h2h P*2c P*2e 2d5a 2h4h 3d3e 5f5e 3e3f 5e5d 3f3g+ 4h1h P*3b 5d5c+ 6b5c S*3d N*3a 2e2d 3g4g "
     "2d2c+ 4a4d 3d2e 3a2c 5g5f P*2b 5f4g 4e4f 4g3f 2a3c P*2d 3c2e 3f2e 4f4g+ 2d2c 2b2c 6i7h 2c2d"
 )
+# The start, two openings, a middle game, two endgames.
 LINES = (
     "",
     "7g7f 3c3d 2g2f 8c8d 2f2e 8d8e 6i7h 4a3b 2e2d 2c2d 2h2d",
@@ -44,11 +45,9 @@ LINES = (
     "6c7d 7g6h 8e8f 8g8f 8b8f P*4d 3c4d P*8g 8f8e 4e4d 4c4d 6f6e S*4c S*2e 2d3c P*7b P*8f 8i9g 8e6e 2i3g 9b9f 7b7a+ "
     "9f9g+ 8h9g N*7f",
 )
-"""Moves of each position: the start, two openings, a middle game, two endgames."""
 
 
 def shogi_positions() -> list[ShogiGame]:
-    """Return the games to search."""
     games = []
     for line in LINES:
         game = ShogiGame()
@@ -59,11 +58,11 @@ def shogi_positions() -> list[ShogiGame]:
 
 
 def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Subject:
-    """Return shogi.
+    """Return the benchmark's subject.
 
     Args:
-        spec: of the network; None for dlshogi's usual one.
-        mate_depth: plies of the mate search at leaves, 0 for none.
+        spec: the network's spec; None for dlshogi's usual one.
+        mate_depth: plies of the mate search at leaves; 0 for none.
     """
     spec = spec or shogi_spec()
     games = shogi_positions()
@@ -75,7 +74,6 @@ def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Subject:
 
 @contextlib.contextmanager
 def measured(options: Options) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
-    """See yomi.engine.game.Game."""
     with contextlib.closing(make_queue(options)) as queue:
         spec = spec_for(queue.evaluator)
         searched = ("mate_depth", options.leaf_mate_depth), ("all_moves", int(options.all_legal_moves))

@@ -1,7 +1,7 @@
-"""Names and movements of the pieces, in plain Python: what notations and readers need of the rules.
+"""Piece codes and movements in plain Python.
 
-The numbers are those of yomi.native.shogi (squares by files from Black's right edge, piece codes in which White's are
-16 higher); this module imports no kernels, so that texts can be read before anything is compiled or loaded.
+Numbers as in yomi.native.shogi: square = 9 * file + rank, counted from Black's right edge. No kernel is loaded, so
+records can be read before anything is compiled.
 """
 
 from collections.abc import Sequence
@@ -11,22 +11,18 @@ from yomi.engine.color import BLACK, WHITE
 PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = range(1, 9)
 PROM_PAWN, PROM_LANCE, PROM_KNIGHT, PROM_SILVER, HORSE, DRAGON = range(9, 15)
 
-PROMOTION = 8
-"""What promotion adds to a piece type."""
+PROMOTION = 8  # a promoted type is the unpromoted type plus this
 
-WHITE_CODE = 16
-"""What White's piece codes have more than Black's."""
+WHITE_CODE = 16  # White's piece codes are Black's plus this
 
-HAND_TYPES = (PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK)
-"""Piece type of each index into a hand."""
+HAND_TYPES = (PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK)  # piece type of each index into a hand
 
 HAND_INDEX = {piece_type: index for index, piece_type in enumerate(HAND_TYPES)}
 
-LETTERS = " PLNSBRGK"
-"""SFEN's letter of each unpromoted type."""
+LETTERS = " PLNSBRGK"  # SFEN letters of the unpromoted types
 
+# pieces of a full set by unpromoted type
 COUNTS = {PAWN: 18, LANCE: 4, KNIGHT: 4, SILVER: 4, BISHOP: 2, ROOK: 2, GOLD: 4, KING: 2}
-"""Pieces of a full set by unpromoted type."""
 
 NAMES = ("", "pawn", "lance", "knight", "silver", "bishop", "rook", "gold", "king")
 
@@ -37,6 +33,7 @@ _SILVER: Steps = ((0, -1), (1, -1), (-1, -1), (1, 1), (-1, 1))
 _DIAGONAL: Steps = ((1, -1), (-1, -1), (1, 1), (-1, 1))
 _STRAIGHT: Steps = ((0, -1), (0, 1), (1, 0), (-1, 0))
 
+# Single steps of a type as (files, ranks) for Black: a higher file is to the left, a lower rank is forward.
 STEPS: dict[int, Steps] = {
     PAWN: ((0, -1),),
     KNIGHT: ((1, -2), (-1, -2)),
@@ -50,8 +47,8 @@ STEPS: dict[int, Steps] = {
     HORSE: _STRAIGHT,
     DRAGON: _DIAGONAL,
 }
-"""Single steps of a type as (files, ranks) for Black: a higher file is to the left, a lower rank is forward."""
 
+# Directions in which a type goes any distance.
 SLIDES: dict[int, Steps] = {
     LANCE: ((0, -1),),
     BISHOP: _DIAGONAL,
@@ -59,42 +56,36 @@ SLIDES: dict[int, Steps] = {
     ROOK: _STRAIGHT,
     DRAGON: _STRAIGHT,
 }
-"""Directions in which a type goes any distance."""
 
 
 def code_of(piece_type: int, color: int) -> int:
-    """Return the code of a piece on the board."""
     return piece_type + (WHITE_CODE if color == WHITE else 0)
 
 
 def color_of(code: int) -> int:
-    """Return the color of a piece by its code, which is not 0."""
+    """Return the color of a piece code other than 0."""
     return WHITE if code > WHITE_CODE else BLACK
 
 
 def type_of(code: int) -> int:
-    """Return the piece type of a code; 0 for an empty square."""
     return code & 15
 
 
 def unpromoted(piece_type: int) -> int:
-    """Return the type that a piece has in a hand."""
     return piece_type - PROMOTION if piece_type > KING else piece_type
 
 
 def can_promote(piece_type: int) -> bool:
-    """Whether pieces of this type promote."""
     return piece_type < GOLD
 
 
 def in_zone(square: int, color: int) -> bool:
-    """Whether a square lies in the three ranks where `color` promotes."""
     rank = square % 9
     return rank < 3 if color == BLACK else rank > 5
 
 
 def has_future(piece_type: int, color: int, square: int) -> bool:
-    """Whether a piece of this type can ever move from a square: pawn, lance and knight must not stand too far ahead."""
+    """Whether a piece can ever move on from a square; false for pawns, lances and knights at the far edge."""
     rank = square % 9 if color == BLACK else 8 - square % 9
     if piece_type in (PAWN, LANCE):
         return rank > 0
@@ -102,12 +93,12 @@ def has_future(piece_type: int, color: int, square: int) -> bool:
 
 
 def reaching(board: Sequence[int], color: int, piece_type: int, target: int) -> list[int]:
-    """Return the squares from which pieces of `color` and this type move or capture to `target`, pinned ones too.
+    """Return the squares from which pieces of this color and type move or capture to `target`, pinned pieces included.
 
     Args:
-        board: 81 piece codes; what stands on `target` does not matter.
-        color: of the pieces.
-        piece_type: as it stands on the board, promoted or not.
+        board: 81 piece codes; the content of `target` does not matter.
+        color: the pieces' color.
+        piece_type: the type on the board, promoted or not.
         target: a square.
     """
     code = code_of(piece_type, color)
@@ -132,5 +123,4 @@ def reaching(board: Sequence[int], color: int, piece_type: int, target: int) -> 
 
 
 def is_attacked(board: Sequence[int], color: int, square: int) -> bool:
-    """Whether a piece of `color` attacks a square."""
     return any(reaching(board, color, piece_type, square) for piece_type in range(PAWN, DRAGON + 1))

@@ -1,7 +1,7 @@
-"""A position without its history, and what a move does to it: the slow, plain rules that reading a record needs.
+"""A position without history, and slow, plain rules for it.
 
-The kernels decide what may be played in a game (`yomi.engine.shogi.game`); this tells why a move may not, and follows
-the moves of a record without loading or compiling anything.
+Records are read with these rules, without loading or compiling kernels, and errors get their reason from here. Games
+use the kernels' rules (`yomi.engine.shogi.game`).
 """
 
 from dataclasses import dataclass
@@ -25,30 +25,25 @@ from yomi.engine.shogi.pieces import (
     unpromoted,
 )
 
-DROP_PAWN_MATE = "a pawn may not be dropped to mate"
-"""Why a move of which `Placement.is_drop_pawn_mate` is true may not be played."""
+DROP_PAWN_MATE = "a pawn may not be dropped to mate"  # the reason if `Placement.is_drop_pawn_mate`
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
     """A position without its history."""
 
-    board: tuple[int, ...]
-    """Piece codes of the 81 squares."""
-    hands: tuple[tuple[int, ...], tuple[int, ...]]
-    """Pieces in hand of Black and White, by HAND_TYPES."""
+    board: tuple[int, ...]  # piece codes of the 81 squares
+    hands: tuple[tuple[int, ...], tuple[int, ...]]  # Black's and White's pieces in hand, by HAND_TYPES
     side: int
-    """The side to move, BLACK or WHITE."""
-    number: int = 1
-    """Number of the next move; 1 at the start of a game."""
+    number: int = 1  # number of the next move; 1 at the start of a game
 
     def turned(self) -> "Placement":
-        """Return the position as the other side would see it: the board turned by 180 degrees, colors exchanged."""
+        """Return the position turned by 180 degrees with colors exchanged."""
         board = tuple(code and code_of(type_of(code), opponent(color_of(code))) for code in reversed(self.board))
         return Placement(board, (self.hands[1], self.hands[0]), opponent(self.side), self.number)
 
     def after(self, move: int) -> "Placement":
-        """Return the position after a move that `why_not` has nothing against (drop-pawn mate included)."""
+        """Return the position after a move for which `why_not` is None (drop-pawn mate included)."""
         board = list(self.board)
         hand = list(self.hands[self.side - 1])
         source, target = source_of(move), target_of(move)
@@ -65,17 +60,16 @@ class Placement:
         return Placement(tuple(board), hands, opponent(self.side), self.number + 1)
 
     def king_square(self, color: int) -> int | None:
-        """Return where the king of `color` stands; None where it has none."""
+        """Return the square of a king, or None if there is none."""
         code = code_of(KING, color)
         return self.board.index(code) if code in self.board else None
 
     def is_check(self, color: int) -> bool:
-        """Whether the king of `color` is attacked."""
         king = self.king_square(color)
         return king is not None and is_attacked(self.board, opponent(color), king)
 
     def why_not(self, move: int) -> str | None:
-        """Return why the side to move may not play a move, in a few words; None where only drop-pawn mate could be."""
+        """Return in a few words why a move is illegal, or None. Drop-pawn mate is not checked."""
         if not is_move(move):
             return f"{move} is no move"
         why = self._why_no_drop(move) if source_of(move) is None else self._why_no_board_move(move)
@@ -84,7 +78,7 @@ class Placement:
         return why
 
     def is_drop_pawn_mate(self, move: int) -> bool:
-        """Whether a move is forbidden only because it mates by dropping a pawn: `why_not` has nothing against it."""
+        """Whether drop-pawn mate is the only reason why a move is illegal."""
         if dropped_type(move) != PAWN or self.why_not(move) is not None:
             return False
         after = self.after(move)
@@ -132,5 +126,5 @@ class Placement:
 
 
 def square_name(square: int) -> str:
-    """Return a square as USI writes it: `7g`."""
+    """Return a square in USI: `7g`."""
     return f"{square // 9 + 1}{'abcdefghi'[square % 9]}"

@@ -1,5 +1,3 @@
-"""When a game of shogi is over, and who has won it."""
-
 from __future__ import annotations
 
 from yomi.engine.play import (
@@ -20,8 +18,8 @@ from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import guilty_of
 from yomi.engine.shogi.records.record import GameRecord
 
-ENDINGS = {"TSUMI": MATE, "SENNICHITE": REPETITION, "MAX_MOVES": MAX_MOVES}
-"""Endings by CSA's names; every other one is a perpetual check."""
+ENDINGS = {"TSUMI": MATE, "SENNICHITE": REPETITION, "MAX_MOVES": MAX_MOVES}  # by CSA name; others are perpetual check
+# CSA names of endings that the referee does not decide. A failed engine counts as out of time.
 CSA_NAMES = {
     RESIGNATION: "TORYO",
     ADJUDICATION: "TORYO",
@@ -30,16 +28,14 @@ CSA_NAMES = {
     ILLEGAL: "ILLEGAL_MOVE",
     DECLARATION: "KACHI",
 }
-"""How records write endings that are not the referee's; an engine that failed has not moved in time."""
-OCCURRENCES = 4
-"""How often a position has stood when the game ends by repetition."""
+OCCURRENCES = 4  # a position's fourth occurrence ends the game
 
 
 def ending_of(record: GameRecord) -> str:
-    """Return how a recorded game has ended.
+    """Return how a recorded game ended, in terms of yomi.engine.play.
 
-    Records call every fault ILLEGAL_ACTION, or ILLEGAL_MOVE: it was perpetual check where the last position stands for
-    the fourth time, else an illegal move, which may be the last one or left out.
+    Records use ILLEGAL_ACTION or ILLEGAL_MOVE for every foul. It was perpetual check if the last position occurred four
+    times, otherwise an illegal move (recorded or not).
     """
     if record.ending != "ILLEGAL_MOVE" and guilty_of(record.ending) is None:
         return {"TORYO": RESIGNATION, "TIME_UP": TIME, "KACHI": DECLARATION, **ENDINGS}.get(
@@ -50,7 +46,7 @@ def ending_of(record: GameRecord) -> str:
 
 
 def csa_ending(ended: Ended, game: ShogiGame) -> str:
-    """Return how a game ended as records of shogi write it."""
+    """Return CSA's name for the ending of a game."""
     name = CSA_NAMES.get(ended.ending)
     if name is None:
         outcome = game.outcome()
@@ -62,9 +58,8 @@ def csa_ending(ended: Ended, game: ShogiGame) -> str:
 
 
 class ShogiReferee(Referee[ShogiGame]):
-    """Ends games by mate, a fourth repetition, or the limit of moves that the game has."""
+    """Ends games by mate, a fourth repetition, or the move limit."""
 
     def judge(self, game: ShogiGame) -> Ended | None:
-        """Return how a game has ended; None while it goes on."""
         outcome = game.outcome()
         return None if outcome is None else Ended(outcome.winner, ENDINGS.get(outcome.ending, PERPETUAL_CHECK))

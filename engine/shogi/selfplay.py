@@ -1,4 +1,4 @@
-"""Games of shogi of the engine against itself, for `yomi selfplay`."""
+"""Self-play games of `yomi selfplay`."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:
-    """Return what games begin with: the openings of a file, the usual position without one.
+    """Return the openings of a file, or the usual position if there is no file.
 
     Args:
-        path: of the file.
-        packed: what asks for positions that 32 bytes can hold, for the error; empty where nothing does.
+        path: a file of records or lines.
+        packed: the flag that requires positions that fit into 32 bytes, for the error; empty if none does.
 
     Raises:
-        OptionError: they cannot be read, or not be packed.
+        OptionError: an opening cannot be read or packed.
     """
     try:
         lines = load_records(path) if path else []
@@ -50,7 +50,7 @@ def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:
 
 
 def begin(options: Options, opening: GameRecord) -> ShogiGame:
-    """Return a game after its opening, whose moves are part of it.
+    """Return a game after an opening, whose moves are part of the game.
 
     Raises:
         OptionError: a move is illegal.
@@ -64,7 +64,7 @@ def begin(options: Options, opening: GameRecord) -> ShogiGame:
 
 
 class ShogiRecorder:
-    """See yomi.engine.game.Recorder: games from the usual position or from openings, in turn."""
+    """Games from the usual position or from openings, taken in turn. Implements yomi.engine.game.Recorder."""
 
     row_bytes: Mapping[str, int] = {".hcpe": HCPE_DTYPE.itemsize}
 
@@ -72,12 +72,12 @@ class ShogiRecorder:
         """Read the openings.
 
         Args:
-            options: tell the rules, and the scale of evaluations.
-            formats: the forms of each record, of FORMATS.
-            openings: a file of them; None for the usual position.
+            options: set the rules and the scale of evaluations.
+            formats: keys of FORMATS.
+            openings: a file; None for the usual position.
 
         Raises:
-            OptionError: they cannot be read or held by one of the forms.
+            OptionError: an opening cannot be read, or does not fit a format.
         """
         self._options = options
         self._suffixes = tuple(dict.fromkeys(FORMATS[name] for name in formats))
@@ -86,18 +86,15 @@ class ShogiRecorder:
         self._openings = read_openings(openings, f"--format {packed[0][1:]}" if packed else "")
 
     def begin(self, number: int) -> ShogiGame:
-        """Return an opening with its moves, which are part of the game."""
         game = begin(self._options, self._openings[number % len(self._openings)])
         self._notes = [RecordedMove(move) for _, move in game.moves]
         return game
 
     def record(self, game: ShogiGame, decision: Decision, seconds: float) -> None:
-        """Keep the evaluation in centipawns, and the visits."""
         note = note_of(decision, game.placement, seconds, self._options.centipawns)
         self._notes.append(replace(note, counts=decision.report.counts))
 
     def files(self, game: ShogiGame, ended: Ended, name: str) -> dict[str, bytes]:
-        """Return the record in every form."""
         record = record_of(game, self._notes, black=name, white=name, ending=csa_ending(ended, game))
         record.info = {"EVENT": "yomi selfplay", "START_TIME": time.strftime("%Y/%m/%d %H:%M:%S")}
         return {suffix: to_bytes([record], suffix) for suffix in self._suffixes}

@@ -1,5 +1,3 @@
-"""Positions as SFEN text, read strictly: an error says what was found and what was expected."""
-
 import re
 from collections import Counter
 
@@ -24,27 +22,25 @@ from yomi.engine.shogi.placement import Placement, square_name
 from yomi.nets.errors import LineError
 
 STARTPOS = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
-START_WORD = "startpos"
-"""USI's word for STARTPOS."""
+START_WORD = "startpos"  # USI's word for STARTPOS
 
-MAX_NUMBER = 60000
-"""Highest number of a first move; the kernels count plies in 16 bits."""
+MAX_NUMBER = 60000  # highest number of a first move: kernels count plies in 16 bits
 
+# SFEN writes hands in this order: rook, bishop, gold ... pawn.
 HAND_WRITING_ORDER = (6, 5, 4, 3, 2, 1, 0)
-"""Indices into a hand in the order in which SFEN is usually written: rook, bishop, gold ... pawn."""
 
 SIDES = {"b": BLACK, "w": WHITE}
 
 
 class SfenError(LineError, ValueError):
-    """Text that is no SFEN, or a position that cannot be; the message is one line."""
+    """Text that is not SFEN, or an impossible position. The message is one line."""
 
 
 def parse_sfen(text: str) -> Placement:
-    """Read a position: board, side to move, hands and, if there, the number of the next move (else 1).
+    """Read a position: board, side to move, hands and optionally the number of the next move (default 1).
 
     Raises:
-        SfenError: not SFEN, or a position that no game has; see `check`.
+        SfenError: not SFEN, or a position that `check` rejects.
     """
     fields = text.split()
     if len(fields) not in (3, 4):
@@ -101,12 +97,9 @@ def _parse_hands(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def check(placement: Placement) -> None:
-    """Check that a position can be: pieces of one set, no nifu, and nobody's king left to be taken.
+    """Raise SfenError if a position is impossible: too many pieces, nifu, or the king of the waiting side in check.
 
-    One side may be without a king, as in mate problems.
-
-    Raises:
-        SfenError: what is wrong.
+    One king may be missing, as in mate problems.
     """
     counts: Counter[int] = Counter()
     kings: dict[int, list[int]] = {BLACK: [], WHITE: []}
@@ -141,12 +134,7 @@ def check(placement: Placement) -> None:
 
 
 def format_sfen(placement: Placement, *, number: bool = True) -> str:
-    """Return a position as SFEN text, the hands in the usual order.
-
-    Args:
-        placement: the position.
-        number: write the number of the next move.
-    """
+    """Return a position as SFEN; `number` adds the number of the next move."""
     ranks = []
     for rank in range(9):
         row, empty = "", 0

@@ -1,7 +1,6 @@
-"""A shogi board as SVG: pieces in kanji (promoted ones red), both hands, the last move, either side at the bottom.
+"""A shogi board as SVG: pieces in kanji (promoted pieces red), both hands and the last move.
 
-Everything is plain data: codes of pieces and numbers of squares are those of yomi.engine.shogi.pieces. No kernel is
-loaded.
+Piece codes and squares as in yomi.engine.shogi.pieces. No kernel is loaded.
 """
 
 from __future__ import annotations
@@ -14,20 +13,18 @@ from yomi.engine.shogi.notation import MARKS, RANKS
 from yomi.engine.shogi.pieces import HAND_TYPES, NAMES, PROMOTION, code_of, color_of, type_of
 from yomi.engine.svg import INK, element, sheet, text_at
 
-WIDTH, HEIGHT = 42, 46
-"""Width of a square."""
+WIDTH, HEIGHT = 42, 46  # of a square
+# Width of a hand's column, and the board's margins. Coordinates are above the board and at its right.
 HAND_WIDTH, TOP, RIGHT, BOTTOM = 58, 26, 22, 14
-"""Widths of the column for a hand and of the board's margins. Coordinates are above and at the right."""
 LEFT = HAND_WIDTH + 10
 SQUARES, HAND_KINDS, MAX_CODE = 81, len(HAND_TYPES), 30
+# fill of pieces, kanji of promoted pieces
 PIECE, PROMOTED = "#fbeecb", "#b3131b"
-"""Color of pieces, and of kanji of promoted pieces."""
+# fills of the last move's squares
 SOURCE, TARGET = "#f3dc9f", "#f28c28"
-"""Squares of the last move."""
 TURN = "#f28c28"
 KANJI = "'Noto Serif CJK JP', 'Noto Serif JP', 'Hiragino Mincho ProN', 'Yu Mincho', 'MS Mincho', serif"
-OUTLINE = "0,-19 12,-14 16,18 -16,18 -12,-14"
-"""A piece that points upwards, around its middle."""
+OUTLINE = "0,-19 12,-14 16,18 -16,18 -12,-14"  # a piece that points upwards, around its center
 
 
 def shogi_board(
@@ -39,18 +36,18 @@ def shogi_board(
     bottom: int = BLACK,
     title: str = "",
 ) -> str:
-    """Return the picture of a position.
+    """Return a position as SVG.
 
     Args:
         board: piece codes of the 81 squares, 0 for none.
         hands: numbers of pieces in Black's and White's hand, by HAND_TYPES.
         last: squares of the last move: source and target, or the target of a drop.
-        side_to_move: whose hand is marked; None for neither.
-        bottom: the side that sits at the bottom, BLACK or WHITE.
-        title: what screen readers read; empty for the hands.
+        side_to_move: the side whose hand is marked, or None.
+        bottom: the side at the bottom, BLACK or WHITE.
+        title: text for screen readers; the hands if empty.
 
     Raises:
-        ValueError: the board has not 81 codes of pieces, a hand has not 7 numbers, or a square is not on the board.
+        ValueError: wrong piece codes, hands or squares.
     """
     _check(board, hands, last, bottom)
     kanji = [
@@ -90,7 +87,7 @@ def _title(hands: Sequence[Sequence[int]]) -> str:
 
 
 def _place(square: int, bottom: int) -> tuple[float, float]:
-    """Return the middle of a square."""
+    """Return the center of a square."""
     file, rank = divmod(square, 9)
     column, row = (8 - file, rank) if bottom == BLACK else (file, 8 - rank)
     return LEFT + WIDTH * (column + 0.5), TOP + HEIGHT * (row + 0.5)
@@ -121,7 +118,7 @@ def _coordinates(bottom: int) -> Iterator[str]:
 
 
 def _piece(code: int, x: float, y: float, bottom: int) -> str:
-    """Return a piece around a place; those of the side at the top point down."""
+    """Return a piece around a center; pieces of the side at the top point down."""
     kind = type_of(code)
     turn = "" if color_of(code) == bottom else " rotate(180)"
     shape = element("polygon", points=OUTLINE, fill=PIECE, stroke=INK)
@@ -130,7 +127,7 @@ def _piece(code: int, x: float, y: float, bottom: int) -> str:
 
 
 def _hand(hands: Sequence[Sequence[int]], color: int, bottom: int, side_to_move: int | None) -> Iterator[str]:
-    """Yield a hand: that of the side at the bottom is at the right and ends at the bottom, the other at the left."""
+    # The bottom side's hand is at the right and ends at the bottom, the other hand at the left.
     is_bottom = color == bottom
     x = LEFT + 9 * WIDTH + RIGHT + 22 if is_bottom else 21
     held = [(kind, count) for kind, count in zip(HAND_TYPES, hands[color - 1], strict=True) if count][::-1]
