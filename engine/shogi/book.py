@@ -1,10 +1,9 @@
-"""Books of openings: YaneuraOu's text form and Apery's binary form, found by position and never read into memory.
+"""Opening books: YaneuraOu's text form and Apery's binary form. Positions are looked up in the file.
 
-A text book begins with `#YANEURAOU-DB2016 1.00`; books without this header are read, too. It has a line `sfen POSITION`
-for each position, and below it lines `MOVE PONDER SCORE DEPTH COUNT`, of which only the move must be there. A binary
-book has records of 16 bytes, sorted by the position's key: key u64, move u16, count u16, score i32, little endian. The
-keys are those of Apery and cshogi:
-numbers of the 64-bit Mersenne twister with its usual seed.
+A text book begins with `#YANEURAOU-DB2016 1.00`, which may be missing. It has a line `sfen POSITION` for each position,
+and below it lines `MOVE PONDER SCORE DEPTH COUNT`, of which only the move is required. A binary book has records of 16
+bytes, sorted by key: key u64, move u16, count u16, score i32, little endian. The keys are those of Apery and cshogi:
+numbers of the 64-bit Mersenne twister with its default seed.
 """
 
 import functools
@@ -31,49 +30,39 @@ from yomi.nets.errors import LineError
 TEXT_HEADER = b"#YANEURAOU-DB2016 1.00"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 POSITION_LINE = re.compile(rb"^(?:\xef\xbb\xbf)?sfen ([^\r\n]*)", re.MULTILINE)
+# The first position of a book without a header, after comments.
 FIRST_LINE = re.compile(rb"(?:\s*(?://|#(?!YANEURAOU))[^\n]*\n)*\s*sfen ([^\r\n]*)")
-"""The first position of a book without a header, after comments."""
 RECORD = struct.Struct("<QHHi")
-NO_MOVES = ("none", "resign", "win", "pass", "0000")
-"""Words that may stand where a move is missing."""
-MAX_NUMBER = 2**63 - 1
-"""Of the numbers in a text book; greater ones are no scores, depths or counts."""
+NO_MOVES = ("none", "resign", "win", "pass", "0000")  # words in place of a missing move
+MAX_NUMBER = 2**63 - 1  # greater numbers are not scores, depths or counts
 
-NARROW_SHARE = 0.1
-"""A narrow book leaves out moves chosen less often than this; YaneuraOu takes the same."""
+NARROW_SHARE = 0.1  # a narrow book skips moves chosen less often; YaneuraOu's share
 
 
 class BookError(LineError, ValueError):
-    """A file that is no book, or a broken line in it; the message is one line."""
+    """A file that is not a book, or a broken line of a book. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookMove:
-    """A move that a book has for a position."""
-
     move: int
-    count: int
-    """How often it was played, or its weight; 0 where the book does not say."""
-    score: int | None = None
-    """Centipawns for the side that plays it; None where the book does not say."""
-    depth: int = 0
-    """Of the search behind the score; 0 where the book does not say."""
-    ponder: int | None = None
-    """The expected answer."""
+    count: int  # times played, or a weight; 0 if unknown
+    score: int | None = None  # centipawns for the side that plays the move; None if unknown
+    depth: int = 0  # of the search for the score; 0 if unknown
+    ponder: int | None = None  # the expected answer
 
 
 class Book(Protocol):
-    """A book; looking up takes less than a millisecond."""
+    """A book. A lookup takes less than a millisecond."""
 
     def moves(self, placement: Placement) -> list[BookMove]:
-        """Return what the book has for a position, in its order; nothing is checked but that they are moves.
+        """Return the moves of a position in the book's order. They may be illegal.
 
         Raises:
             BookError: the book is broken there.
         """
 
-    def close(self) -> None:
-        """Release the file."""
+    def close(self) -> None: ...
 
 
 # -- Apery's binary form -------------------------------------------------------------------------------------------
@@ -81,7 +70,7 @@ class Book(Protocol):
 
 @functools.cache
 def _random_numbers() -> tuple[int, ...]:
-    """Return the first 2,645 numbers of MT19937-64 (Matsumoto and Nishimura) seeded with 5489."""
+    """Return the first 2,645 numbers of MT19937-64 (Matsumoto and Nishimura) with seed 5489."""
     mask = (1 << 64) - 1
     state = [5489]
     for i in range(1, 312):
@@ -100,7 +89,7 @@ def _random_numbers() -> tuple[int, ...]:
 
 
 def book_key(placement: Placement) -> int:
-    """Return the key under which Apery's books hold a position: board, the mover's hand, side to move."""
+    """Return a position's key in Apery's books: board, the mover's hand, side to move."""
     numbers = _random_numbers()
     key = 0
     for square, code in enumerate(placement.board):
@@ -112,13 +101,11 @@ def book_key(placement: Placement) -> int:
 
 
 class AperyBook:
-    """A binary book, searched in the file."""
-
     def __init__(self, path: Path, data: mmap.mmap) -> None:
-        """Use a file's content.
+        """Check a file's content.
 
         Raises:
-            BookError: its size is not that of whole records, or its keys are not sorted.
+            BookError: incomplete records, or unsorted keys.
         """
         if len(data) % RECORD.size:
             raise BookError(f"{path}: {len(data)} bytes, expected whole records of {RECORD.size} bytes")
@@ -133,7 +120,6 @@ class AperyBook:
         return int(RECORD.unpack_from(self._data, number * RECORD.size)[0])
 
     def moves(self, placement: Placement) -> list[BookMove]:
-        """See `Book`."""
         wanted = book_key(placement)
         low, high = 0, self._count
         while low < high:
@@ -154,7 +140,6 @@ class AperyBook:
         return found
 
     def close(self) -> None:
-        """Release the file."""
         self._data.close()
 
 
@@ -162,12 +147,12 @@ class AperyBook:
 
 
 class YaneuraouBook:
-    """A text book in any order: it is scanned once, and 16 bytes are kept for each position."""
+    """A text book in any order. Opening scans it and keeps 16 bytes for each position."""
 
     def __init__(self, path: Path, data: mmap.mmap, *, ignore_ply: bool) -> None:
-        """Use a file's content. A million positions take five seconds.
+        """Scan a file's content: five seconds for a million positions.
 
-        A position is found at any move of a game with `ignore_ply`, else only at the one whose number it has.
+        Without `ignore_ply` a position is found only at the move number in the book.
         """
         self.path = path
         self._data = data
@@ -181,7 +166,6 @@ class YaneuraouBook:
         self._keys, self._offsets = keys[order], np.array(offsets, np.int64)[order]
 
     def moves(self, placement: Placement) -> list[BookMove]:
-        """See `Book`."""
         text = format_sfen(placement, number=False).encode()
         wanted = hash(text)
         at = int(np.searchsorted(self._keys, wanted))
@@ -227,12 +211,11 @@ class YaneuraouBook:
         return BookMove(move, max(count, 0), score, depth, ponder)
 
     def close(self) -> None:
-        """Release the file."""
         self._data.close()
 
 
 def _position_of(line: bytes) -> bytes:
-    """Return board, side and hands of an SFEN: the move number does not count."""
+    """Return board, side and hands of an SFEN, without the move number."""
     return b" ".join(line.split()[:3])
 
 
@@ -240,14 +223,12 @@ def _position_of(line: bytes) -> bytes:
 
 
 class TurnedBook:
-    """A book that is also asked for the position as the other side would see it, board turned and colors exchanged."""
+    """A book that also uses the lines of the other color: board turned, colors exchanged."""
 
     def __init__(self, book: Book) -> None:
-        """Ask `book`."""
         self._book = book
 
     def moves(self, placement: Placement) -> list[BookMove]:
-        """See `Book`; the position itself goes first."""
         if found := self._book.moves(placement):
             return found
         return [
@@ -256,20 +237,19 @@ class TurnedBook:
         ]
 
     def close(self) -> None:
-        """Release the file."""
         self._book.close()
 
 
 def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool = True) -> Book:
-    """Open a book of either form, which its first bytes tell; a text book is scanned, which may take seconds.
+    """Open a book; its first bytes decide the form. Scanning a text book may take seconds.
 
     Args:
         path: the file.
-        both_colors: use the lines of one color for the other as well.
+        both_colors: also use the lines of one color for the other.
         ignore_ply: find the positions of a text book at any move of a game.
 
     Raises:
-        BookError: it cannot be read, or is in neither form.
+        BookError: the file cannot be read, or has neither form.
     """
     path = Path(path)
     try:
@@ -296,7 +276,7 @@ def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool =
 
 
 def _is_text_book(head: bytes) -> bool:
-    """Whether a file begins with the header of text books, or with a position that can be."""
+    """Whether a file begins with the header of text books, or with a valid position."""
     if head.startswith(TEXT_HEADER):
         return True
     match = FIRST_LINE.match(head)
@@ -308,35 +288,29 @@ def _is_text_book(head: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BookSettings:
-    """Which moves of a book are played; the limits do what YaneuraOu's options of these names do. None by default."""
+    """Limits on the moves of a book, as YaneuraOu's options of these names. The defaults exclude nothing."""
 
-    max_moves: int = 0
-    """The book is used for moves up to this number; 0 for all."""
-    ignore_rate: float = 0.0
-    """Probability that it is passed over."""
-    narrow: bool = False
-    """Leave out moves that are chosen less than one time in ten."""
-    depth_limit: int = 0
-    """Pass a position over whose best move was searched less deep."""
-    eval_diff: int | None = None
-    """Leave out moves that are worse than the best one by more centipawns."""
-    eval_limits: tuple[int, int] | None = None
-    """Leave out moves of Black and of White that are worth fewer centipawns."""
-    by_count: bool = True
-    """Choose by the counts, else all alike."""
+    max_moves: int = 0  # use the book up to this move number; 0: always
+    ignore_rate: float = 0.0  # probability of ignoring the book
+    narrow: bool = False  # skip moves that are chosen less than one time in ten
+    depth_limit: int = 0  # skip positions whose best move has a shallower search
+    eval_diff: int | None = None  # skip moves worse than the best one by more centipawns
+    eval_limits: tuple[int, int] | None = None  # skip moves of Black and of White with a lower score
+    by_count: bool = True  # choose by counts instead of uniformly
 
 
 def choose(
     book: Book, placement: Placement, rng: random.Random, is_legal: Callable[[int], bool], settings: BookSettings
 ) -> BookMove | None:
-    """Choose a move of a book by its counts; where it has none, by the best score, or else all alike.
+    """Choose a move of a book by count; without counts among the best scores, or uniformly. Return None if there is
+    none.
 
     Args:
         book: the book.
         placement: the position.
-        rng: of the choice.
-        is_legal: moves that are not are left out (two positions can have one key).
-        settings: which moves may be chosen. A move without a score passes the limits of scores.
+        rng: the random generator.
+        is_legal: excludes moves, because two positions can have the same key.
+        settings: further limits. A move without a score passes the limits on scores.
 
     Raises:
         BookError: the book is broken there.
@@ -367,5 +341,5 @@ def choose(
 
 
 def _best_of(moves: Sequence[BookMove]) -> BookMove | None:
-    """Return the first of the moves with the best score, or the first where none has one; None without moves."""
+    """Return the first of the moves with the best score, the first move if none has a score, or None."""
     return max(moves, key=lambda entry: -math.inf if entry.score is None else entry.score, default=None)

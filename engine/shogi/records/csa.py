@@ -1,8 +1,8 @@
-"""Records in CSA's form (the standard's versions 2 to 3), with times, evaluations and comments.
+"""Records in CSA's form (versions 2 to 3), with times, evaluations and comments.
 
-Evaluations are comments `'** SCORE LINE` after a move, as Floodgate writes them, in centipawns for Black. The visits of
-a search are a comment of our own, `'visits +7776FU:40 +2726FU:9`. It has no star, because stars ask programs to show a
-comment.
+Evaluations are comments `'** SCORE LINE` after a move, as Floodgate writes them, in centipawns for Black. A search's
+visits are a comment of our own, `'visits +7776FU:40 +2726FU:9`, without a star, because programs show comments with a
+star.
 """
 
 import itertools
@@ -43,13 +43,13 @@ from yomi.engine.shogi.sfen import SfenError, check
 COLORS = {"+": BLACK, "-": WHITE}
 LINE = re.compile(r"V[0-9.]+|N[+-].*|\$.*|P[I1-9+-].*|[+-]|[+-][0-9]{4}[A-Z]{2}.*|T.*|%.*|/|'.*")
 MOVE_START = re.compile(r"[+-][0-9]")
+# lines that only CSA has
 BEGINNING = re.compile(
     r"V[123](\.[0-9])?|N[+-].*|PI.*|P[1-9](?:[+-][A-Z]{2}| ?\*).*|P[+-][0-9]{2}[A-Z]{2}.*|[+-]|[+-][0-9]{4}[A-Z]{2}.*"
     r"|%[+-]?[A-Z_]+|'CSA encoding=.*"
 )
-"""Lines that tell CSA from other forms."""
+# Comments of Floodgate for programs, which begin without a star.
 PROGRAM_LINE = re.compile(r"\$[A-Z_]+:.*|(summary|rating|black_rate|white_rate|Max_Moves|Least_Time_Unit|Increment):.*")
-"""Comments of Floodgate for programs, which begin without a star."""
 VISITS = re.compile(r"visits((?: [+-][0-9]{4}[A-Z]{2}:[0-9]{1,12})+)\s*")
 CELL = re.compile(r"[+-][A-Z]{2}| [* ] |\*  |  \*")
 LAST_MOVE = re.compile(r"[+-][0-9]{4}[A-Z]{2}\s*$")
@@ -57,7 +57,7 @@ SCORE = re.compile(r"\*\*\s*(-?[0-9]{1,9})(?:\s+(.*))?$")
 
 
 def looks_like_csa(lines: list[str]) -> bool:
-    """Whether the lines of a text (none of them empty) are CSA's."""
+    """Whether the lines of a text (without empty lines) are CSA's."""
     return any(BEGINNING.fullmatch(line.rstrip()) for line in lines)
 
 
@@ -65,27 +65,21 @@ class _Reader:
     """Reads one game, line by line."""
 
     def __init__(self, statements: Sequence[tuple[int, str]]) -> None:
-        self.statements = statements
-        """Of the whole file, each with the number of its line."""
-        self.index = 0
-        """Of the statement that is being read."""
+        self.statements = statements  # of the whole file, each with its line number
+        self.index = 0  # of the current statement
         self.record = GameRecord()
         self.board = [0] * 81
         self.hands = ([0] * 7, [0] * 7)
         self.has_board = False
         self.is_collapsed = False
-        self.placement: Placement | None = None
-        """The position after the moves so far, once the side to move is known."""
-        self.before: Placement | None = None
-        """The position before the last move."""
-        self.last_comment = ""
-        """Comment since the last move."""
-        self.is_over = False
-        """The rest of the game is left out."""
+        self.placement: Placement | None = None  # after the moves so far, once the side to move is known
+        self.before: Placement | None = None  # before the last move
+        self.last_comment = ""  # since the last move
+        self.is_over = False  # ignore the rest of the game
 
     @property
     def number(self) -> int:
-        """Number of the line that is being read."""
+        """Number of the current line."""
         return self.statements[self.index][0]
 
     def note(self, text: str) -> None:
@@ -125,14 +119,14 @@ class _Reader:
         return self.placement is None and not self.has_board
 
     def ends_by_foul(self) -> bool:
-        """Give the game up for the side to move, whose move is impossible, if only an ending by its fault follows."""
+        """End the game with a foul of the side to move, unless moves or another ending follow its impossible move."""
         if self._is_foul() is False:
             return False
         self.record.ending = illegal_action(self._mover())
         return True
 
     def _is_foul(self) -> bool | None:
-        """Whether the game ends by a fault of the side to move here; None if only comments follow."""
+        """Whether the game ends by a foul of the side to move here; None if only comments follow."""
         for _, statement in itertools.islice(self.statements, self.index + 1, None):
             if statement == "/":
                 break
@@ -154,7 +148,7 @@ class _Reader:
             record.moves[-1].comment = joined(record.moves[-1].comment, text.removeprefix("*"))
 
     def _evaluation(self, text: str) -> bool:
-        """Read the evaluation of the last move, if the text is one. A later one takes the place of an earlier one."""
+        """Read a comment that is the evaluation of the last move. A later evaluation replaces an earlier one."""
         last, by_black = self.record.moves[-1], self._mover() == WHITE
         score = SCORE.match(text)
         if score is None:
@@ -164,7 +158,7 @@ class _Reader:
         return True
 
     def _visits(self, text: str) -> bool:
-        """Read the visits of the search for the last move, if the text has them."""
+        """Read a comment that contains the visits of the search for the last move."""
         counts = VISITS.fullmatch(text)
         if counts is None:
             return False
@@ -177,11 +171,7 @@ class _Reader:
         return True
 
     def _parse(self, text: str) -> int:
-        """Return a move of the position before the last one.
-
-        Raises:
-            RecordError: it cannot be.
-        """
+        """Return a move of the position before the last move."""
         assert self.before is not None
         try:
             return parse_csa(text, self.before)
@@ -292,7 +282,7 @@ class _Reader:
         self.last_comment = ""
 
     def _take_from_comment(self) -> bool:
-        """Play a move that stands at the end of the last comment's line, because its own line has been joined to it."""
+        # A lost line end has joined the move to the comment before it.
         assert self.placement is not None
         found = LAST_MOVE.search(self.last_comment)
         if found is None:
@@ -308,10 +298,10 @@ class _Reader:
         return True
 
     def _other_side(self) -> Placement:
-        """Return the first position with the other side to move, which the first move asks for.
+        """Return the first position with the other side to move, as the first move requires.
 
         Raises:
-            RecordError: that side cannot be to move.
+            RecordError: the other side cannot be to move.
         """
         assert self.placement is not None
         turned = replace(self.placement, side=opponent(self.placement.side))
@@ -348,7 +338,6 @@ class _Reader:
 
 
 def _pairs(text: str) -> list[tuple[int, str]]:
-    """Return (square, name) of pieces written as `82HI22KA`."""
     found = []
     for match in re.finditer(r".{1,4}", text.strip()):
         piece = re.fullmatch(r"([1-9])([1-9])([A-Z]{2})", match[0])
@@ -359,16 +348,14 @@ def _pairs(text: str) -> list[tuple[int, str]]:
 
 
 def read_csa(text: str, *, cut: bool = False) -> list[GameRecord]:
-    """Read the games of CSA text, which a line `/` separates. Lines that cannot be read are notes.
-
-    A last move that is illegal is left out, with a note.
+    """Read the games of CSA text, separated by lines `/`. A last move that is illegal is left out, with a note.
 
     Args:
-        text: the text.
+        text: the text. Unknown lines become notes.
         cut: cut a game before an impossible move and add a note.
 
     Raises:
-        RecordError: an impossible position or, without `cut`, an impossible move; the message names the line.
+        RecordError: an impossible position, or an impossible move without `cut`; the message names the line.
     """
     statements = list(_statements(text))
     records, reader = [], _Reader(statements)
@@ -401,7 +388,6 @@ def read_csa(text: str, *, cut: bool = False) -> list[GameRecord]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each statement with the number of its line."""
     for number, line in enumerate(lines_of(text), 1):
         # Statements may share a line, except comments, names and headers, which may contain a comma.
         for part in [line] if line[:1] in ("'", "N", "$", "#") else line.split(","):
@@ -419,7 +405,7 @@ def _finished(reader: _Reader) -> GameRecord:
 
 
 def format_position(placement: Placement) -> list[str]:
-    """Return the lines of a position, the side to move last."""
+    """Return the lines of a position; the last line is the side to move."""
     if placement.board == START.board and not any(map(any, placement.hands)):
         return ["PI", CSA_SIGNS[placement.side]]
     lines = []
@@ -439,10 +425,7 @@ def format_position(placement: Placement) -> list[str]:
 
 
 def format_csa_record(record: GameRecord) -> str:
-    """Return a game as CSA text with names, times, evaluations and comments.
-
-    The version is 2.2, whose times are whole seconds, or 3.0 if that is the record's.
-    """
+    """Return a game as CSA text: version 3.0 if the record has decimals, otherwise 2.2 with whole seconds."""
     lines = [f"V{'3.0' if record.is_csa3 else '2.2'}", f"N+{one_line(record.black)}", f"N-{one_line(record.white)}"]
     lines += [f"${key}:{line}" for key, value in record.info.items() for line in lines_of(value)]
     lines += _comments(record.comment)
@@ -464,7 +447,7 @@ def format_csa_record(record: GameRecord) -> str:
 
 
 def format_csa_records(records: list[GameRecord]) -> str:
-    """Return several games, separated by a line `/`."""
+    """Return games separated by lines `/`."""
     text = "/\n".join(format_csa_record(record) for record in records)
     return text if text.isascii() else f"'CSA encoding=UTF-8\n{text}"
 
@@ -476,7 +459,6 @@ def _time(seconds: float | None, has_decimals: bool) -> list[str]:
 
 
 def _comments(text: str, recorded: RecordedMove | None = None) -> list[str]:
-    """Return the lines of a comment. A blank keeps a line from being read as an evaluation."""
     lines = []
     for line in lines_of(text) if text else []:
         is_number = line.startswith("*") or (recorded is not None and is_read(recorded, line))

@@ -1,6 +1,6 @@
 """Evaluations in comments of KIF and JKF, which shogi programs write in several forms.
 
-All scores are centipawns for Black. These forms are read; in a KIF file a further star stands before them:
+All scores are centipawns for Black. These forms are read; in a KIF file a further star precedes them:
 
 - ShogiHome: `*評価値=35` or `#詰み=先手勝ち:7手`, then a line `#読み筋=LINE`
 - ShogiGUI and Shogidokoro: `*対局 時間 00:01.0 評価値 35 読み筋 LINE`, `*解析 0 候補1 評価値 +詰 7`
@@ -31,12 +31,11 @@ MATE = re.compile(r"[*#]*詰み=(?P<winner>先手|後手)勝ち(?::(?P<plies>[0-
 BRACKETED = re.compile(rf"#(?:形勢|指し手)\[(?P<score>{NUMBER})\](?P<line>.*)")
 FLOODGATE = re.compile(rf"\*\s*(?P<score>{NUMBER})(?P<line>(?:\s+[+-][0-9]{{4}}[A-Z]{{2}})*(?:\s+#[0-9]+)?)")
 LINE = re.compile(r"[*#]?読み筋[=＝](?P<line>.*)")
-MAX_SCORE = 10**6
-"""Scores beyond this are comments."""
+MAX_SCORE = 10**6  # greater scores are comments
 
 
 def read_evaluation(move: RecordedMove, text: str, *, by_black: bool) -> bool:
-    """Read a line of a comment into `move`, and return whether the line is its evaluation.
+    """Read a comment line into `move`. Return whether the line is an evaluation.
 
     Args:
         move: the move before the comment.
@@ -61,14 +60,14 @@ def read_evaluation(move: RecordedMove, text: str, *, by_black: bool) -> bool:
 
 
 def is_read(move: RecordedMove, text: str) -> bool:
-    """Whether a line of the comment of `move` would be read as a part of its evaluation."""
+    """Whether a comment line of `move` would be read as a part of its evaluation."""
     if move.score is None:
         return _score_of(text.rstrip()) is not None
     return not move.pv and LINE.fullmatch(text.rstrip()) is not None
 
 
 def _score_of(text: str) -> int | None:
-    """Return the centipawns for Black of an evaluation; None for another text."""
+    """Return an evaluation in centipawns for Black, or None for another text."""
     if mate := MATE.fullmatch(text):
         return (1 if mate["winner"] == "先手" else -1) * (MATE_SCORE - min(int(mate["plies"] or 0), MATE_SCORE // 2))
     for form in (LABELLED, BRACKETED, FLOODGATE):
@@ -84,11 +83,8 @@ def _score_of(text: str) -> int | None:
 
 
 def format_evaluation(recorded: RecordedMove, before: Placement) -> str:
-    """Return the comment of a KIF file, with its first star, for a move's evaluation.
-
-    Args:
-        recorded: the move; it has a score.
-        before: the position before the move.
+    """Return the evaluation of a move with a score as a KIF comment with its first star; `before` is the position
+    before it.
     """
     assert recorded.score is not None
     score = recorded.score if before.side == BLACK else -recorded.score
@@ -104,7 +100,7 @@ def format_evaluation(recorded: RecordedMove, before: Placement) -> str:
 
 
 def japanese_pv(recorded: RecordedMove, before: Placement) -> str:
-    """Return the line expected after a move as KIF writes it, or as it is if it cannot be read."""
+    """Return the line expected after a move in KIF; unchanged if it cannot be read."""
     moves = _moves_of(recorded, before)
     if moves is None:
         return one_line(recorded.pv)
@@ -112,13 +108,13 @@ def japanese_pv(recorded: RecordedMove, before: Placement) -> str:
 
 
 def csa_pv(recorded: RecordedMove, before: Placement) -> str:
-    """Return the line expected after a move in CSA, or as it is if it cannot be read."""
+    """Return the line expected after a move in CSA; unchanged if it cannot be read."""
     moves = _moves_of(recorded, before)
     return one_line(recorded.pv) if moves is None else " ".join(csa_line(moves, before.after(recorded.move)))
 
 
 def _moves_of(recorded: RecordedMove, before: Placement) -> list[int] | None:
-    """Return the line expected after a move, whose text may begin with the move; None if a move cannot be read."""
+    """Return the line expected after a move (whose text may begin with the move), or None if it cannot be read."""
     text, target = recorded.pv, target_of(recorded.move)
     after = before.after(recorded.move)
     moves = parse_line(text, after, target)

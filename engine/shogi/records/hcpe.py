@@ -1,9 +1,9 @@
 """hcpe files, dlshogi's training positions of 38 bytes, and the packed board (hcp) in them.
 
 A record is the board in 32 bytes, the evaluation in centipawns for the side to move, the move played, the game's result
-and a spare byte. Positions without an evaluation are not written. The packed board is Apery's: bits from the lowest of
-the first byte on, the side to move, both kings' squares in 7 bits each, a Huffman code for every other square and then
-for every piece in hand; all pieces there, it makes 256 bits. (cshogi packs the same, but damaged data end its process.)
+and a spare byte. Positions without an evaluation are not written. The packed board is Apery's, lowest bits first: the
+side to move, both kings' squares in 7 bits each, a Huffman code for every other square, then one for every piece in
+hand. All 40 pieces give 256 bits. (cshogi packs the same, but damaged data end its process.)
 """
 
 from __future__ import annotations
@@ -36,16 +36,17 @@ from yomi.engine.shogi.placement import Placement
 from yomi.engine.shogi.records.record import GameRecord, RecordError
 from yomi.engine.shogi.sfen import SfenError, check
 
+# yomi marks games in the last byte, which is 0 in files of other programs: see `yomi.engine.shogi.datasets.rows`.
 HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("mark", "u1")])
-"""yomi marks games in the last byte, which is 0 in files of other programs. See `yomi.engine.shogi.datasets.rows`."""
 BITS = 256
 MAX_SCORE = 0x7FFF
 RESULTS = {DRAW: 0, BLACK: 1, WHITE: 2}
 
+# Bits of each kind of piece on the board in reading order; an empty square is 0. The color follows, then promotion
+# (except for gold).
 CODES = {PAWN: "10", LANCE: "1100", KNIGHT: "1110", SILVER: "1101", GOLD: "11110", BISHOP: "111110", ROOK: "111111"}
-"""Bits of each kind of piece on the board, the first first; an empty square is 0. Color and (but for gold) promotion
-follow."""
 
+# Bits of each kind of piece in hand, one fewer than on the board. The color follows.
 HAND_CODES = {
     PAWN: "00",
     LANCE: "1000",
@@ -55,26 +56,23 @@ HAND_CODES = {
     BISHOP: "111110",
     ROOK: "111111",
 }
-"""The same in a hand, where color alone follows: a bit less for each piece than on the board."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPosition:
-    """A position of a game, and what became of it."""
+    """A position of a game, and the game's result."""
 
     placement: Placement
-    score: int
-    """Centipawns for the side to move."""
+    score: int  # centipawns for the side to move
     move: int
-    winner: int
-    """BLACK, WHITE or DRAW."""
+    winner: int  # BLACK, WHITE or DRAW
 
 
 def pack(placement: Placement) -> bytes:
     """Return a position as 32 bytes.
 
     Raises:
-        RecordError: not all 40 pieces are there: the form holds no others.
+        RecordError: not all 40 pieces are present.
     """
     return pack_bits(placement, "hcp", lambda kind, promotion, color: CODES[kind] + color + promotion, HAND_CODES)
 
@@ -86,13 +84,13 @@ def pack_bits(
 
     Args:
         placement: the position.
-        form: its name, for errors.
-        board_code: returns the bits of a piece on the board, given its kind, the bit of its promotion (none for gold,
-            which does not promote) and that of its color.
-        hand_codes: bits of a piece in a hand by its kind, which the bit of its color follows.
+        form: name of the format, for errors.
+        board_code: returns the bits of a piece on the board from its kind, promotion bit (empty for gold) and color
+            bit.
+        hand_codes: bits of a piece in hand by kind, before the color bit.
 
     Raises:
-        RecordError: not all 40 pieces are there.
+        RecordError: not all 40 pieces are present.
     """
     kings = [placement.king_square(color) for color in (BLACK, WHITE)]
     if None in kings:
@@ -118,14 +116,12 @@ def pack_bits(
 
 
 class _Bits:
-    """Reads bits one after the other."""
-
     def __init__(self, data: bytes) -> None:
         self._value = int.from_bytes(data, "little")
         self.left = BITS
 
     def take(self, count: int) -> int:
-        """Return a number of `count` bits, the lowest first."""
+        """Return a number of `count` bits, lowest bit first."""
         if self.left < count:
             raise RecordError("a packed board that goes on behind its end")
         value = self._value & (1 << count) - 1
@@ -134,7 +130,7 @@ class _Bits:
         return value
 
     def piece(self, codes: dict[int, str], begin: str) -> tuple[int, int]:
-        """Return color and type of the next piece, whose code begins with bits already read."""
+        """Return color and type of the next piece. `begin` contains the bits of its code that have been read."""
         kinds = {code: piece_type for piece_type, code in codes.items()}
         code = begin
         while code not in kinds:
@@ -145,10 +141,10 @@ class _Bits:
 
 
 def unpack(data: bytes) -> Placement:
-    """Read 32 bytes; the number of the move is not in them.
+    """Read a position of 32 bytes, which contain no move number.
 
     Raises:
-        RecordError: no position, or one that cannot be.
+        RecordError: not a position, or an impossible one.
     """
     bits = _Bits(data)
     side = WHITE if bits.take(1) else BLACK
@@ -176,10 +172,10 @@ def unpack(data: bytes) -> Placement:
 
 
 def write_hcpe(records: Iterable[GameRecord]) -> bytes:
-    """Return the positions with an evaluation of finished games.
+    """Return the evaluated positions of finished games.
 
     Raises:
-        RecordError: a game that the form cannot hold, such as a handicap game.
+        RecordError: the format cannot hold a game, such as a handicap game.
     """
     rows = []
     for record in records:
@@ -198,7 +194,7 @@ def read_hcpe(data: bytes) -> list[TrainingPosition]:
     """Read the positions of an hcpe file.
 
     Raises:
-        RecordError: not whole records, or a position, move or result that cannot be.
+        RecordError: incomplete records, or an impossible position, move or result.
     """
     if len(data) % HCPE_DTYPE.itemsize:
         raise RecordError(f"{len(data)} bytes: expected whole records of {HCPE_DTYPE.itemsize} bytes (hcpe)")

@@ -1,9 +1,9 @@
-"""hcpe3 files, whole games with the visits of their searches, as dlshogi trains on them.
+"""hcpe3 files: whole games with the visits of their searches, as dlshogi trains on them.
 
-A game is its first position in 32 bytes, the number of its moves, its result, and who was the opponent (0: none).
-A move is itself, the evaluation in centipawns for the side that plays it, and the number of moves that were searched;
-each of those follows with its visits. Readers learn from positions with such moves only, and take the visits' shares.
-(dlshogi: cppshogi.h, HuffmanCodedPosAndEval3; python_module.cpp, __load_hcpe3.)
+A game is its first position in 32 bytes, the number of moves, the result, and the opponent (0: none). A move is
+followed by its evaluation in centipawns for the side that plays it, the number of searched moves, and each of these
+with its visits. dlshogi learns only from positions with searched moves, and uses the shares of the visits. (dlshogi:
+cppshogi.h, HuffmanCodedPosAndEval3; python_module.cpp, __load_hcpe3.)
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ MOVE_DTYPE = np.dtype([("move", "<u2"), ("score", "<i2"), ("counts", "<u2")])
 COUNT_DTYPE = np.dtype([("move", "<u2"), ("visits", "<u2")])
 MAX_VISITS = 0xFFFF
 WINNER_BITS = 3
-ENDINGS = {"SENNICHITE": 4, "KACHI": 8, "MAX_MOVES": 16}
-"""Bits of the result beside the winner's, for endings by CSA's names."""
+ENDINGS = {"SENNICHITE": 4, "KACHI": 8, "MAX_MOVES": 16}  # bits of the result beside the winner's, by CSA's endings
 
 
 def write_hcpe3(records: Iterable[GameRecord]) -> bytes:
-    """Return games whose result is known; those without are left out.
+    """Return the games with a known result.
 
     Raises:
-        RecordError: a position that the form cannot hold.
+        RecordError: a position that the format cannot hold.
     """
     return b"".join(_format(record) for record in records if record.winner is not None)
 
@@ -51,7 +50,7 @@ def _format(record: GameRecord) -> bytes:
 
 
 def _bounded(counts: Counts) -> list[tuple[int, int]]:
-    """Return visits as 16 bits hold them, in the same shares."""
+    """Return visits scaled to 16 bits."""
     most = max((visits for _, visits in counts), default=0)
     scale = min(1.0, MAX_VISITS / max(most, 1))
     found = [(move, round(scale * visits)) for move, visits in counts]
@@ -59,10 +58,10 @@ def _bounded(counts: Counts) -> list[tuple[int, int]]:
 
 
 def read_hcpe3(data: bytes) -> list[GameRecord]:
-    """Read the games of an hcpe3 file. Positions without visits have an evaluation of 0, which is taken for none.
+    """Read the games of an hcpe3 file. An evaluation of 0 without visits counts as missing.
 
     Raises:
-        RecordError: not whole games, or a position, move or result that cannot be.
+        RecordError: incomplete games, or an impossible position, move or result.
     """
     games: list[GameRecord] = []
     place = 0
@@ -76,7 +75,7 @@ def read_hcpe3(data: bytes) -> list[GameRecord]:
 
 
 def _read(data: bytes, place: int) -> tuple[GameRecord, int]:
-    """Return the game at a place, and the place behind it."""
+    """Return the game at an offset, and the offset after it."""
     head = _take(data, place, HCPE3_DTYPE, 1)[0]
     place += HCPE3_DTYPE.itemsize
     record = GameRecord(unpack(head["hcp"].tobytes()))
@@ -104,7 +103,7 @@ def _take(data: bytes, place: int, dtype: np.dtype[np.void], count: int) -> npt.
 
 
 def _ending(record: GameRecord, side: int, result: int) -> str:
-    """Return how a game ended, by CSA's names, of which a winner that is not the last to move leaves a foul alone."""
+    # A foul is the only ending whose winner is the side to move.
     winners = {code: winner for winner, code in RESULTS.items()}
     names = [name for name, bit in ENDINGS.items() if result & bit]
     winner = winners.get(result & WINNER_BITS)

@@ -1,7 +1,7 @@
 """Records in JKF, the JSON form of Kifu for JS. They are read only.
 
-`moves` begins with an entry for the first position. Further entries hold a move or the ending, and `forks`: other lines
-in place of the entry's move.
+The first entry of `moves` is the initial position. Further entries contain a move or the ending, and `forks`: other
+lines instead of the entry's move.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from yomi.engine.shogi.records.kif_position import parse_handicap
 from yomi.engine.shogi.records.record import ENDINGS, GameRecord, RecordError, cut_before, joined, one_line
 from yomi.engine.shogi.sfen import SfenError, check
 
+# KIF's names of initial positions. Other handicaps are numbers of pieces.
 PRESETS = {
     "HIRATE": "平手",
     "KY": "香落ち",
@@ -38,10 +39,8 @@ PRESETS = {
     "7_L": "左七枚落ち",
     "7_R": "右七枚落ち",
 }
-"""KIF's names of first positions; those of other handicaps are numbers of pieces."""
 WORDS = {"L": "左", "C": "直", "R": "右", "U": "上", "M": "寄", "D": "引", "H": "打"}
-MAX_DEPTH = 100
-"""Forks within forks."""
+MAX_DEPTH = 100  # of forks within forks
 
 
 def read_jkf(text: str, *, cut: bool = False) -> GameRecord:
@@ -52,7 +51,7 @@ def read_jkf(text: str, *, cut: bool = False) -> GameRecord:
         cut: cut the game before an impossible move and add a note.
 
     Raises:
-        RecordError: not JKF, an impossible position or, without `cut`, an impossible move.
+        RecordError: not JKF, an impossible position, or an impossible move without `cut`.
     """
     try:
         whole = json.dumps(json.loads(text), ensure_ascii=False)
@@ -69,7 +68,6 @@ def read_jkf(text: str, *, cut: bool = False) -> GameRecord:
 
 
 def _initial(data: Any) -> Placement:
-    """Return the first position."""
     preset = str(_get(data, "preset", "HIRATE")) if data is not None else "HIRATE"
     if preset != "OTHER":
         placement = parse_handicap(PRESETS.get(preset, f"{preset}枚落ち"))
@@ -120,9 +118,9 @@ def _read_line(
     Args:
         game: the game.
         record: the game or a variation.
-        entries: of JSON.
-        previous: the square where the move before the entries ended.
-        cut: as in `read_jkf`; a fork is always cut.
+        entries: JSON objects.
+        previous: target of the move before the entries.
+        cut: see `read_jkf`; a fork is always cut.
         depth: of the fork.
     """
     placement = record.initial
@@ -175,11 +173,11 @@ def _comment(record: GameRecord, text: str, *, by_black: bool) -> None:
 
 
 def _move_of(data: Any, placement: Placement, previous: int | None) -> int:
-    """Return a move. Records that were made from KI2 do not tell where a piece comes from.
+    """Return a move. A record made from KI2 contains no source square.
 
     Raises:
-        NotationError: no piece can make it, or several.
-        RecordError: no move.
+        NotationError: no piece can make the move, or several can.
+        RecordError: not a move.
     """
     piece, promote = _type_of(_get(data, "piece", None)), _get(data, "promote", None)
     to, source = _get(data, "to", None), _get(data, "from", None)

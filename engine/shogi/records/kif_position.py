@@ -1,4 +1,4 @@
-"""Positions as KIF, KI2 and BOD files write them: names of handicaps, or a diagram with both hands."""
+"""Positions in KIF, KI2 and BOD: names of handicaps, or a diagram with both hands."""
 
 import re
 import unicodedata
@@ -11,6 +11,7 @@ from yomi.engine.shogi.placement import Placement
 from yomi.engine.shogi.records.record import START, RecordError
 from yomi.engine.shogi.sfen import format_sfen, parse_sfen
 
+# Boards of handicap games. White gives the pieces and moves first.
 HANDICAPS = {
     "香落ち": "lnsgkgsn1/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
     "右香落ち": "1nsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
@@ -28,19 +29,16 @@ HANDICAPS = {
     "八枚落ち": "3gkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
     "十枚落ち": "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
 }
-"""Boards of handicap games by their names. White gives the pieces and moves first."""
 
+# Handicaps that all programs know by name. ShogiHome takes others for even games or refuses them.
 COMMON_HANDICAPS = (
     *("香落ち", "右香落ち", "角落ち", "飛車落ち", "飛香落ち"),
     *("二枚落ち", "四枚落ち", "六枚落ち", "八枚落ち", "十枚落ち"),
 )
-"""Handicaps that all programs know by name. ShogiHome takes the others for even games or refuses them."""
 
-OTHER = "その他"
-"""Handicap of a game that begins with a diagram."""
+OTHER = "その他"  # handicap of a game that begins with a diagram
 EVEN = "平手"
-ALIASES = {"左香": "香", "飛": "飛車", "右五枚": "五枚"}
-"""Other names of handicaps, without 落ち."""
+ALIASES = {"左香": "香", "飛": "飛車", "右五枚": "五枚"}  # other names of handicaps, without 落ち
 COUNTS = dict(zip("2345678", "二三四五六七八", strict=True)) | {"10": "十"}
 HAND_ITEM = re.compile(r"([歩香桂銀金角飛])([一二三四五六七八九十]{1,3}|[0-9]{1,2})?枚?")
 BLACK_MARKS, WHITE_MARKS = " ^+▲", "vVｖ∨-△▽"
@@ -48,7 +46,7 @@ EMPTY = "・．.　 *＊"
 
 
 def parse_handicap(name: str) -> Placement | None:
-    """Return the position of a handicap by its name, with or without ち; None for an unknown name."""
+    """Return the position of a handicap (with or without ち), or None for an unknown name."""
     key = unicodedata.normalize("NFKC", name).replace(" ", "")
     if key == "" or key.startswith(EVEN):
         return START
@@ -79,12 +77,12 @@ def parse_hand(text: str) -> tuple[int, ...]:
 
 
 def _number(text: str | None) -> int | None:
-    """Return a number of 1 to 19 in Japanese or digits; 1 for no text, None for another text."""
+    """Return a Japanese or decimal number from 1 to 19; 1 for an empty text, None for another text."""
     return next((n for n in range(1, 20) if text in (japanese_number(n), str(n))), None) if text else 1
 
 
 def parse_board(rows: list[str]) -> tuple[int, ...]:
-    """Read the ranks of a diagram, which are lines such as `| ・v玉 歩|一`.
+    """Read a diagram's ranks, lines such as `| ・v玉 歩|一`.
 
     Raises:
         RecordError: not nine ranks of nine squares.
@@ -103,7 +101,6 @@ def parse_board(rows: list[str]) -> tuple[int, ...]:
 
 
 def _squares(row: str) -> list[tuple[str, str]]:
-    """Return mark and piece of each square of a rank."""
     inner = row.replace("｜", "|").strip()[1:].partition("|")[0]
     if len(inner) == 18:
         return [(inner[i], inner[i + 1]) for i in range(0, 18, 2)]
@@ -121,13 +118,13 @@ def sides_of(initial: Placement) -> dict[int, str]:
 
 
 def _handicap_of(placement: Placement) -> str:
-    """Return the name of a handicap position; empty for all others."""
+    """Return the name of a handicap position, or an empty text."""
     bare = format_sfen(placement, number=False)
     return next((name for name, board in HANDICAPS.items() if bare == f"{board} w -"), "")
 
 
 def format_position(placement: Placement) -> list[str]:
-    """Return the header lines of a position: a handicap's name that all programs know, or a diagram."""
+    """Return a position's header lines: a handicap that all programs know, or a diagram."""
     if placement.number == 1 and placement == START:
         return [f"手合割：{EVEN}"]
     name = _handicap_of(placement)

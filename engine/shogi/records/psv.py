@@ -1,7 +1,7 @@
 """psv files, YaneuraOu's training positions of 40 bytes (PackedSfenValue).
 
 A record is the board in 32 bytes, the evaluation in centipawns for the side to move, the move, the ply, the game's
-result for the side to move (1, 0, -1) and a spare byte, in which yomi marks games. Reading whole files:
+result for the side to move (1, 0, -1), and a spare byte in which yomi marks games. Whole files are read by
 yomi.engine.shogi.datasets.rows.
 """
 
@@ -26,21 +26,21 @@ PSV_DTYPE = np.dtype(
 )
 DROP_BIT, PROMOTION_BIT = 1 << 14, 1 << 15
 _CODES = {**CODES, KNIGHT: CODES[SILVER], SILVER: CODES[KNIGHT]}
+# In hand, the first bit is missing and the promotion bit is 0.
 _HAND_CODES = {kind: code[1:] + ("" if kind == GOLD else "0") for kind, code in _CODES.items()}
-"""The same in a hand, without the first bit and not promoted."""
 
 
 def pack_psv(placement: Placement) -> bytes:
     """Return a position as 32 bytes.
 
     Raises:
-        RecordError: not all 40 pieces are there: the form holds no others.
+        RecordError: not all 40 pieces are present.
     """
     return pack_bits(placement, "psv", lambda kind, promotion, color: _CODES[kind] + promotion + color, _HAND_CODES)
 
 
 def to_psv_move(move: int) -> int:
-    """Return a move as YaneuraOu writes it."""
+    """Return a move in YaneuraOu's encoding."""
     piece_type = dropped_type(move)
     if piece_type is not None:
         return target_of(move) | piece_type << 7 | DROP_BIT
@@ -50,6 +50,6 @@ def to_psv_move(move: int) -> int:
 
 
 def from_psv_move(move: int) -> int:
-    """Return a move of YaneuraOu's as ours."""
+    """Return a move from YaneuraOu's encoding."""
     target, source = move & 127, move >> 7 & 127
     return drop(source, target) if move & DROP_BIT else board_move(source, target, bool(move & PROMOTION_BIT))

@@ -1,7 +1,7 @@
-"""Game records: the content of a record, and lines of USI. Files of every form: `yomi.engine.shogi.records.files`.
+"""Game records, and their form as lines of USI. Files of every form: `yomi.engine.shogi.records.files`.
 
 Readers check every move by the plain rules of `yomi.engine.shogi.placement`. An error names the line of an impossible
-move. A line that a reader does not understand is a note, and the moves are kept. cshogi is not used, because its
+move. A line that a reader does not understand becomes a note, and the moves are kept. cshogi is not used, because its
 readers accept impossible moves silently.
 """
 
@@ -28,6 +28,8 @@ START = parse_sfen(STARTPOS)
 
 MOVER, WAITER, NOBODY = "mover", "waiter", "nobody"
 
+# CSA's endings: KIF's word, and the winner (the side to move, the other side or nobody; None if unknown). The sign of
+# an ILLEGAL_ACTION, such as perpetual check, is the guilty side's.
 ENDINGS: dict[str, tuple[str, str | None]] = {
     "TORYO": ("投了", WAITER),
     "TSUMI": ("詰み", WAITER),
@@ -45,26 +47,17 @@ ENDINGS: dict[str, tuple[str, str | None]] = {
     "ERROR": ("中断", None),
     "FUZUMI": ("不詰", None),
 }
-"""Endings by CSA's names: KIF's word, and the winner (the side to move, the other side or nobody; None if unknown).
 
-The sign of an ILLEGAL_ACTION, such as perpetual check, is that of the guilty side.
-"""
-
-INTERRUPTED = ("CHUDAN", "MATTA", "ERROR")
-"""Endings of games that may continue."""
-USI_ENDINGS = {"resign": "TORYO", "win": "KACHI"}
-"""Words of USI in place of a last move."""
-MAX_SECONDS = 10**8
-"""Time of a move. A longer one is a fault."""
-MAX_NOTES = 50
-"""Notes of a record. A last note says that there are more."""
+INTERRUPTED = ("CHUDAN", "MATTA", "ERROR")  # games with these endings may continue
+USI_ENDINGS = {"resign": "TORYO", "win": "KACHI"}  # words of USI in place of a last move
+MAX_SECONDS = 10**8  # a longer time of a move is a fault
+MAX_NOTES = 50  # further faults get one last note
 
 
 class RecordError(LineError, ValueError):
-    """A record that cannot be read or written; the message is one line without control characters."""
+    """A record that cannot be read or written. The message is one line without control characters."""
 
     def __init__(self, message: str) -> None:
-        """Make an error."""
         super().__init__(printable(message))
 
 
@@ -74,49 +67,35 @@ class ImpossibleMoveError(RecordError):
 
 @dataclass(slots=True)
 class RecordedMove:
-    """A move with its time, evaluation and comment."""
-
     move: int
-    seconds: float | None = None
-    """Time taken; None if unknown."""
-    score: int | None = None
-    """Centipawns for the side that played the move; None if unknown."""
-    pv: str = ""
-    """The line expected after the move, as text in CSA, USI or Japanese."""
+    seconds: float | None = None  # time taken; None if unknown
+    score: int | None = None  # centipawns for the side that played the move; None if unknown
+    pv: str = ""  # the line expected after the move, in CSA, USI or Japanese
     comment: str = ""
-    counts: Counts = ()
-    """Visits of the search for the move; empty if unknown."""
-    is_review: bool = False
-    """The score is that of a later review, not of the player."""
+    counts: Counts = ()  # visits of the search for the move; empty if unknown
+    is_review: bool = False  # the score comes from a later review, not from the player
 
 
 @dataclass(slots=True)
 class GameRecord:
-    """One game."""
-
     initial: Placement = START
     moves: list[RecordedMove] = field(default_factory=list)
     black: str = ""
     white: str = ""
-    ending: str = ""
-    """One of ENDINGS; empty if unknown."""
+    ending: str = ""  # a key of ENDINGS; empty if unknown
     ending_seconds: float | None = None
+    # Other headers by CSA's names, such as EVENT, SITE, START_TIME. A repeated header has several lines.
     info: dict[str, str] = field(default_factory=dict)
-    """Other headers by CSA's names, such as EVENT, SITE, START_TIME. A header that is repeated has several lines."""
-    comment: str = ""
-    """Comment before the first move."""
-    end_comment: str = ""
-    """Comment after the end of the game, such as Floodgate's summary."""
+    comment: str = ""  # before the first move
+    end_comment: str = ""  # after the end of the game, such as Floodgate's summary
+    # Lines that leave the game, or the line before them, at their initial position, in the file's order (KIF).
     variations: list[GameRecord] = field(default_factory=list)
-    """Lines that leave the game, or the one before them, at their initial position, in the file's order (KIF)."""
-    notes: list[Note] = field(default_factory=list)
-    """Lines that could not be read or were corrected."""
-    is_csa3: bool = False
-    """The record is CSA 3.0, whose times have decimals."""
+    notes: list[Note] = field(default_factory=list)  # lines that could not be read or were corrected
+    is_csa3: bool = False  # CSA 3.0, whose times have decimals
 
     @property
     def winner(self) -> int | None:
-        """BLACK, WHITE or DRAW; None for a game without an end."""
+        """BLACK, WHITE or DRAW; None for a game without a known result."""
         guilty = guilty_of(self.ending)
         if guilty is not None:
             return opponent(guilty)
@@ -125,14 +104,13 @@ class GameRecord:
         return None if who is None else {MOVER: mover, WAITER: opponent(mover), NOBODY: DRAW}[who]
 
     def add_note(self, text: str, line: int = 0) -> None:
-        """Add a note, up to MAX_NOTES."""
         if len(self.notes) < MAX_NOTES:
             self.notes.append(Note(printable(text), line))
         elif len(self.notes) == MAX_NOTES:
             self.notes.append(Note("there are more faults, which are not listed", line))
 
     def placements(self) -> list[Placement]:
-        """Return the position before each move, and the last one."""
+        """Return the position before each move, and the last position."""
         found = [self.initial]
         for recorded in self.moves:
             found.append(found[-1].after(recorded.move))
@@ -141,10 +119,7 @@ class GameRecord:
     def add(self, placement: Placement, move: int, name: str = "") -> Placement:
         """Append a move played in `placement`, the record's last position, and return the position after it.
 
-        Args:
-            placement: the position before the move.
-            move: the move.
-            name: what an error calls it; its number and USI where this is empty.
+        `name` is the move's name in errors; the default is its number and USI.
 
         Raises:
             ImpossibleMoveError: the move cannot be played.
@@ -170,7 +145,7 @@ class GameRecord:
                 return
 
     def game(self, moves: int | None = None) -> ShogiGame:
-        """Return the game after `moves` moves (all of them for None).
+        """Return the game after `moves` moves (None: all).
 
         Raises:
             RecordError: a move that the rules forbid.
@@ -187,12 +162,12 @@ class GameRecord:
 
 
 def cut_before(fault: RecordError | str) -> str:
-    """Return the text of a note about a game that is cut before an impossible move."""
+    """Return the note for a game that is cut before an impossible move."""
     return f"{fault}; the game is read up to there"
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a record. CR, LF and CR LF end a line, no other character does."""
+    # Other characters that Python's splitlines knows do not end a line.
     return re.split(r"\r\n|\r|\n", text)
 
 
@@ -202,7 +177,7 @@ def one_line(text: str) -> str:
 
 
 def joined(text: str, line: str) -> str:
-    """Return a comment with a further line."""
+    """Return a comment with one more line."""
     return f"{text}\n{line}" if text else line
 
 
@@ -214,8 +189,8 @@ def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) 
     """Return the record of a game.
 
     Args:
-        game: its initial position and moves.
-        notes: what is known of each move (the move itself is taken from the game); may be shorter.
+        game: initial position and moves.
+        notes: times, scores and comments of the moves, in order; may be shorter than the game.
         info: fields of `GameRecord`, such as black="A", ending="TORYO".
     """
     record = GameRecord(parse_sfen(game.initial_sfen))
@@ -231,16 +206,16 @@ def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) 
 
 
 def parse_usi_line(line: str, *, cut: bool = False) -> GameRecord:
-    """Read `[position] startpos [moves ...]` or `[position] sfen SFEN [moves ...]`; a bare SFEN is a position, too.
+    """Read `[position] startpos [moves ...]` or `[position] sfen SFEN [moves ...]`, or a bare SFEN.
 
-    A last word `resign` or `win` is the game's ending; another word is a note.
+    A last word `resign` or `win` is the game's ending; another word becomes a note.
 
     Args:
-        line: the line.
+        line: the text.
         cut: cut a game before an impossible move and add a note.
 
     Raises:
-        RecordError: not such a line, or, without `cut`, an impossible move.
+        RecordError: not such a line, or an impossible move without `cut`.
     """
     words = line.split()
     if words[:1] == ["position"]:
@@ -281,10 +256,10 @@ def format_usi_line(record: GameRecord) -> str:
 
 
 def read_usi_lines(text: str, *, cut: bool = False) -> list[GameRecord]:
-    """Read a game from each line, except empty ones and comments (#); `cut` as in `parse_usi_line`.
+    """Read a game from each line, except empty lines and comments (#); `cut` as for `parse_usi_line`.
 
     Raises:
-        RecordError: a line that is no game.
+        RecordError: a line that is not a game.
     """
     records = []
     for number, line in enumerate(lines_of(text), 1):
