@@ -1,4 +1,4 @@
-"""One game on a CSA server, as its client knows it: position, clocks, and what is recorded."""
+"""One game on a CSA server, as its client sees it: position, clocks and record."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from yomi.engine.shogi.sfen import START_WORD, format_sfen
 
 log = logging.getLogger("yomi.servers")
 
+# CSA's endings in records by the server's words. `#OUTE_SENNICHITE` depends on the loser: see `finish`.
 ENDINGS = {
     "RESIGN": "TORYO",
     "TIME_UP": "TIME_UP",
@@ -29,16 +30,13 @@ ENDINGS = {
     "JISHOGI": "KACHI",
     "MAX_MOVES": "MAX_MOVES",
 }
-"""CSA's names of endings in records by the server's words; `#OUTE_SENNICHITE` names the loser, see `finish`."""
+# Results for us by the server's words; CHUDAN has none. See yomi.engine.servers.client.OUTCOME_NAMES.
 OUTCOMES = {"WIN": 1, "LOSE": -1, "DRAW": 0, "CENSORED": 0}
-"""For us, by the server's words; CHUDAN has none. See yomi.engine.servers.client.OUTCOME_NAMES."""
 
 
 class CsaGame:
-    """A game in hand."""
-
     def __init__(self, summary: Summary, records: Path) -> None:
-        """Begin a game, or take up one that goes on.
+        """Start or resume a game.
 
         Raises:
             OSError: the folder of the records cannot be made.
@@ -47,23 +45,15 @@ class CsaGame:
         self.color = summary.color
         self.names = summary.names
         self.max_moves = summary.max_moves
-        self.is_running = False
-        """The clock runs: both sides have agreed."""
-        self.may_move = False
-        """The server has started it on the present connection, and takes moves."""
-        self.reason = ""
-        """The server's word for why the game is over."""
-        self.turn: Turn | None = None
-        """What the engine thinks about, ahead or for our move."""
+        self.is_running = False  # both sides have agreed: the clock runs
+        self.may_move = False  # the server has started the game on the current connection and accepts moves
+        self.reason = ""  # the server's word for the game's end
+        self.turn: Turn | None = None  # the engine's task: pondering or our move
         self.turn_ply = -1
-        self.decided: tuple[int, Decision] | None = None
-        """Our last decision and the ply that it was for."""
-        self.sent_at: float | None = None
-        """When our move was sent; None where the server has confirmed it."""
-        self.asked_at = time.monotonic()
-        """When our clock started."""
-        self.max_seconds = 0.0
-        """The longest that one of our moves took, as seen from here."""
+        self.decided: tuple[int, Decision] | None = None  # (ply, our last decision)
+        self.sent_at: float | None = None  # send time of our last move; None once the server has confirmed it
+        self.asked_at = time.monotonic()  # start time of our clock
+        self.max_seconds = 0.0  # our longest move, measured here
         self.file = RecordFile(records, f"{time.strftime('%Y%m%d')}-{summary.game_id}", ".csa")
         self.record = GameRecord()
         self._started = time.strftime("%Y/%m/%d %H:%M:%S")
@@ -72,7 +62,7 @@ class CsaGame:
         self.resume(summary)
 
     def _take_up_record(self, summary: Summary) -> None:
-        """Go on with the record that was written before this program was started; `resume` keeps what it says."""
+        """Continue the record that an earlier process wrote; `resume` keeps its comments."""
         known = [move.move for move in summary.record.moves]
         for path in self.file.of_all_days():
             try:
@@ -91,7 +81,7 @@ class CsaGame:
                 return
 
     def resume(self, summary: Summary) -> None:
-        """Bring the game to what the server says, which may lack our last move."""
+        """Adapt the game to the server's summary, which may lack our last move."""
         old = self.record.moves
         given = summary.record
         self.record = GameRecord(given.initial, black=self.names[BLACK], white=self.names[WHITE])
@@ -123,30 +113,28 @@ class CsaGame:
 
     @property
     def is_our_turn(self) -> bool:
-        """Whether we are to move."""
         return self.placement.side == self.color
 
     @property
     def sfen(self) -> str:
-        """The initial position as the engine gets it."""
+        """The initial position for the engine."""
         return START_WORD if self.record.initial == START else format_sfen(self.record.initial)
 
     @property
     def opponent(self) -> str:
-        """The other side's name."""
         return self.names[opponent(self.color)]
 
     def play_own(self, note: RecordedMove) -> str:
-        """Play our move; return it in CSA's form."""
+        """Play our move; return it in CSA."""
         text = format_csa(note.move, self.placement)
         self._append(note)
         return text
 
     def play_theirs(self, text: str) -> str:
-        """Play the opponent's move; return it in USI's form.
+        """Play the opponent's move; return it in USI.
 
         Raises:
-            OutOfStepError: it cannot be played.
+            OutOfStepError: an illegal move.
         """
         try:
             move = parse_csa(text, self.placement)
@@ -161,22 +149,22 @@ class CsaGame:
         return self.usi[-1]
 
     def is_last(self, text: str) -> bool:
-        """Whether a move in CSA's form is the last one played."""
+        """Whether a move in CSA is the last move played."""
         if not self.record.moves:
             return False
         before = self.record.placements()[-2]
         return text == format_csa(self.record.moves[-1].move, before)
 
     def charge(self, color: int, units: int | None) -> None:
-        """Charge the last move to a side's clock and note it in the record."""
+        """Charge the last move to a side's clock, and note its time in the record."""
         seconds = self.clock.charge(color, units)
         if seconds is not None:
             self.record.moves[-1].seconds = seconds
 
     def finish(self, result: str) -> int | None:
-        """Complete the record; return +1 where we have won, -1 lost, 0 drawn, None without result.
+        """Complete the record. Return +1 for a win, -1 for a loss, 0 for a draw, None without result.
 
-        A move of ours that the server has not confirmed when it says how the game ended was not taken.
+        If the server ends the game before it confirms our last move, the move was not accepted and is removed.
         """
         outcome = OUTCOMES.get(result)
         if self.sent_at is not None and outcome is not None:

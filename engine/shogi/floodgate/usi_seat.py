@@ -1,4 +1,4 @@
-"""Another USI engine in yomi's place."""
+"""Another USI engine that plays on a server instead of yomi."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from yomi.engine.shogi.players.notes import LINE_MOVES
 
 
 class UsiSeat(EngineSeat[UsiClient]):
-    """See yomi.engine.shogi.floodgate.yomi_seat.ShogiSeat for what each method promises."""
+    """A USI engine as a ShogiSeat."""
 
     centipawns = CENTIPAWNS
 
@@ -28,22 +28,21 @@ class UsiSeat(EngineSeat[UsiClient]):
         """Start the engine.
 
         Raises:
-            GaveUpError: it cannot be started, or does not have its options.
+            GaveUpError: it cannot be started, or lacks an option.
         """
         super().__init__(account, UsiClient, options=account.usi_options)
         self._limit = account.go
         self.ponders = account.usi_options.get("USI_Ponder") == "true"
 
     def begin(self, max_moves: int) -> None:
-        """Prepare the engine for a game; how long it may be is up to its options."""
+        # The engine's options decide how long a game may be.
         self._client.new_game()
 
     def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
-        """Take the lag off all times: the engine knows nothing of it."""
+        # The engine does not know the lag, so all times are reduced.
         request.clocks = None if clocks is None else {color: _less(clock, lag) for color, clock in clocks.items()}
 
     def think(self, turn: Turn) -> Decision:
-        """Have the engine choose a move."""
         request = turn.request
         words = go_words(request, self._limit)
         search = self._client.start(turn.sfen, turn.moves, words, allowed(request), request.start)
@@ -62,7 +61,6 @@ class UsiSeat(EngineSeat[UsiClient]):
             request.on_change = None
 
     def end(self, result: str) -> None:
-        """Tell the engine the result."""
         if result in ("win", "lose", "draw"):
             self._client.game_over(result)
 
@@ -71,8 +69,8 @@ def go_words(request: Request[Any], limit: str = "") -> str:
     """Return the words after `go` for a request.
 
     Args:
-        request: if it has no clock the engine is given a long byo-yomi.
-        limit: words in place of the clocks.
+        request: without clocks the engine gets a long byo-yomi.
+        limit: words instead of the clocks.
     """
     clocks = request.clocks or dict.fromkeys((BLACK, WHITE), Clock.of(0.0, TIMEOUT))
     black, white = clocks[BLACK], clocks[WHITE]
@@ -82,7 +80,7 @@ def go_words(request: Request[Any], limit: str = "") -> str:
 
 
 def allowed(request: Request[Any]) -> float:
-    """Return the seconds that the clocks allow a request; infinity without clocks, or while it ponders."""
+    """Return the seconds that the clocks allow a request; infinity without clocks or during pondering."""
     if request.clocks is None or request.is_pondering:
         return math.inf
     return max(each.left.main + each.settings.increment + _byoyomi(each) for each in request.clocks.values())
@@ -93,7 +91,7 @@ def _byoyomi(clock: Clock) -> float:
 
 
 def _less(clock: Clock, lag: float) -> Clock:
-    """Return a clock on which each time is shorter by `lag` seconds."""
+    """Return a clock with each time shorter by `lag` seconds."""
     times = (clock.left.main, _byoyomi(clock), clock.settings.increment)
     return Clock.of(*(max(seconds - lag, 0.0) for seconds in times))
 
@@ -102,7 +100,7 @@ def decision_of(found: EngineMove) -> Decision:
     """Return an engine's move as a decision.
 
     Raises:
-        EngineError: it is no move.
+        EngineError: not a move.
     """
     if found.move in ("resign", "win"):
         return Decision(None, resign=found.move == "resign", win=found.move == "win")

@@ -1,4 +1,4 @@
-"""What plays shogi for a client: yomi's own player."""
+"""The seat of yomi's own player on a server."""
 
 from __future__ import annotations
 
@@ -17,32 +17,30 @@ from yomi.engine.shogi.players.player import ShogiPlayer
 
 @dataclass(slots=True)
 class Turn:
-    """A move that is asked for, or thought about ahead."""
+    """A move to choose, or a position to ponder."""
 
-    sfen: str
-    """The initial position; `startpos` for the usual one."""
-    moves: Sequence[str]
-    """The moves since, in USI; if the request ponders the last one is a guess."""
+    sfen: str  # the initial position or `startpos`
+    moves: Sequence[str]  # moves since, in USI; the last one is a guess if the request ponders
+    # Other threads stop it or confirm the guess here. The seat sets its game.
     request: Request[Any]
-    """Other threads stop it here, or tell that the guess was right. The seat puts the game in, if it needs one."""
 
 
 class ShogiSeat(Seat, Protocol):
-    """See yomi.engine.servers.seat.Seat; one thread after the other calls it, but for `set_clocks`."""
+    """An engine on a server. Its calls come one after the other, except `set_clocks`."""
 
     @property
     def centipawns(self) -> float:
         """Centipawns of a logit of its winrates."""
 
     def begin(self, max_moves: int) -> None:
-        """Begin a game, which is drawn after `max_moves` moves; 0 where the server tells no limit."""
+        """Start a game, which is drawn after `max_moves` moves (0: unknown)."""
 
     def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
-        """Put the clocks into a request as this seat wants them; any thread may call.
+        """Put a turn's clocks into its request; any thread may call.
 
         Args:
-            request: of a turn.
-            clocks: as the server keeps them.
+            request: the turn's request.
+            clocks: the server's clocks.
             lag: seconds that each move loses on its way.
         """
 
@@ -50,43 +48,37 @@ class ShogiSeat(Seat, Protocol):
         """Choose a move; block until it is chosen or the request is stopped."""
 
     def end(self, result: str) -> None:
-        """Take note that a game is over: win, lose or draw."""
+        """Note that a game is over: win, lose or draw."""
 
 
 class YomiShogiSeat(YomiSeat[ShogiPlayer]):
-    """yomi's own player."""
-
     def __init__(self, player: ShogiPlayer) -> None:
-        """Play with `player`."""
         super().__init__(player)
         self._options = player.options
         self._game = ShogiGame()
 
     @property
     def centipawns(self) -> float:
-        """Centipawns of a logit."""
         return self._player.options.centipawns
 
     def begin(self, max_moves: int) -> None:
-        """Begin a game; the user's own limit holds if the server's is none that the option takes."""
+        # The user's own limit remains if the option does not accept the server's.
         self._options = self._player.options.copy()
         with contextlib.suppress(OptionError):
             self._options.set("max_moves", max_moves)
         self._player.new_game(self._game)
 
     def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
-        """Keep the lag in reserve, or take it off a byo-yomi, of which the player keeps no more than a share."""
+        # The player reserves only a share of a byo-yomi, so the lag is taken off the byo-yomi itself.
         if clocks is not None and any(clock.settings.system is TimeSystem.BYOYOMI for clock in clocks.values()):
             clocks, lag = {color: less_byoyomi(clock, lag) for color, clock in clocks.items()}, 0.0
         request.clocks, request.options = clocks, replace(self._options, lag=self._options.lag + lag)
 
     def think(self, turn: Turn) -> Decision:
-        """Choose a move."""
         self._game = turn.request.game = self._game.going_on(turn.sfen, turn.moves)
         return self._player.decide(turn.request)
 
-    def end(self, result: str) -> None:
-        """Nothing has to be done."""
+    def end(self, result: str) -> None: ...
 
 
 def less_byoyomi(clock: Clock, lag: float) -> Clock:

@@ -1,5 +1,3 @@
-"""What a game's record keeps of a decision."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -12,12 +10,11 @@ if TYPE_CHECKING:
     from yomi.engine.players.request import Decision
     from yomi.engine.shogi.placement import Placement
 
-LINE_MOVES = 8
-"""Moves of the expected line that a record keeps."""
+LINE_MOVES = 8  # moves of the expected line that a record keeps
 
 
 def note_of(decision: Decision, placement: Placement, seconds: float, scale: float) -> RecordedMove:
-    """Return the move of a decision with its evaluation and the moves expected after it.
+    """Return a decision's move with its evaluation and the moves expected after it.
 
     Args:
         decision: of the side to move; it has a move.

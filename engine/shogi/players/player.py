@@ -1,4 +1,4 @@
-"""The player of shogi: books, declarations, the search for a mate, pondering before the expected move."""
+"""The shogi player: book, declaration of wins, mate search, and pondering before the expected move."""
 
 from __future__ import annotations
 
@@ -46,8 +46,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("yomi.shogi")
 
-MATE_NODES = 10**9
-"""Positions that `go mate` may look at; its time ends it long before."""
+MATE_NODES = 10**9  # positions of `go mate`; its time ends it long before
 
 
 class BookLoadingError(LoadingError):
@@ -55,13 +54,11 @@ class BookLoadingError(LoadingError):
 
 
 class ShogiPlayer(Player[ShogiGame]):
-    """Plays shogi."""
-
     def __init__(self, options: Options) -> None:
-        """Load the network, or what judges without one, and the book.
+        """Load evaluator and book.
 
         Raises:
-            LoadingError: see Player.
+            LoadingError: as for Player.
         """
         self._network_defaults = NetworkDefaults()
         self._book: Book | None = None
@@ -69,19 +66,17 @@ class ShogiPlayer(Player[ShogiGame]):
         self._seeks_mate = False
         self._mate_root = ShogiGame()
         self._judged_mate: tuple[int, ...] = ()
-        self._is_mate = False
-        """Whether `_judged_mate` can be played from `_mate_root`."""
+        self._is_mate = False  # whether `_judged_mate` can be played from `_mate_root`
         self._rules: object = None
         super().__init__(options, ShogiGame())
 
     def close(self) -> None:
-        """Stop everything and release devices, threads and the book."""
         self._mate.stop()
         super().close()
         self._close_book()
 
     def find_mate(self, request: Request[ShogiGame]) -> MateAnswer | None:
-        """Search for a mate until one is found or refuted, the time is over or the request is stopped."""
+        """Search for a mate until it is found or refuted, the time is over, or the request is stopped."""
         seconds = request.limits.seconds
         end = math.inf if seconds is None else request.start + seconds
         self._mate.start(request.game.position, max_ply=MAX_PLY, nodes=MATE_NODES, moves=_listed(request.allow))
@@ -101,7 +96,7 @@ class ShogiPlayer(Player[ShogiGame]):
         return loading_key(self.options)
 
     def _load(self, game: ShogiGame) -> Search:
-        """Load network and book; a search and a mate search have been made then, before a clock runs."""
+        # Search and mate search are made once, so that nothing is compiled while a clock runs.
         with contextlib.ExitStack() as opened:
             self._network_defaults.apply(self.options)
             try:
@@ -131,7 +126,7 @@ class ShogiPlayer(Player[ShogiGame]):
     # -- the position ----------------------------------------------------------------------------------------------
 
     def _root(self, request: Request[ShogiGame]) -> ShogiGame:
-        """Return the position under the options' rules; a tree that was grown under other rules is dropped."""
+        """Return the position with the options' rules. Rules that differ from the last position's clear the tree."""
         game, options = request.game.copy(), self._options(request)
         draw = options.draw_value_black if game.side_to_move == BLACK else 1.0 - options.draw_value_white
         game.position["all_moves"] = options.all_legal_moves
@@ -170,7 +165,7 @@ class ShogiPlayer(Player[ShogiGame]):
         return decision
 
     def _from_book(self, options: Options, root: ShogiGame, allowed: list[int]) -> Decision | None:
-        """Return a move of the book, if it has one; a book that turns out to be broken is not used any more."""
+        """Return a move of the book, or None. A broken book is closed."""
         if self._book is None or not options.own_book or not options.book_moves:
             return None
         try:
@@ -190,10 +185,10 @@ class ShogiPlayer(Player[ShogiGame]):
         return Decision(found.move, ponder=found.ponder, report=report, note="book move")
 
     def _ponder_before(self, request: Request[ShogiGame], root: ShogiGame, allowed: list[int]) -> Decision | None:
-        """Search the position before the expected move, until `ponderhit` (returns None) or `stop`.
+        """Search the position before the expected move until `ponderhit` (returns None) or `stop`.
 
-        All moves of the opponent are so thought about, and the tree is of use whatever comes. What is reported is the
-        expected move's part of it, a line that begins with an `allowed` move.
+        The search covers all moves of the opponent, so the tree is of use after each of them. Reports contain the
+        expected move's part of the tree, a line that begins with an `allowed` move.
         """
         expected = root.moves[-1][1]
 
@@ -227,7 +222,6 @@ class ShogiPlayer(Player[ShogiGame]):
     # -- the mate beside the search --------------------------------------------------------------------------------
 
     def _end_background(self) -> None:
-        """End a search that nobody waits for, and forget the mate that was found beside the last one."""
         super()._end_background()
         self._seeks_mate = False
 
@@ -244,20 +238,20 @@ class ShogiPlayer(Player[ShogiGame]):
         self._mate.stop()
 
     def _line_beside(self) -> tuple[int, ...]:
-        """Return the mate that was found, so far; none that the game would end before."""
+        """Return the mate found so far. A mate that the game would end before is ignored."""
         line = self._mate.answer.moves if self._seeks_mate else ()
         if line != self._judged_mate:
             self._judged_mate, self._is_mate = line, can_be_played(self._mate_root, line)
         return line if self._is_mate else ()
 
     def _has_answer(self, request: Request[ShogiGame]) -> bool:
-        """Whether a mate is found that may be played, and no shorter one is looked for."""
+        """Whether a playable mate is found and the search for a shorter one has ended."""
         if request.infinite or request.is_pondering or self._mate.is_running:
             return False
         return bool(self._line_beside())
 
     def _shown(self, report: SearchReport) -> SearchReport:
-        """Return a report that tells mates; one that was found beside the search stands first."""
+        """Return a report with mate lengths; the mate search's line comes first."""
         moves = [replace(move, mate=mate_in(move)) for move in report.moves]
         line = self._line_beside()
         if line:
@@ -279,7 +273,7 @@ class ShogiPlayer(Player[ShogiGame]):
 
 
 def _allowed(request: Request[ShogiGame], root: ShogiGame) -> list[int]:
-    """Return the moves that may be chosen; all that the search tries if a request leaves none."""
+    """Return the moves that may be chosen; all searched moves if the request excludes every one."""
     moves = root.searched_moves()
     allow = moves if request.allow is None else request.allow
     return [move for move in moves if move in allow and move not in request.avoid] or moves
@@ -290,7 +284,7 @@ def _listed(moves: Collection[int] | None) -> list[int] | None:
 
 
 def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchReport:
-    """Return the part of a report on the opponent's position that follows the expected move, for our side."""
+    """Return our side's report from a report on the opponent's position, restricted to the expected move."""
     found = next((move for move in report.moves if move.move == expected), MoveReport(expected))
     winrate, pv = 1.0 - found.winrate, found.pv[1:]
     moves = (MoveReport(pv[0], found.visits, winrate=winrate, pv=pv),) if pv and pv[0] in allowed else ()
@@ -300,9 +294,9 @@ def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchRep
 
 
 def mate_in(move: MoveReport) -> int | None:
-    """Return the plies to the mate that is proven of a move, negative for the side that is mated; None without proof.
+    """Return the plies to a move's proven mate, negative if the mover is mated, or None without proof.
 
-    Where the proof ends with a mate search at a leaf its length is not known: one ply, the least, is counted for it.
+    A proof by the mate search at a leaf has no known length: it counts as one ply.
     """
     if move.proven == 0:
         return None

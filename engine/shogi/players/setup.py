@@ -1,5 +1,3 @@
-"""From the options to an evaluation queue, the search's settings and a book, for shogi."""
-
 from __future__ import annotations
 
 import logging
@@ -33,13 +31,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("yomi.shogi")
 
+# Options that take effect when the player loads. A seed is one of them, because search and book keep their generators
+# (Go's player accepts a new seed at any time).
 LOADED = (*(row.name for row in rows_for("shogi") if not row.live and row.group != LOG), "seed")
-"""The options that take effect when the player loads. Go's player takes up a seed at any time; here search and book
-draw from it for as long as they are loaded."""
 
 
 def loading_key(options: Options) -> tuple[Value, ...]:
-    """Return what is loaded by these options."""
+    """Return the values of the options that take effect when the player loads."""
     return tuple(options.get(name) for name in LOADED)
 
 
@@ -47,10 +45,10 @@ JUDGES = Judges("shogi", "shogi", "material", lambda options: MaterialEvaluator(
 
 
 def make_queue(options: Options) -> EvaluationQueue:
-    """Return the evaluation queue that the options describe; see Judges.
+    """Return the evaluation queue for the options.
 
     Raises:
-        NetworkError, EvaluatorError: see Judges; and the value network is no NNUE evaluation, or has no use.
+        NetworkError, EvaluatorError: as for Judges, or the value network is not an NNUE evaluation or has no use.
     """
     if options.value_net is not None and not has_network(options):
         raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
@@ -75,27 +73,27 @@ def make_queue(options: Options) -> EvaluationQueue:
 
 
 def _with_leaf_search(network: FileEvaluator, values: Nnue, options: Options) -> WithLeafSearch:
-    """Return a network with a search at each leaf as the options describe it."""
+    """Return a network with the options' search at each leaf."""
     values.use(LeafSearch.of(options))
     return WithLeafSearch(network, values)
 
 
 def shogi_sampling(network: FileEvaluator) -> Sampling[ShogiGame]:
-    """Return how games are played on which precisions are compared."""
+    """Return the games on which precisions are compared."""
     return Sampling(network.spec, ShogiGame)
 
 
 def spec_for(evaluator: Evaluator) -> GameSpec:
-    """Return what a search with an evaluator has to know of shogi."""
+    """Return shogi's spec for an evaluator."""
     network = network_in(evaluator)
     return shogi_spec() if network is None else network.spec
 
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
-    """Return the settings of the search; what the options leave open is chosen for the machine.
+    """Return the search settings; unset options get values for this machine.
 
-    As dlshogi has it, unvisited moves are judged from the mean below their parent, and the spread of the values has no
-    say in exploration; scores and owners there are none.
+    As in dlshogi, unvisited moves get the mean value below their parent, and the spread of values does not influence
+    exploration. Scores and ownership do not exist.
     """
     return common_settings(
         options,
@@ -114,7 +112,7 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
 
 
 def make_book(options: Options) -> Book | None:
-    """Return the book of openings; None where none is named.
+    """Return the opening book, or None if no book is set.
 
     Raises:
         BookError: the file cannot be used.
@@ -127,7 +125,6 @@ def make_book(options: Options) -> Book | None:
 
 
 def book_settings(options: Options) -> BookSettings:
-    """Return which moves of the book are played."""
     return BookSettings(
         max_moves=options.book_moves,
         ignore_rate=options.book_ignore_rate,
@@ -140,11 +137,11 @@ def book_settings(options: Options) -> BookSettings:
 
 
 def network_defaults(options: Options) -> dict[str, Value]:
-    """Return what the file beside the network (such as `MODEL.onnx.ini`) says of options left at their defaults.
+    """Return the values of `MODEL.onnx.ini` beside the network, for options at their defaults.
 
     Raises:
         NetworkError: the file cannot be read.
-        OptionError: a value in it does not suit its option.
+        OptionError: a value does not suit its option.
     """
     net = network_file(options, "shogi")
     found: dict[str, Value] = {}
@@ -161,14 +158,13 @@ def network_defaults(options: Options) -> dict[str, Value]:
 
 
 class NetworkDefaults:
-    """What the file beside the network says, set in options whose network may change."""
+    """Applies the values of the network's .ini file to options whose network may change."""
 
     def __init__(self) -> None:
-        """Begin without a network."""
         self._set: dict[str, Value] = {}
 
     def apply(self, options: Options) -> None:
-        """Take back what the last network has set, then set what this one says; see `network_defaults`."""
+        """Reset the values of the last network, then set those of the current network."""
         for name, value in self._set.items():
             if options.get(name) == value:
                 options.set(name, TABLE[name].default_for("shogi"))

@@ -1,40 +1,37 @@
-"""Time control of shogi: how long a move may take, from what the clocks show.
+"""Time control of shogi: how long a move may take.
 
-The interface tells both clocks with every `go`, so nothing is kept from move to move. lag is the reserve for delays on
-the way of every move, lateness what a loaded machine may take besides, which is kept in reserve once, for this move,
-and M an estimate of the moves still to play:
+The interface sends both clocks with every `go`, so no state is kept between moves. lag is the reserve for delays of
+every move, lateness a single reserve for a loaded machine, M the estimated number of moves still to play.
 
-- byo-yomi is there for every move: soft = main time / M + byo-yomi, less lag, margin and lateness; hard = three times
-  the share of the main time instead. Once the main time is gone both are the byo-yomi, less lag, margin and lateness.
-- increments likewise; they are not spent before they are on the clock, unless the clock shows less than one, as it
-  does before the first move of a game without main time where the interface adds it on top. A third of the main time is
-  kept in reserve for lag at most.
-- sudden death: the time decays geometrically, with a reserve of the lag of many moves and lateness that is never
-  touched.
+- Byo-yomi: soft = main time / M + byo-yomi - reserves (lag, margin, lateness). hard = three times the main time's
+  share + byo-yomi - reserves. Without main time both are byo-yomi - reserves.
+- Increments: as byo-yomi, but an increment is not spent before it is on the clock. Exception: the clock shows less than
+  one increment, as before the first move of a game without main time if the interface adds it later. The reserve for
+  lag is at most a third of the main time.
+- Sudden death: the time per move decays geometrically. The lag of many moves and lateness remain in reserve.
 """
 
 from __future__ import annotations
 
 from yomi.engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
 
-MAX_RESERVE = 0.4
-"""Share of a byo-yomi that the reserves take at most, so that periods of less than a second can be used."""
+MAX_RESERVE = 0.4  # largest share of a byo-yomi for the reserves, so that periods below a second are of use
 
 
 def moves_left(ply: int) -> float:
-    """Return an estimate of the own moves that a game still has: most of the time is spent before the endgame."""
+    """Estimate the own moves that a game still has. Most of the time is spent before the endgame."""
     return max(18.0, 44.0 - 0.5 * ply)
 
 
 def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: float = 0.0) -> Budget:
-    """Return the time for a move from the start of its clock on; both limits are 0 where nothing is left.
+    """Return the limits of a move from the start of its clock; both are 0 if no time is left.
 
     Args:
         clock: of the side to move: main time with byo-yomi, or with an increment that is not on the clock yet.
         ply: moves made so far by both sides.
-        lag: what may be lost between the search's end and the interface's clock.
+        lag: seconds lost between the end of the search and the interface's clock.
         margin: further reserve in byo-yomi.
-        lateness: how late this process was woken up of late: reserve for this move on top of lag and margin.
+        lateness: seconds by which this process was woken up late recently; a reserve besides lag and margin.
     """
     left, increment = clock.left.main, clock.settings.increment
     moves = moves_left(ply)
@@ -54,7 +51,7 @@ def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: flo
 
 
 def time_left(clock: Clock, lag: float, margin: float, lateness: float) -> float:
-    """Return the seconds from the start of its clock on in which a move comes in time; arguments: see find_budget."""
+    """Return the seconds in which a move arrives in time; arguments as for find_budget."""
     left, settings = clock.left.main, clock.settings
     if settings.system is TimeSystem.BYOYOMI:
         period = settings.period

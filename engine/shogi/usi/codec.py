@@ -1,6 +1,6 @@
-"""USI as text: lines into commands and their arguments, answers into lines. No state, no streams, no rules of shogi.
+"""USI as text: lines into commands and arguments, answers into lines.
 
-Moves stay texts here. Source: the USI draft of T. Romstad, and what ShogiGUI, ShogiHome and YaneuraOu send.
+Moves remain text here. Source: the USI draft of T. Romstad, and the commands of ShogiGUI, ShogiHome and YaneuraOu.
 """
 
 from __future__ import annotations
@@ -12,29 +12,23 @@ from dataclasses import dataclass
 
 from yomi.engine.protocols.text import MAX_LINE, decode
 
-MAX_ERROR = 500
-"""Characters of a message; it quotes what was sent."""
+MAX_ERROR = 500  # characters of a message, which quotes the input
 MAX_MILLISECONDS = 10**10
 MAX_COUNT = 10**15
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One line of the controller."""
-
-    name: str
-    """In lower case."""
-    text: str
-    """All after the name, as it was sent."""
+    name: str  # in lower case
+    text: str  # all text after the name
 
     @property
     def words(self) -> list[str]:
-        """The words after the name."""
         return self.text.split()
 
 
 def parse_line(line: bytes) -> Command | None:
-    """Read one line of input; None where there is nothing to do (empty)."""
+    """Read one line of input; None for an empty line."""
     text = decode(line[: MAX_LINE + 1])
     name, _, rest = text.partition(" ")
     return Command(name.lower(), rest.strip(" ")) if name else None
@@ -44,9 +38,9 @@ def parse_line(line: bytes) -> Command | None:
 
 
 def parse_setoption(text: str) -> tuple[str, str | None]:
-    """Return name and value of `setoption`; the value is None where there is none (buttons).
+    """Return name and value of `setoption`; the value is None for buttons.
 
-    Names may hold blanks. The word `value` ends the name; the value goes on to the end of the line.
+    Names may contain blanks. The word `value` ends the name; the value extends to the end of the line.
 
     Raises:
         ValueError: there is no name.
@@ -62,7 +56,7 @@ def parse_position(text: str) -> tuple[str, list[str]]:
     """Return (`startpos` or the four fields of an SFEN, moves) of `position`.
 
     Raises:
-        ValueError: it is of another form.
+        ValueError: another form.
     """
     from yomi.engine.shogi.sfen import START_WORD  # `usi` does without it
 
@@ -78,7 +72,7 @@ def parse_position(text: str) -> tuple[str, list[str]]:
 
 @dataclass(slots=True)
 class Go:
-    """The arguments of `go`. Times are in seconds; None is not given."""
+    """The arguments of `go`. Times are in seconds; None if not given."""
 
     ponder: bool = False
     infinite: bool = False
@@ -90,18 +84,16 @@ class Go:
     movetime: float | None = None
     nodes: int | None = None
     depth: int | None = None
-    mate: float | None = None
-    """Time for `go mate`; infinity for `infinite` and where none is given."""
+    mate: float | None = None  # time for `go mate`; infinity for `infinite` or no number
     searchmoves: list[str] | None = None
 
     @property
     def has_clock(self) -> bool:
-        """Whether there is a clock."""
         return any(value is not None for value in (self.btime, self.wtime, self.byoyomi, self.binc, self.winc))
 
     @property
     def is_endless(self) -> bool:
-        """Whether only `stop` ends the search: shogiarena sends `nodes 500 infinite` and waits for an answer."""
+        """Whether only `stop` ends the search. (shogiarena sends `nodes 500 infinite` and expects an answer.)"""
         return self.infinite and self.nodes is None and self.depth is None and self.movetime is None
 
 
@@ -112,7 +104,7 @@ _KEYS = (*_TIMES, *_COUNTS, *_FLAGS, "mate", "searchmoves")
 
 
 def parse_go(words: Sequence[str]) -> tuple[Go, list[str]]:
-    """Return the arguments of `go` (or `ponderhit`), and what is wrong with those that were passed over."""
+    """Return the arguments of `go` (or `ponderhit`), and errors for the words that were ignored."""
     go = Go()
     faults = []
     i = 0
@@ -148,7 +140,7 @@ def parse_go(words: Sequence[str]) -> tuple[Go, list[str]]:
 
 
 def _number(word: str) -> int | None:
-    """Return a number from 0 on; a clock that is overdrawn shows 0."""
+    """Return a number from 0 on; an overdrawn clock shows less and counts as 0."""
     if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?", word, re.ASCII):
         return None
     digits = word.partition(".")[0].lstrip("+")
@@ -168,18 +160,15 @@ class Info:
     seldepth: int
     seconds: float
     nodes: int
-    hashfull: int
-    """In thousandths."""
+    hashfull: int  # in thousandths
     pv: tuple[str, ...]
     centipawns: int = 0
-    mate: int | None = None
-    """Plies to the mate, negative where the side to move is mated; goes before `centipawns`."""
-    multipv: int | None = None
-    """From 1; None where only one move is reported."""
+    mate: int | None = None  # plies to the mate, negative if the side to move is mated; overrides `centipawns`
+    multipv: int | None = None  # from 1; None if only one move is reported
 
 
 def format_info(info: Info) -> str:
-    """Return an `info` line; a mate of 0 plies for the side to move is `mate -0`."""
+    """Return an `info` line. A mate of 0 plies against the side to move is `mate -0`."""
     milliseconds = int(1000 * info.seconds)
     words = [f"info depth {info.depth} seldepth {info.seldepth}"]
     if info.multipv is not None:
@@ -202,7 +191,6 @@ def format_string(text: str) -> str:
 
 
 def format_error(text: str) -> str:
-    """Return the `info string` that says what is wrong."""
     return format_string(f"Error! {text}")
 
 
@@ -212,5 +200,5 @@ def format_bestmove(move: str, ponder: str | None = None) -> str:
 
 
 def format_checkmate(moves: Sequence[str] | str) -> str:
-    """Return the answer to `go mate`: the moves of the mate, or nomate, timeout or notimplemented."""
+    """Return the answer to `go mate`: a line of moves, nomate, timeout or notimplemented."""
     return "checkmate " + (moves if isinstance(moves, str) else " ".join(moves))

@@ -1,4 +1,4 @@
-"""The commands of USI. What `usi` does not need is imported where it is used: its answer comes at once."""
+"""The commands of USI. Handlers import slow modules on use, because `usi` must answer at once."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ AUTHORS = "the yomi authors"
 
 @command("usi")
 def usi(session: Session, request: Command) -> None:
-    """Introduce the engine. Nothing slow may be imported for this."""
+    # Nothing slow may be imported for this.
     session.send(f"id name yomi {VERSION}", f"id author {AUTHORS}", *option_lines(session.level), "usiok")
 
 
 @command("isready")
 def isready(session: Session, request: Command) -> None:
-    """Load what is not loaded; `readyok` comes at once, also during a search, where nothing is to be loaded."""
+    # Without anything to load, `readyok` comes at once, also during a search.
     if not session.is_loaded:
         session.end_turn()
         session.load()
@@ -44,7 +44,7 @@ def isready(session: Session, request: Command) -> None:
 
 @command("setoption")
 def setoption(session: Session, request: Command) -> None:
-    """Change a setting; it takes effect with the next `go`, or the next `isready` where something has to be loaded."""
+    # A change takes effect with the next `go`, or with the next `isready` if it needs loading.
     try:
         name, value = parse_setoption(request.text)
     except ValueError as error:
@@ -68,7 +68,6 @@ def setoption(session: Session, request: Command) -> None:
 
 @command("usinewgame")
 def usinewgame(session: Session, request: Command) -> None:
-    """Forget what belongs to the last game."""
     session.end_turn()
     player = session.player_if_made()
     if player is not None:
@@ -77,13 +76,12 @@ def usinewgame(session: Session, request: Command) -> None:
 
 @command("gameover")
 def gameover(session: Session, request: Command) -> None:
-    """End a search that is still running (mostly pondering)."""
+    # Mostly pondering still runs here.
     session.end_turn()
 
 
 @command("quit")
 def quit_(session: Session, request: Command) -> None:
-    """End the session."""
     session.quit()
 
 
@@ -92,7 +90,7 @@ def quit_(session: Session, request: Command) -> None:
 
 @command("position")
 def position(session: Session, request: Command) -> None:
-    """Take up a position. After a refused one, searches answer that there is no move, until a position is accepted."""
+    # After a refused position searches answer "resign", until a position is accepted.
     session.end_turn()
     try:
         sfen, moves = parse_position(request.text)
@@ -110,7 +108,6 @@ def _check_position(session: Session) -> None:
 
 @command("d")
 def diagram(session: Session, request: Command) -> None:
-    """Show the position."""
     session.end_turn()
     _check_position(session)
     game = session.game
@@ -119,7 +116,6 @@ def diagram(session: Session, request: Command) -> None:
 
 @command("moves")
 def moves(session: Session, request: Command) -> None:
-    """Show the legal moves."""
     from yomi.engine.shogi.notation import format_usi
 
     session.end_turn()
@@ -133,7 +129,7 @@ def moves(session: Session, request: Command) -> None:
 
 @command("go")
 def go(session: Session, request: Command) -> None:
-    """Start a search; its answer comes later, exactly one."""
+    # The one answer comes later.
     from yomi.engine.shogi.usi.turn import Turn
 
     session.end_turn()
@@ -147,9 +143,9 @@ def go(session: Session, request: Command) -> None:
 
 
 def _searchmoves(session: Session, arguments: Go, faults: list[str]) -> tuple[int, ...] | None:
-    """Return the legal ones of `searchmoves`, and add to the faults what is wrong with the others.
+    """Return the legal moves of `searchmoves`, and append the faults of others.
 
-    Without a legal one there is no restriction: an answer is owed.
+    None means no restriction: without a legal move all moves are searched, because an answer is due.
     """
     from yomi.engine.shogi.notation import parse_usi
 
@@ -174,7 +170,6 @@ def _searchmoves(session: Session, arguments: Go, faults: list[str]) -> tuple[in
 
 @command("stop")
 def stop(session: Session, request: Command) -> None:
-    """End the search; without one nothing happens."""
     if session.turn is not None:
         session.turn.stop()
     session.end_turn()
@@ -182,7 +177,7 @@ def stop(session: Session, request: Command) -> None:
 
 @command("ponderhit")
 def ponderhit(session: Session, request: Command) -> None:
-    """Turn pondering into thinking; the clocks may be told (`ponderhit btime ...`), as ShogiHome does."""
+    # ShogiHome sends the clocks along: `ponderhit btime ...`.
     from yomi.engine.shogi.usi.turn import clocks_of
 
     if session.turn is None or not session.turn.is_pondering:

@@ -1,4 +1,4 @@
-"""USI's view of the table of options: `option` lines."""
+"""The table of options as USI's `option` lines."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import USI_NAMES, Option, OptionError, rows_for
 
-CLEAR_TREE = "Clear_Tree"
-"""The one button: forget the tree and all evaluations."""
+CLEAR_TREE = "Clear_Tree"  # the one button: forget the tree and all evaluations
 TYPES = {"file": "filename", "text": "string", "choice": "combo", "flag": "check"}
 
 
 def option_lines(level: LevelSwitch) -> Iterator[str]:
-    """Yield an `option` line for each option; the defaults are the values at full strength.
+    """Yield an `option` line for each option. The defaults are the values at full strength.
 
-    Graphical interfaces send all of them back. They must not be those of a level, which would then stay.
+    Interfaces send all defaults back. Defaults of a level would then remain.
     """
     for row in rows_for("shogi"):
         if row.usi is not None:
@@ -26,10 +25,10 @@ def option_lines(level: LevelSwitch) -> Iterator[str]:
 
 
 def set_option(row: Option, text: str, level: LevelSwitch) -> None:
-    """Set an option as a graphical interface says; a value that the level covers waits for full strength.
+    """Set an option from USI text. A value that the level overrides takes effect at full strength.
 
     Raises:
-        OptionError: the value does not suit; what it was stays.
+        OptionError: the value does not suit; the option keeps its value.
     """
     try:
         level.set(row.name, row.parse_usi(text), wins=False)
@@ -38,7 +37,7 @@ def set_option(row: Option, text: str, level: LevelSwitch) -> None:
 
 
 def find_option(name: str) -> Option | None:
-    """Return the row of an option by its USI name, in capitals or not, with blanks or underscores."""
+    """Return an option by its USI name, in any case, with blanks or underscores."""
     return USI_NAMES.get("_".join(name.lower().split()))
 
 

@@ -1,5 +1,3 @@
-"""The process around a USI session."""
-
 from __future__ import annotations
 
 import contextlib
@@ -13,12 +11,12 @@ from yomi.engine.protocols.process import run_session
 from yomi.engine.protocols.streams import OutputClosedError
 from yomi.engine.shogi.usi.session import MakePlayer, Session
 
+# loggers whose warnings the user sees
 SHOWN = ("yomi.evaluators", "yomi.networks", "yomi.player", "yomi.search", "yomi.shogi")
-"""Logs whose warnings the user sees."""
 
 
 class _InfoStrings(logging.Handler):
-    """Shows the user what the player and what it is made of warn of: a graphical interface has no stderr."""
+    """Shows warnings of the player as `info string`, because a graphical interface has no stderr."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
@@ -33,9 +31,9 @@ def serve(options: Options, make_player: MakePlayer, level: LevelSwitch | None =
     """Serve the controller on stdin and stdout until it ends; return the exit status.
 
     Args:
-        options: Settings.
-        make_player: Makes the player when `isready` comes, in a thread of its own.
-        level: Keeps the options at their level; None: made here.
+        options: the settings.
+        make_player: makes the player after `isready`, in a thread of its own.
+        level: keeps the options at their level; None: made here.
     """
 
     def make_session(write: Callable[[str], None]) -> Session:
