@@ -1,4 +1,4 @@
-"""`yomi dataset make` for shogi: from game records, hcpe, hcpe3 and psv files to a folder of shards."""
+"""`yomi dataset make` for shogi: game records, hcpe, hcpe3 and psv files become a folder of shards."""
 
 from __future__ import annotations
 
@@ -33,35 +33,32 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.features import SHOGI_BOARD, FeatureSet
 
 CHUNK = 256
+# Centipawns of dlshogi's sigmoid: this score is a winrate of 1 / (1 + 1 / e).
 SCORE_SCALE = 756.0864962951762
-"""Centipawns of dlshogi's sigmoid: a score of so many is a winrate of 1 / (1 + 1 / e)."""
-MIN_SCALE, MAX_SCALE = 50.0, 20_000.0
-"""Of sigmoids that evaluations may have."""
+MIN_SCALE, MAX_SCALE = 50.0, 20_000.0  # range of the sigmoid's centipawns
 
 
 @dataclass(frozen=True)
 class ShogiDataOptions:
-    """What decides the content of a data set; kept in its manifest."""
+    """Settings that determine a data set; stored in its manifest."""
 
     features: str = "dlshogi-62-57"
     rating: float = 0.0
     evaluation: float = 0.0
     min_moves: int = 50
-    merge: bool = True
-    """Merge duplicates of a position."""
+    merge: bool = True  # merge duplicates of a position
     test_share: float = 0.03
     limit: int = 0
     shard_rows: int = 65536
     seed: int = 1
-    score_scale: float = SCORE_SCALE
-    """Centipawns of the sigmoid that turns evaluations into winrates; 0: as fits the results best."""
+    score_scale: float = SCORE_SCALE  # centipawns of the sigmoid from evaluations to winrates; 0: fitted to the results
 
 
 def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOptions, log: Log) -> Dataset:
-    """Make a data set, or go on with it, and return it.
+    """Make or continue a data set.
 
     Raises:
-        NetworkError: a source or an option cannot be used, or the folder holds another data set.
+        NetworkError: a source or an option cannot be used, or the folder contains another data set.
         OSError: the folder cannot be written.
     """
     left_out = LeftOut(log)
@@ -88,7 +85,7 @@ def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOp
 
 
 def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left_out: LeftOut) -> npt.NDArray[np.void]:
-    """Return the positions of all files that are used; broken files are left out.
+    """Return the positions of all files under the options' limits. Broken files are left out.
 
     Raises:
         NetworkError: no positions are left.
@@ -115,10 +112,10 @@ def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left
 
 
 def fitted_scale(rows: npt.NDArray[np.void]) -> float:
-    """Return the centipawns of the sigmoid by which the evaluations predict the results best, to 1%.
+    """Return the sigmoid's centipawns with which evaluations predict the results best, to 1%.
 
     Raises:
-        NetworkError: no position has both an evaluation and a decided result.
+        NetworkError: no position has both an evaluation and a winner.
     """
     side = 1 + (rows["packed"][:, 0] & 1).astype(np.int8)
     known = np.isfinite(rows["score"]) & (rows["winner"] != 0)
@@ -136,10 +133,10 @@ def fitted_scale(rows: npt.NDArray[np.void]) -> float:
 
 
 def shard_columns(pool: ThreadPoolExecutor, rows: npt.NDArray[np.void], features: FeatureSet, scale: float) -> Columns:
-    """Return the columns of one shard; `scale` is that of its evaluations in centipawns.
+    """Return the columns of one shard; `scale` is the sigmoid's centipawns.
 
     Raises:
-        NetworkError: a row's bits are no position, or its move cannot be played there.
+        NetworkError: a packed board is broken, or a move cannot be played.
     """
     count, width = len(rows), widths(features, SIDE)
     columns: Columns = {
@@ -158,7 +155,6 @@ def shard_columns(pool: ThreadPoolExecutor, rows: npt.NDArray[np.void], features
 
 
 def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, first: int) -> None:
-    """Write the columns of one chunk."""
     place = slice(first, first + CHUNK)
     part = rows[place]
     positions, history = np.zeros(len(part), POSITION_DTYPE), np.zeros(MAX_HISTORY, np.uint64)

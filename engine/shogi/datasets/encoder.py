@@ -1,4 +1,4 @@
-"""Shogi's encoder: what sparse networks see of the boards of a data set (yomi.native.shogi.sparse)."""
+"""Inputs of sparse networks from the boards of a data set (yomi.native.shogi.sparse)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from yomi.native.shogi.tables import HAND_TYPES, KING, PROMOTED, WHITE_PIECE
 from yomi.nets.data.sparse import SparseRows
 from yomi.nets.errors import NetworkError
 
+# Pieces of each kind in a full set, kings last. The first entry stands for numbers that are not pieces.
 PIECES = np.array([0, 18, 4, 4, 4, 2, 2, 4, 2])
-"""Of each kind, kings the last; the first stands for what is no piece."""
 EMPTY = len(PIECES)
 
 
 def _kinds() -> npt.NDArray[np.uint8]:
-    """Return the kind of each number of a board, promoted or not: EMPTY where there is no piece."""
+    # The kind of each number on a board, promoted or not; EMPTY if there is no piece.
     kinds = np.zeros(256, np.uint8)
     kinds[0] = EMPTY
     for code in range(1, KING + 7):
@@ -33,10 +33,9 @@ KIND_OF = _kinds()
 
 
 class ShogiEncoder(MoveProducts):
-    """See yomi.nets.data.sparse.SparseEncoder; levels and globals are those of the feature set shogi-board.
+    """Encodes levels and globals of the feature set shogi-board. Implements yomi.nets.data.sparse.SparseEncoder.
 
-    Moves are those that a search tries (yomi.native.shogi.waivers). No boards have been before these: what repeats is
-    not asked.
+    Moves are those of a search (yomi.native.shogi.waivers). Boards have no history, so repetitions are ignored.
     """
 
     inputs = INPUTS
@@ -44,7 +43,6 @@ class ShogiEncoder(MoveProducts):
     tables: tuple[int, ...] = TABLES
 
     def encode(self, levels: npt.NDArray[np.uint8], globals_: npt.NDArray[Any]) -> SparseRows:
-        """See SparseEncoder."""
         boards, hands = levels[:, 0], globals_.astype(np.uint8)
         _check(boards, hands)
         count = len(boards)
@@ -71,11 +69,7 @@ class ShogiEncoder(MoveProducts):
 
 
 def _check(boards: npt.NDArray[np.uint8], hands: npt.NDArray[np.uint8]) -> None:
-    """See whether there are no more pieces of each kind than a game has: kernels have room for no more.
-
-    Raises:
-        NetworkError: there are.
-    """
+    # Kernels have room for the pieces of one set only.
     kinds = KIND_OF[boards]
     counts = np.stack([(kinds == kind).sum(1) for kind in range(len(PIECES))], axis=1)
     counts[:, list(HAND_TYPES)] += hands.reshape(-1, 2, 7).sum(1, dtype=np.int64)

@@ -1,11 +1,11 @@
-"""`yomi dataset vary`: positions some likely moves beside those of data sets, each valued by a USI engine.
+"""`yomi dataset vary`: positions near those of data sets, each valued by a USI engine.
 
-A search looks at what no game holds: moves that turn out to be mistakes, and what refutes them. Each row is a row of a
-data set of boards after some more moves, drawn from the policy of a sparse network; an engine that searches for less
-than a millisecond says what it is worth. There is no target for the policy, and no result but this value.
+A search visits positions that no game contains: mistakes and their refutations. Each row is a row of a data set of
+boards after some more moves, drawn from the policy of a sparse network. An engine that searches for less than a
+millisecond gives the value. There is no policy target, and no other result.
 
-A shard comes from one shard of the sources and has its split, so that no test position has a neighbor in training. What
-is in it depends on the seed and its number alone (where the engine says the same again).
+Each shard comes from one source shard and has its split, so that no test position has a neighbor in training. Its
+content depends only on the seed and its number (if the engine repeats its values).
 """
 
 from __future__ import annotations
@@ -42,20 +42,14 @@ from yomi.nets.files import source_digest
 
 @dataclass(frozen=True)
 class ShogiVaryOptions:
-    """What decides the positions; kept in the manifest."""
+    """Settings that determine the positions; stored in the manifest."""
 
-    engine: str
-    """Its command line, with the settings after it."""
-    nodes: int
-    """Of each evaluation."""
-    net: str
-    """Name of the network's file that moves are drawn from, and its digest."""
-    moves: int = 3
-    """Moves after a position of the sources: from 1 to so many."""
-    temperature: float = 1.8
-    """Of the policy."""
-    score_scale: float = SCORE_SCALE
-    """Centipawns of the sigmoid that turns evaluations into winrates."""
+    engine: str  # command line with settings
+    nodes: int  # of each evaluation
+    net: str  # file name and digest of the network that moves are drawn from
+    moves: int = 3  # moves after a source position: 1 to this number
+    temperature: float = 1.8  # of the policy
+    score_scale: float = SCORE_SCALE  # centipawns of the sigmoid from evaluations to winrates
     shard_rows: int = 16384
     seed: int = 1
 
@@ -69,19 +63,19 @@ def vary_positions(
     spec: EngineSpec,
     log: Log,
 ) -> Dataset:
-    """Make a data set of so many positions, or go on with it, and return it.
+    """Make or continue a data set with at least `positions` positions.
 
     Args:
         sources: data sets of boards.
-        folder: of the set; made where it does not exist.
-        options: of the set; the same as before where some of it is there.
-        positions: of the whole set, at least.
-        evaluator: of the network that moves are drawn from.
+        folder: of the data set; created if missing.
+        options: the settings, which must not change when a run is continued.
+        positions: size to reach.
+        evaluator: the network that moves are drawn from.
         spec: the engine.
-        log: for lines of progress.
+        log: receives progress.
 
     Raises:
-        NetworkError: a source is of other features, the folder holds another data set, or the engine values nothing.
+        NetworkError: a source has other features, the folder contains another data set, or the engine gives no values.
         EngineError: the engine does not start, or fails.
         OSError: the folder cannot be written.
     """
@@ -116,7 +110,6 @@ def vary_positions(
 
 
 def _boards(folder: Path) -> Dataset:
-    """Return a data set of boards."""
     dataset = open_dataset(folder)
     if dataset.manifest.feature_set != SHOGI_BOARD:
         raise NetworkError(f"{folder}: features {dataset.manifest.feature_set} found, expected {SHOGI_BOARD}")
@@ -126,11 +119,11 @@ def _boards(folder: Path) -> Dataset:
 def _columns(
     source: Shard, options: ShogiVaryOptions, rng: np.random.Generator, evaluator: SparseEvaluator, engine: UsiClient
 ) -> Columns:
-    """Return a shard of positions beside those of another.
+    """Return a shard of positions near those of another shard.
 
     Raises:
         EngineError: the engine fails.
-        NetworkError: it values none of them.
+        NetworkError: the engine gives no value.
     """
     games, values = [], []
     clocks = {color: GameClock(TimeSettings(), 0.0) for color in (BLACK, WHITE)}
@@ -160,7 +153,7 @@ def _columns(
 def _varied(
     source: Shard, options: ShogiVaryOptions, rng: np.random.Generator, evaluator: SparseEvaluator
 ) -> Iterator[ShogiGame]:
-    """Yield games that begin with rows of a shard, after some moves; those that end within these are left out."""
+    """Yield positions some moves after rows of a shard. Games that end before are left out."""
     columns = source.open()
     batch = make_batch(evaluator.spec, 1, Inputs.POSITIONS)
     judge = evaluator.bind(batch)

@@ -1,4 +1,4 @@
-"""Networks for shogi of dlshogi's and AlphaZero's forms."""
+"""Networks in dlshogi's and AlphaZero's form."""
 
 from __future__ import annotations
 
@@ -27,13 +27,7 @@ class Dlshogi(PolicyValueFormat):
     title = "a network for shogi (dlshogi ONNX)"
 
     def __init__(self, path: Path, network: ShogiNetwork, info: NetworkInfo) -> None:
-        """Describe a file.
-
-        Args:
-            path: an ONNX file.
-            network: its outside.
-            info: what is known of it.
-        """
+        """Describe an ONNX file by its inputs and outputs (`network`) and its metadata."""
         # dlshogi's second input is constant over the board; AlphaZero's form has counts among its planes.
         feeds = tuple(
             Feed(tensor.name, tensor.shape[1:], tensor.element_type, constant=tensor is network.hands)
@@ -46,11 +40,10 @@ class Dlshogi(PolicyValueFormat):
 
     @classmethod
     def recognise(cls, file: NetworkFile, size: int) -> Self | None:
-        """See Format."""
         return cls(file.path, *prepare_shogi(file.path)) if file.game == "shogi" else None
 
     def check(self, outputs: Sequence[FloatArray]) -> None:
-        """See that the value is what the form says."""
+        # The value's range depends on the form: a winrate, or -1 to 1.
         value = float(outputs[1][0, 0])
         least = 0.0 if self.is_chance else -1.0
         if not least <= value <= 1.0:

@@ -1,4 +1,4 @@
-"""Judging shogi positions by material, exchanges and the safety of the kings: play without a network."""
+"""Evaluation by material, exchanges and king safety, without a network."""
 
 from __future__ import annotations
 
@@ -17,34 +17,31 @@ if TYPE_CHECKING:
 
 
 class _Local(threading.local):
-    """One thread's attack tables."""
+    # attack tables, one set for each thread
 
     def __init__(self) -> None:
         self.effects = np.zeros(1, EFFECTS_DTYPE)[0]
 
 
 class MaterialEvaluator:
-    """Hand-made values and priors; equal positions get equal answers."""
+    """Hand-made values and priors. Equal positions get equal results."""
 
     inputs = Inputs.POSITIONS
 
     def __init__(self, batch_size: int = 1) -> None:
-        """Make one; as it costs microseconds a position, batches of one make the best search."""
+        # A position costs microseconds, so single rows give the best search.
         self.batch_size = batch_size
         self._local = _Local()
 
     @property
     def description(self) -> str:
-        """What judges, on one line."""
         return "material, exchanges and the safety of the kings"
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        """Write logits and values of the first `rows` rows; scores are zero."""
         self.bind(batch).run(rows)
 
     def bind(self, batch: Batch) -> Calls:
-        """Return the call that evaluates this batch, with the effects of the thread that asks."""
+        """Return the call that evaluates this batch, with scratch memory of the calling thread."""
         return evaluate_rows.bind(batch, self._local.effects)
 
-    def close(self) -> None:
-        """Do nothing."""
+    def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""NNUE evaluations for shogi (nn.bin): values of a search at each leaf; moves are another network's."""
+"""NNUE evaluations for shogi (nn.bin). They give a search's value at each leaf; another network gives the moves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FEATURE_SET = "nnue"
 
 @dataclass(frozen=True)
 class LeafSearch:
-    """How leaves are searched; see the options of the same names."""
+    """Settings of the search at leaves, as in the options of these names."""
 
     fv_scale: int = 24
     nodes: int = 100
@@ -43,19 +43,17 @@ class LeafSearch:
 
     @classmethod
     def of(cls, options: Options) -> LeafSearch:
-        """Return the settings in the options."""
         return cls(
             options.fv_scale, options.leaf_nodes, options.leaf_value_scale, options.leaf_weight, options.leaf_boost
         )
 
     @property
     def settings(self) -> LeafSettings:
-        """The settings as kernels read them."""
         return make_settings(self.nodes, self.value_scale, self.weight, self.boost)
 
 
 class Nnue(KernelFormat):
-    """An NNUE evaluation. By itself it has no opinion of moves; see `WithLeafSearch`."""
+    """An NNUE evaluation. It has no policy: see `WithLeafSearch`."""
 
     title = "an NNUE evaluation (nn.bin)"
     noun = "an NNUE evaluation"
@@ -68,8 +66,8 @@ class Nnue(KernelFormat):
         """Read a file.
 
         Raises:
-            NetworkError: it cannot be used.
-            OSError: it cannot be read.
+            NetworkError: the file cannot be used.
+            OSError: the file cannot be read.
         """
         self.file = read_nnue(file.path)
         name = f"{file.path.stem} ({self.file.architecture.name})"
@@ -82,30 +80,27 @@ class Nnue(KernelFormat):
 
     @classmethod
     def recognise(cls, file: NetworkFile, size: int) -> Self | None:
-        """See FileFormat."""
         return cls(file) if file.kind is NetworkKind.NNUE else None
 
     def use(self, search: LeafSearch) -> None:
-        """Set how leaves are searched by what is bound from now on."""
+        """Set the leaf search of later `bind` calls."""
         self.search = search
         inputs = make_inputs(self.file.architecture.features.name)
         self.network = network_of(inputs, self._tensors, search.fv_scale)
 
     def bind(self, batch: Batch) -> Calls:
-        """Return the calls that evaluate a batch, with equal priors."""
+        """Return the calls that evaluate a batch with equal priors."""
         arguments = batch, self.network, make_leaf_scratch(self.network), self.search.settings
         return clear_rows.bind(*arguments) + evaluate_leaves.bind(*arguments)
 
     def bind_mixed(self, batch: Batch) -> Calls:
-        """Return the call that mixes values into those that a batch has."""
         return evaluate_leaves.bind(batch, self.network, make_leaf_scratch(self.network), self.search.settings)
 
 
 class WithLeafSearch:
-    """A network's moves, with values of a search at each leaf by an NNUE evaluation, or both networks' values mixed."""
+    """A network's policy with the values of an NNUE search at each leaf, or with a mix of both values."""
 
     def __init__(self, network: FileEvaluator, values: Nnue) -> None:
-        """Put both together."""
         self.network = network
         self.values = values
         self.inputs = network.inputs | Inputs.POSITIONS
@@ -113,21 +108,17 @@ class WithLeafSearch:
 
     @property
     def description(self) -> str:
-        """Both on one line."""
         search = self.values.search
         part = "" if search.weight == 1.0 else f"{search.weight:.0%} "
         return f"{self.network.description}, {part}values of {self.values.info.name} ({search.nodes} nodes a leaf)"
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        """Write the network's logits and the mixed values of the first `rows` rows."""
         self.network.evaluate(batch, rows)
         self.values.bind_mixed(batch).run(rows)
 
     def bind(self, batch: Batch) -> Calls | None:
-        """Return the calls of both; None if the network has none."""
         network = self.network.bind(batch)
         return None if network is None else network + self.values.bind_mixed(batch)
 
     def close(self) -> None:
-        """Release the device."""
         self.network.close()

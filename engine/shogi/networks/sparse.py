@@ -1,5 +1,3 @@
-"""Sparse networks for shogi."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ShogiSparse(SparseFormat):
-    """Pieces and moves as yomi.native.shogi.sparse sees them."""
+    """Sparse networks with the inputs of yomi.native.shogi.sparse."""
 
     title = "a sparse network for shogi"
     inputs, move_rows = INPUTS, MOVE_ROWS
@@ -31,10 +29,8 @@ class ShogiSparse(SparseFormat):
 
     @classmethod
     def recognise(cls, file: NetworkFile, size: int) -> Self | None:
-        """See FileFormat."""
         return cls(file) if file.feature_set == SHOGI_BOARD else None
 
     def bind(self, batch: Batch) -> Calls:
-        """See SparseFormat."""
         seen = np.zeros(1, SCRATCH_DTYPE)[0]
         return evaluate_rows.bind(batch, self.network, make_scratch(self.network, MAX_MOVES), seen)
