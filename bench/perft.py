@@ -20,7 +20,7 @@ def run(sfen: str, depth: int) -> list[dict[str, Any]]:
     Without cshogi its columns are None.
 
     Raises:
-        yomi.engine.shogi.sfen.SfenError: no position, or one that cannot be.
+        yomi.engine.shogi.placement.SfenError: no position, or one that cannot be.
         RuntimeError: cshogi counts otherwise.
     """
     game = ShogiGame(sfen)

@@ -21,10 +21,9 @@ from typing import Protocol
 import numpy as np
 
 from yomi.engine.color import WHITE
-from yomi.engine.shogi.moves import is_move, turned
 from yomi.engine.shogi.notation import NotationError, parse_usi
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.sfen import SfenError, format_sfen, parse_sfen
+from yomi.engine.shogi.pieces import is_move, turned
+from yomi.engine.shogi.placement import Placement, SfenError, format_sfen, parse_sfen
 from yomi.nets.errors import LineError
 
 TEXT_HEADER = b"#YANEURAOU-DB2016 1.00"

@@ -1,6 +1,6 @@
-"""A game of shogi: position, history, and the operations that change it.
+"""A game of shogi: position, history, the operations that change it, and its referee.
 
-The kernels (yomi.native.shogi) know rules, position and history. This class adds SFEN, undo, the end of the game (a
+The kernels (yomi.native.shogi) know rules, position and history. This module adds SFEN, undo, the end of the game (a
 repetition ends it at the fourth occurrence), and the reasons why a move is illegal.
 """
 
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from yomi.engine import play
 from yomi.engine.color import COLOR_NAMES, opponent
 from yomi.engine.option_row import OptionError
+from yomi.engine.play import Ended, Referee
 from yomi.engine.shogi.diagram import draw
-from yomi.engine.shogi.moves import is_move, target_of
-from yomi.engine.shogi.notation import format_usi, illegal_action, parse_usi
-from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement
-from yomi.engine.shogi.sfen import START_WORD, STARTPOS, format_sfen, parse_sfen
+from yomi.engine.shogi.notation import format_usi, guilty_of, illegal_action, parse_usi
+from yomi.engine.shogi.pieces import is_move, target_of
+from yomi.engine.shogi.placement import DROP_PAWN_MATE, START_WORD, STARTPOS, Placement, format_sfen, parse_sfen
 from yomi.native.shogi import rules, waivers
 from yomi.native.shogi.position import (
     CHECK_BIT,
@@ -34,6 +35,7 @@ from yomi.native.shogi.position import (
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
+    from yomi.engine.shogi.records.record import GameRecord
 
 # Rules for declaring a win, by points. h: in handicap games White's missing pieces count for White.
 ENTERING_KING = {
@@ -319,3 +321,50 @@ class ShogiGame:
 def new_game(options: Options, sfen: str = STARTPOS) -> ShogiGame:
     """Return a game with the rules of the options."""
     return ShogiGame(sfen, entering_king=options.entering_king, max_moves=options.max_moves or 0)
+
+
+# Endings by CSA's name. All others are perpetual check.
+ENDINGS = {"TSUMI": play.MATE, "SENNICHITE": play.REPETITION, "MAX_MOVES": play.MAX_MOVES}
+# CSA names of endings that the referee does not decide. A failed engine counts as out of time.
+CSA_ENDINGS = {
+    play.RESIGNATION: "TORYO",
+    play.ADJUDICATION: "TORYO",
+    play.TIME: "TIME_UP",
+    play.FAILURE: "TIME_UP",
+    play.ILLEGAL: "ILLEGAL_MOVE",
+    play.DECLARATION: "KACHI",
+}
+
+
+def ending_of(record: GameRecord) -> str:
+    """Return how a recorded game ended, in terms of yomi.engine.play.
+
+    Records use ILLEGAL_ACTION or ILLEGAL_MOVE for every foul. It was perpetual check if the last position occurred four
+    times, otherwise an illegal move (recorded or not).
+    """
+    if record.ending != "ILLEGAL_MOVE" and guilty_of(record.ending) is None:
+        return {"TORYO": play.RESIGNATION, "TIME_UP": play.TIME, "KACHI": play.DECLARATION, **ENDINGS}.get(
+            record.ending, record.ending
+        )
+    positions = [(placement.board, placement.hands, placement.side) for placement in record.placements()]
+    return play.PERPETUAL_CHECK if positions.count(positions[-1]) >= rules.OCCURRENCES else play.ILLEGAL
+
+
+def csa_ending(ended: Ended, game: ShogiGame) -> str:
+    """Return CSA's name for the ending of a game."""
+    name = CSA_ENDINGS.get(ended.ending)
+    if name is None:
+        outcome = game.outcome()
+        assert outcome is not None, ended
+        return outcome.ending
+    if name in ("TORYO", "TIME_UP", "ILLEGAL_MOVE") and ended.winner == game.side_to_move:
+        return "CHUDAN"  # the side that was not to move has lost: no record has a word for it
+    return name
+
+
+class ShogiReferee(Referee[ShogiGame]):
+    """Ends games by mate, a fourth repetition, or the move limit."""
+
+    def judge(self, game: ShogiGame) -> Ended | None:
+        outcome = game.outcome()
+        return None if outcome is None else Ended(outcome.winner, ENDINGS.get(outcome.ending, play.PERPETUAL_CHECK))

@@ -14,13 +14,11 @@ from yomi.engine.matches.games import MatchGame
 from yomi.engine.matches.results import GameResult, Sheet, key_of
 from yomi.engine.players.request import Decision
 from yomi.engine.shogi.descriptor import GAME
-from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.game import ShogiGame, ShogiReferee, csa_ending, ending_of
 from yomi.engine.shogi.notation import csa_line, format_usi, parse_usi, parse_usi_moves
-from yomi.engine.shogi.players.notes import LINE_MOVES
+from yomi.engine.shogi.placement import START_WORD, STARTPOS, format_sfen
 from yomi.engine.shogi.records.files import load_records, to_bytes
-from yomi.engine.shogi.records.record import GameRecord, format_usi_line, parse_usi_line, record_of
-from yomi.engine.shogi.referee import ShogiReferee, csa_ending, ending_of
-from yomi.engine.shogi.sfen import START_WORD, STARTPOS, format_sfen
+from yomi.engine.shogi.records.record import LINE_MOVES, GameRecord, format_usi_line, parse_usi_line, record_of
 
 if TYPE_CHECKING:
     from yomi.engine.clock import TimeSettings

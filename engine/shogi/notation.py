@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.shogi.moves import board_move, drop, dropped_type, promotes, source_of, target_of
 from yomi.engine.shogi.pieces import (
     BISHOP,
     DRAGON,
@@ -22,11 +21,17 @@ from yomi.engine.shogi.pieces import (
     PROM_SILVER,
     PROMOTION,
     ROOK,
+    board_move,
     can_promote,
     code_of,
     color_of,
+    drop,
+    dropped_type,
     in_zone,
+    promotes,
     reaching,
+    source_of,
+    target_of,
     type_of,
 )
 from yomi.engine.shogi.placement import Placement, square_name

@@ -27,13 +27,12 @@ from yomi.engine.review import (
 from yomi.engine.scores import MATE_SCORE, record_score
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.moves import target_of
 from yomi.engine.shogi.notation import csa_line, format_usi, japanese_line
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.records.evaluation import csa_pv, japanese_pv
+from yomi.engine.shogi.pieces import target_of
+from yomi.engine.shogi.placement import Placement, format_sfen
 from yomi.engine.shogi.records.files import load_records, to_bytes
+from yomi.engine.shogi.records.japanese import csa_pv, japanese_pv
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, joined
-from yomi.engine.shogi.sfen import format_sfen
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options

@@ -13,9 +13,9 @@ from yomi.engine.scores import record_score
 from yomi.engine.shogi.diagram import draw
 from yomi.engine.shogi.game import IllegalMove, ShogiGame, new_game
 from yomi.engine.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
+from yomi.engine.shogi.placement import STARTPOS, SfenError, format_sfen
 from yomi.engine.shogi.records.files import load_records, save_records
 from yomi.engine.shogi.records.record import INTERRUPTED, GameRecord, RecordError, record_of
-from yomi.engine.shogi.sfen import STARTPOS, SfenError, format_sfen
 from yomi.engine.terminal import TerminalGame, TurnResult
 
 if TYPE_CHECKING:

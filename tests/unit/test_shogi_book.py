@@ -22,7 +22,7 @@ from yomi.engine.shogi.book import (
     open_book,
 )
 from yomi.engine.shogi.notation import parse_usi
-from yomi.engine.shogi.sfen import STARTPOS, parse_sfen
+from yomi.engine.shogi.placement import STARTPOS, parse_sfen
 
 START = parse_sfen(STARTPOS)
 TEXT = """#YANEURAOU-DB2016 1.00

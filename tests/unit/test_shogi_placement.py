@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.shogi_boards import placement_of, walk
-from yomi.engine.shogi import moves
+from yomi.engine.shogi import pieces as moves
 from yomi.engine.shogi.notation import parse_usi
-from yomi.engine.shogi.sfen import STARTPOS, parse_sfen
+from yomi.engine.shogi.placement import STARTPOS, parse_sfen
 
 ALL_MOVES = [
     *(moves.board_move(s, t, p) for s in range(81) for t in range(81) if s != t for p in (False, True)),

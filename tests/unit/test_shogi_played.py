@@ -28,7 +28,7 @@ from yomi.engine.shogi.datasets.played import (
 )
 from yomi.engine.shogi.datasets.rows import ShogiLimits, read_rows, records_of
 from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.records.hcpe import HCPE_DTYPE, read_hcpe, unpack
+from yomi.engine.shogi.records.packed import HCPE_DTYPE, read_hcpe, unpack
 from yomi.engine.shogi.records.record import GameRecord, parse_usi_line
 from yomi.nets.data.shards import open_dataset
 from yomi.nets.errors import NetworkError

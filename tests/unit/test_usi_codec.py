@@ -25,7 +25,7 @@ from yomi.engine.shogi.usi.codec import (
     parse_position,
     parse_setoption,
 )
-from yomi.engine.shogi.usi.options import find_option, option_lines, set_option
+from yomi.engine.shogi.usi.commands import find_option, option_lines, set_option
 from yomi.nets.models import default_network
 
 

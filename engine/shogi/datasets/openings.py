@@ -18,7 +18,7 @@ from yomi.engine.records import LeftOut, read_record_bytes
 from yomi.engine.shogi.datasets.rows import ratings_of
 from yomi.engine.shogi.placement import Placement
 from yomi.engine.shogi.records.files import load_records
-from yomi.engine.shogi.records.hcpe import read_hcpe
+from yomi.engine.shogi.records.packed import read_hcpe
 from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, format_usi_line
 from yomi.nets.errors import NetworkError
 

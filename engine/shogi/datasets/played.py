@@ -41,12 +41,11 @@ from yomi.engine.matches.games import Adjudicator
 from yomi.engine.play import play_game
 from yomi.engine.players.request import Decision
 from yomi.engine.shogi.datasets.rows import MARKS, records_of
-from yomi.engine.shogi.game import IllegalMove, ShogiGame
+from yomi.engine.shogi.game import IllegalMove, ShogiGame, ShogiReferee
 from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
-from yomi.engine.shogi.records.hcpe import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
+from yomi.engine.shogi.placement import format_sfen
+from yomi.engine.shogi.records.packed import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
 from yomi.engine.shogi.records.record import GameRecord, RecordError
-from yomi.engine.shogi.referee import ShogiReferee
-from yomi.engine.shogi.sfen import format_sfen
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import remove_drafts, write_atomically
 from yomi.nets.text import parse_json

@@ -14,15 +14,22 @@ import numpy.typing as npt
 
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.records import MAX_RECORD_BYTES, read_record_bytes, refuse_special, report_notes
-from yomi.engine.shogi.moves import is_move
 from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.pieces import is_move
+from yomi.engine.shogi.placement import Placement, format_sfen
 from yomi.engine.shogi.records.files import read_records
-from yomi.engine.shogi.records.hcpe import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
-from yomi.engine.shogi.records.hcpe3 import read_hcpe3
-from yomi.engine.shogi.records.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
+from yomi.engine.shogi.records.packed import (
+    HCPE_DTYPE,
+    MAX_SCORE,
+    PSV_DTYPE,
+    RESULTS,
+    from_psv_move,
+    pack,
+    pack_psv,
+    read_hcpe3,
+    to_psv_move,
+)
 from yomi.engine.shogi.records.record import GameRecord, RecordError
-from yomi.engine.shogi.sfen import format_sfen
 from yomi.native.datasets.packed import HCP, PSV, unpack_board
 from yomi.nets.errors import NetworkError
 

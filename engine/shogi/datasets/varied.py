@@ -28,8 +28,7 @@ from yomi.engine.datasets.making import Columns, Log
 from yomi.engine.evaluators.sparse import SparseEvaluator
 from yomi.engine.shogi.datasets.dataset import SCORE_SCALE
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.sfen import format_sfen
+from yomi.engine.shogi.placement import Placement, format_sfen
 from yomi.native.datasets.boards import write_boards
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch

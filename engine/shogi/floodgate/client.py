@@ -39,10 +39,9 @@ from yomi.engine.shogi.floodgate.codec import (
     format_move,
 )
 from yomi.engine.shogi.floodgate.game import CsaGame
-from yomi.engine.shogi.floodgate.yomi_seat import ShogiSeat, Turn
+from yomi.engine.shogi.floodgate.seats import ShogiSeat, Turn
 from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.players.notes import note_of
-from yomi.engine.shogi.records.record import RecordedMove
+from yomi.engine.shogi.records.record import RecordedMove, note_of
 
 log = logging.getLogger("yomi.servers")
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.shogi.placement import SfenError, check
 from yomi.engine.shogi.records.csa import read_csa
 from yomi.engine.shogi.records.record import GameRecord, RecordError
-from yomi.engine.shogi.sfen import SfenError, check
 
 COLORS = {"+": BLACK, "-": WHITE}
 RESULTS = ("WIN", "LOSE", "DRAW", "CENSORED", "CHUDAN")

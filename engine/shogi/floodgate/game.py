@@ -1,23 +1,70 @@
-"""One game on a CSA server, as its client sees it: position, clocks and record."""
+"""One game on a CSA server, as its client sees it: position, clocks and record. All times are in seconds."""
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
+from yomi.engine.clock import Clock, Clocks
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.players.request import Decision
 from yomi.engine.servers.connection import OutOfStepError
 from yomi.engine.servers.recording import RecordFile
-from yomi.engine.shogi.floodgate.clock import CsaClock
-from yomi.engine.shogi.floodgate.codec import Summary
-from yomi.engine.shogi.floodgate.yomi_seat import Turn
+from yomi.engine.shogi.floodgate.codec import Summary, TimeRule
+from yomi.engine.shogi.floodgate.seats import Turn
 from yomi.engine.shogi.notation import NotationError, format_csa, format_usi, illegal_action, parse_csa
-from yomi.engine.shogi.placement import DROP_PAWN_MATE
+from yomi.engine.shogi.placement import DROP_PAWN_MATE, START_WORD, format_sfen
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError
-from yomi.engine.shogi.sfen import START_WORD, format_sfen
+
+
+class CsaClock:
+    """Remaining times of both sides, computed from the time that the server charges for each move.
+
+    The server in Ruby adds the increment after a move, and a side may already use the next increment: a move may take
+    the remaining time and one increment. `clocks` excludes this increment, because engines add it themselves.
+    """
+
+    def __init__(self, rules: Mapping[int, TimeRule], remaining: Mapping[int, float] | None = None) -> None:
+        """Start a game, or resume one with its remaining times."""
+        self.rules = dict(rules)
+        self.left = {color: rules[color].total for color in (BLACK, WHITE)} | dict(remaining or {})
+
+    @property
+    def is_limited(self) -> bool:
+        return any(rule.is_limited for rule in self.rules.values())
+
+    def charge(self, color: int, units: int | None) -> float | None:
+        """Charge a move and return its seconds, or None if the server sent no time."""
+        rule = self.rules[color]
+        seconds = None if units is None else units * rule.unit
+        self.left[color] = max(self.left[color] + rule.increment - (seconds or 0.0), 0.0)
+        return seconds
+
+    def allowed(self, color: int) -> float:
+        """Return the longest time of a side's next move."""
+        rule = self.rules[color]
+        return self.left[color] + rule.byoyomi + rule.increment + rule.delay
+
+    def clocks(self, color: int, spent: float = 0.0) -> Clocks | None:
+        """Return the clocks for a move of `color`, or None without a time limit.
+
+        `spent` are seconds of this move that are not charged yet. If the server rounds up, the last unit is excluded,
+        because a move that ends in it counts in full.
+        """
+        if not self.is_limited:
+            return None
+        rule = self.rules[color]
+        last = rule.unit if rule.is_rounded_up else 0.0
+        left = dict(self.left)
+        left[color] = max(left[color] - spent, 0.0)
+        if not rule.byoyomi:
+            left[color] = max(left[color] - last, 0.0)
+        byoyomi = max(rule.byoyomi - last, 0.0)
+        return {each: Clock.of(left[each], byoyomi, self.rules[each].increment) for each in (BLACK, WHITE)}
+
 
 log = logging.getLogger("yomi.servers")
 

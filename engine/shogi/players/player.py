@@ -1,4 +1,15 @@
-"""The shogi player: book, declaration of wins, mate search, and pondering before the expected move."""
+"""The shogi player: book, declaration of wins, mate search, pondering before the expected move, and time control.
+
+The interface sends both clocks with every `go`, so no state is kept between moves. lag is the reserve for delays of
+every move, lateness a single reserve for a loaded machine, M the estimated number of moves still to play.
+
+- Byo-yomi: soft = main time / M + byo-yomi - reserves (lag, margin, lateness). hard = three times the main time's
+  share + byo-yomi - reserves. Without main time both are byo-yomi - reserves.
+- Increments: as byo-yomi, but an increment is not spent before it is on the clock. Exception: the clock shows less than
+  one increment, as before the first move of a game without main time if the interface adds it later. The reserve for
+  lag is at most a third of the main time.
+- Sudden death: the time per move decays geometrically. The lag of many moves and lateness remain in reserve.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +22,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from yomi.engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
 from yomi.engine.color import BLACK, opponent
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.players.player import Player, Restrictions
@@ -34,12 +46,10 @@ from yomi.engine.shogi.players.setup import (
     search_settings,
     spec_for,
 )
-from yomi.engine.shogi.players.timing import find_budget, time_left
 from yomi.native.shogi.dfpn import MAX_PLY
 from yomi.nets.dlshogi.network import SIDE
 
 if TYPE_CHECKING:
-    from yomi.engine.clock import Budget, Clock
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options
     from yomi.engine.search.parameters import SearchSettings
@@ -304,3 +314,48 @@ def mate_in(move: MoveReport) -> int | None:
     if move.proven > 0:
         return length if length % 2 else length + 1
     return -(length if length % 2 == 0 else length + 1)
+
+
+MAX_RESERVE = 0.4  # largest share of a byo-yomi for the reserves, so that periods below a second are of use
+
+
+def moves_left(ply: int) -> float:
+    """Estimate the own moves that a game still has. Most of the time is spent before the endgame."""
+    return max(18.0, 44.0 - 0.5 * ply)
+
+
+def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: float = 0.0) -> Budget:
+    """Return the limits of a move from the start of its clock; both are 0 if no time is left.
+
+    Args:
+        clock: of the side to move: main time with byo-yomi, or with an increment that is not on the clock yet.
+        ply: moves made so far by both sides.
+        lag: seconds lost between the end of the search and the interface's clock.
+        margin: further reserve in byo-yomi.
+        lateness: seconds by which this process was woken up late recently; a reserve besides lag and margin.
+    """
+    left, increment = clock.left.main, clock.settings.increment
+    moves = moves_left(ply)
+    last = time_left(clock, lag, margin, lateness)
+    if clock.settings.system is TimeSystem.BYOYOMI:
+        period = last - left
+        spare = left
+    else:
+        period = max(increment - lag, 0.0)
+        reserve = lag_reserve(lag, moves)
+        if increment > 0:
+            reserve = min(reserve, left / 3 + lag)
+        spare = max(left - reserve - lateness, 0.0)
+    soft = min(spare / moves + period, last)
+    hard = min(max(3 * spare / moves + period, soft), last)
+    return Budget(soft, hard)
+
+
+def time_left(clock: Clock, lag: float, margin: float, lateness: float) -> float:
+    """Return the seconds in which a move arrives in time; arguments as for find_budget."""
+    left, settings = clock.left.main, clock.settings
+    if settings.system is TimeSystem.BYOYOMI:
+        period = settings.period
+        reserve = min(min(lag + margin, MAX_RESERVE * period) + lateness, MOST_RESERVE * period)
+        return left + period - reserve
+    return max(max(left, settings.increment) - lag - lateness, 0.0)

@@ -22,8 +22,8 @@ from yomi.engine.shogi.notation import (
     parse_csa,
 )
 from yomi.engine.shogi.pieces import COUNTS, HAND_INDEX, HAND_TYPES, code_of, color_of, type_of, unpromoted
-from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement
-from yomi.engine.shogi.records.evaluation import csa_pv, is_read, read_evaluation
+from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement, SfenError, check
+from yomi.engine.shogi.records.japanese import csa_pv, is_read, read_evaluation
 from yomi.engine.shogi.records.record import (
     ENDINGS,
     INTERRUPTED,
@@ -38,7 +38,6 @@ from yomi.engine.shogi.records.record import (
     lines_of,
     one_line,
 )
-from yomi.engine.shogi.sfen import SfenError, check
 
 COLORS = {"+": BLACK, "-": WHITE}
 LINE = re.compile(r"V[0-9.]+|N[+-].*|\$.*|P[I1-9+-].*|[+-]|[+-][0-9]{4}[A-Z]{2}.*|T.*|%.*|/|'.*")

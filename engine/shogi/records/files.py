@@ -8,10 +8,9 @@ from pathlib import Path
 
 from yomi.engine.records import Note, read_record_bytes
 from yomi.engine.shogi.records.csa import format_csa_records, looks_like_csa, read_csa
-from yomi.engine.shogi.records.hcpe import write_hcpe
-from yomi.engine.shogi.records.hcpe3 import write_hcpe3
 from yomi.engine.shogi.records.jkf import read_jkf
 from yomi.engine.shogi.records.kif import format_kif_record, looks_like_kif, read_kif
+from yomi.engine.shogi.records.packed import write_hcpe, write_hcpe3
 from yomi.engine.shogi.records.record import GameRecord, RecordError, format_usi_line, lines_of, read_usi_lines
 from yomi.nets.files import write_atomically
 

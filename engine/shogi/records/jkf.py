@@ -10,7 +10,6 @@ import json
 from typing import Any
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.shogi.moves import board_move, drop, target_of
 from yomi.engine.shogi.notation import (
     CSA_TYPES,
     JAPANESE_NAMES,
@@ -19,12 +18,10 @@ from yomi.engine.shogi.notation import (
     japanese_square,
     parse_japanese,
 )
-from yomi.engine.shogi.pieces import HAND_INDEX, HAND_TYPES, code_of
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.records.evaluation import read_evaluation
-from yomi.engine.shogi.records.kif_position import parse_handicap
+from yomi.engine.shogi.pieces import HAND_INDEX, HAND_TYPES, board_move, code_of, drop, target_of
+from yomi.engine.shogi.placement import Placement, SfenError, check
+from yomi.engine.shogi.records.japanese import parse_handicap, read_evaluation
 from yomi.engine.shogi.records.record import ENDINGS, GameRecord, RecordError, cut_before, joined, one_line
-from yomi.engine.shogi.sfen import SfenError, check
 
 # KIF's names of initial positions. Other handicaps are numbers of pieces.
 PRESETS = {

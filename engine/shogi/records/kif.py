@@ -2,14 +2,13 @@
 
 A KIF file has one move a line, with its source square and time. KI2 has moves as players write them. Variations follow
 the game. A variation begins with `変化：N手` and leaves the line before it after N - 1 moves. Evaluations are comments
-(`yomi.engine.shogi.records.evaluation`).
+(`yomi.engine.shogi.records.japanese`).
 """
 
 import itertools
 import re
 
 from yomi.engine.color import BLACK, WHITE, opponent
-from yomi.engine.shogi.moves import target_of
 from yomi.engine.shogi.notation import (
     JAPANESE_NAMES,
     MARKED_MOVE,
@@ -22,14 +21,17 @@ from yomi.engine.shogi.notation import (
     is_playable,
     parse_japanese,
 )
-from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement
-from yomi.engine.shogi.records.evaluation import format_evaluation, is_read, read_evaluation
-from yomi.engine.shogi.records.kif_position import (
+from yomi.engine.shogi.pieces import target_of
+from yomi.engine.shogi.placement import DROP_PAWN_MATE, MAX_NUMBER, Placement, SfenError, check
+from yomi.engine.shogi.records.japanese import (
     HANDICAPS,
+    format_evaluation,
     format_position,
+    is_read,
     parse_board,
     parse_hand,
     parse_handicap,
+    read_evaluation,
     sides_of,
 )
 from yomi.engine.shogi.records.record import (
@@ -46,7 +48,6 @@ from yomi.engine.shogi.records.record import (
     lines_of,
     one_line,
 )
-from yomi.engine.shogi.sfen import MAX_NUMBER, SfenError, check
 
 # CSA's names of headers
 KEYS = {"開始日時": "START_TIME", "終了日時": "END_TIME", "棋戦": "EVENT", "場所": "SITE", "持ち時間": "TIME_LIMIT"}

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 
 from yomi.engine.color import DRAW, opponent
 from yomi.engine.records import Note, printable
+from yomi.engine.scores import record_score
 from yomi.engine.search.report import Counts
-from yomi.engine.shogi.moves import is_move
-from yomi.engine.shogi.notation import NotationError, format_usi, guilty_of, parse_usi
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.sfen import START_WORD, STARTPOS, SfenError, format_sfen, parse_sfen
+from yomi.engine.shogi.notation import NotationError, csa_line, format_usi, guilty_of, parse_usi
+from yomi.engine.shogi.pieces import is_move
+from yomi.engine.shogi.placement import START_WORD, STARTPOS, Placement, SfenError, format_sfen, parse_sfen
 from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
+    from yomi.engine.players.request import Decision
     from yomi.engine.shogi.game import ShogiGame
 
 START = parse_sfen(STARTPOS)
@@ -270,3 +271,24 @@ def read_usi_lines(text: str, *, cut: bool = False) -> list[GameRecord]:
                 raise RecordError(str(Note(str(error), number))) from None
             records[-1].notes = [replace(note, line=number) for note in records[-1].notes]
     return records
+
+
+LINE_MOVES = 8  # moves of the expected line that a record keeps
+
+
+def note_of(decision: Decision, placement: Placement, seconds: float, scale: float) -> RecordedMove:
+    """Return a decision's move with its evaluation and the moves expected after it.
+
+    Args:
+        decision: of the side to move; it has a move.
+        placement: the position before the move.
+        seconds: time taken.
+        scale: centipawns of a logit.
+    """
+    assert decision.move is not None
+    lines = [move for move in decision.report.moves if move.move == decision.move]
+    note = RecordedMove(decision.move, seconds, comment=decision.note)
+    if lines and (decision.report.playouts or lines[0].mate):
+        note.score = record_score(lines[0].winrate, lines[0].mate, scale)
+        note.pv = " ".join(csa_line(lines[0].pv[:LINE_MOVES], placement)[1:])
+    return note

@@ -58,7 +58,7 @@ def parse_position(text: str) -> tuple[str, list[str]]:
     Raises:
         ValueError: another form.
     """
-    from yomi.engine.shogi.sfen import START_WORD  # `usi` does without it
+    from yomi.engine.shogi.placement import START_WORD  # `usi` does without it
 
     kind, *words = text.split() or [""]
     cut = words.index("moves") if "moves" in words else len(words)

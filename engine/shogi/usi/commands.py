@@ -1,9 +1,18 @@
-"""The commands of USI. Handlers import slow modules on use, because `usi` must answer at once."""
+"""The commands of USI, its `option` lines, and the process that serves them.
+
+Handlers import slow modules on use, because `usi` must answer at once.
+"""
 
 from __future__ import annotations
 
-from yomi.engine.levels import FULL, describe_level
-from yomi.engine.options import OptionError
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+
+from yomi.engine.levels import FULL, LevelSwitch, describe_level
+from yomi.engine.options import USI_NAMES, Option, OptionError, Options, rows_for
+from yomi.engine.protocols.process import run_session
+from yomi.engine.protocols.streams import OutputClosedError
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.usi.codec import (
     Command,
@@ -14,9 +23,52 @@ from yomi.engine.shogi.usi.codec import (
     parse_position,
     parse_setoption,
 )
-from yomi.engine.shogi.usi.options import CLEAR_TREE, find_option, option_lines, set_option
-from yomi.engine.shogi.usi.session import Session, UsiError, command
+from yomi.engine.shogi.usi.session import MakePlayer, Session, UsiError, command
 from yomi.engine.version import VERSION
+
+CLEAR_TREE = "Clear_Tree"  # the one button: forget the tree and all evaluations
+TYPES = {"file": "filename", "text": "string", "choice": "combo", "flag": "check"}
+
+
+def option_lines(level: LevelSwitch) -> Iterator[str]:
+    """Yield an `option` line for each option. The defaults are the values at full strength.
+
+    Interfaces send all defaults back. Defaults of a level would then remain.
+    """
+    for row in rows_for("shogi"):
+        if row.usi is not None:
+            default = row.format_usi(level.own(row.name))
+            kind = TYPES.get(row.kind, "spin")
+            yield f"option name {row.usi.names[0]} type {kind} default {default}{_range(row)}"
+    yield f"option name {CLEAR_TREE} type button"
+
+
+def set_option(row: Option, text: str, level: LevelSwitch) -> None:
+    """Set an option from USI text. A value that the level overrides takes effect at full strength.
+
+    Raises:
+        OptionError: the value does not suit; the option keeps its value.
+    """
+    try:
+        level.set(row.name, row.parse_usi(text), wins=False)
+    except OptionError as error:
+        raise OptionError(f"{error}; it stays {row.format_usi(level.own(row.name))}") from None
+
+
+def find_option(name: str) -> Option | None:
+    """Return an option by its USI name, in any case, with blanks or underscores."""
+    return USI_NAMES.get("_".join(name.lower().split()))
+
+
+def _range(row: Option) -> str:
+    assert row.usi is not None
+    if row.kind == "choice":
+        return "".join(f" var {choice}" for choice in row.usi.choices or row.choices)
+    if row.kind in TYPES:
+        return ""
+    low, high = row.usi_limits()
+    return f" min {low} max {high}"
+
 
 AUTHORS = "the yomi authors"
 
@@ -186,3 +238,38 @@ def ponderhit(session: Session, request: Command) -> None:
     if faults:
         session.send(*(format_string(f"ponderhit: {fault}") for fault in faults))
     session.turn.ponderhit(clocks_of(arguments), session.arrival)
+
+
+# loggers whose warnings the user sees
+SHOWN = ("yomi.evaluators", "yomi.networks", "yomi.player", "yomi.search", "yomi.shogi")
+
+
+class _InfoStrings(logging.Handler):
+    """Shows warnings of the player as `info string`, because a graphical interface has no stderr."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._note = note
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OutputClosedError):  # the session's loop hears of it by itself
+            self._note(f"{record.levelname.lower()}: {record.getMessage()}")
+
+
+def serve(options: Options, make_player: MakePlayer, level: LevelSwitch | None = None) -> int:
+    """Serve the controller on stdin and stdout until it ends; return the exit status.
+
+    Args:
+        options: the settings.
+        make_player: makes the player after `isready`, in a thread of its own.
+        level: keeps the options at their level; None: made here.
+    """
+
+    def make_session(write: Callable[[str], None]) -> Session:
+        session = Session(options, make_player, write, level)
+        handler = _InfoStrings(session.note)
+        for name in SHOWN:
+            logging.getLogger(name).addHandler(handler)
+        return session
+
+    return run_session(make_session)

@@ -1,9 +1,20 @@
-"""hcpe files, dlshogi's training positions of 38 bytes, and the packed board (hcp) in them.
+"""Packed training positions: hcpe, hcpe3 and psv files.
 
-A record is the board in 32 bytes, the evaluation in centipawns for the side to move, the move played, the game's result
-and a spare byte. Positions without an evaluation are not written. The packed board is Apery's, lowest bits first: the
-side to move, both kings' squares in 7 bits each, a Huffman code for every other square, then one for every piece in
-hand. All 40 pieces give 256 bits. (cshogi packs the same, but damaged data end its process.)
+hcpe are dlshogi's positions of 38 bytes: the board in 32 bytes (hcp), the evaluation in centipawns for the side to
+move, the move played, the game's result and a spare byte. Positions without an evaluation are not written. The packed
+board is Apery's, lowest bits first: the side to move, both kings' squares in 7 bits each, a Huffman code for every
+other square, then one for every piece in hand. All 40 pieces give 256 bits. (cshogi packs the same, but damaged data
+end its process.)
+
+hcpe3 are whole games with the visits of their searches. A game is its first position in 32 bytes, the number of moves,
+the result, and the opponent (0: none). A move is followed by its evaluation in centipawns for the side that plays it,
+the number of searched moves, and each of these with its visits. dlshogi learns only from positions with searched
+moves, and uses the shares of the visits. (dlshogi: cppshogi.h, HuffmanCodedPosAndEval3; python_module.cpp,
+__load_hcpe3.)
+
+psv are YaneuraOu's positions of 40 bytes (PackedSfenValue): the board in 32 bytes, the evaluation in centipawns for
+the side to move, the move, the ply, the game's result for the side to move (1, 0, -1), and a spare byte in which yomi
+marks games. Whole files are read by yomi.engine.shogi.datasets.rows.
 """
 
 from __future__ import annotations
@@ -12,8 +23,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.color import BLACK, DRAW, WHITE, opponent
+from yomi.engine.search.report import Counts
+from yomi.engine.shogi.notation import illegal_action
 from yomi.engine.shogi.pieces import (
     BISHOP,
     GOLD,
@@ -26,15 +40,20 @@ from yomi.engine.shogi.pieces import (
     PROMOTION,
     ROOK,
     SILVER,
+    board_move,
     can_promote,
     code_of,
     color_of,
+    drop,
+    dropped_type,
+    promotes,
+    source_of,
+    target_of,
     type_of,
     unpromoted,
 )
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.records.record import GameRecord, RecordError
-from yomi.engine.shogi.sfen import SfenError, check
+from yomi.engine.shogi.placement import Placement, SfenError, check
+from yomi.engine.shogi.records.record import GameRecord, ImpossibleMoveError, RecordError
 
 # yomi marks games in the last byte, which is 0 in files of other programs: see `yomi.engine.shogi.datasets.rows`.
 HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("mark", "u1")])
@@ -212,3 +231,144 @@ def read_hcpe(data: bytes) -> list[TrainingPosition]:
             raise RecordError(f"record {number}, its move: {why}")
         found.append(TrainingPosition(placement, score, move, winners[result]))
     return found
+
+
+HCPE3_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("moves", "<u2"), ("result", "u1"), ("opponent", "u1")])
+MOVE_DTYPE = np.dtype([("move", "<u2"), ("score", "<i2"), ("counts", "<u2")])
+COUNT_DTYPE = np.dtype([("move", "<u2"), ("visits", "<u2")])
+MAX_VISITS = 0xFFFF
+WINNER_BITS = 3
+ENDINGS = {"SENNICHITE": 4, "KACHI": 8, "MAX_MOVES": 16}  # bits of the result beside the winner's, by CSA's endings
+
+
+def write_hcpe3(records: Iterable[GameRecord]) -> bytes:
+    """Return the games with a known result.
+
+    Raises:
+        RecordError: a position that the format cannot hold.
+    """
+    return b"".join(_format(record) for record in records if record.winner is not None)
+
+
+def _format(record: GameRecord) -> bytes:
+    assert record.winner is not None
+    result = RESULTS[record.winner] | ENDINGS.get(record.ending, 0)
+    hcp = np.frombuffer(pack(record.initial), np.uint8)
+    parts = [np.array((hcp, len(record.moves), result, 0), HCPE3_DTYPE).tobytes()]
+    for recorded in record.moves:
+        counts = _bounded(recorded.counts)
+        score = min(max(recorded.score or 0, -MAX_SCORE), MAX_SCORE)
+        parts.append(np.array((recorded.move, score, len(counts)), MOVE_DTYPE).tobytes())
+        parts.append(np.array(counts, COUNT_DTYPE).tobytes())
+    return b"".join(parts)
+
+
+def _bounded(counts: Counts) -> list[tuple[int, int]]:
+    """Return visits scaled to 16 bits."""
+    most = max((visits for _, visits in counts), default=0)
+    scale = min(1.0, MAX_VISITS / max(most, 1))
+    found = [(move, round(scale * visits)) for move, visits in counts]
+    return [(move, visits) for move, visits in found if visits]
+
+
+def read_hcpe3(data: bytes) -> list[GameRecord]:
+    """Read the games of an hcpe3 file. An evaluation of 0 without visits counts as missing.
+
+    Raises:
+        RecordError: incomplete games, or an impossible position, move or result.
+    """
+    games: list[GameRecord] = []
+    place = 0
+    while place < len(data):
+        try:
+            record, place = _read(data, place)
+        except RecordError as error:
+            raise RecordError(f"game {len(games) + 1}: {error}") from None
+        games.append(record)
+    return games
+
+
+def _read(data: bytes, place: int) -> tuple[GameRecord, int]:
+    """Return the game at an offset, and the offset after it."""
+    head = _take(data, place, HCPE3_DTYPE, 1)[0]
+    place += HCPE3_DTYPE.itemsize
+    record = GameRecord(unpack(head["hcp"].tobytes()))
+    placement = record.initial
+    for number in range(1, int(head["moves"]) + 1):
+        row = _take(data, place, MOVE_DTYPE, 1)[0]
+        place += MOVE_DTYPE.itemsize
+        counts = _take(data, place, COUNT_DTYPE, int(row["counts"]))
+        place += counts.nbytes
+        for move in counts["move"].tolist():
+            if why := placement.why_not(move):
+                raise ImpossibleMoveError(f"move {number}, searched {move}: {why}")
+        placement = record.add(placement, int(row["move"]))
+        recorded = record.moves[-1]
+        recorded.counts = tuple(counts.tolist())
+        recorded.score = int(row["score"]) if len(counts) or row["score"] else None
+    record.ending = _ending(record, placement.side, int(head["result"]))
+    return record, place
+
+
+def _take(data: bytes, place: int, dtype: np.dtype[np.void], count: int) -> npt.NDArray[np.void]:
+    if place + count * dtype.itemsize > len(data):
+        raise RecordError(f"{len(data) - place} bytes at the end: expected whole games (hcpe3)")
+    return np.frombuffer(data, dtype, count, place)
+
+
+def _ending(record: GameRecord, side: int, result: int) -> str:
+    # A foul is the only ending whose winner is the side to move.
+    winners = {code: winner for winner, code in RESULTS.items()}
+    names = [name for name, bit in ENDINGS.items() if result & bit]
+    winner = winners.get(result & WINNER_BITS)
+    if winner is None or len(names) > 1 or result & ~(WINNER_BITS | sum(ENDINGS.values())):
+        raise RecordError(f"the result {result}: expected 0, 1 or 2, and 4, 8 or 16 for how the game ended")
+    if winner == DRAW:
+        wanted = names[0] if names else "HIKIWAKE"
+    else:
+        wanted = names[0] if names else illegal_action(opponent(winner)) if winner == side else "TORYO"
+    record.ending = wanted
+    if record.winner != winner:
+        raise RecordError(f"the result {result}: expected one that an ending with {wanted} can have")
+    return wanted
+
+
+PSV_DTYPE = np.dtype(
+    [
+        ("sfen", np.uint8, (32,)),
+        ("score", "<i2"),
+        ("move", "<u2"),
+        ("ply", "<u2"),
+        ("result", "i1"),
+        ("spare", "u1"),
+    ]
+)
+DROP_BIT, PROMOTION_BIT = 1 << 14, 1 << 15
+_CODES = {**CODES, KNIGHT: CODES[SILVER], SILVER: CODES[KNIGHT]}
+# In hand, the first bit is missing and the promotion bit is 0.
+_HAND_CODES = {kind: code[1:] + ("" if kind == GOLD else "0") for kind, code in _CODES.items()}
+
+
+def pack_psv(placement: Placement) -> bytes:
+    """Return a position as 32 bytes.
+
+    Raises:
+        RecordError: not all 40 pieces are present.
+    """
+    return pack_bits(placement, "psv", lambda kind, promotion, color: _CODES[kind] + promotion + color, _HAND_CODES)
+
+
+def to_psv_move(move: int) -> int:
+    """Return a move in YaneuraOu's encoding."""
+    piece_type = dropped_type(move)
+    if piece_type is not None:
+        return target_of(move) | piece_type << 7 | DROP_BIT
+    source = source_of(move)
+    assert source is not None
+    return target_of(move) | source << 7 | (PROMOTION_BIT if promotes(move) else 0)
+
+
+def from_psv_move(move: int) -> int:
+    """Return a move from YaneuraOu's encoding."""
+    target, source = move & 127, move >> 7 & 127
+    return drop(source, target) if move & DROP_BIT else board_move(source, target, bool(move & PROMOTION_BIT))
