@@ -20,7 +20,8 @@ from typing import Protocol
 
 import numpy as np
 
-from yomi.engine.color import WHITE
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.options import Options
 from yomi.engine.shogi.notation import NotationError, parse_usi
 from yomi.engine.shogi.pieces import is_move, turned
 from yomi.engine.shogi.placement import Placement, SfenError, format_sfen, parse_sfen
@@ -55,11 +56,7 @@ class Book(Protocol):
     """A book. A lookup takes less than a millisecond."""
 
     def moves(self, placement: Placement) -> list[BookMove]:
-        """Return the moves of a position in the book's order. They may be illegal.
-
-        Raises:
-            BookError: the book is broken there.
-        """
+        """Return a position's moves in the book's order, perhaps illegal. Raises BookError if the book is broken."""
 
     def close(self) -> None: ...
 
@@ -101,11 +98,7 @@ def book_key(placement: Placement) -> int:
 
 class AperyBook:
     def __init__(self, path: Path, data: mmap.mmap) -> None:
-        """Check a file's content.
-
-        Raises:
-            BookError: incomplete records, or unsorted keys.
-        """
+        """Check a file's content. Raises BookError for incomplete records or unsorted keys."""
         if len(data) % RECORD.size:
             raise BookError(f"{path}: {len(data)} bytes, expected whole records of {RECORD.size} bytes")
         self.path = path
@@ -240,15 +233,10 @@ class TurnedBook:
 
 
 def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool = True) -> Book:
-    """Open a book; its first bytes decide the form. Scanning a text book may take seconds.
+    """Open a book of either form; scanning a text book may take seconds. Raises BookError.
 
-    Args:
-        path: the file.
-        both_colors: also use the lines of one color for the other.
-        ignore_ply: find the positions of a text book at any move of a game.
-
-    Raises:
-        BookError: the file cannot be read, or has neither form.
+    `both_colors` also uses the lines of one color for the other. `ignore_ply` finds the positions of a text book at any
+    move.
     """
     path = Path(path)
     try:
@@ -285,55 +273,34 @@ def _is_text_book(head: bytes) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class BookSettings:
-    """Limits on the moves of a book, as YaneuraOu's options of these names. The defaults exclude nothing."""
-
-    max_moves: int = 0  # use the book up to this move number; 0: always
-    ignore_rate: float = 0.0  # probability of ignoring the book
-    narrow: bool = False  # skip moves that are chosen less than one time in ten
-    depth_limit: int = 0  # skip positions whose best move has a shallower search
-    eval_diff: int | None = None  # skip moves worse than the best one by more centipawns
-    eval_limits: tuple[int, int] | None = None  # skip moves of Black and of White with a lower score
-    by_count: bool = True  # choose by counts instead of uniformly
-
-
 def choose(
-    book: Book, placement: Placement, rng: random.Random, is_legal: Callable[[int], bool], settings: BookSettings
+    book: Book, placement: Placement, rng: random.Random, is_legal: Callable[[int], bool], options: Options
 ) -> BookMove | None:
-    """Choose a move of a book by count; without counts among the best scores, or uniformly. Return None if there is
-    none.
+    """Choose a move of a book within the options' limits, or return None. Raises BookError if the book is broken.
 
-    Args:
-        book: the book.
-        placement: the position.
-        rng: the random generator.
-        is_legal: excludes moves, because two positions can have the same key.
-        settings: further limits. A move without a score passes the limits on scores.
-
-    Raises:
-        BookError: the book is broken there.
+    Moves are drawn by their counts, or uniformly; without counts the best scores are drawn. `is_legal` excludes moves,
+    because two positions can have the same key. A move without a score passes the limits on scores.
     """
-    if settings.max_moves and placement.number > settings.max_moves:
+    if options.book_moves and placement.number > options.book_moves:
         return None
-    if settings.ignore_rate and rng.random() < settings.ignore_rate:
+    if options.book_ignore_rate and rng.random() < options.book_ignore_rate:
         return None
     found = [entry for entry in book.moves(placement) if is_legal(entry.move)]
-    if settings.narrow:
+    if options.narrow_book:
         counts = [entry.count for entry in found]
         least = min(NARROW_SHARE * sum(counts), max(counts, default=0))
         found = [entry for entry in found if entry.count >= least]
     best = _best_of(found)
-    if best is None or best.depth < settings.depth_limit:
+    if best is None or best.depth < options.book_depth_limit:
         return None
-    limits = [] if settings.eval_limits is None else [settings.eval_limits[placement.side - 1]]
-    if settings.eval_diff is not None and best.score is not None:
-        limits.append(best.score - settings.eval_diff)
-    found = [entry for entry in found if entry.score is None or all(entry.score >= limit for limit in limits)]
+    limit = options.book_eval_black_limit if placement.side == BLACK else options.book_eval_white_limit
+    if best.score is not None:
+        limit = max(limit, best.score - options.book_eval_diff)
+    found = [entry for entry in found if entry.score is None or entry.score >= limit]
     best = _best_of(found)
     if best is None:
         return None
-    weights = [float(entry.count) if settings.by_count else 1.0 for entry in found]
+    weights = [float(entry.count) if options.book_counts else 1.0 for entry in found]
     if not any(weights):
         weights = [float(entry.score == best.score) for entry in found]
     return rng.choices(found, weights)[0]

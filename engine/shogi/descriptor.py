@@ -49,40 +49,40 @@ examples:
 
 In the game: a move in USI (7g7f, 8h2b+, P*5e), CSA (7776FU) or Japanese (７六歩, 76歩, 同銀) is played; undo, hint,
 score, declare, board, sfen, save FILE, resign, help, quit.
-The game is saved after every move; --resume FILE goes on with it.
+The game is saved after every move; --resume FILE continues it.
 """,
     "selfplay": """\
 examples:
   yomi selfplay shogi --games 100 --net model.onnx --visits 400 --format csa hcpe --out games
   yomi selfplay shogi --games 20 --openings openings.sfen --temperature 0 --root-noise 0
 
-Unless told otherwise: 200 visits a move, temperature 1 for the first 20 moves, a quarter of noise at the root, no
-resignation, and a draw after 320 moves. Each move's evaluation is written in centipawns. Openings are a file of
-records or of lines `startpos moves ...`, taken in turn. hcpe goes into one file, games.hcpe, which grows. hcpe3 holds
-the visits of the searches, too, and so do CSA and, with the flag, --rows.
+Defaults: 200 visits a move, temperature 1 for the first 20 moves, a quarter of noise at the root, no resignation, and a
+draw after 320 moves. Records contain each move's evaluation in centipawns. Openings are a file of records or of lines
+`startpos moves ...`, taken in turn. All games share one hcpe file, games.hcpe, which grows. hcpe3, CSA and --rows also
+contain the visits of the searches.
 """,
     "duel": """\
 examples:
   yomi duel shogi --net model.onnx --visits 100 --first c_puct=2.5 --second c_puct=2.88 --openings taya36.sfen
   yomi duel shogi --first net=new.onnx --second net=old.onnx --sprt 0,20 --games 10000
 
-Games end by mate, declaration, repetition, or after 320 moves, unless told otherwise. --first and --second take options
-of networks and of the search, visits, leaf_mate_depth and all_legal_moves. There is no root_mate_search here.
+Games end by mate, declaration, repetition, or after 320 moves (--max-moves). --first and --second take options of
+networks and of the search, visits, leaf_mate_depth and all_legal_moves. root_mate_search is off here.
 """,
     "tune": """\
 example:
   yomi tune shogi --net model.onnx --visits 100 --parameter c_puct 1.5:4.5 --parameter fpu_reduction 0.2:0.9
 
-Games are played as those of yomi duel are.
+Games are played as in yomi duel.
 """,
     "learn": """\
 examples:
   yomi learn shogi --hours 24
   yomi learn shogi --openings balanced.sfen --network net.toml --out shogi-10x128
 
-Games begin with the usual position, or with lines of a file drawn at random, and end by mate, declaration, repetition,
-or after 320 moves, unless told otherwise. Evaluations and the visits that were learned are comments of the records,
-of which yomi dataset convert FOLDER/games GAMES.hcpe3 makes what dlshogi trains on.
+Games begin with the usual position, or with lines drawn at random from a file. They end by mate, declaration,
+repetition, or after 320 moves (--max-moves). Records contain evaluations and visits as comments:
+yomi dataset convert FOLDER/games GAMES.hcpe3 turns them into training data for dlshogi.
 """,
     "dataset play": """\
 examples:
@@ -91,61 +91,60 @@ examples:
       --positions 1000000 --out games/shogi
   yomi dataset make games/shogi --features dlshogi-62-57 --out data/shogi
 
-The engine is a command line of USI; settings follow after ` ;; ` as they do for `yomi match`. Positions, evaluations,
-moves and results are written as hcpe. A game begins with an opening, up to a random ply of it, and random moves; a few
-later moves are random, too. Positions in which a random move was played are left out, and so are those that have come
-up before. The same command goes on with what is there, also with more --positions.
+The engine is the command line of a USI engine; settings follow after ` ;; ` as for `yomi match`. Positions,
+evaluations, moves and results are written as hcpe. A game begins with an opening, up to a random ply of it, and random
+moves; a few later moves are random, too. Positions before random moves and repeated positions are left out. The same
+command continues a run, also with more --positions.
 """,
 }
 
 
 def _add_play(group: _ActionsContainer) -> None:
-    group.add_argument("--sfen", metavar="SFEN", help="position to begin with (default: that of a game)")
+    group.add_argument("--sfen", metavar="SFEN", help="begin with this position (default: the usual one)")
     group.add_argument(
         "--board",
         choices=["auto", "japanese", "letters"],
         default="auto",
-        help="how pieces are drawn; auto: Japanese where the terminal can show it (default: auto)",
+        help="draw pieces in kanji or letters; auto: kanji if the terminal can (default: auto)",
     )
 
 
 def _add_selfplay(group: _ActionsContainer) -> None:
-    group.add_argument(
-        "--format", nargs="+", choices=RECORD_FORMATS, default=["csa"], help="forms of the records (default: csa)"
-    )
+    text = "write records in these forms (default: csa)"
+    group.add_argument("--format", nargs="+", choices=RECORD_FORMATS, default=["csa"], help=text)
     _add_openings(group)
 
 
 def _add_openings(group: _ActionsContainer) -> None:
-    group.add_argument("--openings", type=Path, metavar="FILE", help="positions or lines to begin with")
+    group.add_argument("--openings", type=Path, metavar="FILE", help="begin with positions or lines of a file")
 
 
 def add_score_scale(group: _ActionsContainer, other: str = "") -> None:
     """Add --score-scale; `other` describes values other than numbers."""
-    text = f"centipawns of the sigmoid that turns evaluations into winrates{other} (default: dlshogi's 756)"
+    text = f"set the centipawns of the sigmoid for winrates{other} (default: dlshogi's 756)"
     group.add_argument("--score-scale", metavar="CP", help=text)
 
 
 def _add_make(group: _ActionsContainer) -> None:
     add, value = group.add_argument, functools.partial(add_value, group)
-    value("--rating", 0.0, "R", "leave out games in which a player is rated lower, or not at all", "none")
-    value("--evaluation", 0.0, "CP", "leave out positions with evaluations beyond these centipawns", "none")
-    add_score_scale(group, "; fit: what suits the results best")
-    add("--keep-duplicates", action="store_true", help="do not merge positions that come up again")
+    value("--rating", 0.0, "R", "leave out games with a player rated lower or not at all", "none")
+    value("--evaluation", 0.0, "CP", "leave out positions with greater evaluations in centipawns", "none")
+    add_score_scale(group, "; fit: fit it to the results")
+    add("--keep-duplicates", action="store_true", help="do not merge repeated positions")
 
 
 def _add_dataset_play(group: _ActionsContainer) -> None:
     add, value = group.add_argument, functools.partial(add_value, group)
-    add("--engine", required=True, metavar="COMMAND", help="a USI engine, which plays both sides; see below")
-    add("--nodes", type=int, required=True, metavar="N", help="nodes of each move")
-    value("--processes", os.cpu_count() or 1, "N", "engines at the same time")
-    lines = "records, or lines `startpos moves ...` (default: the usual position)"
+    add("--engine", required=True, metavar="COMMAND", help="play both sides with this USI engine; see below")
+    add("--nodes", type=int, required=True, metavar="N", help="search this many nodes a move")
+    value("--processes", os.cpu_count() or 1, "N", "run this many engines at a time")
+    lines = "begin with records or lines `startpos moves ...` (default: the usual position)"
     add("--openings", type=Path, metavar="FILE", help=lines)
-    value("--opening-moves", 8, "N", "random moves after the opening: 1 to N, 0 for none")
-    value("--random-moves", 0.02, "S", "share of later moves at random")
-    value("--resign-score", 3000, "CP", "centipawns that decide a game")
-    value("--resign-moves", 3, "N", "moves of each side that must say so")
-    value("--max-moves", 320, "N", "moves after which a game is drawn")
+    value("--opening-moves", 8, "N", "play 1 to N random moves after the opening; 0: none")
+    value("--random-moves", 0.02, "S", "play this share of later moves at random")
+    value("--resign-score", 3000, "CP", "end a game at this evaluation in centipawns")
+    value("--resign-moves", 3, "N", "end it after this many such moves of each side")
+    value("--max-moves", 320, "N", "draw a game after this many moves")
 
 
 FLAGS = {
@@ -155,20 +154,6 @@ FLAGS = {
     "dataset make": _add_make,
     "dataset play": _add_dataset_play,
 }
-
-
-def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
-    from yomi.engine.datasets.making import announce_kernels
-    from yomi.engine.datasets.sources import find_files
-    from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
-    from yomi.engine.shogi.datasets.rows import SHOGI_SUFFIXES
-
-    scale = _score_scale(args.score_scale)
-    find_files(args.paths, SHOGI_SUFFIXES)
-    announce_kernels(game, say)
-    rows = args.shard_rows or SHARD_ROWS
-    options = filled(ShogiDataOptions, args, merge=not args.keep_duplicates, shard_rows=rows, score_scale=scale)
-    return make_shogi_dataset(args.paths, args.out, options, say)
 
 
 def _score_scale(text: str | None, *, may_fit: bool = True) -> float:
@@ -217,33 +202,8 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
         raise OptionError(str(error)) from None
 
 
-def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> str:
-    from yomi.engine.clients.limits import SpecError
-    from yomi.engine.clients.process import EngineError
-    from yomi.engine.clients.spec import parse_spec
-    from yomi.engine.datasets.sources import named
-    from yomi.engine.shogi.datasets.played import ShogiPlayOptions, play_shogi_positions
-    from yomi.engine.shogi.records.files import load_records
-    from yomi.engine.shogi.records.record import RecordError
-    from yomi.native.shogi.position import MAX_HISTORY
-
-    check_counts(args, nodes=1, processes=1, opening_moves=0, resign_score=1, resign_moves=1)
-    check_ranges(args, max_moves=(1, MAX_HISTORY // 2))
-    try:
-        spec = parse_spec(args.engine, game.name, game.protocol)
-        openings = load_records(args.openings) if args.openings else []
-        game.compile(say)
-        options = filled(ShogiPlayOptions, args, openings=named(args.openings) if args.openings else "")
-        total = play_shogi_positions(args.out, options, args.positions, spec, openings, args.processes, say)
-    except EngineError as error:
-        raise OptionError(f"--engine {args.engine}: {error}") from None
-    except (SpecError, RecordError) as error:
-        raise OptionError(str(error)) from None
-    return f"{total} positions in {args.out}"
-
-
-LEAF_MATES = (0, 0, 0, 0, 1, 1, 3, 3, 3, 3)
 # Plies of the mate searches at leaves and at the root, by level.
+LEAF_MATES = (0, 0, 0, 0, 1, 1, 3, 3, 3, 3)
 ROOT_MATES, ROOT_MATES_OF_NETWORKS = (0, 0, 0, 1, 3, 5, 7, 9, 11, 33), (0, 0, 1, 3, 3, 5, 7, 9, 11, 33)
 MATERIAL_VISITS = {8: 1000, 9: 3000, 10: 10000}  # visits of levels at which material needs others than Go's rollouts
 
@@ -339,7 +299,17 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         return ShogiRecorder(options, args.format, args.openings)
 
     def make_dataset(self, args: Namespace, say: Say) -> Dataset:
-        return make_dataset(self, args, say)
+        from yomi.engine.datasets.making import announce_kernels
+        from yomi.engine.datasets.sources import find_files
+        from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
+        from yomi.engine.shogi.datasets.rows import SHOGI_SUFFIXES
+
+        scale = _score_scale(args.score_scale)
+        find_files(args.paths, SHOGI_SUFFIXES)
+        announce_kernels(self, say)
+        rows = args.shard_rows or SHARD_ROWS
+        options = filled(ShogiDataOptions, args, merge=not args.keep_duplicates, shard_rows=rows, score_scale=scale)
+        return make_shogi_dataset(args.paths, args.out, options, say)
 
     def encoder(self, features: str) -> SparseEncoder | None:
         from yomi.engine.shogi.datasets.dataset import ShogiEncoder
@@ -348,7 +318,28 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         return ShogiEncoder() if features == SHOGI_BOARD else None
 
     def play_dataset(self, args: Namespace, say: Say) -> str:
-        return play_dataset(self, args, say)
+        from yomi.engine.clients.limits import SpecError
+        from yomi.engine.clients.process import EngineError
+        from yomi.engine.clients.spec import parse_spec
+        from yomi.engine.datasets.sources import named
+        from yomi.engine.shogi.datasets.played import ShogiPlayOptions, play_shogi_positions
+        from yomi.engine.shogi.records.files import load_records
+        from yomi.engine.shogi.records.record import RecordError
+        from yomi.native.shogi.position import MAX_HISTORY
+
+        check_counts(args, nodes=1, processes=1, opening_moves=0, resign_score=1, resign_moves=1)
+        check_ranges(args, max_moves=(1, MAX_HISTORY // 2))
+        try:
+            spec = parse_spec(args.engine, self.name, self.protocol)
+            openings = load_records(args.openings) if args.openings else []
+            self.compile(say)
+            options = filled(ShogiPlayOptions, args, openings=named(args.openings) if args.openings else "")
+            total = play_shogi_positions(args.out, options, args.positions, spec, openings, args.processes, say)
+        except EngineError as error:
+            raise OptionError(f"--engine {args.engine}: {error}") from None
+        except (SpecError, RecordError) as error:
+            raise OptionError(str(error)) from None
+        return f"{total} positions in {args.out}"
 
     def learnable(self, options: Options) -> LearnableShogi:
         from yomi.engine.shogi.selfplay import LearnableShogi
@@ -385,9 +376,10 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         return measured(options)
 
     def sampling(self, network: FileEvaluator, options: Options) -> Sampling[ShogiGame]:
-        from yomi.engine.shogi.players.setup import shogi_sampling
+        from yomi.engine.players.precision import Sampling
+        from yomi.engine.shogi.game import ShogiGame
 
-        return shogi_sampling(network)
+        return Sampling(network.spec, ShogiGame)
 
 
 GAME = Shogi()

@@ -23,10 +23,7 @@ WHITE_STYLE, PROMOTED_STYLE, LAST_STYLE, PLAIN = "\x1b[36m", "\x1b[31m", "\x1b[7
 def draw(game: ShogiGame, *, japanese: bool = False, colored: bool = False) -> str:
     """Return the board from Black's point of view, with hands and the side to move.
 
-    Args:
-        game: the game to draw.
-        japanese: draw kanji (White's pieces after a v) instead of letters (White's in lower case).
-        colored: mark White's pieces, promoted pieces and the last move with color sequences.
+    Kanji mark White's pieces by a v, letters by lower case. Colors are a terminal's color sequences.
     """
     lines = _japanese(game, colored) if japanese else _letters(game, colored)
     return "\n".join(lines)
@@ -147,18 +144,11 @@ def shogi_board(
     bottom: int = BLACK,
     title: str = "",
 ) -> str:
-    """Return a position as SVG.
+    """Return a position as SVG. Raises ValueError for wrong piece codes, hands or squares.
 
-    Args:
-        board: piece codes of the 81 squares, 0 for none.
-        hands: numbers of pieces in Black's and White's hand, by HAND_TYPES.
-        last: squares of the last move: source and target, or the target of a drop.
-        side_to_move: the side whose hand is marked, or None.
-        bottom: the side at the bottom, BLACK or WHITE.
-        title: text for screen readers; the hands if empty.
-
-    Raises:
-        ValueError: wrong piece codes, hands or squares.
+    `board` are piece codes of the 81 squares, `hands` Black's and White's, by HAND_TYPES. `last` are source and target
+    of the last move, or the target of a drop. The hand of `side_to_move` is marked. `bottom` is the side at the bottom.
+    `title` is for screen readers (default: the hands).
     """
     _check(board, hands, last, bottom)
     kanji = [

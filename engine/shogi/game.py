@@ -96,12 +96,7 @@ class ShogiGame:
     history: np.ndarray[tuple[int], np.dtype[np.uint64]]
 
     def __init__(self, sfen: str = STARTPOS, *, entering_king: str = "27", max_moves: int = 0) -> None:
-        """Start a game.
-
-        Raises:
-            SfenError: not SFEN, or an impossible position.
-            SetupError: impossible rules.
-        """
+        """Start a game. Raises SfenError for a bad position, SetupError for impossible rules."""
         initial = parse_sfen(sfen)
         self.initial_sfen = format_sfen(initial)
         self.moves = []
@@ -176,11 +171,7 @@ class ShogiGame:
         return [int(move) for move in moves[:count]]
 
     def play(self, move: int) -> None:
-        """Play a move of the side to move, also after the end of the game.
-
-        Raises:
-            IllegalMove: the rules forbid the move; nothing has changed.
-        """
+        """Play a move, also after the end of the game. Raises IllegalMove if the rules forbid it."""
         self.check(move)
         color = self.side_to_move
         rules.play(self.position, self.history, move)
@@ -195,14 +186,9 @@ class ShogiGame:
         self.play(move)
 
     def going_on(self, sfen: str, moves: Sequence[str]) -> ShogiGame:
-        """Return the game that USI's `position` describes. It continues a copy of this game if possible.
+        """Return the game of USI's `position`, as a continued copy of this game if possible.
 
-        Args:
-            sfen: the initial position, or `startpos`.
-            moves: the moves since, in USI.
-
-        Raises:
-            ValueError: not SFEN, an illegal move, or more than MAX_GAME moves.
+        Raises ValueError for a bad position, an illegal move, or more than MAX_GAME moves.
         """
         if len(moves) > MAX_GAME:
             raise ValueError(f"{len(moves)} moves: expected at most {MAX_GAME}")
@@ -220,11 +206,7 @@ class ShogiGame:
         return game
 
     def undo(self) -> None:
-        """Take back the last move. Rules that have changed since are kept.
-
-        Raises:
-            IllegalMove: no move has been played since the initial position.
-        """
+        """Take back the last move. Later changes of rules remain. Raises IllegalMove if there is no move."""
         if not self.moves:
             raise IllegalMove("cannot undo: no move has been played")
         self.moves.pop()
@@ -238,11 +220,7 @@ class ShogiGame:
             self._rewrite_history()
 
     def set_rules(self, *, entering_king: str | None = None, max_moves: int | None = None) -> None:
-        """Change rules, also during a game; None keeps the current value.
-
-        Raises:
-            SetupError: an unknown rule, or a limit outside 0 to 65535.
-        """
+        """Change rules, also during a game; None keeps the current value. Raises SetupError."""
         if entering_king is not None:
             if entering_king not in ENTERING_KING:
                 raise SetupError(f"entering king rule '{entering_king}': expected {', '.join(ENTERING_KING)}")

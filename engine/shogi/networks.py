@@ -130,12 +130,7 @@ class Nnue(KernelFormat):
     spec = shogi_spec()
 
     def __init__(self, file: NetworkFile) -> None:
-        """Read a file.
-
-        Raises:
-            NetworkError: the file cannot be used.
-            OSError: the file cannot be read.
-        """
+        """Read a file. Raises NetworkError or OSError if it cannot be used."""
         self.file = read_nnue(file.path)
         name = f"{file.path.stem} ({self.file.architecture.name})"
         digest = source_digest(file.path)

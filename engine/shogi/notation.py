@@ -76,11 +76,7 @@ class NotationError(LineError, ValueError):
 
 
 def parse_usi(text: str) -> int:
-    """Read a move such as `7g7f`, `8h2b+` or `P*5e`.
-
-    Raises:
-        NotationError: any other text, also `resign`, `win` and `pass`.
-    """
+    """Read a move such as `7g7f`, `8h2b+` or `P*5e`. Raises NotationError for `resign`, `win` and other texts."""
     match = USI_MOVE.fullmatch(text)
     if not match:
         raise NotationError(f"not a move: '{text}', expected USI such as 7g7f, 8h2b+ or P*5e")
@@ -120,11 +116,7 @@ def _usi_square(file: str, rank: str) -> int:
 
 
 def parse_csa(text: str, placement: Placement) -> int:
-    """Read a move such as `+7776FU`, `7776FU` or `0055KA` in a position.
-
-    Raises:
-        NotationError: not a CSA move, a move of the other side, or the wrong piece.
-    """
+    """Read a move such as `+7776FU`, `7776FU` or `0055KA`. Raises NotationError if it does not fit the position."""
     match = CSA_MOVE.fullmatch(text)
     if not match or match[6] not in CSA_TYPES or (match[2] == "0") != (match[3] == "0"):
         raise NotationError(f"not a move: '{text}', expected CSA such as +7776FU or +0055KA")
@@ -184,16 +176,10 @@ def _csa_square(file: str, rank: str) -> int:
 
 
 def format_japanese(move: int, placement: Placement, previous: int | None = None, *, mark: bool = True) -> str:
-    """Return a move of the side to move as players write it: `▲７六歩`, `△同銀`, `▲５八金右`, `△２二角成`.
+    """Return a move as players write it: `▲７六歩`, `△同銀`, `▲５八金右`, `△２二角成`.
 
     Ambiguous moves get the shortest words by the rules of the Japanese Shogi Association. Pinned pieces count as able
-    to move.
-
-    Args:
-        move: a legal move.
-        placement: the position before the move.
-        previous: target of the previous move, for 同.
-        mark: begin with ▲ or △.
+    to move. `previous` is the target of the previous move, for 同.
     """
     target, source = target_of(move), source_of(move)
     where = "同" if target == previous else japanese_square(target)
@@ -223,16 +209,10 @@ def format_kif(move: int, placement: Placement, previous: int | None = None) -> 
 def parse_japanese(
     text: str, placement: Placement, previous: int | None = None, is_legal: Callable[[int], bool] | None = None
 ) -> int:
-    """Read a move as players or KIF files write it; digits of any width, with or without ▲ and △.
+    """Read `▲７六歩`, `76歩`, `同銀`, `５八金右`, `２二角成`, `２二角不成`, `５五角打` or `７六歩(77)`.
 
-    Args:
-        text: such as `▲７六歩`, `76歩`, `同銀`, `５八金右`, `２二角成`, `２二角不成`, `５五角打` or `７六歩(77)`.
-        placement: the position before the move.
-        previous: target of the previous move, for 同.
-        is_legal: resolves ambiguous texts. Moves on the board have priority over drops.
-
-    Raises:
-        NotationError: not a Japanese move, or it fits no piece or several.
+    `previous` is the target of the previous move, for 同. `is_legal` resolves ambiguous texts; moves on the board have
+    priority over drops. Raises NotationError if the text fits no piece or several.
     """
     match = JAPANESE_MOVE.fullmatch(text.strip())
     if not match:
@@ -289,7 +269,7 @@ def _board_moves(words: dict[str, str], target: int, piece_type: int, placement:
         is_own = 1 <= file <= 9 and 1 <= rank <= 9 and placement.board[named] == code_of(piece_type, side)
         sources = [named] if is_own else []
     if words["side"]:
-        sources = [each for each in sources if _is_on(words["side"], each, target, piece_type, sources, side)]
+        sources = [source for source in sources if _is_on(words["side"], source, target, piece_type, sources, side)]
     if words["motion"]:
         wanted = "上" if words["motion"] in "行入" else words["motion"]
         sources = [source for source in sources if _motion(source, target, side) == wanted]
@@ -415,10 +395,7 @@ def format_kif_line(moves: Iterable[int], placement: Placement, previous: int | 
 def parse_line(text: str, placement: Placement, previous: int | None = None) -> list[int] | None:
     """Read a line in USI, CSA or Japanese. Return None if a move cannot be read or played.
 
-    Args:
-        text: moves separated by blanks, or by their marks (▲△) in Japanese.
-        placement: the position before the line.
-        previous: target of the move before the line, for 同.
+    Moves are separated by blanks, or by their marks (▲△) in Japanese. `previous` is as for `parse_japanese`.
     """
     marked = MARKED_MOVE.findall(text)
     words = ["".join(word.split()) for word in marked] if marked else text.split()

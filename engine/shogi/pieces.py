@@ -94,13 +94,9 @@ def has_future(piece_type: int, color: int, square: int) -> bool:
 
 
 def reaching(board: Sequence[int], color: int, piece_type: int, target: int) -> list[int]:
-    """Return the squares from which pieces of this color and type move or capture to `target`, pinned pieces included.
+    """Return the squares from which pieces of this color and type reach `target`, pinned pieces included.
 
-    Args:
-        board: 81 piece codes; the content of `target` does not matter.
-        color: the pieces' color.
-        piece_type: the type on the board, promoted or not.
-        target: a square.
+    `board` has 81 piece codes; the content of `target` does not matter. The type is promoted or not, as on the board.
     """
     code = code_of(piece_type, color)
     if code not in board:  # in half of the cases, and seen at once

@@ -157,11 +157,7 @@ class SfenError(LineError, ValueError):
 
 
 def parse_sfen(text: str) -> Placement:
-    """Read a position: board, side to move, hands and optionally the number of the next move (default 1).
-
-    Raises:
-        SfenError: not SFEN, or a position that `check` rejects.
-    """
+    """Read board, side, hands and optionally the move number. Raises SfenError, also as `check` does."""
     fields = text.split()
     if len(fields) not in (3, 4):
         raise SfenError(f"SFEN of {len(fields)} fields: expected board, side to move, hands and move number")

@@ -119,7 +119,7 @@ class ShogiReviewer:
             game=GAME.name,
             score=GAME.score,
             engine=player.description,
-            moves=reviewed_moves([each.move for each in record.moves], opinions, format_usi, PV_MOVES),
+            moves=reviewed_moves([recorded.move for recorded in record.moves], opinions, format_usi, PV_MOVES),
             opinions=opinions,
             names={BLACK: record.black, WHITE: record.white},
             result=record.ending,
@@ -198,11 +198,6 @@ def annotate(record: GameRecord, review: Review, *, japanese: bool) -> None:
 
     Each move gets an evaluation (of the position after it, for the side that played it), the line expected after it,
     and a comment with the better move and the loss. The record's own evaluation becomes a comment.
-
-    Args:
-        record: the game.
-        review: the review of the game.
-        japanese: write moves in Japanese instead of CSA.
     """
     record.comment = _with_comment(record.comment, f"reviewed by {review.engine}")
     placements, previous = record.placements(), None

@@ -45,14 +45,9 @@ if TYPE_CHECKING:
 
 
 def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:
-    """Return the openings of a file, or the usual position if there is no file.
+    """Return the openings of a file, or the usual position without a file. Raises OptionError.
 
-    Args:
-        path: a file of records or lines.
-        packed: the flag that requires positions that fit into 32 bytes, for the error; empty if none does.
-
-    Raises:
-        OptionError: an opening cannot be read or packed.
+    `packed` is the flag, if any, that requires positions that fit into 32 bytes.
     """
     try:
         lines = load_records(path) if path else []
@@ -67,11 +62,7 @@ def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:
 
 
 def begin(options: Options, opening: GameRecord) -> ShogiGame:
-    """Return a game after an opening, whose moves are part of the game.
-
-    Raises:
-        OptionError: a move is illegal.
-    """
+    """Return a game after an opening, which is part of the game. Raises OptionError for an illegal move."""
     game = new_game(options, format_sfen(opening.initial))
     for recorded in opening.moves:
         if not game.is_legal(recorded.move):
@@ -86,16 +77,7 @@ class ShogiRecorder:
     row_bytes: Mapping[str, int] = {".hcpe": HCPE_DTYPE.itemsize}
 
     def __init__(self, options: Options, formats: Sequence[str], openings: Path | None = None) -> None:
-        """Read the openings.
-
-        Args:
-            options: set the rules and the scale of evaluations.
-            formats: keys of RECORD_FORMATS.
-            openings: a file; None for the usual position.
-
-        Raises:
-            OptionError: an opening cannot be read, or does not fit a format.
-        """
+        """Read the openings (default: the usual position) for RECORD_FORMATS. Raises OptionError."""
         self._options = options
         self._suffixes = tuple(dict.fromkeys(RECORD_FORMATS[name] for name in formats))
         self._notes: list[RecordedMove] = []
@@ -135,16 +117,9 @@ class LearnableShogi:
         named: str = "",
         network: Mapping[str, Any] | None = None,
     ) -> None:
-        """Check the openings.
+        """Check the openings, which are drawn at random. Raises OptionError for an illegal move.
 
-        Args:
-            options: set the rules, the mate search at leaves, and the scale of evaluations.
-            openings: drawn at random; at least one.
-            named: the openings' file with its digest; empty for the usual position.
-            network: [network] of a training configuration, or None for the default.
-
-        Raises:
-            OptionError: an opening has an illegal move.
+        `named` is their file with its digest. `network` is [network] of a training configuration.
         """
         self.network = network or {"kind": "dlshogi-resnet", "blocks": 4, "channels": 48}
         extras = int(self.network.get("extras", DLSHOGI_FEATURES[1]))
@@ -154,11 +129,11 @@ class LearnableShogi:
         self.asked: Mapping[str, Any] = {"openings": named}
         self._options = options
         # Positions count their moves from 0: what comes before them is not known.
-        self._openings = [replace(each, initial=replace(each.initial, number=1)) for each in openings]
+        self._openings = [replace(opening, initial=replace(opening.initial, number=1)) for opening in openings]
         self._opened: weakref.WeakKeyDictionary[ShogiGame, GameRecord] = weakref.WeakKeyDictionary()
         self._referee = ShogiReferee()
-        for each in self._openings:
-            begin(options, each)
+        for opening in self._openings:
+            begin(options, opening)
 
     def begin(self, rng: np.random.Generator, lead: float) -> ShogiGame:
         return self._begin(self._openings[int(rng.integers(len(self._openings)))])
@@ -205,7 +180,8 @@ def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Show, list[Recor
     if features.joined:
         raise OptionError(f"{path}: rows of {features.name} found, expected dlshogi's features or {SHOGI_BOARD}")
     try:
-        games = [Recorded(each.game(0), [note.move for note in each.moves], each.winner) for each in load_records(path)]
+        records = load_records(path)
+        games = [Recorded(record.game(0), [note.move for note in record.moves], record.winner) for record in records]
     except RecordError as error:
         raise OptionError(str(error)) from None
     for recorded in games:

@@ -47,15 +47,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         colored: bool = False,
         advice: Mapping[str, Value] | None = None,
     ) -> None:
-        """Show a game.
-
-        Args:
-            player: the engine.
-            game: the current game.
-            japanese: see `yomi.engine.shogi.diagram.draw`.
-            colored: see `draw`.
-            advice: options for hints and scores that differ from the player's.
-        """
+        """Show a game; `advice` are options for hints and scores that differ from the player's."""
         super().__init__(player, game, advice)
         self.japanese = japanese
         self.colored = colored
@@ -88,7 +80,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
             return TurnResult(f"{name} resigns.", self.resigned())
         text = self._name(decision.move)
         game.play(decision.move)
-        return TurnResult(f"{text}: {self._judgement(decision)}")
+        return TurnResult(f"{text}: {self._describe(decision)}")
 
     def hint(self) -> list[str]:
         decision = self.search()
@@ -150,7 +142,7 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         game = self.game
         return "".join(japanese_line(moves, game.placement, game.last_target))
 
-    def _judgement(self, decision: Decision) -> str:
+    def _describe(self, decision: Decision) -> str:
         report = decision.report
         parts = [decision.note] if decision.note else []
         if report.moves:

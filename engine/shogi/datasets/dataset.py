@@ -64,12 +64,7 @@ class ShogiDataOptions:
 
 
 def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOptions, log: Log) -> Dataset:
-    """Make or continue a data set.
-
-    Raises:
-        NetworkError: a source or an option cannot be used, or the folder contains another data set.
-        OSError: the folder cannot be written.
-    """
+    """Make or continue a data set. Raises NetworkError or OSError if files, options or folder cannot be used."""
     left_out = LeftOut(log)
     files, sources = readable_files(paths, SHOGI_SUFFIXES, left_out)
     manifest = Manifest(options.features, dataclasses.asdict(options), sources)
@@ -94,11 +89,7 @@ def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOp
 
 
 def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left_out: LeftOut) -> npt.NDArray[np.void]:
-    """Return the positions of all files under the options' limits. Broken files are left out.
-
-    Raises:
-        NetworkError: no positions are left.
-    """
+    """Return the positions of all files within the limits. Raises NetworkError if none is left."""
     limits = ShogiLimits(options.rating, options.evaluation, options.min_moves)
     parts, game = [], 0
     for path in files:
@@ -121,11 +112,7 @@ def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left
 
 
 def fitted_scale(rows: npt.NDArray[np.void]) -> float:
-    """Return the sigmoid's centipawns with which evaluations predict the results best, to 1%.
-
-    Raises:
-        NetworkError: no position has both an evaluation and a winner.
-    """
+    """Return the sigmoid's centipawns that predict results best, to 1%. Raises NetworkError without results."""
     side = 1 + (rows["packed"][:, 0] & 1).astype(np.int8)
     known = np.isfinite(rows["score"]) & (rows["winner"] != 0)
     if not known.any():
@@ -142,11 +129,7 @@ def fitted_scale(rows: npt.NDArray[np.void]) -> float:
 
 
 def shard_columns(pool: ThreadPoolExecutor, rows: npt.NDArray[np.void], features: FeatureSet, scale: float) -> Columns:
-    """Return the columns of one shard; `scale` is the sigmoid's centipawns.
-
-    Raises:
-        NetworkError: a packed board is broken, or a move cannot be played.
-    """
+    """Return the columns of one shard; `scale` is the sigmoid's centipawns."""
     count, width = len(rows), widths(features, SIDE)
     columns: Columns = {
         "planes": np.zeros((count, width["planes"]), np.uint8),

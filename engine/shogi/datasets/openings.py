@@ -43,13 +43,7 @@ def balanced_openings(
 ) -> tuple[list[str], Counter[str]]:
     """Return openings as lines `startpos moves ...`, and the number of excluded games by reason.
 
-    Args:
-        files: records.
-        limits: limits on games.
-        left_out: collects files that cannot be read; None: raise at the first.
-
-    Raises:
-        NetworkError: a file cannot be read.
+    `left_out` collects files that cannot be read. Without it the first such file raises NetworkError.
     """
     lines: dict[Placement, str] = {}
     refused = Counter[str]()

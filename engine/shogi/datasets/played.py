@@ -102,15 +102,8 @@ def play_positions(
 ) -> PlayedPositions:
     """Play one game. Its number and the seed determine opening and random moves.
 
-    Args:
-        engine: plays both sides.
-        options: the settings.
-        openings: one is played up to a random ply; empty: the usual position.
-        number: the game's number.
-
-    Raises:
-        EngineError: the engine fails, or plays an illegal move.
-        RecordError: an opening has an illegal move.
+    One of the openings is played up to a random ply; none: the usual position. Raises EngineError if the engine fails
+    or plays an illegal move, RecordError for a bad opening.
     """
     side = _Side(engine, options, number)
     game = side.begin(openings)
@@ -183,20 +176,8 @@ def play_shogi_positions(
 ) -> int:
     """Play until the folder contains enough different positions; return their number.
 
-    Args:
-        folder: of the files; created if missing.
-        options: the settings, which must not change when a run is continued.
-        positions: number of positions to reach; the last game is kept whole.
-        spec: the engine.
-        openings: may be empty.
-        processes: number of concurrent engines.
-        log: receives progress.
-
-    Raises:
-        NetworkError: other positions or a broken file in the folder, or games without new positions.
-        EngineError: the engine does not start, or fails repeatedly.
-        RecordError: an opening cannot be played.
-        OSError: the folder cannot be written.
+    The options must not change when a run is continued. The last game is kept whole. Raises NetworkError for other
+    positions or a broken file in the folder, or games without new positions; EngineError, RecordError, OSError.
     """
     files = _Files(folder, options)
     if files.total:
@@ -239,11 +220,7 @@ class _Files:
             self._read(path)
 
     def add(self, played: PlayedPositions | None) -> bool:
-        """Add the next game (None: failed), and return whether a file is complete.
-
-        Raises:
-            NetworkError: too many games without a new position.
-        """
+        """Add the next game (None: failed), and return whether a file is complete."""
         self.next_game += 1
         if played is not None:
             self._last_game = self.next_game - 1
@@ -325,12 +302,7 @@ class _Crew:
         self._threads: list[threading.Thread] = []
 
     def run(self, processes: int) -> Iterator[PlayedPositions | None]:
-        """Start the engines and yield their games in order, without an end.
-
-        Raises:
-            EngineError: an engine does not start, or fails repeatedly.
-            RecordError: an opening cannot be played.
-        """
+        """Start the engines and yield their games in order, without an end."""
         for index in range(processes):
             self._threads.append(threading.Thread(target=self._work, args=(index,), name=f"engine {index}"))
             self._threads[-1].start()

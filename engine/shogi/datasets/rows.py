@@ -66,12 +66,9 @@ class ShogiLimits:
 
 
 def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = silent) -> npt.NDArray[np.void]:
-    """Return the positions of a file: ROW_DTYPE[n], with games numbered from `game` on.
+    """Return the positions of a file: ROW_DTYPE[n], with games numbered from `game` on. Raises NetworkError.
 
     Handicap games are left out with a message, because hcp needs all 40 pieces.
-
-    Raises:
-        NetworkError: the file is broken.
     """
     suffix = path.suffix.lower()
     if suffix == ".hcpe":
@@ -88,11 +85,7 @@ def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = silent) -> 
 
 
 def read_games(path: Path, say: Say = silent) -> list[GameRecord]:
-    """Return the games of a file with one of RECORD_SUFFIXES, or .hcpe3, and report their notes.
-
-    Raises:
-        NetworkError: the file cannot be read, or is broken.
-    """
+    """Return the games of a file in a text form or .hcpe3, and report notes. Raises NetworkError if it is broken."""
     try:
         data = read_record_bytes(path, None if path.suffix.lower() == ".hcpe3" else MAX_RECORD_BYTES)
         records = read_hcpe3(data) if path.suffix.lower() == ".hcpe3" else read_records(data)
@@ -105,11 +98,7 @@ def read_games(path: Path, say: Say = silent) -> list[GameRecord]:
 
 
 def without_handicap(path: Path, records: Sequence[GameRecord], say: Say) -> list[GameRecord]:
-    """Return the games that begin with all 40 pieces, and report the number of others.
-
-    Raises:
-        NetworkError: no game begins so.
-    """
+    """Return the games that begin with all 40 pieces. Raises NetworkError if there is none."""
     found = [record for record in records if is_packable(record.initial)]
     if left := len(records) - len(found):
         why = f"handicap games or positions without all 40 pieces, which hcpe, hcpe3 and psv cannot hold: {left}"
@@ -120,11 +109,7 @@ def without_handicap(path: Path, records: Sequence[GameRecord], say: Say) -> lis
 
 
 def records_of(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
-    """Return the records of a file.
-
-    Raises:
-        NetworkError: the file cannot be read, or contains an incomplete record.
-    """
+    """Return the records of a file. Raises NetworkError if it cannot be read, or the last one is incomplete."""
     try:
         refuse_special(path)
         data = np.fromfile(path, np.uint8)
@@ -177,11 +162,7 @@ def marks_of(path: Path, rows: npt.NDArray[np.void]) -> npt.NDArray[np.uint8]:
 
 
 def _moves(path: Path, data: npt.NDArray[np.void], read: Callable[[int], int | None]) -> npt.NDArray[np.uint16]:
-    """Return the moves of a file's records; `read` decodes each distinct number once.
-
-    Raises:
-        NetworkError: a number is not a move in any position.
-    """
+    """Return the moves of a file's records; `read` decodes each distinct number once."""
     moves = np.zeros(1 << 16, np.uint16)
     for number in np.unique(data["move"]).tolist():
         if (move := read(number)) is None:
@@ -249,11 +230,7 @@ def merged(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 
 
 def unpacked(row: npt.NDArray[np.void], board: Any, hands: Any) -> int:
-    """Write a row's position into board (uint8[81]) and hands (uint8[2, 7]); return the side to move.
-
-    Raises:
-        NetworkError: the packed board is broken.
-    """
+    """Write a row's position into board (uint8[81]) and hands (uint8[2, 7]); return the side to move."""
     side = int(unpack_board(row["packed"], int(row["form"]), board, hands))
     if not side:
         raise NetworkError("a packed board that cannot be read found, expected hcpe or psv records")
@@ -261,7 +238,7 @@ def unpacked(row: npt.NDArray[np.void], board: Any, hands: Any) -> int:
 
 
 def placement_of(row: npt.NDArray[np.void]) -> Placement:
-    """Return a row's position. Errors as for `unpacked`."""
+    """Return a row's position. Raises NetworkError if the packed board is broken."""
     board, hands = np.zeros(81, np.uint8), np.zeros((2, 7), np.uint8)
     side = unpacked(row, board, hands)
     black, white = (tuple(hand.tolist()) for hand in hands)
@@ -269,7 +246,7 @@ def placement_of(row: npt.NDArray[np.void]) -> Placement:
 
 
 def why_not(row: npt.NDArray[np.void]) -> str | None:
-    """Return why a row's move cannot be played, with the position, or None. Errors as for `unpacked`."""
+    """Return why a row's move cannot be played, with the position, or None."""
     placement, move = placement_of(row), int(row["move"])
     why = placement.why_not(move)
     return None if why is None else f"{format_usi(move)} in {format_sfen(placement)}: {why}"

@@ -64,19 +64,9 @@ def vary_positions(
 ) -> Dataset:
     """Make or continue a data set with at least `positions` positions.
 
-    Args:
-        sources: data sets of boards.
-        folder: of the data set; created if missing.
-        options: the settings, which must not change when a run is continued.
-        positions: size to reach.
-        evaluator: the network that moves are drawn from.
-        spec: the engine.
-        log: receives progress.
-
-    Raises:
-        NetworkError: a source has other features, the folder contains another data set, or the engine gives no values.
-        EngineError: the engine does not start, or fails.
-        OSError: the folder cannot be written.
+    The sources are data sets of boards. Moves are drawn from the evaluator's policy. The options must not change when a
+    run is continued. Raises NetworkError for other features, another data set in the folder or an engine without
+    values; EngineError, OSError.
     """
     shards = [shard for source in sources for shard in _boards(source).shards]
     if not shards:
@@ -118,12 +108,7 @@ def _boards(folder: Path) -> Dataset:
 def _columns(
     source: Shard, options: ShogiVaryOptions, rng: np.random.Generator, evaluator: SparseEvaluator, engine: UsiClient
 ) -> Columns:
-    """Return a shard of positions near those of another shard.
-
-    Raises:
-        EngineError: the engine fails.
-        NetworkError: the engine gives no value.
-    """
+    """Return a shard of positions near those of another shard."""
     games, values = [], []
     clocks = {color: GameClock(TimeSettings(), 0.0) for color in (BLACK, WHITE)}
     engine.new_game()

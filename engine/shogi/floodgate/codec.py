@@ -205,11 +205,7 @@ class MessageReader:
 
 
 def parse_summary(lines: Iterable[str]) -> Summary:
-    """Read the lines of a game's summary.
-
-    Raises:
-        ValueError: a field is missing or wrong; one line.
-    """
+    """Read the lines of a game's summary. Raises ValueError if a field is missing or wrong."""
     sections: dict[str, list[str]] = {"": [], "Time": [], "Time+": [], "Time-": [], "Position": []}
     current = ""
     for line in lines:
@@ -262,11 +258,7 @@ def _time_rule(fields: dict[str, str]) -> TimeRule:
 
 
 def _seconds(fields: dict[str, str], key: str, unit: float) -> float:
-    """Return a time of at most MAX_SECONDS; 0 if it is missing.
-
-    Raises:
-        ValueError: not a number of units.
-    """
+    """Return a time of at most MAX_SECONDS; 0 if it is missing."""
     text = fields.get(key) or "0"
     if not re.fullmatch(NUMBER, text):
         raise ValueError(f"{key}:{text[:20]}: expected a number")
@@ -298,11 +290,5 @@ def format_login(user: str, password: str, game_name: str) -> str:
 
 
 def format_move(move: str, score: int | None, line: str) -> str:
-    """Return a move with floodgate's comment.
-
-    Args:
-        move: such as `+7776FU`.
-        score: centipawns for Black; None for no comment.
-        line: the moves expected after it, in CSA, separated by blanks.
-    """
+    """Return a move with floodgate's comment: centipawns for Black (None: no comment) and the expected line in CSA."""
     return move if score is None else f"{move},'* {score} {line}".rstrip()

@@ -63,7 +63,7 @@ class CsaClock:
         if not rule.byoyomi:
             left[color] = max(left[color] - last, 0.0)
         byoyomi = max(rule.byoyomi - last, 0.0)
-        return {each: Clock.of(left[each], byoyomi, self.rules[each].increment) for each in (BLACK, WHITE)}
+        return {side: Clock.of(left[side], byoyomi, self.rules[side].increment) for side in (BLACK, WHITE)}
 
 
 log = logging.getLogger("yomi.servers")
@@ -83,11 +83,7 @@ OUTCOMES = {"WIN": 1, "LOSE": -1, "DRAW": 0, "CENSORED": 0}
 
 class CsaGame:
     def __init__(self, summary: Summary, records: Path) -> None:
-        """Start or resume a game.
-
-        Raises:
-            OSError: the folder of the records cannot be made.
-        """
+        """Start or resume a game. Raises OSError if the folder of the records cannot be made."""
         self.id = summary.game_id
         self.color = summary.color
         self.names = summary.names
@@ -115,7 +111,7 @@ class CsaGame:
             try:
                 record = load_records(path)[0]
             except RecordError as error:
-                log.warning("the record of the game so far is passed over: %s", error)
+                log.warning("cannot continue the game's record, a new one begins: %s", error)
                 continue
             played = [move.move for move in record.moves]
             names = {BLACK: record.black, WHITE: record.white}
@@ -178,11 +174,7 @@ class CsaGame:
         return text
 
     def play_theirs(self, text: str) -> str:
-        """Play the opponent's move; return it in USI.
-
-        Raises:
-            OutOfStepError: an illegal move.
-        """
+        """Play the opponent's move and return it in USI. Raises OutOfStepError if it is illegal."""
         try:
             move = parse_csa(text, self.placement)
         except NotationError as error:
@@ -230,9 +222,5 @@ class CsaGame:
         return outcome
 
     def save(self) -> None:
-        """Write the record.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write the record. Raises OSError."""
         self.file.write(to_bytes([self.record], ".csa"))

@@ -45,13 +45,7 @@ class ShogiSeat(Seat, Protocol):
         """Start a game, which is drawn after `max_moves` moves (0: unknown)."""
 
     def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
-        """Put a turn's clocks into its request; any thread may call.
-
-        Args:
-            request: the turn's request.
-            clocks: the server's clocks.
-            lag: seconds that each move loses on its way.
-        """
+        """Put the server's clocks into a turn's request; each move loses `lag` seconds. Any thread may call."""
 
     def think(self, turn: Turn) -> Decision:
         """Choose a move; block until it is chosen or the request is stopped."""
@@ -101,11 +95,7 @@ class UsiSeat(EngineSeat[UsiClient]):
     centipawns = CENTIPAWNS
 
     def __init__(self, account: Account) -> None:
-        """Start the engine.
-
-        Raises:
-            GaveUpError: it cannot be started, or lacks an option.
-        """
+        """Start the engine. Raises GaveUpError if it does not start, or lacks an option."""
         super().__init__(account, UsiClient, options=account.usi_options)
         self._limit = account.go
         self.ponders = account.usi_options.get("USI_Ponder") == "true"
@@ -142,12 +132,7 @@ class UsiSeat(EngineSeat[UsiClient]):
 
 
 def go_words(request: Request[Any], limit: str = "") -> str:
-    """Return the words after `go` for a request.
-
-    Args:
-        request: without clocks the engine gets a long byo-yomi.
-        limit: words instead of the clocks.
-    """
+    """Return the words after `go`: `limit`, the clocks, or without clocks a long byo-yomi."""
     clocks = request.clocks or dict.fromkeys((BLACK, WHITE), Clock.of(0.0, TIMEOUT))
     black, white = clocks[BLACK], clocks[WHITE]
     increments = black.settings.increment, white.settings.increment
@@ -159,7 +144,7 @@ def allowed(request: Request[Any]) -> float:
     """Return the seconds that the clocks allow a request; infinity without clocks or during pondering."""
     if request.clocks is None or request.is_pondering:
         return math.inf
-    return max(each.left.main + each.settings.increment + _byoyomi(each) for each in request.clocks.values())
+    return max(clock.left.main + clock.settings.increment + _byoyomi(clock) for clock in request.clocks.values())
 
 
 def _byoyomi(clock: Clock) -> float:
@@ -173,11 +158,7 @@ def _less(clock: Clock, lag: float) -> Clock:
 
 
 def decision_of(found: EngineMove) -> Decision:
-    """Return an engine's move as a decision.
-
-    Raises:
-        EngineError: not a move.
-    """
+    """Return an engine's move as a decision. Raises EngineError if it is not a move."""
     if found.move in ("resign", "win"):
         return Decision(None, resign=found.move == "resign", win=found.move == "win")
     try:

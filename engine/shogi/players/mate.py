@@ -68,13 +68,10 @@ class MateSearch:
         return not self._finished.is_set()
 
     def start(self, position: np.void, *, max_ply: int, nodes: int, moves: Sequence[int] | None = None) -> None:
-        """Start to search a position.
+        """Start to search a copy of a position (POSITION_DTYPE) for a mate of at most `max_ply` plies.
 
-        Args:
-            position: a record of POSITION_DTYPE; it is copied.
-            max_ply: longest mate in plies.
-            nodes: limit of positions for the first mate; shortening it may take as many again.
-            moves: allowed first moves (None: all). A refutation then applies to these moves only.
+        `nodes` limits the positions for the first mate; shortening it may take as many again. `moves` are the allowed
+        first moves (None: all); a refutation then applies to these moves only.
         """
         self.stop()
         self._answer = MateAnswer()
@@ -95,11 +92,7 @@ class MateSearch:
         self._solver.stop[0] = 1
 
     def stop(self) -> MateAnswer:
-        """End the search within microseconds and return its result.
-
-        Raises:
-            BaseException: an exception of the search's thread; once.
-        """
+        """End the search within microseconds and return its result. Raises an exception of its thread once."""
         self.interrupt()
         if self._thread is not None:
             self._thread.join()

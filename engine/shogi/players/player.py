@@ -38,9 +38,8 @@ from yomi.engine.shogi.book import choose as choose_from_book
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.mate import MateAnswer, MateSearch, can_be_played
 from yomi.engine.shogi.players.setup import (
+    LOADED,
     NetworkDefaults,
-    book_settings,
-    loading_key,
     make_book,
     make_queue,
     search_settings,
@@ -65,11 +64,7 @@ class BookLoadingError(LoadingError):
 
 class ShogiPlayer(Player[ShogiGame]):
     def __init__(self, options: Options) -> None:
-        """Load evaluator and book.
-
-        Raises:
-            LoadingError: as for Player.
-        """
+        """Load evaluator and book. Raises LoadingError."""
         self._network_defaults = NetworkDefaults()
         self._book: Book | None = None
         self._mate = MateSearch()
@@ -103,7 +98,7 @@ class ShogiPlayer(Player[ShogiGame]):
     # -- loading ---------------------------------------------------------------------------------------------------
 
     def _loading_key(self, game: ShogiGame) -> object:
-        return loading_key(self.options)
+        return tuple(self.options.get(name) for name in LOADED)
 
     def _load(self, game: ShogiGame) -> Search:
         # Search and mate search are made once, so that nothing is compiled while a clock runs.
@@ -179,11 +174,9 @@ class ShogiPlayer(Player[ShogiGame]):
         if self._book is None or not options.own_book or not options.book_moves:
             return None
         try:
-            found = choose_from_book(
-                self._book, root.placement, self._book_rng, lambda move: move in allowed, book_settings(options)
-            )
+            found = choose_from_book(self._book, root.placement, self._book_rng, lambda move: move in allowed, options)
         except BookError as error:
-            log.warning("%s; the game goes on without the book", error)
+            log.warning("%s; the game continues without the book", error)
             self._close_book()
             return None
         if found is None:
@@ -327,12 +320,9 @@ def moves_left(ply: int) -> float:
 def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: float = 0.0) -> Budget:
     """Return the limits of a move from the start of its clock; both are 0 if no time is left.
 
-    Args:
-        clock: of the side to move: main time with byo-yomi, or with an increment that is not on the clock yet.
-        ply: moves made so far by both sides.
-        lag: seconds lost between the end of the search and the interface's clock.
-        margin: further reserve in byo-yomi.
-        lateness: seconds by which this process was woken up late recently; a reserve besides lag and margin.
+    The clock shows main time with byo-yomi, or with an increment that is not on the clock yet. Seconds: `lag` passes
+    between the end of the search and the interface's clock, `margin` is a further reserve in byo-yomi, `lateness` the
+    recent delay of this process.
     """
     left, increment = clock.left.main, clock.settings.increment
     moves = moves_left(ply)

@@ -15,9 +15,8 @@ from yomi.engine.evaluators.network import FileEvaluator, network_in, recognise
 from yomi.engine.game import Subject
 from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
 from yomi.engine.own_network import has_network, named_file, network_file
-from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import Judges, common_settings
-from yomi.engine.shogi.book import Book, BookError, BookSettings, open_book
+from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS, LeafSearch, MaterialEvaluator, Nnue, WithLeafSearch
 from yomi.engine.shogi.notation import parse_usi
@@ -42,20 +41,11 @@ log = logging.getLogger("yomi.shogi")
 LOADED = (*(row.name for row in rows_for("shogi") if not row.live and row.group != LOG), "seed")
 
 
-def loading_key(options: Options) -> tuple[Value, ...]:
-    """Return the values of the options that take effect when the player loads."""
-    return tuple(options.get(name) for name in LOADED)
-
-
 JUDGES = Judges("shogi", "shogi", "material", lambda options: MaterialEvaluator(options.batch_size or 1), FORMATS)
 
 
 def make_queue(options: Options) -> EvaluationQueue:
-    """Return the evaluation queue for the options.
-
-    Raises:
-        NetworkError, EvaluatorError: as for Judges, or the value network is not an NNUE evaluation or has no use.
-    """
+    """Return the evaluation queue for the options. Raises NetworkError or EvaluatorError, as for Judges."""
     if options.value_net is not None and not has_network(options):
         raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
 
@@ -82,11 +72,6 @@ def _with_leaf_search(network: FileEvaluator, values: Nnue, options: Options) ->
     """Return a network with the options' search at each leaf."""
     values.use(LeafSearch.of(options))
     return WithLeafSearch(network, values)
-
-
-def shogi_sampling(network: FileEvaluator) -> Sampling[ShogiGame]:
-    """Return the games on which precisions are compared."""
-    return Sampling(network.spec, ShogiGame)
 
 
 def spec_for(evaluator: Evaluator) -> GameSpec:
@@ -118,11 +103,7 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
 
 
 def make_book(options: Options) -> Book | None:
-    """Return the opening book, or None if no book is set.
-
-    Raises:
-        BookError: the file cannot be used.
-    """
+    """Return the opening book, or None if none is set. Raises BookError if the file cannot be used."""
     if options.book_file is None:
         return None
     if not Path(options.book_file).is_file():
@@ -130,31 +111,14 @@ def make_book(options: Options) -> Book | None:
     return open_book(options.book_file, both_colors=options.book_flipped, ignore_ply=options.book_ignore_ply)
 
 
-def book_settings(options: Options) -> BookSettings:
-    return BookSettings(
-        max_moves=options.book_moves,
-        ignore_rate=options.book_ignore_rate,
-        narrow=options.narrow_book,
-        depth_limit=options.book_depth_limit,
-        eval_diff=options.book_eval_diff,
-        eval_limits=(options.book_eval_black_limit, options.book_eval_white_limit),
-        by_count=options.book_counts,
-    )
-
-
 def network_defaults(options: Options) -> dict[str, Value]:
-    """Return the values of `MODEL.onnx.ini` beside the network, for options at their defaults.
-
-    Raises:
-        NetworkError: the file cannot be read.
-        OptionError: a value does not suit its option.
-    """
+    """Return the values of `MODEL.onnx.ini` for options at their defaults. Raises NetworkError or OptionError."""
     net = network_file(options, "shogi")
     found: dict[str, Value] = {}
     for name, text in read_settings(net).items() if net is not None else ():
         row = USI_NAMES.get(name.lower())
         if row is None:
-            log.info("%s.ini: %s is passed over: no such option", net, name)
+            log.info("%s.ini: %s ignored: no such option", net, name)
         elif options.get(row.name) == row.default_for("shogi"):
             try:
                 found[row.name] = row.parse_usi(text)
@@ -218,12 +182,7 @@ def shogi_positions() -> list[ShogiGame]:
 
 
 def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Subject:
-    """Return the benchmark's subject.
-
-    Args:
-        spec: the network's spec; None for dlshogi's usual one.
-        mate_depth: plies of the mate search at leaves; 0 for none.
-    """
+    """Return the benchmark's subject; without a spec dlshogi's usual one. `mate_depth` is in plies."""
     spec = spec or shogi_spec()
     games = shogi_positions()
     for game in games:

@@ -297,11 +297,7 @@ class _Reader:
         return True
 
     def _other_side(self) -> Placement:
-        """Return the first position with the other side to move, as the first move requires.
-
-        Raises:
-            RecordError: the other side cannot be to move.
-        """
+        """Return the first position with the other side to move, as the first move requires."""
         assert self.placement is not None
         turned = replace(self.placement, side=opponent(self.placement.side))
         try:
@@ -347,14 +343,10 @@ def _pairs(text: str) -> list[tuple[int, str]]:
 
 
 def read_csa(text: str, *, cut: bool = False) -> list[GameRecord]:
-    """Read the games of CSA text, separated by lines `/`. A last move that is illegal is left out, with a note.
+    """Read the games of CSA text, separated by lines `/`. Unknown lines become notes.
 
-    Args:
-        text: the text. Unknown lines become notes.
-        cut: cut a game before an impossible move and add a note.
-
-    Raises:
-        RecordError: an impossible position, or an impossible move without `cut`; the message names the line.
+    A last move that is illegal is left out, with a note. `cut` cuts a game before another impossible move, with a note.
+    Otherwise, or for an impossible position, RecordError names the line.
     """
     statements = list(_statements(text))
     records, reader = [], _Reader(statements)

@@ -26,14 +26,9 @@ INVALID = re.compile("[\0\uf8f0-\uf8f3]")  # NUL, and Python's characters for by
 
 
 def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
-    """Read the games of CSA, KIF, KI2, JKF or USI text. The content decides the form.
+    """Read CSA, KIF, KI2, JKF or USI; the content decides. Raises RecordError for other texts.
 
-    Args:
-        data: text, or bytes for `decode`.
-        cut: cut games before a move that the rules forbid, and add a note.
-
-    Raises:
-        RecordError: the text has none of the forms, or is broken.
+    `cut` cuts games before a move that the rules forbid, and adds a note. `decode` turns bytes into text.
     """
     text, notes = (data, []) if isinstance(data, str) else decode(data)
     lines = [line for line in lines_of(text) if line.strip()]
@@ -56,13 +51,10 @@ def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
 
 
 def decode(data: bytes) -> tuple[str, list[Note]]:
-    """Return a record's text, and notes about broken bytes, which become U+FFFD.
+    """Return a record's text, and notes about broken bytes, which become U+FFFD. Raises RecordError if it is not text.
 
     A byte order mark decides the encoding. Without one it is UTF-8 if the bytes are valid, otherwise Shift JIS or
     EUC-JP, whichever gives fewer unlikely characters.
-
-    Raises:
-        RecordError: the bytes are not text.
     """
     mark = next((mark for mark in BYTE_ORDER_MARKS if data.startswith(mark)), None)
     if mark is not None:
@@ -99,11 +91,7 @@ def _penalty(text: str) -> int:
 
 
 def load_records(path: str | Path, *, cut: bool = False) -> list[GameRecord]:
-    """Read the games of a file; `cut` as for `read_records`.
-
-    Raises:
-        RecordError: the file cannot be read, or as for `read_records`.
-    """
+    """Read a file's games; `cut` as for `read_records`. Raises RecordError, also if it cannot be read."""
     try:
         return read_records(read_record_bytes(path), cut=cut)
     except OSError as error:
@@ -113,10 +101,9 @@ def load_records(path: str | Path, *, cut: bool = False) -> list[GameRecord]:
 
 
 def to_bytes(records: Iterable[GameRecord], suffix: str) -> bytes:
-    """Return the content of a file with this suffix. KIF holds one game. A `.kif` is Shift JIS, other text UTF-8.
+    """Return the content of a file with this suffix. A `.kif` is Shift JIS, other text UTF-8.
 
-    Raises:
-        RecordError: an unknown suffix, several games for KIF, or a name that Shift JIS cannot write.
+    Raises RecordError for an unknown suffix, several games for KIF, or a name that Shift JIS cannot write.
     """
     games = list(records)
     match suffix.lower():
@@ -142,11 +129,7 @@ def to_bytes(records: Iterable[GameRecord], suffix: str) -> bytes:
 
 
 def save_records(path: str | Path, records: Iterable[GameRecord]) -> None:
-    """Write games to a file, in the form of its suffix.
-
-    Raises:
-        RecordError: as for `to_bytes`, or the file cannot be written.
-    """
+    """Write games in the form of the suffix. Raises RecordError, also if the file cannot be written."""
     path = Path(path)
     data = to_bytes(records, path.suffix)
     try:

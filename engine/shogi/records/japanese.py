@@ -70,11 +70,7 @@ def parse_handicap(name: str) -> Placement | None:
 
 
 def parse_hand(text: str) -> tuple[int, ...]:
-    """Read a hand such as `飛二　歩十七` or `飛二歩17`.
-
-    Raises:
-        RecordError: another text.
-    """
+    """Read a hand such as `飛二　歩十七` or `飛二歩17`. Raises RecordError for another text."""
     hand = [0] * 7
     rest = re.sub(r"[\s、,]+", "", unicodedata.normalize("NFKC", text))
     if rest in ("なし", "無し", "無"):
@@ -95,11 +91,7 @@ def _number(text: str | None) -> int | None:
 
 
 def parse_board(rows: list[str]) -> tuple[int, ...]:
-    """Read a diagram's ranks, lines such as `| ・v玉 歩|一`.
-
-    Raises:
-        RecordError: not nine ranks of nine squares.
-    """
+    """Read a diagram's ranks: nine lines such as `| ・v玉 歩|一`. Raises RecordError."""
     if len(rows) != 9:
         raise RecordError(f"a diagram of {len(rows)} ranks: expected 9")
     board = [0] * 81
@@ -170,13 +162,7 @@ MAX_SCORE = 10**6  # greater scores are comments
 
 
 def read_evaluation(move: RecordedMove, text: str, *, by_black: bool) -> bool:
-    """Read a comment line into `move`. Return whether the line is an evaluation.
-
-    Args:
-        move: the move before the comment.
-        text: one line.
-        by_black: Black played the move.
-    """
+    """Read a comment line after `move` into it. Return whether the line is an evaluation."""
     text = text.rstrip()
     if move.score is not None:
         match = LINE.fullmatch(text)

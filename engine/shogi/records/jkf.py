@@ -41,15 +41,7 @@ MAX_DEPTH = 100  # of forks within forks
 
 
 def read_jkf(text: str, *, cut: bool = False) -> GameRecord:
-    """Read a game.
-
-    Args:
-        text: the JSON text.
-        cut: cut the game before an impossible move and add a note.
-
-    Raises:
-        RecordError: not JKF, an impossible position, or an impossible move without `cut`.
-    """
+    """Read a game from JSON. Raises RecordError; `cut` as for `read_csa`."""
     try:
         whole = json.dumps(json.loads(text), ensure_ascii=False)
         # halves of characters, which JSON can escape and nothing can write, become U+FFFD
@@ -112,13 +104,7 @@ def _read_line(
 ) -> None:
     """Read the entries of a game or a fork into `record`, and their forks into the game's variations.
 
-    Args:
-        game: the game.
-        record: the game or a variation.
-        entries: JSON objects.
-        previous: target of the move before the entries.
-        cut: see `read_jkf`; a fork is always cut.
-        depth: of the fork.
+    `previous` is the target of the move before the entries. A fork is always cut.
     """
     placement = record.initial
     forks: list[tuple[Placement, int | None, list[Any]]] = []
@@ -170,12 +156,7 @@ def _comment(record: GameRecord, text: str, *, by_black: bool) -> None:
 
 
 def _move_of(data: Any, placement: Placement, previous: int | None) -> int:
-    """Return a move. A record made from KI2 contains no source square.
-
-    Raises:
-        NotationError: no piece can make the move, or several can.
-        RecordError: not a move.
-    """
+    """Return a move. A record made from KI2 contains no source square."""
     piece, promote = _type_of(_get(data, "piece", None)), _get(data, "promote", None)
     to, source = _get(data, "to", None), _get(data, "from", None)
     if to is None and previous is None:

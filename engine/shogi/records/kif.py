@@ -413,14 +413,10 @@ class _Reader:
 
 
 def read_kif(text: str, *, cut: bool = False) -> GameRecord:
-    """Read the game of KIF or KI2 text, or the position of a diagram.
+    """Read the game of KIF or KI2 text, or the position of a diagram. Unknown lines become notes.
 
-    Args:
-        text: the text. Unknown lines become notes. A variation is read up to its first fault.
-        cut: cut the game before an impossible move and add a note.
-
-    Raises:
-        RecordError: an impossible position, or an impossible move without `cut`; the message names the line.
+    A variation is read up to its first fault. `cut` cuts the game before an impossible move, with a note. Otherwise, or
+    for an impossible position, RecordError names the line.
     """
     reader = _Reader([line.strip() for line in lines_of(text)])
     for line in reader.lines:

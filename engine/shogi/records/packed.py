@@ -88,28 +88,17 @@ class TrainingPosition:
 
 
 def pack(placement: Placement) -> bytes:
-    """Return a position as 32 bytes.
-
-    Raises:
-        RecordError: not all 40 pieces are present.
-    """
+    """Return a position as 32 bytes. Raises RecordError unless all 40 pieces are present."""
     return pack_bits(placement, "hcp", lambda kind, promotion, color: CODES[kind] + color + promotion, HAND_CODES)
 
 
 def pack_bits(
     placement: Placement, form: str, board_code: Callable[[int, str, str], str], hand_codes: Mapping[int, str]
 ) -> bytes:
-    """Return a position as 32 bytes: the side to move, both kings' squares, all other squares, both hands.
+    """Return side, kings' squares, other squares and hands as 32 bytes. Raises RecordError without all 40 pieces.
 
-    Args:
-        placement: the position.
-        form: name of the format, for errors.
-        board_code: returns the bits of a piece on the board from its kind, promotion bit (empty for gold) and color
-            bit.
-        hand_codes: bits of a piece in hand by kind, before the color bit.
-
-    Raises:
-        RecordError: not all 40 pieces are present.
+    `board_code` returns the bits of a piece on the board from its kind, promotion bit (empty for gold) and color bit.
+    `hand_codes` are the bits of a piece in hand before its color bit. `form` names the format in errors.
     """
     kings = [placement.king_square(color) for color in (BLACK, WHITE)]
     if None in kings:
@@ -142,7 +131,7 @@ class _Bits:
     def take(self, count: int) -> int:
         """Return a number of `count` bits, lowest bit first."""
         if self.left < count:
-            raise RecordError("a packed board that goes on behind its end")
+            raise RecordError("found a packed board without an end, expected 256 bits")
         value = self._value & (1 << count) - 1
         self._value >>= count
         self.left -= count
@@ -160,11 +149,7 @@ class _Bits:
 
 
 def unpack(data: bytes) -> Placement:
-    """Read a position of 32 bytes, which contain no move number.
-
-    Raises:
-        RecordError: not a position, or an impossible one.
-    """
+    """Read a position of 32 bytes, which contain no move number. Raises RecordError if it is impossible."""
     bits = _Bits(data)
     side = WHITE if bits.take(1) else BLACK
     kings = {bits.take(7): code_of(KING, BLACK)}
@@ -191,11 +176,7 @@ def unpack(data: bytes) -> Placement:
 
 
 def write_hcpe(records: Iterable[GameRecord]) -> bytes:
-    """Return the evaluated positions of finished games.
-
-    Raises:
-        RecordError: the format cannot hold a game, such as a handicap game.
-    """
+    """Return the evaluated positions of finished games. Raises RecordError for handicap games."""
     rows = []
     for record in records:
         pack(record.initial)
@@ -210,11 +191,7 @@ def write_hcpe(records: Iterable[GameRecord]) -> bytes:
 
 
 def read_hcpe(data: bytes) -> list[TrainingPosition]:
-    """Read the positions of an hcpe file.
-
-    Raises:
-        RecordError: incomplete records, or an impossible position, move or result.
-    """
+    """Read an hcpe file. Raises RecordError for incomplete records and impossible positions, moves or results."""
     if len(data) % HCPE_DTYPE.itemsize:
         raise RecordError(f"{len(data)} bytes: expected whole records of {HCPE_DTYPE.itemsize} bytes (hcpe)")
     found = []
@@ -242,11 +219,7 @@ ENDINGS = {"SENNICHITE": 4, "KACHI": 8, "MAX_MOVES": 16}  # bits of the result b
 
 
 def write_hcpe3(records: Iterable[GameRecord]) -> bytes:
-    """Return the games with a known result.
-
-    Raises:
-        RecordError: a position that the format cannot hold.
-    """
+    """Return the games with a known result. Raises RecordError for handicap games."""
     return b"".join(_format(record) for record in records if record.winner is not None)
 
 
@@ -272,11 +245,7 @@ def _bounded(counts: Counts) -> list[tuple[int, int]]:
 
 
 def read_hcpe3(data: bytes) -> list[GameRecord]:
-    """Read the games of an hcpe3 file. An evaluation of 0 without visits counts as missing.
-
-    Raises:
-        RecordError: incomplete games, or an impossible position, move or result.
-    """
+    """Read an hcpe3 file. An evaluation of 0 without visits counts as missing. Raises RecordError."""
     games: list[GameRecord] = []
     place = 0
     while place < len(data):
@@ -350,11 +319,7 @@ _HAND_CODES = {kind: code[1:] + ("" if kind == GOLD else "0") for kind, code in 
 
 
 def pack_psv(placement: Placement) -> bytes:
-    """Return a position as 32 bytes.
-
-    Raises:
-        RecordError: not all 40 pieces are present.
-    """
+    """Return a position as 32 bytes. Raises RecordError unless all 40 pieces are present."""
     return pack_bits(placement, "psv", lambda kind, promotion, color: _CODES[kind] + promotion + color, _HAND_CODES)
 
 

@@ -120,10 +120,7 @@ class GameRecord:
     def add(self, placement: Placement, move: int, name: str = "") -> Placement:
         """Append a move played in `placement`, the record's last position, and return the position after it.
 
-        `name` is the move's name in errors; the default is its number and USI.
-
-        Raises:
-            ImpossibleMoveError: the move cannot be played.
+        Raises ImpossibleMoveError, which calls the move `name` (default: its number and USI).
         """
         why = placement.why_not(move)
         if why:
@@ -146,11 +143,7 @@ class GameRecord:
                 return
 
     def game(self, moves: int | None = None) -> ShogiGame:
-        """Return the game after `moves` moves (None: all).
-
-        Raises:
-            RecordError: a move that the rules forbid.
-        """
+        """Return the game after `moves` moves (None: all). Raises RecordError for a move that the rules forbid."""
         from yomi.engine.shogi.game import IllegalMove, ShogiGame
 
         game = ShogiGame(format_sfen(self.initial))
@@ -187,13 +180,7 @@ def _name(move: int) -> str:
 
 
 def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) -> GameRecord:
-    """Return the record of a game.
-
-    Args:
-        game: initial position and moves.
-        notes: times, scores and comments of the moves, in order; may be shorter than the game.
-        info: fields of `GameRecord`, such as black="A", ending="TORYO".
-    """
+    """Return a game's record. `notes` are times, scores and comments of its first moves, `info` other fields."""
     record = GameRecord(parse_sfen(game.initial_sfen))
     for name, value in info.items():
         setattr(record, name, value)
@@ -209,14 +196,8 @@ def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) 
 def parse_usi_line(line: str, *, cut: bool = False) -> GameRecord:
     """Read `[position] startpos [moves ...]` or `[position] sfen SFEN [moves ...]`, or a bare SFEN.
 
-    A last word `resign` or `win` is the game's ending; another word becomes a note.
-
-    Args:
-        line: the text.
-        cut: cut a game before an impossible move and add a note.
-
-    Raises:
-        RecordError: not such a line, or an impossible move without `cut`.
+    A last word `resign` or `win` is the game's ending; another word becomes a note. `cut` cuts a game before an
+    impossible move, with a note; otherwise RecordError is raised.
     """
     words = line.split()
     if words[:1] == ["position"]:
@@ -257,11 +238,7 @@ def format_usi_line(record: GameRecord) -> str:
 
 
 def read_usi_lines(text: str, *, cut: bool = False) -> list[GameRecord]:
-    """Read a game from each line, except empty lines and comments (#); `cut` as for `parse_usi_line`.
-
-    Raises:
-        RecordError: a line that is not a game.
-    """
+    """Read a game from each line, except empty lines and comments (#). Raises RecordError."""
     records = []
     for number, line in enumerate(lines_of(text), 1):
         if line.strip() and not line.startswith("#"):
@@ -277,14 +254,7 @@ LINE_MOVES = 8  # moves of the expected line that a record keeps
 
 
 def note_of(decision: Decision, placement: Placement, seconds: float, scale: float) -> RecordedMove:
-    """Return a decision's move with its evaluation and the moves expected after it.
-
-    Args:
-        decision: of the side to move; it has a move.
-        placement: the position before the move.
-        seconds: time taken.
-        scale: centipawns of a logit.
-    """
+    """Return a decision's move with its evaluation and the line after it; `scale` is centipawns of a logit."""
     assert decision.move is not None
     lines = [move for move in decision.report.moves if move.move == decision.move]
     note = RecordedMove(decision.move, seconds, comment=decision.note)

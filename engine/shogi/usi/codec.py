@@ -38,13 +38,7 @@ def parse_line(line: bytes) -> Command | None:
 
 
 def parse_setoption(text: str) -> tuple[str, str | None]:
-    """Return name and value of `setoption`; the value is None for buttons.
-
-    Names may contain blanks. The word `value` ends the name; the value extends to the end of the line.
-
-    Raises:
-        ValueError: there is no name.
-    """
+    """Return name (which may contain blanks) and value; None for buttons. Raises ValueError without a name."""
     found = re.fullmatch(r"(?:name +)?(.*?)(?: +value(?: +(.*))?)?", text.strip(" "), re.IGNORECASE | re.DOTALL)
     if found is None or not found[1] or found[1].lower().split(" ")[0] in ("name", "value"):
         raise ValueError(f"expected name NAME value VALUE, found {text[:MAX_ERROR]!r}")
@@ -53,11 +47,7 @@ def parse_setoption(text: str) -> tuple[str, str | None]:
 
 
 def parse_position(text: str) -> tuple[str, list[str]]:
-    """Return (`startpos` or the four fields of an SFEN, moves) of `position`.
-
-    Raises:
-        ValueError: another form.
-    """
+    """Return (`startpos` or the four fields of an SFEN, moves). Raises ValueError for other forms."""
     from yomi.engine.shogi.placement import START_WORD  # `usi` does without it
 
     kind, *words = text.split() or [""]

@@ -44,11 +44,7 @@ def option_lines(level: LevelSwitch) -> Iterator[str]:
 
 
 def set_option(row: Option, text: str, level: LevelSwitch) -> None:
-    """Set an option from USI text. A value that the level overrides takes effect at full strength.
-
-    Raises:
-        OptionError: the value does not suit; the option keeps its value.
-    """
+    """Set an option. A value that the level overrides waits for full strength. Raises OptionError."""
     try:
         level.set(row.name, row.parse_usi(text), wins=False)
     except OptionError as error:
@@ -259,10 +255,7 @@ class _InfoStrings(logging.Handler):
 def serve(options: Options, make_player: MakePlayer, level: LevelSwitch | None = None) -> int:
     """Serve the controller on stdin and stdout until it ends; return the exit status.
 
-    Args:
-        options: the settings.
-        make_player: makes the player after `isready`, in a thread of its own.
-        level: keeps the options at their level; None: made here.
+    `make_player` makes the player after `isready`, in a thread of its own.
     """
 
     def make_session(write: Callable[[str], None]) -> Session:

@@ -68,14 +68,10 @@ class Session:
     def __init__(
         self, options: Options, make_player: MakePlayer, write: Callable[[str], None], level: LevelSwitch | None = None
     ) -> None:
-        """Make a session; nothing is loaded yet.
+        """Make a session with shared options; nothing is loaded yet.
 
-        Args:
-            options: the settings, shared with the player.
-            make_player: makes the player; called once in a thread of its own, with a function that shows a line to the
-                user.
-            write: writes text to the controller at once; raises OutputClosedError.
-            level: keeps the options at their level; None: made here.
+        `make_player` is called once in a thread of its own, with a function that shows a line to the user. `write`
+        writes text to the controller at once; it raises OutputClosedError.
         """
         self.options = options
         self.level = level or LevelSwitch(GAME, options)
@@ -97,11 +93,7 @@ class Session:
     # -- output ----------------------------------------------------------------------------------------------------
 
     def send(self, *lines: str) -> None:
-        """Write lines at once and together.
-
-        Raises:
-            OutputClosedError: nobody reads them.
-        """
+        """Write lines at once and together. Raises OutputClosedError if nobody reads them."""
         with self.lock:
             self._last_sent = time.monotonic()
             try:
@@ -123,12 +115,7 @@ class Session:
 
     @property
     def player(self) -> ShogiPlayer:
-        """The player, made on first use. Later changes of options wait for `load`.
-
-        Raises:
-            LoadError: the player cannot be made.
-            SessionOverError: the controller has gone away during loading.
-        """
+        """The player, made on first use. Raises LoadError, or SessionOverError if the controller goes away."""
         if self._player is None:
             self.load()
         assert self._player is not None
@@ -194,16 +181,12 @@ class Session:
         if self.is_patient:
             return False
         waiting = (parse_line(line) for line in self.inbox.lines_waiting())
-        return self.inbox.is_closed or any(each is not None and each.name == "quit" for each in waiting)
+        return self.inbox.is_closed or any(request is not None and request.name == "quit" for request in waiting)
 
     # -- turns -----------------------------------------------------------------------------------------------------
 
     def end_turn(self) -> None:
-        """Let the `go` in progress answer now; a script's search continues to its limit.
-
-        Raises:
-            SessionOverError: the controller has gone away before the answer.
-        """
+        """Let `go` answer now; a script's search runs to its limit. Raises SessionOverError."""
         turn = self.turn
         if turn is None:
             return
@@ -221,12 +204,7 @@ class Session:
         self._quitting = True
 
     def handle(self, line: bytes) -> bool:
-        """Handle one line; return False when the session is over.
-
-        Raises:
-            OutputClosedError: nobody reads the answers.
-            LoadError: the player cannot be made.
-        """
+        """Handle one line; return False when the session is over. Raises OutputClosedError or LoadError."""
         log_line(log, line)
         request = parse_line(line)
         if request is None:
@@ -261,16 +239,11 @@ class Session:
         full searches. Otherwise the controller has gone away.
         """
         waiting = (parse_line(line) for line in self.inbox.lines_waiting())
-        self.is_patient = is_script or any(each is not None and each.name == "go" for each in waiting)
+        self.is_patient = is_script or any(request is not None and request.name == "go" for request in waiting)
         self.inbox.close()
 
     def run(self) -> None:
-        """Handle lines until quit or the end of input; then end the turn in progress.
-
-        Raises:
-            OutputClosedError: nobody reads the answers.
-            LoadError: the player cannot be made.
-        """
+        """Handle lines until quit or the end of input. Raises OutputClosedError or LoadError."""
         while (item := self.inbox.take()) is not None:
             line, self.arrival = item
             if not self.handle(line):

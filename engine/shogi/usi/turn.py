@@ -169,7 +169,7 @@ class Turn:
                     seconds=report.seconds,
                     nodes=report.playouts,
                     hashfull=min(1000, int(1000 * report.fullness)),
-                    pv=tuple(format_usi(each) for each in move.pv),
+                    pv=tuple(map(format_usi, move.pv)),
                     centipawns=usi_centipawns(move.winrate, options.centipawns),
                     mate=move.mate,
                     multipv=i + 1 if options.multipv > 1 else None,
