@@ -5,25 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.clients.client import RESIGN, WIN, OnStart
 from yomi.engine.clients.usi import UsiClient
+from yomi.engine.clock import TimeSettings
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.matches.games import MatchGame
 from yomi.engine.matches.results import GameResult, Sheet, key_of
+from yomi.engine.options import Options
+from yomi.engine.play import Ended
 from yomi.engine.players.request import Decision
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.game import ShogiGame, ShogiReferee, csa_ending, ending_of
 from yomi.engine.shogi.notation import csa_line, format_usi, parse_usi, parse_usi_moves
-from yomi.engine.shogi.placement import START_WORD, STARTPOS, format_sfen
+from yomi.engine.shogi.placement import START_WORD, STARTPOS
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.record import LINE_MOVES, GameRecord, format_usi_line, parse_usi_line, record_of
-
-if TYPE_CHECKING:
-    from yomi.engine.clock import TimeSettings
-    from yomi.engine.options import Options
-    from yomi.engine.play import Ended
 
 MAX_MOVES = 512  # default move limit of a match
 
@@ -41,11 +39,7 @@ class ShogiMatches(MatchGame[ShogiGame]):
         return ShogiReferee()
 
     def begin(self, rules: Mapping[str, Any], opening: str) -> ShogiGame:
-        record = parse_usi_line(opening or START_WORD)
-        game = ShogiGame(format_sfen(record.initial), **rules)
-        for recorded in record.moves:
-            game.push(recorded.move)
-        return game
+        return parse_usi_line(opening or START_WORD).game(**rules)
 
     def set_up(self, client: UsiClient, game: ShogiGame, clock: TimeSettings) -> None:
         client.new_game()

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 from yomi.engine.records import Note
 from yomi.engine.review import (
@@ -29,14 +29,11 @@ from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import csa_line, format_usi, japanese_line
 from yomi.engine.shogi.pieces import target_of
-from yomi.engine.shogi.placement import Placement, format_sfen
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.japanese import csa_pv, japanese_pv
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, joined
-
-if TYPE_CHECKING:
-    from yomi.engine.options import Options
-    from yomi.engine.shogi.players.player import ShogiPlayer
 
 PV_MOVES = 8  # moves of a line in an annotated record
 # Suffix of the annotated record by the record's suffix; others become CSA. KI2 has no room for comments.
@@ -89,10 +86,9 @@ class ShogiReviewer:
         return len(loaded.record.moves) + 1
 
     def visits_per_second(self, loaded: Loaded) -> float:
-        moves = loaded.record.moves
-        game = ShogiGame(format_sfen(loaded.record.initial), entering_king=self.player.options.entering_king)
-        for recorded in moves[: len(moves) // 2]:
-            game.play(recorded.move)
+        # The middle of a game is typical.
+        record = loaded.record
+        game = record.game(len(record.moves) // 2, entering_king=self.player.options.entering_king)
 
         def search(options: Options) -> int:
             found = self.player.decide(Request(game, options)).report.visits
@@ -104,7 +100,7 @@ class ShogiReviewer:
     def review(self, loaded: Loaded, tick: Tick, known: KnownPositions | None = None) -> AnnotatedShogi:
         begin = time.monotonic()
         record, player, options = loaded.record, self.player, self.player.options
-        game = ShogiGame(format_sfen(record.initial), entering_king=options.entering_king)
+        game = record.game(0, entering_king=options.entering_king)
         player.new_game(game)
         known = known or KnownPositions()
         for index, recorded in enumerate((*record.moves, None)):

@@ -8,18 +8,22 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from yomi.engine.learning.learnable import Outcome
-from yomi.engine.learning.replay import Recorded
+from yomi.engine.learning.replay import Recorded, Show
 from yomi.engine.learning.rows import counts_of, noted, planes_of
+from yomi.engine.learning.selfplay import Finished
 from yomi.engine.option_row import OptionError
+from yomi.engine.options import Options
 from yomi.engine.play import DECLARATION, Ended
+from yomi.engine.players.request import Decision
 from yomi.engine.scores import record_score
 from yomi.engine.shogi.descriptor import RECORD_FORMATS
-from yomi.engine.shogi.game import ShogiReferee, csa_ending, new_game
+from yomi.engine.shogi.game import ShogiGame, ShogiReferee, csa_ending, new_game
 from yomi.engine.shogi.placement import format_sfen
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack
@@ -28,20 +32,10 @@ from yomi.native.datasets.boards import write_boards
 from yomi.native.shogi.position import FORM_DLSHOGI
 from yomi.native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
 from yomi.native.shogi.tables import HAND_TYPES, SQUARES
+from yomi.native.spec import GameSpec
+from yomi.nets.data.shards import Arrays
 from yomi.nets.dlshogi.network import DLSHOGI_PLANES
-from yomi.nets.features import FEATURE_SETS, SHOGI_BOARD
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from yomi.engine.learning.replay import Show
-    from yomi.engine.learning.selfplay import Finished
-    from yomi.engine.options import Options
-    from yomi.engine.players.request import Decision
-    from yomi.engine.shogi.game import ShogiGame
-    from yomi.native.spec import GameSpec
-    from yomi.nets.data.shards import Arrays
-    from yomi.nets.features import FeatureSet
+from yomi.nets.features import FEATURE_SETS, SHOGI_BOARD, FeatureSet
 
 
 def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:

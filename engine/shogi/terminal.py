@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from yomi.engine.color import BLACK, COLOR_NAMES, opponent
 from yomi.engine.option_row import OptionError
+from yomi.engine.options import Options, Value
+from yomi.engine.players.player import Player
+from yomi.engine.players.request import Decision
 from yomi.engine.scores import record_score
 from yomi.engine.shogi.diagram import draw
 from yomi.engine.shogi.game import IllegalMove, ShogiGame, new_game
@@ -17,13 +20,6 @@ from yomi.engine.shogi.placement import STARTPOS, SfenError, format_sfen
 from yomi.engine.shogi.records.files import load_records, save_records
 from yomi.engine.shogi.records.record import INTERRUPTED, GameRecord, RecordError, record_of
 from yomi.engine.terminal import TerminalGame, TurnResult
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from yomi.engine.options import Options, Value
-    from yomi.engine.players.player import Player
-    from yomi.engine.players.request import Decision
 
 COMMANDS = """\
 7g7f        play a move: in USI, CSA (7776FU) or Japanese (７六歩, 76歩, 同銀)

@@ -5,16 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from yomi.engine.shogi.game import ShogiGame
 from yomi.native.shogi.dfpn import MATE, MAX_PLY, NO_MATE, NODES, make_solver, prove
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from yomi.engine.shogi.game import ShogiGame
 
 DEFAULT_MEMORY = 64 * 2**20  # bytes of the table: two million positions
 # After a mate, a shorter one is searched with at most SHORTENING times the nodes of the first, but at least

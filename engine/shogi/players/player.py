@@ -20,17 +20,19 @@ import random
 import time
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from yomi.engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
 from yomi.engine.color import BLACK, opponent
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.queue import EvaluationQueue
+from yomi.engine.options import Options
 from yomi.engine.players.player import Player, Restrictions
 from yomi.engine.players.request import Decision, LoadingError, Request
 from yomi.engine.players.thinking import PATIENCE, POLL, Schedule, end_search
 from yomi.engine.players.tuning import tuned
 from yomi.engine.scores import winrate_of
 from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.report import MoveReport, SearchReport
 from yomi.engine.search.search import Search
 from yomi.engine.shogi.book import Book, BookError
@@ -47,11 +49,6 @@ from yomi.engine.shogi.players.setup import (
 )
 from yomi.native.shogi.dfpn import MAX_PLY
 from yomi.nets.dlshogi.network import SIDE
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
 
 log = logging.getLogger("yomi.shogi")
 

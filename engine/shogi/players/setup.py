@@ -7,32 +7,27 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import FileEvaluator, network_in, recognise
+from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.game import Subject
-from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
+from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, Options, Value, rows_for
 from yomi.engine.own_network import has_network, named_file, network_file
 from yomi.engine.players.setup import Judges, common_settings
+from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS, LeafSearch, MaterialEvaluator, Nnue, WithLeafSearch
 from yomi.engine.shogi.notation import parse_usi
 from yomi.native.shogi.planes import write_bits, write_planes
 from yomi.native.shogi.spec import shogi_spec
+from yomi.native.spec import GameSpec
 from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.dlshogi.settings import read_settings
 from yomi.nets.errors import NetworkError
 from yomi.nets.models import default_network
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.base import Evaluator
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.options import Options, Value
-    from yomi.engine.search.parameters import SearchSettings
-    from yomi.native.spec import GameSpec
 
 log = logging.getLogger("yomi.shogi")
 

@@ -22,17 +22,17 @@ from yomi.engine.shogi.notation import (
     parse_csa,
 )
 from yomi.engine.shogi.pieces import COUNTS, HAND_INDEX, HAND_TYPES, code_of, color_of, type_of, unpromoted
-from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement, SfenError, check
+from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement
 from yomi.engine.shogi.records.japanese import csa_pv, is_read, read_evaluation
 from yomi.engine.shogi.records.record import (
     ENDINGS,
-    INTERRUPTED,
     MAX_SECONDS,
     START,
     GameRecord,
     ImpossibleMoveError,
     RecordedMove,
     RecordError,
+    checked,
     cut_before,
     joined,
     lines_of,
@@ -102,8 +102,7 @@ class _Reader:
                     self.record.white = line[2:]
             case "$":
                 key, _, value = line[1:].partition(":")
-                info = self.record.info
-                info[key] = joined(info[key], value) if key in info else value
+                self.record.info[key] = joined(self.record.info.get(key, ""), value)
             case "P":
                 self._pieces(line)
             case "+" | "-":
@@ -161,21 +160,16 @@ class _Reader:
         counts = VISITS.fullmatch(text)
         if counts is None:
             return False
-        pairs = [word.split(":") for word in counts[1].split()]
-        try:
-            self.record.moves[-1].counts = tuple((self._parse(move), int(visits)) for move, visits in pairs)
-        except RecordError as error:
-            self.note(f"{error}; the visits are kept as a comment")
-            return False
-        return True
-
-    def _parse(self, text: str) -> int:
-        """Return a move of the position before the last move."""
         assert self.before is not None
-        try:
-            return parse_csa(text, self.before)
-        except NotationError as error:
-            raise RecordError(f"visits of {text}: {error}") from None
+        pairs = []
+        for move, visits in (word.split(":") for word in counts[1].split()):
+            try:
+                pairs.append((parse_csa(move, self.before), int(visits)))
+            except NotationError as error:
+                self.note(f"visits of {move}: {error}; the visits are kept as a comment")
+                return False
+        self.record.moves[-1].counts = tuple(pairs)
+        return True
 
     def _mover(self) -> int:
         assert self.placement is not None
@@ -245,23 +239,14 @@ class _Reader:
             return
         board = self.board if self.has_board else START.board
         hands = (tuple(self.hands[0]), tuple(self.hands[1]))
-        placement = Placement(tuple(board), hands, color)
-        try:
-            check(placement)
-        except SfenError as error:
-            raise RecordError(f"the position: {error}") from None
-        self.placement = self.record.initial = placement
+        self.placement = self.record.initial = checked(Placement(tuple(board), hands, color))
 
     def _move(self, line: str) -> None:
         if self.placement is None:
             self._side(COLORS[line[0]])  # some programs leave the line of the side to move out
         assert self.placement is not None
-        if self.record.ending in INTERRUPTED:
-            self.note("the game continues after its interruption")
-            self.record.ending, self.record.ending_seconds = "", None
-        elif self.record.ending:
-            self.note(f"the moves from '{line}' on, after the end of the game, are left out")
-            self.is_over = True
+        self.is_over = not self.record.can_continue(line, self.number)
+        if self.is_over:
             return
         if COLORS[line[0]] != self.placement.side and not self._take_from_comment() and not self.record.moves:
             self.placement = self.record.initial = self._other_side()
@@ -299,12 +284,10 @@ class _Reader:
     def _other_side(self) -> Placement:
         """Return the first position with the other side to move, as the first move requires."""
         assert self.placement is not None
+        sign = CSA_SIGNS[opponent(self.placement.side)]
         turned = replace(self.placement, side=opponent(self.placement.side))
-        try:
-            check(turned)
-        except SfenError as error:
-            raise RecordError(f"the position, whose first move is {CSA_SIGNS[turned.side]}: {error}") from None
-        self.note(f"the first move is {CSA_SIGNS[turned.side]}, which is taken for the side to move")
+        checked(turned, f"the position, whose first move is {sign}")
+        self.note(f"the first move is {sign}, which is taken for the side to move")
         return turned
 
     def _time(self, line: str) -> None:

@@ -22,7 +22,7 @@ from yomi.engine.shogi.diagram import SHORT_NAMES, japanese_hand
 from yomi.engine.shogi.notation import JAPANESE_TYPES, RANKS, csa_line, format_kif_line, japanese_number, parse_line
 from yomi.engine.shogi.pieces import HAND_INDEX, code_of, color_of, target_of, type_of
 from yomi.engine.shogi.placement import Placement, format_sfen, parse_sfen
-from yomi.engine.shogi.records.record import START, RecordedMove, RecordError, one_line
+from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, joined, one_line
 
 # Boards of handicap games. White gives the pieces and moves first.
 HANDICAPS = {
@@ -159,6 +159,16 @@ BRACKETED = re.compile(rf"#(?:形勢|指し手)\[(?P<score>{NUMBER})\](?P<line>.
 FLOODGATE = re.compile(rf"\*\s*(?P<score>{NUMBER})(?P<line>(?:\s+[+-][0-9]{{4}}[A-Z]{{2}})*(?:\s+#[0-9]+)?)")
 LINE = re.compile(r"[*#]?読み筋[=＝](?P<line>.*)")
 MAX_SCORE = 10**6  # greater scores are comments
+
+
+def read_comment(record: GameRecord, text: str, *, by_black: bool, is_over: bool = False) -> None:
+    """Add a comment line before the first move, to the last move (which Black played or not), or at the end."""
+    if not record.moves:
+        record.comment = joined(record.comment, text)
+    elif record.ending or is_over:
+        record.end_comment = joined(record.end_comment, text)
+    elif not read_evaluation(record.moves[-1], text, by_black=by_black):
+        record.moves[-1].comment = joined(record.moves[-1].comment, text)
 
 
 def read_evaluation(move: RecordedMove, text: str, *, by_black: bool) -> bool:

@@ -19,9 +19,9 @@ from yomi.engine.shogi.notation import (
     parse_japanese,
 )
 from yomi.engine.shogi.pieces import HAND_INDEX, HAND_TYPES, board_move, code_of, drop, target_of
-from yomi.engine.shogi.placement import Placement, SfenError, check
-from yomi.engine.shogi.records.japanese import parse_handicap, read_evaluation
-from yomi.engine.shogi.records.record import ENDINGS, GameRecord, RecordError, cut_before, joined, one_line
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.records.japanese import parse_handicap, read_comment
+from yomi.engine.shogi.records.record import ENDINGS, GameRecord, RecordError, checked, cut_before, one_line
 
 # KIF's names of initial positions. Other handicaps are numbers of pieces.
 PRESETS = {
@@ -78,12 +78,7 @@ def _initial(data: Any) -> Placement:
         if any(count and kind not in HAND_INDEX for kind, count in counts.items()):
             raise RecordError(f"the hand {str(hand)[:40]}: expected pieces that can be in hand")
         hands.append(tuple(counts.get(kind, 0) for kind in HAND_TYPES))
-    placement = Placement(tuple(board), (hands[0], hands[1]), _color_of(_get(state, "color", 0)))
-    try:
-        check(placement)
-    except SfenError as error:
-        raise RecordError(f"the position: {error}") from None
-    return placement
+    return checked(Placement(tuple(board), (hands[0], hands[1]), _color_of(_get(state, "color", 0))))
 
 
 def _headers(record: GameRecord, data: Any) -> None:
@@ -133,7 +128,7 @@ def _read_line(
         elif special is not None:
             game.add_note(f"the ending '{str(special)[:40]}' is unknown and left out")
         for comment in _entries(_get(entry, "comments", None) or []):
-            _comment(record, str(comment), by_black=placement.side == WHITE)
+            read_comment(record, str(comment), by_black=placement.side == WHITE)
     if forks and depth >= MAX_DEPTH:
         game.add_note(f"forks in more than {MAX_DEPTH} forks are left out")
         return
@@ -144,15 +139,6 @@ def _read_line(
         _read_line(game, variation, fork, target, cut=cut, depth=depth + 1)
         if not variation.moves:
             game.variations.remove(variation)
-
-
-def _comment(record: GameRecord, text: str, *, by_black: bool) -> None:
-    if not record.moves:
-        record.comment = joined(record.comment, text)
-    elif record.ending:
-        record.end_comment = joined(record.end_comment, text)
-    elif not read_evaluation(record.moves[-1], text, by_black=by_black):
-        record.moves[-1].comment = joined(record.moves[-1].comment, text)
 
 
 def _move_of(data: Any, placement: Placement, previous: int | None) -> int:

@@ -22,7 +22,7 @@ from yomi.engine.shogi.notation import (
     parse_japanese,
 )
 from yomi.engine.shogi.pieces import target_of
-from yomi.engine.shogi.placement import DROP_PAWN_MATE, MAX_NUMBER, Placement, SfenError, check
+from yomi.engine.shogi.placement import DROP_PAWN_MATE, MAX_NUMBER, Placement
 from yomi.engine.shogi.records.japanese import (
     HANDICAPS,
     format_evaluation,
@@ -31,18 +31,18 @@ from yomi.engine.shogi.records.japanese import (
     parse_board,
     parse_hand,
     parse_handicap,
-    read_evaluation,
+    read_comment,
     sides_of,
 )
 from yomi.engine.shogi.records.record import (
     ENDINGS,
-    INTERRUPTED,
     MAX_SECONDS,
     START,
     GameRecord,
     ImpossibleMoveError,
     RecordedMove,
     RecordError,
+    checked,
     cut_before,
     joined,
     lines_of,
@@ -215,7 +215,7 @@ class _Reader:
             self.record.white = value
         else:
             name = KEYS.get(key, key)
-            self.record.info[name] = joined(self.record.info[name], value) if name in self.record.info else value
+            self.record.info[name] = joined(self.record.info.get(name, ""), value)
             if key not in KEYS and key not in KNOWN_HEADERS and not re.fullmatch("[A-Z_+-]+", key):
                 self.note(f"the header '{key[:40]}' is unknown and kept as it is")
 
@@ -233,11 +233,7 @@ class _Reader:
             else:
                 names = ", ".join(("平手", *HANDICAPS))
                 raise RecordError(f"手合割：{self.handicap} without a diagram: expected one of {names}")
-            try:
-                check(self.placement)
-            except SfenError as error:
-                raise RecordError(f"the position: {error}") from None
-            self.record.initial = self.placement
+            self.record.initial = checked(self.placement)
         return self.placement
 
     def _variation(self, line: str) -> None:
@@ -267,13 +263,8 @@ class _Reader:
         return True
 
     def _comment(self, text: str) -> None:
-        record = self.record
-        if not record.moves:
-            record.comment = joined(record.comment, text)
-        elif record.ending or self.is_over or self.unknown is not None:
-            record.end_comment = joined(record.end_comment, text)
-        elif not read_evaluation(record.moves[-1], text, by_black=self.begin().side == WHITE):
-            record.moves[-1].comment = joined(record.moves[-1].comment, text)
+        by_black = bool(self.record.moves) and self.begin().side == WHITE
+        read_comment(self.record, text, by_black=by_black, is_over=self.is_over or self.unknown is not None)
 
     def _move_line(self, match: re.Match[str]) -> None:
         seconds = self._seconds(match[3]) if match[3] else None
@@ -321,12 +312,8 @@ class _Reader:
         `following` is the text after the move on its line.
         """
         placement, number = self.begin(), len(self.path) + 1
-        if self.record.ending in INTERRUPTED:
-            self.note("the game continues after its interruption")
-            self.record.ending, self.record.ending_seconds = "", None
-        elif self.record.ending:
-            self.note(f"the moves from '{text}' on, after the end of the game, are left out")
-            self.is_skipped = True
+        self.is_skipped = not self.record.can_continue(text, self.number)
+        if self.is_skipped:
             return
         previous = target_of(self.path[-1][1]) if self.path else None
         try:

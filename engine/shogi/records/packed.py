@@ -52,8 +52,8 @@ from yomi.engine.shogi.pieces import (
     type_of,
     unpromoted,
 )
-from yomi.engine.shogi.placement import Placement, SfenError, check
-from yomi.engine.shogi.records.record import GameRecord, ImpossibleMoveError, RecordError
+from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.records.record import GameRecord, ImpossibleMoveError, RecordError, checked
 
 # yomi marks games in the last byte, which is 0 in files of other programs: see `yomi.engine.shogi.datasets.rows`.
 HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("mark", "u1")])
@@ -167,12 +167,7 @@ def unpack(data: bytes) -> Placement:
     while bits.left:
         color, piece_type = bits.piece(HAND_CODES, "")
         hands[color - 1][HAND_INDEX[piece_type]] += 1
-    placement = Placement(tuple(board), (tuple(hands[0]), tuple(hands[1])), side)
-    try:
-        check(placement)
-    except SfenError as error:
-        raise RecordError(str(error)) from None
-    return placement
+    return checked(Placement(tuple(board), (tuple(hands[0]), tuple(hands[1])), side))
 
 
 def write_hcpe(records: Iterable[GameRecord]) -> bytes:

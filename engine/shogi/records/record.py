@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from yomi.engine.color import DRAW, opponent
 from yomi.engine.records import Note, printable
@@ -18,7 +18,7 @@ from yomi.engine.scores import record_score
 from yomi.engine.search.report import Counts
 from yomi.engine.shogi.notation import NotationError, csa_line, format_usi, guilty_of, parse_usi
 from yomi.engine.shogi.pieces import is_move
-from yomi.engine.shogi.placement import START_WORD, STARTPOS, Placement, SfenError, format_sfen, parse_sfen
+from yomi.engine.shogi.placement import START_WORD, STARTPOS, Placement, SfenError, check, format_sfen, parse_sfen
 from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
@@ -110,6 +110,15 @@ class GameRecord:
         elif len(self.notes) == MAX_NOTES:
             self.notes.append(Note("there are more faults, which are not listed", line))
 
+    def can_continue(self, move: str, line: int) -> bool:
+        """Whether a further move can follow, perhaps after an interruption; adds a note otherwise."""
+        if self.ending in INTERRUPTED:
+            self.add_note("the game continues after its interruption", line)
+            self.ending, self.ending_seconds = "", None
+        elif self.ending:
+            self.add_note(f"the moves from '{move}' on, after the end of the game, are left out", line)
+        return not self.ending
+
     def placements(self) -> list[Placement]:
         """Return the position before each move, and the last position."""
         found = [self.initial]
@@ -142,17 +151,26 @@ class GameRecord:
                 self.add_note(cut_before(f"move {count + 1}: {error}"))
                 return
 
-    def game(self, moves: int | None = None) -> ShogiGame:
-        """Return the game after `moves` moves (None: all). Raises RecordError for a move that the rules forbid."""
+    def game(self, moves: int | None = None, **rules: Any) -> ShogiGame:
+        """Return the game after `moves` moves (None: all), under the rules of `ShogiGame`. Raises RecordError."""
         from yomi.engine.shogi.game import IllegalMove, ShogiGame
 
-        game = ShogiGame(format_sfen(self.initial))
+        game = ShogiGame(format_sfen(self.initial), **rules)
         for number, recorded in enumerate(self.moves[:moves], 1):
             try:
                 game.play(recorded.move)
             except IllegalMove as error:
                 raise RecordError(f"move {number} of the record: {error}") from None
         return game
+
+
+def checked(placement: Placement, name: str = "the position") -> Placement:
+    """Return a possible position. Raises RecordError for an impossible one."""
+    try:
+        check(placement)
+    except SfenError as error:
+        raise RecordError(f"{name}: {error}") from None
+    return placement
 
 
 def cut_before(fault: RecordError | str) -> str:

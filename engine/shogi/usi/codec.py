@@ -142,36 +142,31 @@ def _number(word: str) -> int | None:
 # -- answers -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Info:
-    """One report of a search, for the side to move."""
+def format_info(
+    depth: int,
+    seldepth: int,
+    seconds: float,
+    nodes: int,
+    fullness: float,
+    pv: Sequence[str],
+    *,
+    centipawns: int = 0,
+    mate: int | None = None,
+    multipv: int | None = None,
+) -> str:
+    """Return an `info` line for the side to move.
 
-    depth: int
-    seldepth: int
-    seconds: float
-    nodes: int
-    hashfull: int  # in thousandths
-    pv: tuple[str, ...]
-    centipawns: int = 0
-    mate: int | None = None  # plies to the mate, negative if the side to move is mated; overrides `centipawns`
-    multipv: int | None = None  # from 1; None if only one move is reported
-
-
-def format_info(info: Info) -> str:
-    """Return an `info` line. A mate of 0 plies against the side to move is `mate -0`."""
-    milliseconds = int(1000 * info.seconds)
-    words = [f"info depth {info.depth} seldepth {info.seldepth}"]
-    if info.multipv is not None:
-        words.append(f"multipv {info.multipv}")
-    if info.mate is None:
-        words.append(f"score cp {info.centipawns}")
-    else:
-        words.append(f"score mate {info.mate}" if info.mate else "score mate -0")
-    nps = int(info.nodes / info.seconds) if info.seconds >= 0.001 else 0
-    words.append(f"nodes {info.nodes} nps {nps} hashfull {info.hashfull} time {milliseconds}")
-    if info.pv:
-        words.append("pv " + " ".join(info.pv))
-    return " ".join(words)
+    `mate` are plies, negative if the side to move is mated; it overrides `centipawns`. `multipv` counts from 1, and is
+    None if only one move is reported.
+    """
+    words = [f"info depth {depth} seldepth {seldepth}"]
+    if multipv is not None:
+        words.append(f"multipv {multipv}")
+    # USI's mate of 0 plies against the side to move is "-0".
+    words.append(f"score cp {centipawns}" if mate is None else f"score mate {mate or '-0'}")
+    nps, hashfull = int(nodes / seconds) if seconds >= 0.001 else 0, min(1000, int(1000 * fullness))
+    words.append(f"nodes {nodes} nps {nps} hashfull {hashfull} time {int(1000 * seconds)}")
+    return " ".join([*words, "pv", *pv] if pv else words)
 
 
 def format_string(text: str) -> str:

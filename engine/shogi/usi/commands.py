@@ -36,10 +36,15 @@ def option_lines(level: LevelSwitch) -> Iterator[str]:
     Interfaces send all defaults back. Defaults of a level would then remain.
     """
     for row in rows_for("shogi"):
-        if row.usi is not None:
-            default = row.format_usi(level.own(row.name))
-            kind = TYPES.get(row.kind, "spin")
-            yield f"option name {row.usi.names[0]} type {kind} default {default}{_range(row)}"
+        if row.usi is None:
+            continue
+        values = ""
+        if row.kind == "choice":
+            values = "".join(f" var {choice}" for choice in row.usi.choices or row.choices)
+        elif row.kind not in TYPES:
+            values = " min {} max {}".format(*row.usi_limits())
+        default, kind = row.format_usi(level.own(row.name)), TYPES.get(row.kind, "spin")
+        yield f"option name {row.usi.names[0]} type {kind} default {default}{values}"
     yield f"option name {CLEAR_TREE} type button"
 
 
@@ -54,16 +59,6 @@ def set_option(row: Option, text: str, level: LevelSwitch) -> None:
 def find_option(name: str) -> Option | None:
     """Return an option by its USI name, in any case, with blanks or underscores."""
     return USI_NAMES.get("_".join(name.lower().split()))
-
-
-def _range(row: Option) -> str:
-    assert row.usi is not None
-    if row.kind == "choice":
-        return "".join(f" var {choice}" for choice in row.usi.choices or row.choices)
-    if row.kind in TYPES:
-        return ""
-    low, high = row.usi_limits()
-    return f" min {low} max {high}"
 
 
 AUTHORS = "the yomi authors"
@@ -108,10 +103,7 @@ def setoption(session: Session, request: Command) -> None:
         raise UsiError(f"unknown option {name[:100]!r}")
     if value is None:
         raise UsiError(f"{name[:100]}: expected a value")
-    try:
-        set_option(row, value, session.level)
-    except OptionError as error:
-        raise UsiError(str(error)) from None
+    set_option(row, value, session.level)
 
 
 @command("usinewgame")

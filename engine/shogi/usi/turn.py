@@ -19,7 +19,6 @@ from yomi.engine.search.report import SearchReport
 from yomi.engine.shogi.notation import format_usi
 from yomi.engine.shogi.usi.codec import (
     Go,
-    Info,
     format_bestmove,
     format_checkmate,
     format_error,
@@ -160,22 +159,19 @@ class Turn:
 
     def _info_lines(self, report: SearchReport) -> list[str]:
         options = self._session.options
-        shown = report.moves[: options.multipv]
         return [
             format_info(
-                Info(
-                    depth=len(move.pv),
-                    seldepth=max(report.deepest, len(move.pv)),
-                    seconds=report.seconds,
-                    nodes=report.playouts,
-                    hashfull=min(1000, int(1000 * report.fullness)),
-                    pv=tuple(map(format_usi, move.pv)),
-                    centipawns=usi_centipawns(move.winrate, options.centipawns),
-                    mate=move.mate,
-                    multipv=i + 1 if options.multipv > 1 else None,
-                )
+                len(move.pv),
+                max(report.deepest, len(move.pv)),
+                report.seconds,
+                report.playouts,
+                report.fullness,
+                tuple(map(format_usi, move.pv)),
+                centipawns=usi_centipawns(move.winrate, options.centipawns),
+                mate=move.mate,
+                multipv=number if options.multipv > 1 else None,
             )
-            for i, move in enumerate(shown)
+            for number, move in enumerate(report.moves[: options.multipv], 1)
         ]
 
     # -- a mate ----------------------------------------------------------------------------------------------------
