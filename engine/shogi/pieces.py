@@ -50,13 +50,7 @@ STEPS: dict[int, Steps] = {
 }
 
 # Directions in which a type goes any distance.
-SLIDES: dict[int, Steps] = {
-    LANCE: ((0, -1),),
-    BISHOP: _DIAGONAL,
-    HORSE: _DIAGONAL,
-    ROOK: _STRAIGHT,
-    DRAGON: _STRAIGHT,
-}
+SLIDES: dict[int, Steps] = {LANCE: ((0, -1),), BISHOP: _DIAGONAL, HORSE: _DIAGONAL, ROOK: _STRAIGHT, DRAGON: _STRAIGHT}
 
 
 def code_of(piece_type: int, color: int) -> int:

@@ -19,15 +19,7 @@ from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, wri
 from yomi.engine.datasets.sources import readable_files
 from yomi.engine.datasets.sparse import MoveProducts
 from yomi.engine.records import LeftOut
-from yomi.engine.shogi.datasets.rows import (
-    NO_MOVE,
-    SHOGI_SUFFIXES,
-    ShogiLimits,
-    joined,
-    merged,
-    read_rows,
-    why_not,
-)
+from yomi.engine.shogi.datasets.rows import NO_MOVE, SHOGI_SUFFIXES, ShogiLimits, joined, merged, read_rows, why_not
 from yomi.native.datasets.boards import set_positions, write_boards
 from yomi.native.datasets.positions import show_positions
 from yomi.native.datasets.sparse import encode_boards

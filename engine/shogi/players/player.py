@@ -39,14 +39,7 @@ from yomi.engine.shogi.book import Book, BookError
 from yomi.engine.shogi.book import choose as choose_from_book
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.mate import MateAnswer, MateSearch, can_be_played
-from yomi.engine.shogi.players.setup import (
-    LOADED,
-    NetworkDefaults,
-    make_book,
-    make_queue,
-    search_settings,
-    spec_for,
-)
+from yomi.engine.shogi.players.setup import LOADED, NetworkDefaults, make_book, make_queue, search_settings, spec_for
 from yomi.native.shogi.dfpn import MAX_PLY
 from yomi.nets.dlshogi.network import SIDE
 

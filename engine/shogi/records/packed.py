@@ -66,15 +66,7 @@ RESULTS = {DRAW: 0, BLACK: 1, WHITE: 2}
 CODES = {PAWN: "10", LANCE: "1100", KNIGHT: "1110", SILVER: "1101", GOLD: "11110", BISHOP: "111110", ROOK: "111111"}
 
 # Bits of each kind of piece in hand, one fewer than on the board. The color follows.
-HAND_CODES = {
-    PAWN: "00",
-    LANCE: "1000",
-    KNIGHT: "1100",
-    SILVER: "1010",
-    GOLD: "1110",
-    BISHOP: "111110",
-    ROOK: "111111",
-}
+HAND_CODES = {PAWN: "00", LANCE: "1000", KNIGHT: "1100", SILVER: "1010", GOLD: "1110", BISHOP: "111110", ROOK: "111111"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,14 +290,7 @@ def _ending(record: GameRecord, side: int, result: int) -> str:
 
 
 PSV_DTYPE = np.dtype(
-    [
-        ("sfen", np.uint8, (32,)),
-        ("score", "<i2"),
-        ("move", "<u2"),
-        ("ply", "<u2"),
-        ("result", "i1"),
-        ("spare", "u1"),
-    ]
+    [("sfen", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("ply", "<u2"), ("result", "i1"), ("spare", "u1")]
 )
 DROP_BIT, PROMOTION_BIT = 1 << 14, 1 << 15
 _CODES = {**CODES, KNIGHT: CODES[SILVER], SILVER: CODES[KNIGHT]}

@@ -17,14 +17,7 @@ from yomi.engine.scores import usi_centipawns
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.report import SearchReport
 from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.usi.codec import (
-    Go,
-    format_bestmove,
-    format_checkmate,
-    format_error,
-    format_info,
-    format_string,
-)
+from yomi.engine.shogi.usi.codec import Go, format_bestmove, format_checkmate, format_error, format_info, format_string
 
 if TYPE_CHECKING:
     from yomi.engine.clock import Clocks
