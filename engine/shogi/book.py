@@ -23,8 +23,7 @@ import numpy as np
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.options import Options
 from yomi.engine.shogi.notation import NotationError, parse_usi
-from yomi.engine.shogi.pieces import is_move, turned
-from yomi.engine.shogi.placement import Placement, SfenError, format_sfen, parse_sfen
+from yomi.engine.shogi.placement import Placement, SfenError, format_sfen, is_move, parse_sfen, turned
 from yomi.nets.errors import LineError
 
 TEXT_HEADER = b"#YANEURAOU-DB2016 1.00"

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from yomi.engine.shogi.notation import FILES, JAPANESE_NAMES, MARKS, RANKS, format_japanese, format_usi, japanese_number
-from yomi.engine.shogi.pieces import HAND_TYPES, KING, LETTERS, NAMES, PROMOTION, code_of, color_of, type_of, unpromoted
+from yomi.engine.shogi.placement import (
+    HAND_TYPES,
+    KING,
+    LETTERS,
+    NAMES,
+    PROMOTION,
+    code_of,
+    color_of,
+    type_of,
+    unpromoted,
+)
 from yomi.engine.svg import INK, element, sheet, text_at
 
 if TYPE_CHECKING:
@@ -169,7 +179,7 @@ def _check(board: Sequence[int], hands: Sequence[Sequence[int]], last: Sequence[
         raise ValueError(f"board of {len(board)} squares: expected {SQUARES}")
     for code in board:
         if code and (not 0 < code <= MAX_CODE or type_of(code) not in SHORT_NAMES or not type_of(code)):
-            raise ValueError(f"piece {code}: expected a code of yomi.engine.shogi.pieces, or 0")
+            raise ValueError(f"piece {code}: expected a code of yomi.engine.shogi.placement, or 0")
     if len(hands) != 2 or any(len(hand) != HAND_KINDS for hand in hands):
         raise ValueError(f"hands of {[len(hand) for hand in hands]} numbers: expected two of {HAND_KINDS}")
     for square in last:

@@ -18,8 +18,16 @@ from yomi.engine.option_row import OptionError
 from yomi.engine.play import Ended, Referee
 from yomi.engine.shogi.diagram import draw
 from yomi.engine.shogi.notation import format_usi, guilty_of, illegal_action, parse_usi
-from yomi.engine.shogi.pieces import is_move, target_of
-from yomi.engine.shogi.placement import DROP_PAWN_MATE, START_WORD, STARTPOS, Placement, format_sfen, parse_sfen
+from yomi.engine.shogi.placement import (
+    DROP_PAWN_MATE,
+    START_WORD,
+    STARTPOS,
+    Placement,
+    format_sfen,
+    is_move,
+    parse_sfen,
+    target_of,
+)
 from yomi.native.shogi import rules, waivers
 from yomi.native.shogi.position import (
     CHECK_BIT,

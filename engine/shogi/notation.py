@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.shogi.pieces import (
+from yomi.engine.shogi.placement import (
     BISHOP,
     DRAGON,
     HAND_INDEX,
@@ -21,6 +21,7 @@ from yomi.engine.shogi.pieces import (
     PROM_SILVER,
     PROMOTION,
     ROOK,
+    Placement,
     board_move,
     can_promote,
     code_of,
@@ -31,10 +32,10 @@ from yomi.engine.shogi.pieces import (
     promotes,
     reaching,
     source_of,
+    square_name,
     target_of,
     type_of,
 )
-from yomi.engine.shogi.placement import Placement, square_name
 from yomi.nets.errors import LineError
 
 CSA_NAMES = ("", "FU", "KY", "KE", "GI", "KA", "HI", "KI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")

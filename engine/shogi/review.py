@@ -28,8 +28,7 @@ from yomi.engine.scores import MATE_SCORE, record_score
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import csa_line, format_usi, japanese_line
-from yomi.engine.shogi.pieces import target_of
-from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.placement import Placement, target_of
 from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.japanese import csa_pv, japanese_pv

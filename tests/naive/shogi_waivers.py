@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
-from yomi.engine.shogi.pieces import (
+from yomi.engine.shogi.placement import (
     BISHOP,
     LANCE,
     PAWN,
     ROOK,
+    Placement,
     drop,
     dropped_type,
+    format_sfen,
     in_zone,
     promotes,
     source_of,
     target_of,
     type_of,
 )
-from yomi.engine.shogi.placement import Placement, format_sfen
 
 PROMOTES = parse_usi("8h2b+") ^ parse_usi("8h2b")
 NEAR = 3

@@ -18,8 +18,7 @@ from yomi.engine.shogi.datasets.rows import (
 )
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
-from yomi.engine.shogi.pieces import board_move
-from yomi.engine.shogi.placement import Placement, format_sfen, parse_sfen
+from yomi.engine.shogi.placement import Placement, board_move, format_sfen, parse_sfen
 from yomi.engine.shogi.records.csa import format_csa_record, format_csa_records
 from yomi.engine.shogi.records.files import read_records, to_bytes
 from yomi.engine.shogi.records.packed import (

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.records import MAX_RECORD_BYTES, read_record_bytes, refuse_special, report_notes
 from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.pieces import is_move
-from yomi.engine.shogi.placement import Placement, format_sfen
+from yomi.engine.shogi.placement import Placement, format_sfen, is_move
 from yomi.engine.shogi.records.files import read_records
 from yomi.engine.shogi.records.packed import (
     HCPE_DTYPE,

@@ -20,24 +20,7 @@ from yomi.engine.servers.passwords import STARS, Password
 from yomi.engine.servers.reporter import Reporter
 from yomi.engine.servers.settings import Account
 from yomi.engine.servers.worker import Done
-from yomi.engine.shogi.floodgate.codec import (
-    Broken,
-    KeepAlive,
-    LoginAccepted,
-    LoginRefused,
-    LogoutDone,
-    MessageReader,
-    Moved,
-    Other,
-    Reason,
-    Rejected,
-    Result,
-    Special,
-    Started,
-    Summary,
-    format_login,
-    format_move,
-)
+from yomi.engine.shogi.floodgate import codec
 from yomi.engine.shogi.floodgate.game import CsaGame
 from yomi.engine.shogi.floodgate.seats import ShogiSeat, Turn
 from yomi.engine.shogi.notation import format_usi
@@ -62,7 +45,7 @@ class CsaClient(Client):
         rng: random.Random | None = None,
     ) -> None:
         super().__init__(account, password, records, reporter, open_seat, rng)
-        self._reader = MessageReader()
+        self._reader = codec.MessageReader()
         self._game: CsaGame | None = None
         self._deadline: float | None = None  # for the server's answer to log-in or log-out
         self._login_at = 0.0
@@ -77,13 +60,15 @@ class CsaClient(Client):
     # -- the session -----------------------------------------------------------------------------------------------
 
     def on_connected(self) -> None:
-        self._reader = MessageReader()
+        self._reader = codec.MessageReader()
         self._answers_keepalive = False
         self._keepalive_due = None
         self._login_at = time.monotonic()
         self._deadline = self._login_at + LOGIN_TIMEOUT
         user, game_name = self.account.user, self.server.game_name
-        self.send(format_login(user, self._password.reveal(), game_name), format_login(user, STARS, game_name))
+        self.send(
+            codec.format_login(user, self._password.reveal(), game_name), codec.format_login(user, STARS, game_name)
+        )
 
     def on_lost(self) -> None:
         # The engine continues to think about the game's move.
@@ -110,26 +95,26 @@ class CsaClient(Client):
         match message:
             case None:
                 pass
-            case LoginAccepted():
+            case codec.LoginAccepted():
                 self._deadline = None
                 self._resume_due = None if self._game is None else line.at + RESUME_TIMEOUT
                 self.lag.note(line.at - self._login_at)
                 self.let_in()
                 self.status("waiting for a game")
-            case LoginRefused():
+            case codec.LoginRefused():
                 self.refused("the password is wrong, or the server still holds this name")
-            case LogoutDone():
+            case codec.LogoutDone():
                 raise SessionOver
-            case Summary():
+            case codec.Summary():
                 self._propose(message)
-            case Broken():
+            case codec.Broken():
                 log.error("%s: %s", self.account.name, self.safe(message.why))
                 raise ConnectionLostError(f"a game that cannot be played: {message.why}")
-            case KeepAlive():
+            case codec.KeepAlive():
                 self._answers_keepalive = True
-            case Other() if message.text.startswith("##"):
+            case codec.Other() if message.text.startswith("##"):
                 log.info("%s: the server says %s", self.account.name, self.safe(message.text))
-            case Other():
+            case codec.Other():
                 self.noise(message.text)
             case _ if self._game is None:
                 self.noise(line.text)
@@ -138,26 +123,26 @@ class CsaClient(Client):
 
     def _on_game(self, game: CsaGame, message: object, at: float) -> None:
         match message:
-            case Started():
+            case codec.Started():
                 self._start(game, at)
-            case Rejected():
+            case codec.Rejected():
                 self.report("rejected", f"the game was rejected: {message.text}")
                 self.drop_game("")
                 raise SessionOver
-            case Moved() if game.is_running:
+            case codec.Moved() if game.is_running:
                 self._moved(game, message, at)
-            case Special():
+            case codec.Special():
                 pass  # what it means follows
-            case Reason():
+            case codec.Reason():
                 game.reason = message.name
-            case Result():
+            case codec.Result():
                 self._over(game, message.name)
             case _:
                 self.noise(str(message))
 
     # -- a game ----------------------------------------------------------------------------------------------------
 
-    def _propose(self, summary: Summary) -> None:
+    def _propose(self, summary: codec.Summary) -> None:
         """Accept a game that the server offers, or resume one that it still holds."""
         self._resume_due = None
         if self._game is not None and (self._game.id, self._game.color) != (summary.game_id, summary.color):
@@ -227,7 +212,7 @@ class CsaClient(Client):
             game.turn.request.stop()
             game.turn = None
 
-    def _moved(self, game: CsaGame, message: Moved, at: float) -> None:
+    def _moved(self, game: CsaGame, message: codec.Moved, at: float) -> None:
         color = BLACK if message.move[0] == "+" else WHITE
         if color == game.color:
             if game.sent_at is None or not game.is_last(message.move):
@@ -319,7 +304,7 @@ class CsaClient(Client):
         score = note.score if self.server.comments else None
         if score is not None and game.color != BLACK:
             score = -score
-        return format_move(game.play_own(note), score, note.pv)
+        return codec.format_move(game.play_own(note), score, note.pv)
 
     def _over(self, game: CsaGame, result: str) -> None:
         self._stop_thinking(game)

@@ -21,8 +21,17 @@ from yomi.engine.shogi.notation import (
     illegal_action,
     parse_csa,
 )
-from yomi.engine.shogi.pieces import COUNTS, HAND_INDEX, HAND_TYPES, code_of, color_of, type_of, unpromoted
-from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement
+from yomi.engine.shogi.placement import (
+    COUNTS,
+    DROP_PAWN_MATE,
+    HAND_INDEX,
+    HAND_TYPES,
+    Placement,
+    code_of,
+    color_of,
+    type_of,
+    unpromoted,
+)
 from yomi.engine.shogi.records.japanese import csa_pv, is_read, read_evaluation
 from yomi.engine.shogi.records.record import (
     ENDINGS,

@@ -20,8 +20,16 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.scores import MATE_SCORE
 from yomi.engine.shogi.diagram import SHORT_NAMES, japanese_hand
 from yomi.engine.shogi.notation import JAPANESE_TYPES, RANKS, csa_line, format_kif_line, japanese_number, parse_line
-from yomi.engine.shogi.pieces import HAND_INDEX, code_of, color_of, target_of, type_of
-from yomi.engine.shogi.placement import Placement, format_sfen, parse_sfen
+from yomi.engine.shogi.placement import (
+    HAND_INDEX,
+    Placement,
+    code_of,
+    color_of,
+    format_sfen,
+    parse_sfen,
+    target_of,
+    type_of,
+)
 from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, joined, one_line
 
 # Boards of handicap games. White gives the pieces and moves first.

@@ -18,8 +18,7 @@ from yomi.engine.shogi.notation import (
     japanese_square,
     parse_japanese,
 )
-from yomi.engine.shogi.pieces import HAND_INDEX, HAND_TYPES, board_move, code_of, drop, target_of
-from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.placement import HAND_INDEX, HAND_TYPES, Placement, board_move, code_of, drop, target_of
 from yomi.engine.shogi.records.japanese import parse_handicap, read_comment
 from yomi.engine.shogi.records.record import ENDINGS, GameRecord, RecordError, checked, cut_before, one_line
 

@@ -21,8 +21,7 @@ from yomi.engine.shogi.notation import (
     is_playable,
     parse_japanese,
 )
-from yomi.engine.shogi.pieces import target_of
-from yomi.engine.shogi.placement import DROP_PAWN_MATE, MAX_NUMBER, Placement
+from yomi.engine.shogi.placement import DROP_PAWN_MATE, MAX_NUMBER, Placement, target_of
 from yomi.engine.shogi.records.japanese import (
     HANDICAPS,
     format_evaluation,

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.search.report import Counts
 from yomi.engine.shogi.notation import illegal_action
-from yomi.engine.shogi.pieces import (
+from yomi.engine.shogi.placement import (
     BISHOP,
     GOLD,
     HAND_INDEX,
@@ -40,6 +40,7 @@ from yomi.engine.shogi.pieces import (
     PROMOTION,
     ROOK,
     SILVER,
+    Placement,
     board_move,
     can_promote,
     code_of,
@@ -52,7 +53,6 @@ from yomi.engine.shogi.pieces import (
     type_of,
     unpromoted,
 )
-from yomi.engine.shogi.placement import Placement
 from yomi.engine.shogi.records.record import GameRecord, ImpossibleMoveError, RecordError, checked
 
 # yomi marks games in the last byte, which is 0 in files of other programs: see `yomi.engine.shogi.datasets.rows`.

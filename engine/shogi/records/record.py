@@ -17,8 +17,16 @@ from yomi.engine.records import Note, printable
 from yomi.engine.scores import record_score
 from yomi.engine.search.report import Counts
 from yomi.engine.shogi.notation import NotationError, csa_line, format_usi, guilty_of, parse_usi
-from yomi.engine.shogi.pieces import is_move
-from yomi.engine.shogi.placement import START_WORD, STARTPOS, Placement, SfenError, check, format_sfen, parse_sfen
+from yomi.engine.shogi.placement import (
+    START_WORD,
+    STARTPOS,
+    Placement,
+    SfenError,
+    check,
+    format_sfen,
+    is_move,
+    parse_sfen,
+)
 from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
