@@ -190,8 +190,7 @@ class ShogiGame:
         if int(self.position["history_length"]) > 2 * ROOM:
             self._rewrite_history()
 
-    def push(self, move: int) -> None:
-        self.play(move)
+    push = play  # the name that all games share
 
     def going_on(self, sfen: str, moves: Sequence[str]) -> ShogiGame:
         """Return the game of USI's `position`, as a continued copy of this game if possible.

@@ -372,23 +372,17 @@ def csa_line(moves: Iterable[int], placement: Placement) -> list[str]:
     return [format_csa(move, before) for move, before in _playable(moves, placement)]
 
 
-def japanese_line(moves: Iterable[int], placement: Placement, previous: int | None = None) -> list[str]:
-    """Return a line as players write it, up to the first move that cannot be played.
+def japanese_line(
+    moves: Iterable[int], placement: Placement, previous: int | None = None, *, kif: bool = False
+) -> list[str]:
+    """Return a line as players or (with marks) KIF files write it, up to the first move that cannot be played.
 
     `placement` is the position before the line, `previous` the target of the move before it (for 同).
     """
     words = []
     for move, before in _playable(moves, placement):
-        words.append(format_japanese(move, before, previous))
-        previous = target_of(move)
-    return words
-
-
-def format_kif_line(moves: Iterable[int], placement: Placement, previous: int | None = None) -> list[str]:
-    """Return a line in KIF's notation with marks: `▲７六歩(77)`; arguments as for `japanese_line`."""
-    words = []
-    for move, before in _playable(moves, placement):
-        words.append(MARKS[before.side] + format_kif(move, before, previous))
+        mark, form = (MARKS[before.side], format_kif) if kif else ("", format_japanese)
+        words.append(mark + form(move, before, previous))
         previous = target_of(move)
     return words
 

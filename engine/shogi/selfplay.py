@@ -191,8 +191,8 @@ def seen_by(features: FeatureSet) -> tuple[GameSpec, Show]:
     return spec, functools.partial(planes_of, spec=spec, features=features)
 
 
-def boards_of(positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
-    """Return boards and hands of positions from the point of view of the side to move."""
+def boards_of(positions: npt.NDArray[np.void], history: object = None) -> Arrays:
+    """Return boards and hands of positions from the point of view of the side to move, without their history."""
     count = len(positions)
     boards, hands = np.zeros((count, SQUARES), np.uint8), np.zeros((count, 2 * len(HAND_TYPES)), np.uint8)
     write_boards(positions, boards, hands)

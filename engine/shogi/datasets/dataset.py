@@ -40,13 +40,10 @@ MIN_SCALE, MAX_SCALE = 50.0, 20_000.0  # range of the sigmoid's centipawns
 
 
 @dataclass(frozen=True)
-class ShogiDataOptions:
+class ShogiDataOptions(ShogiLimits):
     """Settings that determine a data set; stored in its manifest."""
 
     features: str = "dlshogi-62-57"
-    rating: float = 0.0
-    evaluation: float = 0.0
-    min_moves: int = 50
     merge: bool = True  # merge duplicates of a position
     test_share: float = 0.03
     limit: int = 0
@@ -82,11 +79,10 @@ def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOp
 
 def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left_out: LeftOut) -> npt.NDArray[np.void]:
     """Return the positions of all files within the limits. Raises NetworkError if none is left."""
-    limits = ShogiLimits(options.rating, options.evaluation, options.min_moves)
     parts, game = [], 0
     for path in files:
         try:
-            parts.append(read_rows(path, limits, game, log))
+            parts.append(read_rows(path, options, game, log))
         except NetworkError as error:
             left_out.add(path, error)
             continue

@@ -27,8 +27,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from yomi.engine.clients.client import RESIGN
 from yomi.engine.clients.limits import EngineLimits, GameClock
 from yomi.engine.clients.process import EngineError
@@ -44,7 +42,7 @@ from yomi.engine.shogi.datasets.rows import MARKS, records_of
 from yomi.engine.shogi.game import IllegalMove, ShogiGame, ShogiReferee
 from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
 from yomi.engine.shogi.placement import format_sfen
-from yomi.engine.shogi.records.packed import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
+from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack, pack_game
 from yomi.engine.shogi.records.record import GameRecord, RecordError
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import remove_drafts, write_atomically
@@ -85,16 +83,6 @@ class PlayedPositions:
     ending: str  # an ending of yomi.engine.play
     plies: int
     rows: Sequence[tuple[bytes, int, int]]  # packed board, centipawns for the side to move, move
-
-    def records(self, chosen: Sequence[int]) -> bytes:
-        """Return chosen rows as hcpe, with the game's mark in the spare byte."""
-        data = np.zeros(len(chosen), HCPE_DTYPE)
-        rows = [self.rows[index] for index in chosen]
-        data["hcp"] = np.frombuffer(b"".join(packed for packed, _, _ in rows), np.uint8).reshape(-1, 32)
-        data["score"] = [score for _, score, _ in rows]
-        data["move"] = [move for _, _, move in rows]
-        data["result"], data["mark"] = RESULTS[self.winner], 1 + self.number % MARKS
-        return data.tobytes()
 
 
 def play_positions(
@@ -160,8 +148,7 @@ class _Side:
             raise EngineError(f"{error} in {self.sfens[-1]}") from None
         self.referee.hear(color, answer.evaluation)
         if answer.evaluation is not None and answer.evaluation.score is not None:
-            score = round(min(max(answer.evaluation.score, -MAX_SCORE), MAX_SCORE))
-            self.rows.append((pack(game.placement), score, move))
+            self.rows.append((pack(game.placement), round(answer.evaluation.score), move))
         return Decision(move)
 
 
@@ -224,11 +211,11 @@ class _Files:
         self.next_game += 1
         if played is not None:
             self._last_game = self.next_game - 1
-            chosen = [index for index, row in enumerate(played.rows) if self._is_new(row[0])]
+            chosen = [row for row in played.rows if self._is_new(row[0])]
             self._barren = 0 if chosen else self._barren + 1
             if self._barren == BARREN_GAMES:
                 raise NetworkError(f"{BARREN_GAMES} games without a new position found, expected more random moves")
-            self._parts.append(played.records(chosen))
+            self._parts.append(pack_game(chosen, played.winner, 1 + played.number % MARKS))
             self._endings[{BLACK: "Black", WHITE: "White", DRAW: "drawn"}[played.winner]] += 1
             self._endings[played.ending] += 1
         return sum(map(len, self._parts)) >= self.options.shard_rows * HCPE_DTYPE.itemsize

@@ -29,13 +29,13 @@ from yomi.engine.evaluators.sparse import SparseEvaluator
 from yomi.engine.shogi.datasets.dataset import SCORE_SCALE
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.placement import Placement, format_sfen
-from yomi.native.datasets.boards import write_boards
+from yomi.engine.shogi.selfplay import boards_of
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
 from yomi.nets.data.shards import Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name, write_shard
 from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import SHOGI_BOARD, feature_set
+from yomi.nets.features import SHOGI_BOARD
 from yomi.nets.files import source_digest
 
 
@@ -120,13 +120,10 @@ def _columns(
     count = len(games)
     if not count:
         raise NetworkError(f"{options.engine}: no evaluation of any position found, expected some")
-    boards = np.zeros((count, SIDE * SIDE), np.uint8)
-    hands = np.zeros((count, feature_set(SHOGI_BOARD).globals), np.uint8)
-    write_boards(np.array([game.position for game in games]), boards, hands)
+    columns = boards_of(np.array([game.position for game in games]))
     return {
-        "planes": np.zeros((count, 0), np.uint8),
-        "levels": boards,
-        "globals": hands.astype(np.float16),
+        **columns,
+        "globals": columns["globals"].astype(np.float16),
         "policy_moves": np.zeros((count, 1), np.uint16),
         "policy_weights": np.zeros((count, 1), np.float16),
         "value": np.array(values, np.float16),

@@ -69,15 +69,18 @@ class MateSearch:
         `nodes` limits the positions for the first mate; shortening it may take as many again. `moves` are the allowed
         first moves (None: all); a refutation then applies to these moves only.
         """
-        self.stop()
-        self._answer = MateAnswer()
-        self.nodes = 0
-        self._solver.stop[0] = 0
+        self._reset()
         self._finished.clear()
         root = position.copy()  # np.array of a record would share its memory
         arguments = (root, max_ply, nodes, moves)
         self._thread = threading.Thread(target=self._run, args=arguments, name="mate-search", daemon=True)
         self._thread.start()
+
+    def _reset(self) -> None:
+        self.stop()
+        self._solver.stop[0] = 0
+        self._answer = MateAnswer()
+        self.nodes = 0
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the search ends by itself; return False after `timeout` seconds."""
@@ -100,10 +103,7 @@ class MateSearch:
 
     def solve(self, position: np.void, *, max_ply: int, nodes: int, shorten: bool = True) -> MateAnswer:
         """Search in the calling thread until there is an answer, the nodes are used up, or `interrupt` is called."""
-        self.stop()
-        self._solver.stop[0] = 0
-        self._answer = MateAnswer()
-        self.nodes = 0
+        self._reset()
         self._search(position, max_ply, nodes, None, shorten)
         return self._answer
 

@@ -19,7 +19,7 @@ import unicodedata
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.scores import MATE_SCORE
 from yomi.engine.shogi.diagram import SHORT_NAMES, japanese_hand
-from yomi.engine.shogi.notation import JAPANESE_TYPES, RANKS, csa_line, format_kif_line, japanese_number, parse_line
+from yomi.engine.shogi.notation import JAPANESE_TYPES, RANKS, csa_line, japanese_line, japanese_number, parse_line
 from yomi.engine.shogi.placement import (
     HAND_INDEX,
     Placement,
@@ -243,7 +243,7 @@ def japanese_pv(recorded: RecordedMove, before: Placement) -> str:
     moves = _moves_of(recorded, before)
     if moves is None:
         return one_line(recorded.pv)
-    return " ".join(format_kif_line(moves, before.after(recorded.move), target_of(recorded.move)))
+    return " ".join(japanese_line(moves, before.after(recorded.move), target_of(recorded.move), kif=True))
 
 
 def csa_pv(recorded: RecordedMove, before: Placement) -> str:

@@ -162,19 +162,28 @@ def unpack(data: bytes) -> Placement:
     return checked(Placement(tuple(board), (tuple(hands[0]), tuple(hands[1])), side))
 
 
+def pack_game(rows: Iterable[tuple[bytes, int, int]], winner: int, mark: int = 0) -> bytes:
+    """Return (packed board, centipawns for the side to move, move) of a finished game as hcpe."""
+    found = [
+        (np.frombuffer(hcp, np.uint8), min(max(score, -MAX_SCORE), MAX_SCORE), move, RESULTS[winner], mark)
+        for hcp, score, move in rows
+    ]
+    return np.array(found, HCPE_DTYPE).tobytes()
+
+
 def write_hcpe(records: Iterable[GameRecord]) -> bytes:
     """Return the evaluated positions of finished games. Raises RecordError for handicap games."""
-    rows = []
+    parts = []
     for record in records:
         pack(record.initial)
-        if record.winner is None:
-            continue
-        for recorded, placement in zip(record.moves, record.placements(), strict=False):
-            if recorded.score is not None:
-                score = min(max(recorded.score, -MAX_SCORE), MAX_SCORE)
-                packed = np.frombuffer(pack(placement), np.uint8)
-                rows.append((packed, score, recorded.move, RESULTS[record.winner], 0))
-    return np.array(rows, HCPE_DTYPE).tobytes()
+        if record.winner is not None:
+            scored = [
+                (pack(placement), recorded.score, recorded.move)
+                for recorded, placement in zip(record.moves, record.placements(), strict=False)
+                if recorded.score is not None
+            ]
+            parts.append(pack_game(scored, record.winner))
+    return b"".join(parts)
 
 
 def read_hcpe(data: bytes) -> list[TrainingPosition]:
