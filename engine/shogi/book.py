@@ -103,6 +103,7 @@ class AperyBook:
         self.path = path
         self._data = data
         self._count = len(data) // RECORD.size
+        # Other files are not sorted, and 65 probes show it at once.
         probes = [self._key(i * (self._count - 1) // 64) for i in range(65)]
         if probes != sorted(probes):
             raise BookError(f"{path}: the keys are not sorted, expected a book in Apery's form (.bin)")
@@ -122,6 +123,7 @@ class AperyBook:
         found = []
         while low < self._count:
             key, move, count, score = RECORD.unpack_from(self._data, low * RECORD.size)
+            # Records of one position are neighbors.
             if key != wanted:
                 break
             if not is_move(move):
@@ -150,6 +152,7 @@ class YaneuraouBook:
         self._ignores_ply = ignore_ply
         hashes, offsets = array("q"), array("q")
         for match in POSITION_LINE.finditer(data):
+            # Hashes are compared first, the text decides: two positions may share a hash.
             hashes.append(hash(_position_of(match[1])))
             offsets.append(match.end())
         keys = np.array(hashes, np.int64)
@@ -301,6 +304,7 @@ def choose(
         return None
     weights = [float(entry.count) if options.book_counts else 1.0 for entry in found]
     if not any(weights):
+        # A book without counts prefers its best score.
         weights = [float(entry.score == best.score) for entry in found]
     return rng.choices(found, weights)[0]
 

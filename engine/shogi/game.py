@@ -114,6 +114,7 @@ class ShogiGame:
         board = np.array(initial.board, np.uint8)
         hands = np.array(initial.hands, np.uint8)
         rules.set_position(self.position, self.history, board, hands, initial.side, initial.number - 1)
+        # Undo restores whole records: kernels have no inverse of play.
         self._snapshots = [self._record.copy()]
         self._entries = [self._last_entry()]
         self._seen = {self._entries[0]: [0]}
@@ -187,6 +188,7 @@ class ShogiGame:
         self._snapshots.append(self._record.copy())
         self._entries.append(self._last_entry())
         self._seen.setdefault(self._entries[-1], []).append(len(self._entries) - 1)
+        # An entry has two words: board key, and hands with flags.
         if int(self.position["history_length"]) > 2 * ROOM:
             self._rewrite_history()
 
@@ -202,6 +204,7 @@ class ShogiGame:
         initial = STARTPOS if sfen == START_WORD else sfen
         known = [format_usi(move) for _, move in self.moves]
         if format_sfen(parse_sfen(initial)) == self.initial_sfen and list(moves[: len(known)]) == known:
+            # Repeating the moves of a long game would cost more than the search of a fast one.
             game = self.copy()
         else:
             game = ShogiGame(initial, entering_king=self.entering_king, max_moves=self.max_moves)
@@ -219,6 +222,7 @@ class ShogiGame:
         self.moves.pop()
         self._snapshots.pop()
         self._seen[self._entries.pop()].pop()
+        # Rules and search settings may have changed since the snapshot.
         kept = {name: self.position[name].copy() for name in SETTINGS}
         self._record[...] = self._snapshots[-1]
         for name, value in kept.items():
@@ -240,6 +244,7 @@ class ShogiGame:
             self.position["max_moves"] = max_moves
 
     def copy(self) -> ShogiGame:
+        # __init__ would set up a position only to overwrite it.
         other = ShogiGame.__new__(ShogiGame)
         other.initial_sfen, other.entering_king, other.max_moves = self.initial_sfen, self.entering_king, self.max_moves
         other.moves, other._snapshots, other._entries = list(self.moves), list(self._snapshots), list(self._entries)
@@ -280,6 +285,7 @@ class ShogiGame:
         # The side that gave check with every move since the first occurrence loses.
         side = self.side_to_move
         first = self._seen[self._entries[-1]][0]
+        # Entries alternate: the first move after that position was made by the side that is to move again.
         checks = [bool(hands & CHECK_BIT) for _, hands in self._entries[first + 1 :]]
         for loser, given in ((side, checks[0::2]), (opponent(side), checks[1::2])):
             if all(given):

@@ -191,6 +191,7 @@ def format_japanese(move: int, placement: Placement, previous: int | None = None
         return f"{start}{where}{JAPANESE_NAMES[piece_type]}{'打' if needed else ''}"
     piece_type = type_of(placement.board[source])
     name = JAPANESE_NAMES[piece_type]
+    # 同成銀 could be read as a silver that promotes, hence the wide blank.
     if len(where) == 1 and len(name) == 2:
         where += "　"  # 同成銀 could be read as a silver that promotes
     words = _which(source, target, piece_type, placement)
@@ -230,6 +231,7 @@ def parse_japanese(
     piece_type = JAPANESE_TYPES[words["piece"]]
     moves = _board_moves(words, target, piece_type, placement)
     drops = _drops(words, target, piece_type, placement)
+    # Legality is asked only now, because it costs more than all of the above.
     if len(moves) + len(drops) > 1 and is_legal:
         moves = [move for move in moves if is_legal(move)]
     moves = moves or drops
@@ -331,8 +333,10 @@ def _which(source: int, target: int, piece_type: int, placement: Placement) -> s
     if not others:
         return ""
     motion = _motion(source, target, side)
+    # The direction alone is shortest, then 直, then a side, then a side with the direction.
     if all(_motion(other, target, side) != motion for other in others):
         return motion
+    # Horses and dragons never use 直: 左 and 右 tell the two apart.
     if piece_type not in (HORSE, DRAGON) and _is_on("直", source, target, piece_type, sources, side):
         return "直"
     for word in "左右":
@@ -394,6 +398,7 @@ def parse_line(text: str, placement: Placement, previous: int | None = None) -> 
     """
     marked = MARKED_MOVE.findall(text)
     words = ["".join(word.split()) for word in marked] if marked else text.split()
+    # Words before the first mark are not moves.
     if marked and not text.lstrip().startswith(marked[0][0]):
         return None
     moves = []

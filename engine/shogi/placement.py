@@ -99,8 +99,10 @@ def reaching(board: Sequence[int], color: int, piece_type: int, target: int) -> 
     `board` has 81 piece codes; the content of `target` does not matter. The type is promoted or not, as on the board.
     """
     code = code_of(piece_type, color)
+    # Half of all calls ask for a piece that is not on the board.
     if code not in board:  # in half of the cases, and seen at once
         return []
+    # Walk back from the target: the step is subtracted, and White's steps are mirrored.
     sign = 1 if color == BLACK else -1
     file, rank = divmod(target, 9)
     found = []
@@ -221,6 +223,7 @@ class Placement:
         if not is_move(move):
             return f"{move} is no move"
         why = self._why_no_drop(move) if source_of(move) is None else self._why_no_board_move(move)
+        # Pins and checks are found by playing the move: slow, but obviously right.
         if why is None and self.after(move).is_check(self.side):
             return "the king is in check" if self.is_check(self.side) else "the king would be in check"
         return why
@@ -304,6 +307,7 @@ def parse_sfen(text: str) -> Placement:
     if not (number.isascii() and number.isdigit() and len(number) < 8 and int(number) <= MAX_NUMBER):
         raise SfenError(f"move number '{number}': expected 1 to {MAX_NUMBER}")
     # some programs count from 0
+    # Positions whose game would overflow the kernels' ply counters are refused above.
     placement = Placement(_parse_board(fields[0]), _parse_hands(fields[2]), SIDES[fields[1]], max(int(number), 1))
     check(placement)
     return placement
@@ -345,6 +349,7 @@ def _parse_hands(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         piece_type = LETTERS.find(letter.upper())
         if piece_type not in HAND_INDEX:
             raise SfenError(f"'{letter}' in hands '{text}': expected pieces of {LETTERS[1:8]}")
+        # A letter may occur twice, as in "PP": counts add up.
         hands[0 if letter.isupper() else 1][HAND_INDEX[piece_type]] += int(count or 1)
     return tuple(hands[0]), tuple(hands[1])
 
@@ -378,6 +383,7 @@ def check(placement: Placement) -> None:
             raise SfenError(f"{COLOR_NAMES[color]} has {len(squares)} kings: expected one")
     if not counts[KING]:
         raise SfenError("no king on the board: expected one for each side (mate problems: for one)")
+    # Fewer pieces are allowed: handicap games and mate problems lack some.
     for piece_type, most in COUNTS.items():
         if counts[piece_type] > most:
             raise SfenError(f"{counts[piece_type]} {NAMES[piece_type]}s: expected at most {most}")

@@ -75,6 +75,7 @@ class ShogiReviewer:
         try:
             records = load_records(path, cut=True)
             if not all(record.moves for record in records):
+                # Reading without `cut` raises the error of the first move.
                 load_records(path)  # says what is wrong where the first move is
         except RecordError as error:
             raise ReviewError(str(error)) from None
@@ -90,6 +91,7 @@ class ShogiReviewer:
         game = record.game(len(record.moves) // 2, entering_king=self.player.options.entering_king)
 
         def search(options: Options) -> int:
+            # The tree is dropped, so that every measurement starts from nothing.
             found = self.player.decide(Request(game, options)).report.visits
             self.player.clear()
             return found

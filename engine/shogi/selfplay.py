@@ -124,6 +124,7 @@ class LearnableShogi:
         self._options = options
         # Positions count their moves from 0: what comes before them is not known.
         self._openings = [replace(opening, initial=replace(opening.initial, number=1)) for opening in openings]
+        # A restarted game needs its opening again.
         self._opened: weakref.WeakKeyDictionary[ShogiGame, GameRecord] = weakref.WeakKeyDictionary()
         self._referee = ShogiReferee()
         for opening in self._openings:
@@ -179,6 +180,7 @@ def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Show, list[Recor
     except RecordError as error:
         raise OptionError(str(error)) from None
     for recorded in games:
+        # Records may contain moves that searches skip.
         recorded.game.position["all_moves"] = 1
     return *seen_by(features), games
 

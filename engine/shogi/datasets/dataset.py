@@ -106,6 +106,7 @@ def fitted_scale(rows: npt.NDArray[np.void]) -> float:
     if not known.any():
         raise NetworkError("no position with an evaluation and a winner found, expected some to fit a scale to")
     # For whoever won.
+    # From the winner's point of view, so that a good scale makes them large.
     scores = np.where(rows["winner"] == side, rows["score"], -rows["score"])[known].astype(np.float64)
     scales = np.geomspace(MIN_SCALE, MAX_SCALE, round(np.log(MAX_SCALE / MIN_SCALE) / 0.01))
     low, high = 0, len(scales) - 1

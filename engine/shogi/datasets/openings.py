@@ -63,6 +63,7 @@ def balanced_openings(
                 refused[why] += 1
                 continue
             unique, last = limits.plies
+            # Transpositions count as one opening.
             key = record.placements()[unique]
             if key in lines:
                 refused[f"the same position after {unique} moves"] += 1
@@ -121,6 +122,7 @@ def _games_of_hcpe(path: Path) -> Iterator[GameRecord]:
             record.initial = position.placement
         record.moves.append(RecordedMove(position.move, score=position.score))
         record.ending = "HIKIWAKE" if position.winner == DRAW else "TORYO"
+        # hcpe has no move numbers: all positions have number 1.
         following = dataclasses.replace(position.placement.after(position.move), number=1)
     if record.moves:
         yield record

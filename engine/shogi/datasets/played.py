@@ -104,7 +104,9 @@ class _Side:
 
     def __init__(self, engine: UsiClient, options: ShogiPlayOptions, number: int) -> None:
         self.engine, self.options = engine, options
+        # A game can be repeated alone, whatever was played before it.
         self.rng = random.Random(f"{options.seed} {number}")
+        # The adjudicator thinks in winrates.
         lost = 1.0 / (1.0 + math.exp(options.resign_score / CENTIPAWNS))
         self.referee = Adjudicator(ShogiReferee(), lost, options.resign_moves)
         self.clocks = {color: GameClock(TimeSettings(), 0.0) for color in (BLACK, WHITE)}
@@ -235,6 +237,7 @@ class _Files:
 
     def _is_new(self, packed: bytes) -> bool:
         """Return whether a position is new, and remember it."""
+        # 8 bytes instead of 32 for each of millions of positions; a collision costs one position.
         key = hash(packed)
         if key in self._seen:
             return False
@@ -293,6 +296,7 @@ class _Crew:
         for index in range(processes):
             self._threads.append(threading.Thread(target=self._work, args=(index,), name=f"engine {index}"))
             self._threads[-1].start()
+        # Games end in any order, and files need them in order.
         waiting: dict[int, PlayedPositions | None] = {}
         for number in itertools.count(self._first_game):
             while number not in waiting:
@@ -306,6 +310,7 @@ class _Crew:
         """End the engines. Unfinished games are lost."""
         self._stopped.set()
         for client in list(self._clients.values()):
+            # A thread may wait for its engine, which would play on.
             client.process.kill()
         for thread in self._threads:
             thread.join()

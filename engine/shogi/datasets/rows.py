@@ -127,6 +127,7 @@ def _hcpe_rows(path: Path, game: int) -> npt.NDArray[np.void]:
     winners = np.zeros(256, np.int8)
     for winner, result in RESULTS.items():
         winners[result] = 0 if winner == DRAW else winner
+    # Higher bits mark how the game ended.
     rows["winner"] = winners[data["result"] & 3]
     rows["game"] = game + _games_of(data["mark"])
     return rows
@@ -137,6 +138,7 @@ def _psv_rows(path: Path, game: int) -> npt.NDArray[np.void]:
     rows = np.zeros(len(data), ROW_DTYPE)
     rows["packed"], rows["form"], rows["score"] = data["sfen"], PSV, data["score"]
     rows["move"] = _moves(path, data, _psv_move)
+    # The lowest bit of a packed board is the side to move.
     side = 1 + (data["sfen"][:, 0] & 1).astype(np.int8)
     rows["winner"] = np.where(data["result"] == 0, 0, np.where(data["result"] > 0, side, 3 - side))
     rows["game"] = game + _games_of(data["spare"])
@@ -145,6 +147,7 @@ def _psv_rows(path: Path, game: int) -> npt.NDArray[np.void]:
 
 def _games_of(marks: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """Return each position's game number by the marks, or by blocks of positions without marks."""
+    # Neighbors with different marks belong to different games.
     if len(marks) and marks.all():
         return np.concatenate([[0], np.cumsum(marks[1:] != marks[:-1])])
     return np.arange(len(marks)) // GAME_BLOCK
@@ -219,6 +222,7 @@ def merged(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
     result = rows[first].copy()
     order = np.argsort(inverse, kind="stable")
     starts = np.cumsum(counts) - counts
+    # Few positions repeat, so a loop is fast enough.
     for index in np.flatnonzero(counts > 1):
         same = rows[order[starts[index] : starts[index] + counts[index]]]
         for name in ("winner", "move"):
@@ -258,6 +262,7 @@ def to_hcpe(rows: npt.NDArray[np.void], marks: npt.NDArray[np.uint8] | int = 0) 
     data["hcp"], data["move"], data["mark"] = rows["packed"], rows["move"], marks
     data["score"] = np.clip(np.nan_to_num(rows["score"]), -MAX_SCORE, MAX_SCORE)
     data["result"] = [results[winner] for winner in rows["winner"].tolist()]
+    # psv packs the same board in another order: pack it again.
     for index in np.flatnonzero(rows["form"] != HCP):
         data["hcp"][index] = np.frombuffer(pack(placement_of(rows[index])), np.uint8)
     return data.tobytes()

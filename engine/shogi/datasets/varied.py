@@ -84,6 +84,7 @@ def vary_positions(
             source = shards[rng.choice(len(shards), p=shares)]
             name = shard_name(source.split, SIDE, number)
             number += 1
+            # The generator of a shard depends on its number alone, so finished shards are skipped.
             if name in there:
                 continue
             engine = engine or UsiClient(replace(spec, limits=spec.limits.over(EngineLimits(nodes=options.nodes))))
@@ -153,5 +154,6 @@ def _varied(
             logits = batch.logits[0, : len(moves)].astype(np.float64) / options.temperature
             shares = np.exp(logits - logits.max())
             game.play(moves[rng.choice(len(moves), p=shares / shares.sum())])
+        # A mated position has nothing to value.
         if game.legal_moves():
             yield game

@@ -148,6 +148,7 @@ class CsaClient(Client):
         if self._game is not None and (self._game.id, self._game.color) != (summary.game_id, summary.color):
             self.drop_game("another game was proposed")
         game = self._game
+        # A game in progress is always played to its end.
         if self.is_leaving or (self.wants_no_more and game is None):
             self.send(f"REJECT:{summary.game_id}")
             self._log_out()
@@ -287,6 +288,7 @@ class CsaClient(Client):
         """Send a decision, and ponder."""
         taken = time.monotonic() - game.asked_at
         game.max_seconds = max(game.max_seconds, taken)
+        # The server confirms %KACHI and %TORYO by ending the game.
         if decision.win:
             self.send("%KACHI")
         elif decision.resign or decision.move is None:
@@ -348,6 +350,7 @@ class CsaClient(Client):
             if game.sent_at is not None:
                 dues.append(self.lost_at(game.sent_at + ANSWER_TIMEOUT, "no answer to our move"))
             if game.clock.is_limited and not game.is_our_turn:
+                # Any line shows that the server lives, not that the opponent moves.
                 begin = max(self.last_line, game.asked_at)
                 patience = game.clock.allowed(opponent(game.color)) + OPPONENT_GRACE
                 dues.append(self.lost_at(begin + patience, "silence beyond the opponent's time"))

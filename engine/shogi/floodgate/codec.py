@@ -189,6 +189,7 @@ class MessageReader:
         if text == "BEGIN Game_Summary":
             self._lines = []
             return None
+        # Outside a summary every line is a message.
         if self._lines is None:
             return parse_line(line)
         if text == "END Game_Summary":

@@ -118,6 +118,7 @@ class CsaGame:
             is_same = record.initial == summary.record.initial and names == self.names
             count = min(len(known), len(played))
             # the server may lack our last move
+            # The record is this game's if it differs at most by our last move.
             if is_same and not record.ending and len(played) <= len(known) + 1 and played[:count] == known[:count]:
                 self.record, self.file.path = record, path
                 self._started = record.info.get("START_TIME", self._started)
@@ -134,6 +135,7 @@ class CsaGame:
         self.usi: list[str] = []
         for index, move in enumerate(given.moves):
             kept = old[index] if index < len(old) and old[index].move == move.move else None
+            # In summaries, T counts units and not seconds.
             units = None if move.seconds is None else int(move.seconds)
             seconds = self.clock.charge(self.placement.side, units)
             kept = kept or RecordedMove(move.move)
@@ -217,6 +219,7 @@ class CsaGame:
         elif not self.record.ending:
             self.record.ending = "HIKIWAKE" if outcome == 0 else "CHUDAN"
         winner = {1: self.color, -1: opponent(self.color), 0: DRAW, None: None}[outcome]
+        # CSA has no word for this end, so the server's words become the comment.
         if winner != self.record.winner:
             self.record.comment = f"#{self.reason} #{result}: the server's words, for {self.names[self.color]}"
         return outcome

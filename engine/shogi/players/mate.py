@@ -71,6 +71,7 @@ class MateSearch:
         """
         self._reset()
         self._finished.clear()
+        # The caller may change its record while the thread searches.
         root = position.copy()  # np.array of a record would share its memory
         arguments = (root, max_ply, nodes, moves)
         self._thread = threading.Thread(target=self._run, args=arguments, name="mate-search", daemon=True)
@@ -123,6 +124,7 @@ class MateSearch:
             state, length = prove(self._solver, allowed, budget, max_ply, self._variation)
             spent = int(self._solver.counters[NODES])
             self.nodes += spent
+            # A failed attempt to shorten a mate keeps the mate.
             if state != MATE:
                 if not self._answer.moves:
                     self._answer = MateAnswer(is_refuted=state == NO_MATE)

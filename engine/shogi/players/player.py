@@ -125,12 +125,14 @@ class ShogiPlayer(Player[ShogiGame]):
         game, options = request.game.copy(), self._options(request)
         draw = options.draw_value_black if game.side_to_move == BLACK else 1.0 - options.draw_value_white
         game.position["all_moves"] = options.all_legal_moves
+        # `searchmoves` may ask for a move that searches skip, such as a pointless non-promotion.
         if request.allow is not None and not set(request.allow).issubset(game.searched_moves()):
             game.position["all_moves"] = True
         is_all = bool(game.position["all_moves"])
         rules = (options.entering_king, options.max_moves or 0, options.leaf_mate_depth, is_all, draw)
         game.set_rules(entering_king=options.entering_king, max_moves=options.max_moves or 0)
         game.position["mate_depth"] = options.leaf_mate_depth
+        # One value for each side, in the search's range of -1 to 1.
         game.position["draw_value"] = (2.0 * draw - 1.0, 1.0 - 2.0 * draw)
         if rules != self._rules:
             self._rules = rules
@@ -151,6 +153,7 @@ class ShogiPlayer(Player[ShogiGame]):
             return Decision(None)
         if request.infinite:
             return None
+        # A declaration is no move, so it cannot be among allowed moves.
         if root.can_declare and request.allow is None:
             return Decision(None, win=True, note="declaration of the win")
         allowed = _allowed(request, root)
@@ -188,6 +191,7 @@ class ShogiPlayer(Player[ShogiGame]):
         def below(report: SearchReport) -> SearchReport:
             return _below(report, expected, allowed)
 
+        # The tree of this position also serves if the opponent plays another move.
         before = root.copy()
         before.undo()
         self._search.set_position(before, keep_tree=request.keep_tree)
@@ -279,6 +283,7 @@ def _listed(moves: Collection[int] | None) -> list[int] | None:
 def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchReport:
     """Return our side's report from a report on the opponent's position, restricted to the expected move."""
     found = next((move for move in report.moves if move.move == expected), MoveReport(expected))
+    # Values change sides with the point of view.
     winrate, pv = 1.0 - found.winrate, found.pv[1:]
     moves = (MoveReport(pv[0], found.visits, winrate=winrate, pv=pv),) if pv and pv[0] in allowed else ()
     side, deepest = opponent(report.side_to_move), max(0, report.deepest - 1)

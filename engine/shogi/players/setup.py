@@ -49,6 +49,7 @@ def make_queue(options: Options) -> EvaluationQueue:
             if options.value_net is not None:
                 name = network.info.source_file
                 raise NetworkError(f"{name}: an NNUE evaluation found for --net, expected one for --value-net only")
+            # An NNUE evaluation has no policy: moves come from the small default network.
             moves = load(FORMATS, default_network("shogi", on_processor=True), SIDE, "cpu", precision="auto")
             return _with_leaf_search(moves, network.format, options)
         if options.value_net is None:
@@ -131,6 +132,7 @@ class NetworkDefaults:
     def apply(self, options: Options) -> None:
         """Reset the values of the last network, then set those of the current network."""
         for name, value in self._set.items():
+            # A value that the user has set meanwhile stays.
             if options.get(name) == value:
                 options.set(name, TABLE[name].default_for("shogi"))
         self._set.clear()

@@ -147,6 +147,7 @@ class _Reader:
         record = self.record
         self.last_comment = text
         if not record.moves:
+            # The encoding is a property of the file, not a comment.
             if self.has_board or not text.startswith("CSA encoding="):
                 record.comment = joined(record.comment, text.removeprefix("*"))
         elif record.ending:
@@ -158,6 +159,7 @@ class _Reader:
         """Read a comment that is the evaluation of the last move. A later evaluation replaces an earlier one."""
         last, by_black = self.record.moves[-1], self._mover() == WHITE
         score = SCORE.match(text)
+        # Other programs write their evaluations into CSA as they do into KIF.
         if score is None:
             return text.startswith("*") and read_evaluation(last, text[1:], by_black=by_black)
         last.score = int(score[1]) if by_black else -int(score[1])
@@ -203,6 +205,7 @@ class _Reader:
         cells = line[2:].ljust(27)
         found = [cells[i : i + 3] for i in range(0, 27, 3)]
         if cells[27:].strip() or not all(CELL.fullmatch(cell) for cell in found):
+            # Web pages and editors collapse blanks: nine cells are accepted without them.
             collapsed = re.findall(r"[+-][A-Z]{2}|\*", line[2:])
             if len(collapsed) == 9 and "".join(collapsed) == "".join(line[2:].split()):
                 if not self.is_collapsed:
@@ -222,6 +225,7 @@ class _Reader:
     def _put(self, line: str) -> None:
         color = COLORS[line[1]]
         if line[2:] == "00AL":
+            # 00AL: all pieces that are not placed yet go to this hand.
             left = dict(COUNTS)
             for code in self.board:
                 if code:
@@ -257,6 +261,7 @@ class _Reader:
         self.is_over = not self.record.can_continue(line, self.number)
         if self.is_over:
             return
+        # The wrong side moves: a move is hidden in a comment, or the side to move is wrong.
         if COLORS[line[0]] != self.placement.side and not self._take_from_comment() and not self.record.moves:
             self.placement = self.record.initial = self._other_side()
         number = len(self.record.moves) + 1
@@ -265,6 +270,7 @@ class _Reader:
         except NotationError as error:
             raise RecordError(f"move {number}: {error}") from None
         name = f"{number} '{line}'"
+        # Plain rules allow drop-pawn mate; it counts as illegal if the record says so.
         if self.placement.is_drop_pawn_mate(move) and self._is_foul():
             raise ImpossibleMoveError(f"move {name}: {DROP_PAWN_MATE}")
         self._play(move, name)
@@ -356,6 +362,7 @@ def read_csa(text: str, *, cut: bool = False) -> list[GameRecord]:
             try:
                 reader.read(statement)
             except RecordError as error:
+                # A foul ends a game, so an impossible last move is no broken file.
                 if isinstance(error, ImpossibleMoveError) and reader.ends_by_foul():
                     reader.note(f"{error}; the illegal move is left out")
                 elif cut and MOVE_START.match(statement) and reader.placement is not None:

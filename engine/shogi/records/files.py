@@ -131,6 +131,7 @@ def to_bytes(records: Iterable[GameRecord], suffix: str) -> bytes:
 def save_records(path: str | Path, records: Iterable[GameRecord]) -> None:
     """Write games in the form of the suffix. Raises RecordError, also if the file cannot be written."""
     path = Path(path)
+    # An error in a record must not leave an empty file.
     data = to_bytes(records, path.suffix)
     try:
         write_atomically(path, data)

@@ -68,6 +68,7 @@ EMPTY = "・．.　 *＊"
 
 def parse_handicap(name: str) -> Placement | None:
     """Return the position of a handicap (with or without ち), or None for an unknown name."""
+    # Half-width and full-width digits are equal.
     key = unicodedata.normalize("NFKC", name).replace(" ", "")
     if key == "" or key.startswith(EVEN):
         return START
@@ -184,6 +185,7 @@ def read_evaluation(move: RecordedMove, text: str, *, by_black: bool) -> bool:
     text = text.rstrip()
     if move.score is not None:
         match = LINE.fullmatch(text)
+        # The line belongs to another evaluation that stayed a comment.
         if match is None or move.pv or "評価値" in move.comment:
             return False
         move.pv = match["line"].strip()
@@ -256,6 +258,7 @@ def _moves_of(recorded: RecordedMove, before: Placement) -> list[int] | None:
     """Return the line expected after a move (whose text may begin with the move), or None if it cannot be read."""
     text, target = recorded.pv, target_of(recorded.move)
     after = before.after(recorded.move)
+    # Most programs write the line after the move; some repeat the move first.
     moves = parse_line(text, after, target)
     if moves is None:
         moves = parse_line(text, before)

@@ -101,6 +101,7 @@ def _read_line(
     special: Any
     for entry in entries:
         for fork in _entries(_get(entry, "forks", None) or []):
+            # Forks replace the entry's move, so they start before it.
             forks.append((placement, previous, _entries(fork)))
         move, special = _get(entry, "move", None), _get(entry, "special", None)
         if move is not None and not record.ending:
@@ -115,6 +116,7 @@ def _read_line(
                 break
             previous = target_of(record.moves[-1].move)
             record.moves[-1].seconds = _seconds(_get(entry, "time", None))
+        # A move after the end: what follows is another program's business.
         elif move is not None:
             game.add_note("the moves after the end of the game are left out")
             break
@@ -140,6 +142,7 @@ def _move_of(data: Any, placement: Placement, previous: int | None) -> int:
     """Return a move. A record made from KI2 contains no source square."""
     piece, promote = _type_of(_get(data, "piece", None)), _get(data, "promote", None)
     to, source = _get(data, "to", None), _get(data, "from", None)
+    # JKF leaves `to` out for 同.
     if to is None and previous is None:
         raise RecordError("a move without 'to': expected a square")
     target = previous if to is None else _square(to)

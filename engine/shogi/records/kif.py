@@ -169,6 +169,7 @@ class _Reader:
             self._comment(line.removeprefix("*"))
         elif match := RESULT.fullmatch(line):
             self._result(match[1].strip())
+        # Some programs append ads or statistics.
         elif self.is_over:
             self.note("the lines from here on, after the end of the game, are left out")
             self.is_skipped = True
@@ -198,6 +199,7 @@ class _Reader:
         elif turn:
             self.side = NAMES[turn[1]]
         elif count:
+            # Longer numbers are nonsense and would only cost time.
             self.count = int(count[1][:8])
         elif key == "手合割":
             self.handicap = value
@@ -225,6 +227,7 @@ class _Reader:
             if self.rows:
                 side = self.side or (named or START).side
                 hands = (self.hands[BLACK], self.hands[WHITE])
+                # A diagram shows the moves that were made before it.
                 number = self.count + 1 if self.count < MAX_NUMBER else 1
                 self.placement = Placement(parse_board(self.rows), hands, side, number)
             elif named is not None:
@@ -274,6 +277,7 @@ class _Reader:
             self._move(word.replace("　", ""), seconds)
         elif (following := self._next_number()) is None:
             self._unknown_ending(word)
+        # A repeated number continues a comment or is a broken line, not a move.
         elif int(match[1]) == len(self.path) or following <= int(match[1]):
             self.note(f"'{word[:40]}' is no move and left out")
         else:
@@ -287,6 +291,7 @@ class _Reader:
         """Read moves. The last one may be an ending (△投了)."""
         texts = [text.strip().replace("　", "") for text in MARKED_MOVE.findall(line)]
         for text, following in itertools.pairwise([*texts, ""]):
+            # Only the last word of a line can be an ending.
             if not following and (text[1:] in WORDS or text[1:] in WINS):
                 self._end(text[1:])
             elif not following and not LIKE_MOVE.match(text) and self._next_number() is None:
@@ -342,6 +347,7 @@ class _Reader:
             if line.startswith("変化"):
                 break
             if RESULT.match(line) or _numbered_move(line) or MARKED_MOVE.match(line):
+                # A win of the other side after an impossible move means a foul, too.
                 won = re.search("(先手|後手|上手|下手)の勝ち", line)
                 return "反則" in line or (won is not None and NAMES[won[1]] != mover)
         return None
@@ -370,6 +376,7 @@ class _Reader:
         color = NAMES[match[1]]
         winner = color if match[2].endswith("勝ち") else opponent(color)
         if "反則" in text or "連続王手" in text:
+            # The sign of the ending is the loser's.
             ending = illegal_action(opponent(winner))
         elif "入玉" in text or "宣言" in text:
             ending = "KACHI"
@@ -378,6 +385,7 @@ class _Reader:
         else:
             ending = "TSUMI" if text.startswith("詰") else "TORYO"
         self.record.ending = ending
+        # Every ending implies which side won; a contradiction drops the ending.
         if self.record.winner != winner:
             self.record.ending = ""
             why = "it is the winner's turn" if winner == mover else "it is the loser's turn"

@@ -95,6 +95,7 @@ def pack_bits(
     kings = [placement.king_square(color) for color in (BLACK, WHITE)]
     if None in kings:
         raise RecordError(f"a position without two kings found, expected all 40 pieces: {form} holds no others")
+    # Numbers are written lowest bit first, hence the reversed strings.
     parts = ["1" if placement.side == WHITE else "0", *(f"{king:07b}"[::-1] for king in kings)]
     for code in placement.board:
         piece_type = type_of(code) if code else KING
@@ -131,6 +132,7 @@ class _Bits:
 
     def piece(self, codes: dict[int, str], begin: str) -> tuple[int, int]:
         """Return color and type of the next piece. `begin` contains the bits of its code that have been read."""
+        # No code begins another one, so the first hit is the piece.
         kinds = {code: piece_type for piece_type, code in codes.items()}
         code = begin
         while code not in kinds:
@@ -267,6 +269,7 @@ def _read(data: bytes, place: int) -> tuple[GameRecord, int]:
         for move in counts["move"].tolist():
             if why := placement.why_not(move):
                 raise ImpossibleMoveError(f"move {number}, searched {move}: {why}")
+        # The searched moves belong to the position before this move.
         placement = record.add(placement, int(row["move"]))
         recorded = record.moves[-1]
         recorded.counts = tuple(counts.tolist())

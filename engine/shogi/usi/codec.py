@@ -39,6 +39,7 @@ def parse_line(line: bytes) -> Command | None:
 
 def parse_setoption(text: str) -> tuple[str, str | None]:
     """Return name (which may contain blanks) and value; None for buttons. Raises ValueError without a name."""
+    # Some interfaces leave the word `name` out.
     found = re.fullmatch(r"(?:name +)?(.*?)(?: +value(?: +(.*))?)?", text.strip(" "), re.IGNORECASE | re.DOTALL)
     if found is None or not found[1] or found[1].lower().split(" ")[0] in ("name", "value"):
         raise ValueError(f"expected name NAME value VALUE, found {text[:MAX_ERROR]!r}")

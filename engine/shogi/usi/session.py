@@ -139,6 +139,7 @@ class Session:
 
     def load(self) -> None:
         """Make the player, or load what the options name now, with signs of life. Errors as for `player`."""
+        # Loading takes minutes at worst, and `quit` must end it.
         thread = threading.Thread(target=self._load, name="load", daemon=True)
         thread.start()
         begin = self._last_sent = time.monotonic()

@@ -126,6 +126,7 @@ class Turn:
 
     def _answer(self, lines: list[str]) -> None:
         try:
+            # The session must see the turn as answered before the controller reads the answer.
             with self._session.lock:
                 self._answered.set()
                 self._session.send(*lines)
