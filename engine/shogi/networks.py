@@ -138,7 +138,6 @@ class Nnue(KernelFormat):
         self._tensors: dict[str, Any] = {"rows": self.file.rows, "bias": self.file.bias}
         for layer, numbers in zip(_LAYERS, self.file.layers, strict=True):
             self._tensors |= {layer: numbers.weights, f"{layer}_bias": numbers.bias}
-        # Kernels need a network before options are known.
         self.use(LeafSearch())
 
     @classmethod

@@ -193,7 +193,7 @@ def format_japanese(move: int, placement: Placement, previous: int | None = None
     name = JAPANESE_NAMES[piece_type]
     # 同成銀 could be read as a silver that promotes, hence the wide blank.
     if len(where) == 1 and len(name) == 2:
-        where += "　"  # 同成銀 could be read as a silver that promotes
+        where += "　"
     words = _which(source, target, piece_type, placement)
     return f"{start}{where}{name}{words}{_promotion(move, piece_type, placement.side)}"
 

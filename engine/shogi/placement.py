@@ -100,7 +100,7 @@ def reaching(board: Sequence[int], color: int, piece_type: int, target: int) -> 
     """
     code = code_of(piece_type, color)
     # Half of all calls ask for a piece that is not on the board.
-    if code not in board:  # in half of the cases, and seen at once
+    if code not in board:
         return []
     # Walk back from the target: the step is subtracted, and White's steps are mirrored.
     sign = 1 if color == BLACK else -1
@@ -307,7 +307,6 @@ def parse_sfen(text: str) -> Placement:
     if not (number.isascii() and number.isdigit() and len(number) < 8 and int(number) <= MAX_NUMBER):
         raise SfenError(f"move number '{number}': expected 1 to {MAX_NUMBER}")
     # some programs count from 0
-    # Positions whose game would overflow the kernels' ply counters are refused above.
     placement = Placement(_parse_board(fields[0]), _parse_hands(fields[2]), SIDES[fields[1]], max(int(number), 1))
     check(placement)
     return placement

@@ -76,7 +76,7 @@ class ShogiReviewer:
             records = load_records(path, cut=True)
             if not all(record.moves for record in records):
                 # Reading without `cut` raises the error of the first move.
-                load_records(path)  # says what is wrong where the first move is
+                load_records(path)
         except RecordError as error:
             raise ReviewError(str(error)) from None
         suffix = FORMS.get(Path(path).suffix.lower(), ".csa")

@@ -71,8 +71,8 @@ class MateSearch:
         """
         self._reset()
         self._finished.clear()
-        # The caller may change its record while the thread searches.
-        root = position.copy()  # np.array of a record would share its memory
+        # np.array of a record would share its memory, which the caller may change during the search.
+        root = position.copy()
         arguments = (root, max_ply, nodes, moves)
         self._thread = threading.Thread(target=self._run, args=arguments, name="mate-search", daemon=True)
         self._thread.start()

@@ -205,7 +205,7 @@ class _Reader:
         cells = line[2:].ljust(27)
         found = [cells[i : i + 3] for i in range(0, 27, 3)]
         if cells[27:].strip() or not all(CELL.fullmatch(cell) for cell in found):
-            # Web pages and editors collapse blanks: nine cells are accepted without them.
+            # Blanks may be lost: nine cells are accepted without them.
             collapsed = re.findall(r"[+-][A-Z]{2}|\*", line[2:])
             if len(collapsed) == 9 and "".join(collapsed) == "".join(line[2:].split()):
                 if not self.is_collapsed:

@@ -169,7 +169,6 @@ class _Reader:
             self._comment(line.removeprefix("*"))
         elif match := RESULT.fullmatch(line):
             self._result(match[1].strip())
-        # Some programs append ads or statistics.
         elif self.is_over:
             self.note("the lines from here on, after the end of the game, are left out")
             self.is_skipped = True
@@ -277,7 +276,7 @@ class _Reader:
             self._move(word.replace("　", ""), seconds)
         elif (following := self._next_number()) is None:
             self._unknown_ending(word)
-        # A repeated number continues a comment or is a broken line, not a move.
+        # The moves before and after have this place already.
         elif int(match[1]) == len(self.path) or following <= int(match[1]):
             self.note(f"'{word[:40]}' is no move and left out")
         else:
