@@ -386,7 +386,7 @@ def _add_perft(add: Add) -> None:
 
 def _perft(args: argparse.Namespace) -> Rows:
     from yomi.bench import perft
-    from yomi.engine.shogi.sfen import STARTPOS, SfenError
+    from yomi.engine.shogi.placement import STARTPOS, SfenError
 
     try:
         return perft.run(args.sfen or STARTPOS, args.depth)

@@ -8,8 +8,8 @@ from typing import Any
 
 from yomi.bench.comparison import find_cshogi
 from yomi.engine.shogi.game import IllegalMove, ShogiGame
+from yomi.engine.shogi.placement import SfenError
 from yomi.engine.shogi.players.mate import MateSearch
-from yomi.engine.shogi.sfen import SfenError
 from yomi.nets.errors import LineError
 
 MAX_PLY = 63

@@ -12,7 +12,7 @@ import numpy as np
 
 from yomi.bench.measure import run_threads
 from yomi.engine.evaluators.load import load
-from yomi.engine.shogi.networks.dlshogi import Dlshogi
+from yomi.engine.shogi.networks import Dlshogi
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.dlshogi.network import SIDE
 

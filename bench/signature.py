@@ -21,8 +21,8 @@ from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
-from yomi.engine.shogi.measuring import shogi_subject
-from yomi.engine.shogi.networks.material import MaterialEvaluator
+from yomi.engine.shogi.networks import MaterialEvaluator
+from yomi.engine.shogi.players.setup import shogi_subject
 
 SEED = 20070201
 MATE_DEPTH = 3

@@ -25,8 +25,8 @@ from yomi.engine.go.measuring import go_subject
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
-from yomi.engine.shogi.measuring import shogi_subject
-from yomi.engine.shogi.networks.material import MaterialEvaluator
+from yomi.engine.shogi.networks import MaterialEvaluator
+from yomi.engine.shogi.players.setup import shogi_subject
 from yomi.native.tree.memory import compact
 
 PLIES = 6

@@ -16,7 +16,7 @@ from yomi.engine.go.commands import SCORED_ROWS
 from yomi.engine.option_row import OptionError
 from yomi.engine.own_network import network_path
 from yomi.engine.records import LeftOut
-from yomi.engine.shogi.commands import add_score_scale, vary_boards
+from yomi.engine.shogi.descriptor import add_score_scale, vary_boards
 from yomi.nets.files import atomic_writer, naming
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def _convert_games(source: Path, target: Path) -> None:
     """Write the games of a file or of a folder's files as hcpe3."""
     from yomi.engine.datasets.sources import find_files
     from yomi.engine.shogi.datasets.rows import RECORD_SUFFIXES, read_games, without_handicap
-    from yomi.engine.shogi.records.hcpe3 import write_hcpe3
+    from yomi.engine.shogi.records.packed import write_hcpe3
     from yomi.engine.shogi.records.record import RecordError
     from yomi.nets.errors import NetworkError
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from yomi.engine.servers.passwords import Password
     from yomi.engine.servers.reporter import Reporter
     from yomi.engine.servers.settings import Account
-    from yomi.engine.shogi.floodgate.yomi_seat import ShogiSeat
+    from yomi.engine.shogi.floodgate.seats import ShogiSeat
 
 USAGE = "yomi floodgate FILE [options]"
 EPILOG = """\
@@ -62,13 +62,13 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
     """
     from yomi.engine.servers.seat import GaveUpError
     from yomi.engine.shogi.floodgate.client import CsaClient
-    from yomi.engine.shogi.floodgate.yomi_seat import YomiShogiSeat
+    from yomi.engine.shogi.floodgate.seats import YomiShogiSeat
 
     options = servers.options_of(account, SHOGI)
 
     def open_seat() -> ShogiSeat:
         if account.command:
-            from yomi.engine.shogi.floodgate.usi_seat import UsiSeat
+            from yomi.engine.shogi.floodgate.seats import UsiSeat
 
             return UsiSeat(account)
         try:

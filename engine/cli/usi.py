@@ -36,7 +36,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the controller ends."""
-    from yomi.engine.shogi.usi.serve import serve
+    from yomi.engine.shogi.usi.commands import serve
 
     try:
         options = collect(args, SHOGI)

@@ -1,10 +1,9 @@
-"""Books of openings: YaneuraOu's text form and Apery's binary form, found by position and never read into memory.
+"""Opening books: YaneuraOu's text form and Apery's binary form. Positions are looked up in the file.
 
-A text book begins with `#YANEURAOU-DB2016 1.00`; books without this header are read, too. It has a line `sfen POSITION`
-for each position, and below it lines `MOVE PONDER SCORE DEPTH COUNT`, of which only the move must be there. A binary
-book has records of 16 bytes, sorted by the position's key: key u64, move u16, count u16, score i32, little endian. The
-keys are those of Apery and cshogi:
-numbers of the 64-bit Mersenne twister with its usual seed.
+A text book begins with `#YANEURAOU-DB2016 1.00`, which may be missing. It has a line `sfen POSITION` for each position,
+and below it lines `MOVE PONDER SCORE DEPTH COUNT`, of which only the move is required. A binary book has records of 16
+bytes, sorted by key: key u64, move u16, count u16, score i32, little endian. The keys are those of Apery and cshogi:
+numbers of the 64-bit Mersenne twister with its default seed.
 """
 
 import functools
@@ -21,59 +20,44 @@ from typing import Protocol
 
 import numpy as np
 
-from yomi.engine.color import WHITE
-from yomi.engine.shogi.moves import is_move, turned
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.options import Options
 from yomi.engine.shogi.notation import NotationError, parse_usi
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.sfen import SfenError, format_sfen, parse_sfen
+from yomi.engine.shogi.placement import Placement, SfenError, format_sfen, is_move, parse_sfen, turned
 from yomi.nets.errors import LineError
 
 TEXT_HEADER = b"#YANEURAOU-DB2016 1.00"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 POSITION_LINE = re.compile(rb"^(?:\xef\xbb\xbf)?sfen ([^\r\n]*)", re.MULTILINE)
+# The first position of a book without a header, after comments.
 FIRST_LINE = re.compile(rb"(?:\s*(?://|#(?!YANEURAOU))[^\n]*\n)*\s*sfen ([^\r\n]*)")
-"""The first position of a book without a header, after comments."""
 RECORD = struct.Struct("<QHHi")
-NO_MOVES = ("none", "resign", "win", "pass", "0000")
-"""Words that may stand where a move is missing."""
-MAX_NUMBER = 2**63 - 1
-"""Of the numbers in a text book; greater ones are no scores, depths or counts."""
+NO_MOVES = ("none", "resign", "win", "pass", "0000")  # words in place of a missing move
+MAX_NUMBER = 2**63 - 1  # greater numbers are not scores, depths or counts
 
-NARROW_SHARE = 0.1
-"""A narrow book leaves out moves chosen less often than this; YaneuraOu takes the same."""
+NARROW_SHARE = 0.1  # a narrow book skips moves chosen less often; YaneuraOu's share
 
 
 class BookError(LineError, ValueError):
-    """A file that is no book, or a broken line in it; the message is one line."""
+    """A file that is not a book, or a broken line of a book. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookMove:
-    """A move that a book has for a position."""
-
     move: int
-    count: int
-    """How often it was played, or its weight; 0 where the book does not say."""
-    score: int | None = None
-    """Centipawns for the side that plays it; None where the book does not say."""
-    depth: int = 0
-    """Of the search behind the score; 0 where the book does not say."""
-    ponder: int | None = None
-    """The expected answer."""
+    count: int  # times played, or a weight; 0 if unknown
+    score: int | None = None  # centipawns for the side that plays the move; None if unknown
+    depth: int = 0  # of the search for the score; 0 if unknown
+    ponder: int | None = None  # the expected answer
 
 
 class Book(Protocol):
-    """A book; looking up takes less than a millisecond."""
+    """A book. A lookup takes less than a millisecond."""
 
     def moves(self, placement: Placement) -> list[BookMove]:
-        """Return what the book has for a position, in its order; nothing is checked but that they are moves.
+        """Return a position's moves in the book's order, perhaps illegal. Raises BookError if the book is broken."""
 
-        Raises:
-            BookError: the book is broken there.
-        """
-
-    def close(self) -> None:
-        """Release the file."""
+    def close(self) -> None: ...
 
 
 # -- Apery's binary form -------------------------------------------------------------------------------------------
@@ -81,7 +65,7 @@ class Book(Protocol):
 
 @functools.cache
 def _random_numbers() -> tuple[int, ...]:
-    """Return the first 2,645 numbers of MT19937-64 (Matsumoto and Nishimura) seeded with 5489."""
+    """Return the first 2,645 numbers of MT19937-64 (Matsumoto and Nishimura) with seed 5489."""
     mask = (1 << 64) - 1
     state = [5489]
     for i in range(1, 312):
@@ -100,7 +84,7 @@ def _random_numbers() -> tuple[int, ...]:
 
 
 def book_key(placement: Placement) -> int:
-    """Return the key under which Apery's books hold a position: board, the mover's hand, side to move."""
+    """Return a position's key in Apery's books: board, the mover's hand, side to move."""
     numbers = _random_numbers()
     key = 0
     for square, code in enumerate(placement.board):
@@ -112,19 +96,14 @@ def book_key(placement: Placement) -> int:
 
 
 class AperyBook:
-    """A binary book, searched in the file."""
-
     def __init__(self, path: Path, data: mmap.mmap) -> None:
-        """Use a file's content.
-
-        Raises:
-            BookError: its size is not that of whole records, or its keys are not sorted.
-        """
+        """Check a file's content. Raises BookError for incomplete records or unsorted keys."""
         if len(data) % RECORD.size:
             raise BookError(f"{path}: {len(data)} bytes, expected whole records of {RECORD.size} bytes")
         self.path = path
         self._data = data
         self._count = len(data) // RECORD.size
+        # Other files are not sorted, and 65 probes show it at once.
         probes = [self._key(i * (self._count - 1) // 64) for i in range(65)]
         if probes != sorted(probes):
             raise BookError(f"{path}: the keys are not sorted, expected a book in Apery's form (.bin)")
@@ -133,7 +112,6 @@ class AperyBook:
         return int(RECORD.unpack_from(self._data, number * RECORD.size)[0])
 
     def moves(self, placement: Placement) -> list[BookMove]:
-        """See `Book`."""
         wanted = book_key(placement)
         low, high = 0, self._count
         while low < high:
@@ -145,6 +123,7 @@ class AperyBook:
         found = []
         while low < self._count:
             key, move, count, score = RECORD.unpack_from(self._data, low * RECORD.size)
+            # Records of one position are neighbors.
             if key != wanted:
                 break
             if not is_move(move):
@@ -154,7 +133,6 @@ class AperyBook:
         return found
 
     def close(self) -> None:
-        """Release the file."""
         self._data.close()
 
 
@@ -162,18 +140,19 @@ class AperyBook:
 
 
 class YaneuraouBook:
-    """A text book in any order: it is scanned once, and 16 bytes are kept for each position."""
+    """A text book in any order. Opening scans it and keeps 16 bytes for each position."""
 
     def __init__(self, path: Path, data: mmap.mmap, *, ignore_ply: bool) -> None:
-        """Use a file's content. A million positions take five seconds.
+        """Scan a file's content: five seconds for a million positions.
 
-        A position is found at any move of a game with `ignore_ply`, else only at the one whose number it has.
+        Without `ignore_ply` a position is found only at the move number in the book.
         """
         self.path = path
         self._data = data
         self._ignores_ply = ignore_ply
         hashes, offsets = array("q"), array("q")
         for match in POSITION_LINE.finditer(data):
+            # Hashes are compared first, the text decides: two positions may share a hash.
             hashes.append(hash(_position_of(match[1])))
             offsets.append(match.end())
         keys = np.array(hashes, np.int64)
@@ -181,7 +160,6 @@ class YaneuraouBook:
         self._keys, self._offsets = keys[order], np.array(offsets, np.int64)[order]
 
     def moves(self, placement: Placement) -> list[BookMove]:
-        """See `Book`."""
         text = format_sfen(placement, number=False).encode()
         wanted = hash(text)
         at = int(np.searchsorted(self._keys, wanted))
@@ -227,12 +205,11 @@ class YaneuraouBook:
         return BookMove(move, max(count, 0), score, depth, ponder)
 
     def close(self) -> None:
-        """Release the file."""
         self._data.close()
 
 
 def _position_of(line: bytes) -> bytes:
-    """Return board, side and hands of an SFEN: the move number does not count."""
+    """Return board, side and hands of an SFEN, without the move number."""
     return b" ".join(line.split()[:3])
 
 
@@ -240,14 +217,12 @@ def _position_of(line: bytes) -> bytes:
 
 
 class TurnedBook:
-    """A book that is also asked for the position as the other side would see it, board turned and colors exchanged."""
+    """A book that also uses the lines of the other color: board turned, colors exchanged."""
 
     def __init__(self, book: Book) -> None:
-        """Ask `book`."""
         self._book = book
 
     def moves(self, placement: Placement) -> list[BookMove]:
-        """See `Book`; the position itself goes first."""
         if found := self._book.moves(placement):
             return found
         return [
@@ -256,20 +231,14 @@ class TurnedBook:
         ]
 
     def close(self) -> None:
-        """Release the file."""
         self._book.close()
 
 
 def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool = True) -> Book:
-    """Open a book of either form, which its first bytes tell; a text book is scanned, which may take seconds.
+    """Open a book of either form; scanning a text book may take seconds. Raises BookError.
 
-    Args:
-        path: the file.
-        both_colors: use the lines of one color for the other as well.
-        ignore_ply: find the positions of a text book at any move of a game.
-
-    Raises:
-        BookError: it cannot be read, or is in neither form.
+    `both_colors` also uses the lines of one color for the other. `ignore_ply` finds the positions of a text book at any
+    move.
     """
     path = Path(path)
     try:
@@ -296,7 +265,7 @@ def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool =
 
 
 def _is_text_book(head: bytes) -> bool:
-    """Whether a file begins with the header of text books, or with a position that can be."""
+    """Whether a file begins with the header of text books, or with a valid position."""
     if head.startswith(TEXT_HEADER):
         return True
     match = FIRST_LINE.match(head)
@@ -306,66 +275,40 @@ def _is_text_book(head: bytes) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class BookSettings:
-    """Which moves of a book are played; the limits do what YaneuraOu's options of these names do. None by default."""
-
-    max_moves: int = 0
-    """The book is used for moves up to this number; 0 for all."""
-    ignore_rate: float = 0.0
-    """Probability that it is passed over."""
-    narrow: bool = False
-    """Leave out moves that are chosen less than one time in ten."""
-    depth_limit: int = 0
-    """Pass a position over whose best move was searched less deep."""
-    eval_diff: int | None = None
-    """Leave out moves that are worse than the best one by more centipawns."""
-    eval_limits: tuple[int, int] | None = None
-    """Leave out moves of Black and of White that are worth fewer centipawns."""
-    by_count: bool = True
-    """Choose by the counts, else all alike."""
-
-
 def choose(
-    book: Book, placement: Placement, rng: random.Random, is_legal: Callable[[int], bool], settings: BookSettings
+    book: Book, placement: Placement, rng: random.Random, is_legal: Callable[[int], bool], options: Options
 ) -> BookMove | None:
-    """Choose a move of a book by its counts; where it has none, by the best score, or else all alike.
+    """Choose a move of a book within the options' limits, or return None. Raises BookError if the book is broken.
 
-    Args:
-        book: the book.
-        placement: the position.
-        rng: of the choice.
-        is_legal: moves that are not are left out (two positions can have one key).
-        settings: which moves may be chosen. A move without a score passes the limits of scores.
-
-    Raises:
-        BookError: the book is broken there.
+    Moves are drawn by their counts, or uniformly; without counts the best scores are drawn. `is_legal` excludes moves,
+    because two positions can have the same key. A move without a score passes the limits on scores.
     """
-    if settings.max_moves and placement.number > settings.max_moves:
+    if options.book_moves and placement.number > options.book_moves:
         return None
-    if settings.ignore_rate and rng.random() < settings.ignore_rate:
+    if options.book_ignore_rate and rng.random() < options.book_ignore_rate:
         return None
     found = [entry for entry in book.moves(placement) if is_legal(entry.move)]
-    if settings.narrow:
+    if options.narrow_book:
         counts = [entry.count for entry in found]
         least = min(NARROW_SHARE * sum(counts), max(counts, default=0))
         found = [entry for entry in found if entry.count >= least]
     best = _best_of(found)
-    if best is None or best.depth < settings.depth_limit:
+    if best is None or best.depth < options.book_depth_limit:
         return None
-    limits = [] if settings.eval_limits is None else [settings.eval_limits[placement.side - 1]]
-    if settings.eval_diff is not None and best.score is not None:
-        limits.append(best.score - settings.eval_diff)
-    found = [entry for entry in found if entry.score is None or all(entry.score >= limit for limit in limits)]
+    limit = options.book_eval_black_limit if placement.side == BLACK else options.book_eval_white_limit
+    if best.score is not None:
+        limit = max(limit, best.score - options.book_eval_diff)
+    found = [entry for entry in found if entry.score is None or entry.score >= limit]
     best = _best_of(found)
     if best is None:
         return None
-    weights = [float(entry.count) if settings.by_count else 1.0 for entry in found]
+    weights = [float(entry.count) if options.book_counts else 1.0 for entry in found]
     if not any(weights):
+        # A book without counts prefers its best score.
         weights = [float(entry.score == best.score) for entry in found]
     return rng.choices(found, weights)[0]
 
 
 def _best_of(moves: Sequence[BookMove]) -> BookMove | None:
-    """Return the first of the moves with the best score, or the first where none has one; None without moves."""
+    """Return the first of the moves with the best score, the first move if none has a score, or None."""
     return max(moves, key=lambda entry: -math.inf if entry.score is None else entry.score, default=None)

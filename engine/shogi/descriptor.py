@@ -1,18 +1,22 @@
-"""Shogi's descriptor."""
+"""Shogi's descriptor: flags, help examples, and entry points of commands."""
 
 from __future__ import annotations
 
+import functools
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
+from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.game import Game
+from yomi.engine.option_row import OptionError
 from yomi.engine.scores import Score
-from yomi.engine.shogi.commands import EXAMPLES, FLAGS, make_dataset, play_dataset
 
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from argparse import Namespace, _ActionsContainer
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from yomi.engine.evaluators.network import FileEvaluator, FileFormat
     from yomi.engine.evaluators.queue import EvaluationQueue
@@ -21,29 +25,190 @@ if TYPE_CHECKING:
     from yomi.engine.options import Options, Value
     from yomi.engine.players.precision import Sampling
     from yomi.engine.search.parameters import SearchSettings
-    from yomi.engine.shogi.game import ShogiGame
-    from yomi.engine.shogi.learning import LearnableShogi
+    from yomi.engine.shogi.game import ShogiGame, ShogiReferee
     from yomi.engine.shogi.matches import ShogiMatches
     from yomi.engine.shogi.players.player import ShogiPlayer
-    from yomi.engine.shogi.referee import ShogiReferee
     from yomi.engine.shogi.review import ShogiReviewer
-    from yomi.engine.shogi.selfplay import ShogiRecorder
+    from yomi.engine.shogi.selfplay import LearnableShogi, ShogiRecorder
     from yomi.engine.shogi.terminal import ShogiTerminalGame
     from yomi.native.spec import GameSpec
     from yomi.nets.data.shards import Dataset
     from yomi.nets.data.sparse import SparseEncoder
     from yomi.nets.features import FeatureSet
 
+# formats of records and their suffixes; .kifu is KIF in UTF-8
+RECORD_FORMATS = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe", "hcpe3": ".hcpe3"}
+
+EXAMPLES = {
+    "play": """\
+examples:
+  yomi play shogi --seconds 2
+  yomi play shogi --level 2 --save game.kifu
+  yomi play shogi --net model.onnx --color white --book-file book.bin
+  yomi play shogi --sfen "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
+
+In the game: a move in USI (7g7f, 8h2b+, P*5e), CSA (7776FU) or Japanese (７六歩, 76歩, 同銀) is played; undo, hint,
+score, declare, board, sfen, save FILE, resign, help, quit.
+The game is saved after every move; --resume FILE continues it.
+""",
+    "selfplay": """\
+examples:
+  yomi selfplay shogi --games 100 --net model.onnx --visits 400 --format csa hcpe --out games
+  yomi selfplay shogi --games 20 --openings openings.sfen --temperature 0 --root-noise 0
+
+Defaults: 200 visits a move, temperature 1 for the first 20 moves, a quarter of noise at the root, no resignation, and a
+draw after 320 moves. Records contain each move's evaluation in centipawns. Openings are a file of records or of lines
+`startpos moves ...`, taken in turn. All games share one hcpe file, games.hcpe, which grows. hcpe3, CSA and --rows also
+contain the visits of the searches.
+""",
+    "duel": """\
+examples:
+  yomi duel shogi --net model.onnx --visits 100 --first c_puct=2.5 --second c_puct=2.88 --openings taya36.sfen
+  yomi duel shogi --first net=new.onnx --second net=old.onnx --sprt 0,20 --games 10000
+
+Games end by mate, declaration, repetition, or after 320 moves (--max-moves). --first and --second take options of
+networks and of the search, visits, leaf_mate_depth and all_legal_moves. root_mate_search is off here.
+""",
+    "tune": """\
+example:
+  yomi tune shogi --net model.onnx --visits 100 --parameter c_puct 1.5:4.5 --parameter fpu_reduction 0.2:0.9
+
+Games are played as in yomi duel.
+""",
+    "learn": """\
+examples:
+  yomi learn shogi --hours 24
+  yomi learn shogi --openings balanced.sfen --network net.toml --out shogi-10x128
+
+Games begin with the usual position, or with lines drawn at random from a file. They end by mate, declaration,
+repetition, or after 320 moves (--max-moves). Records contain evaluations and visits as comments:
+yomi dataset convert FOLDER/games GAMES.hcpe3 turns them into training data for dlshogi.
+""",
+    "dataset play": """\
+examples:
+  yomi dataset play shogi --engine fairy-stockfish --nodes 1000 --positions 1000000 --out games/shogi
+  yomi dataset play shogi --engine "engine --usi ;; option.USI_Hash=64" --nodes 3000 --openings balanced.sfen \\
+      --positions 1000000 --out games/shogi
+  yomi dataset make games/shogi --features dlshogi-62-57 --out data/shogi
+
+The engine is the command line of a USI engine; settings follow after ` ;; ` as for `yomi match`. Positions,
+evaluations, moves and results are written as hcpe. A game begins with an opening, up to a random ply of it, and random
+moves; a few later moves are random, too. Positions before random moves and repeated positions are left out. The same
+command continues a run, also with more --positions.
+""",
+}
+
+
+def _add_play(group: _ActionsContainer) -> None:
+    group.add_argument("--sfen", metavar="SFEN", help="begin with this position (default: the usual one)")
+    group.add_argument(
+        "--board",
+        choices=["auto", "japanese", "letters"],
+        default="auto",
+        help="draw pieces in kanji or letters; auto: kanji if the terminal can (default: auto)",
+    )
+
+
+def _add_selfplay(group: _ActionsContainer) -> None:
+    text = "write records in these forms (default: csa)"
+    group.add_argument("--format", nargs="+", choices=RECORD_FORMATS, default=["csa"], help=text)
+    _add_openings(group)
+
+
+def _add_openings(group: _ActionsContainer) -> None:
+    group.add_argument("--openings", type=Path, metavar="FILE", help="begin with positions or lines of a file")
+
+
+def add_score_scale(group: _ActionsContainer, other: str = "") -> None:
+    """Add --score-scale; `other` describes values other than numbers."""
+    text = f"set the centipawns of the sigmoid for winrates{other} (default: dlshogi's 756)"
+    group.add_argument("--score-scale", metavar="CP", help=text)
+
+
+def _add_make(group: _ActionsContainer) -> None:
+    add, value = group.add_argument, functools.partial(add_value, group)
+    value("--rating", 0.0, "R", "leave out games with a player rated lower or not at all", "none")
+    value("--evaluation", 0.0, "CP", "leave out positions with greater evaluations in centipawns", "none")
+    add_score_scale(group, "; fit: fit it to the results")
+    add("--keep-duplicates", action="store_true", help="do not merge repeated positions")
+
+
+def _add_dataset_play(group: _ActionsContainer) -> None:
+    add, value = group.add_argument, functools.partial(add_value, group)
+    add("--engine", required=True, metavar="COMMAND", help="play both sides with this USI engine; see below")
+    add("--nodes", type=int, required=True, metavar="N", help="search this many nodes a move")
+    value("--processes", os.cpu_count() or 1, "N", "run this many engines at a time")
+    lines = "begin with records or lines `startpos moves ...` (default: the usual position)"
+    add("--openings", type=Path, metavar="FILE", help=lines)
+    value("--opening-moves", 8, "N", "play 1 to N random moves after the opening; 0: none")
+    value("--random-moves", 0.02, "S", "play this share of later moves at random")
+    value("--resign-score", 3000, "CP", "end a game at this evaluation in centipawns")
+    value("--resign-moves", 3, "N", "end it after this many such moves of each side")
+    value("--max-moves", 320, "N", "draw a game after this many moves")
+
+
+FLAGS = {
+    "play": _add_play,
+    "selfplay": _add_selfplay,
+    "learn": _add_openings,
+    "dataset make": _add_make,
+    "dataset play": _add_dataset_play,
+}
+
+
+def _score_scale(text: str | None, *, may_fit: bool = True) -> float:
+    """Return the value of --score-scale in centipawns; 0 means fit."""
+    from yomi.engine.shogi.datasets.dataset import MAX_SCALE, MIN_SCALE, SCORE_SCALE
+
+    if text is None:
+        return SCORE_SCALE
+    if text == "fit" and may_fit:
+        return 0.0
+    try:
+        scale = float(text)
+    except ValueError:
+        scale = 0.0
+    if not MIN_SCALE <= scale <= MAX_SCALE:
+        raise OptionError(
+            f"--score-scale {text}: expected {MIN_SCALE:g} to {MAX_SCALE:g} centipawns{', or fit' * may_fit}"
+        )
+    return scale
+
+
+def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
+    """Make or continue a data set of positions near those of other data sets, valued by an engine."""
+    from yomi.engine.clients.limits import SpecError
+    from yomi.engine.clients.process import EngineError
+    from yomi.engine.clients.spec import parse_spec
+    from yomi.engine.datasets.sources import named
+    from yomi.engine.evaluators.load import load
+    from yomi.engine.evaluators.sparse import SparseEvaluator
+    from yomi.engine.shogi.datasets.varied import ShogiVaryOptions, vary_positions
+    from yomi.nets.models import default_network
+
+    net = args.net or default_network(game.name, on_processor=True)
+    scale = _score_scale(args.score_scale, may_fit=False)
+    try:
+        spec = parse_spec(args.engine, game.name, game.protocol)
+        game.compile(say)
+        evaluator = load(game.formats, net, 9, device="cpu", precision="auto")
+        if not isinstance(evaluator, SparseEvaluator):
+            raise OptionError(f"--net {net}: a network of layers found, expected a sparse one")
+        options = filled(ShogiVaryOptions, args, net=named(Path(net)), score_scale=scale)
+        return vary_positions(args.folders, args.out, options, args.positions, evaluator, spec, say)
+    except EngineError as error:
+        raise OptionError(f"--engine {args.engine}: {error}") from None
+    except SpecError as error:
+        raise OptionError(str(error)) from None
+
+
+# Plies of the mate searches at leaves and at the root, by level.
 LEAF_MATES = (0, 0, 0, 0, 1, 1, 3, 3, 3, 3)
 ROOT_MATES, ROOT_MATES_OF_NETWORKS = (0, 0, 0, 1, 3, 5, 7, 9, 11, 33), (0, 0, 1, 3, 3, 5, 7, 9, 11, 33)
-"""Plies of the mate searches at leaves and at the root, by level."""
-MATERIAL_VISITS = {8: 1000, 9: 3000, 10: 10000}
-"""Of levels that have others than those of Go with rollouts."""
+MATERIAL_VISITS = {8: 1000, 9: 3000, 10: 10000}  # visits of levels at which material needs others than Go's rollouts
 
 
 class Shogi(Game["ShogiGame", "ShogiPlayer"]):
-    """Shogi."""
-
     name = "shogi"
     title = "shogi"
     protocol = "usi"
@@ -64,23 +229,18 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     }
 
     def __init__(self) -> None:
-        """Learn from the usual position."""
-        self._learned: dict[str, Any] = {}
-        """Arguments of LearnableShogi."""
+        self._learned: dict[str, Any] = {}  # keyword arguments of LearnableShogi
 
     @property
     def formats(self) -> tuple[type[FileFormat], ...]:
-        """See Game."""
         from yomi.engine.shogi.networks import FORMATS
 
         return FORMATS
 
     def board_size(self, options: Options) -> int:
-        """Return 9."""
         return 9
 
     def level_options(self, level: int, *, has_network: bool) -> Mapping[str, Value]:
-        """Return the depth of the mate searches: shorter ones for weaker levels."""
         roots = ROOT_MATES_OF_NETWORKS if has_network else ROOT_MATES
         mates: dict[str, Value] = {"leaf_mate_depth": LEAF_MATES[level - 1], "root_mate_search": roots[level - 1]}
         if not has_network and level in MATERIAL_VISITS:
@@ -88,38 +248,32 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         return mates
 
     def new_game(self, options: Options) -> ShogiGame:
-        """Return the usual position under the options' rules."""
         from yomi.engine.shogi.game import new_game
 
         return new_game(options)
 
     def make_player(self, options: Options) -> ShogiPlayer:
-        """Return a player of shogi."""
         from yomi.engine.shogi.players.player import ShogiPlayer
 
         return ShogiPlayer(options)
 
     def referee(self, player: ShogiPlayer) -> ShogiReferee:
-        """Return a referee, who needs no player's verdict."""
-        from yomi.engine.shogi.referee import ShogiReferee
+        from yomi.engine.shogi.game import ShogiReferee
 
         return ShogiReferee()
 
     def format_opening(self, game: ShogiGame) -> str:
-        """Return `startpos moves ...` in USI."""
         from yomi.engine.shogi.notation import format_usi
-        from yomi.engine.shogi.sfen import START_WORD
+        from yomi.engine.shogi.placement import START_WORD
 
         return f"{START_WORD} moves {' '.join(format_usi(move) for _, move in game.moves)}"
 
     def matches(self) -> ShogiMatches:
-        """See Game."""
         from yomi.engine.shogi.matches import ShogiMatches
 
         return ShogiMatches()
 
     def start_play(self, args: Namespace, options: Options) -> tuple[ShogiGame, tuple[str, str]]:
-        """Return a position, or the game of a file."""
         from yomi.engine.shogi.terminal import start_play
 
         return start_play(args, options)
@@ -127,50 +281,72 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     def terminal(
         self, player: ShogiPlayer, game: ShogiGame, args: Namespace, advice: Mapping[str, Value]
     ) -> ShogiTerminalGame:
-        """Return shogi in the terminal."""
         from yomi.engine.shogi.terminal import open_terminal
 
         return open_terminal(player, game, args.board, advice)
 
     def may_be_record(self, content: bytes) -> bool:
-        """See whether it is anything but SGF: the forms of records of shogi have no beginning in common."""
         return not content.startswith(b"(")
 
     def reviewer(self, options: Options, path: Path) -> ShogiReviewer:
-        """Return a reviewer of all forms of records."""
         from yomi.engine.shogi.review import ShogiReviewer
 
         return ShogiReviewer(self.make_player(options))
 
     def recorder(self, args: Namespace, options: Options) -> ShogiRecorder:
-        """Return what writes the forms of records that are wanted."""
         from yomi.engine.shogi.selfplay import ShogiRecorder
 
         return ShogiRecorder(options, args.format, args.openings)
 
     def make_dataset(self, args: Namespace, say: Say) -> Dataset:
-        """See Game."""
-        return make_dataset(self, args, say)
+        from yomi.engine.datasets.making import announce_kernels
+        from yomi.engine.datasets.sources import find_files
+        from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
+        from yomi.engine.shogi.datasets.rows import SHOGI_SUFFIXES
+
+        scale = _score_scale(args.score_scale)
+        find_files(args.paths, SHOGI_SUFFIXES)
+        announce_kernels(self, say)
+        rows = args.shard_rows or SHARD_ROWS
+        options = filled(ShogiDataOptions, args, merge=not args.keep_duplicates, shard_rows=rows, score_scale=scale)
+        return make_shogi_dataset(args.paths, args.out, options, say)
 
     def encoder(self, features: str) -> SparseEncoder | None:
-        """See Game; of shogi-board."""
-        from yomi.engine.shogi.datasets.encoder import ShogiEncoder
+        from yomi.engine.shogi.datasets.dataset import ShogiEncoder
         from yomi.nets.features import SHOGI_BOARD
 
         return ShogiEncoder() if features == SHOGI_BOARD else None
 
     def play_dataset(self, args: Namespace, say: Say) -> str:
-        """See Game; positions are kept as hcpe, of which `yomi dataset make` makes a set."""
-        return play_dataset(self, args, say)
+        from yomi.engine.clients.limits import SpecError
+        from yomi.engine.clients.process import EngineError
+        from yomi.engine.clients.spec import parse_spec
+        from yomi.engine.datasets.sources import named
+        from yomi.engine.shogi.datasets.played import ShogiPlayOptions, play_shogi_positions
+        from yomi.engine.shogi.records.files import load_records
+        from yomi.engine.shogi.records.record import RecordError
+        from yomi.native.shogi.position import MAX_HISTORY
+
+        check_counts(args, nodes=1, processes=1, opening_moves=0, resign_score=1, resign_moves=1)
+        check_ranges(args, max_moves=(1, MAX_HISTORY // 2))
+        try:
+            spec = parse_spec(args.engine, self.name, self.protocol)
+            openings = load_records(args.openings) if args.openings else []
+            self.compile(say)
+            options = filled(ShogiPlayOptions, args, openings=named(args.openings) if args.openings else "")
+            total = play_shogi_positions(args.out, options, args.positions, spec, openings, args.processes, say)
+        except EngineError as error:
+            raise OptionError(f"--engine {args.engine}: {error}") from None
+        except (SpecError, RecordError) as error:
+            raise OptionError(str(error)) from None
+        return f"{total} positions in {args.out}"
 
     def learnable(self, options: Options) -> LearnableShogi:
-        """See Game."""
-        from yomi.engine.shogi.learning import LearnableShogi
+        from yomi.engine.shogi.selfplay import LearnableShogi
 
         return LearnableShogi(options, **self._learned)
 
     def learning(self, args: Namespace, network: Mapping[str, Any] | None) -> Shogi:
-        """See Game; openings are read once."""
         from yomi.engine.datasets.sources import named
         from yomi.engine.shogi.selfplay import read_openings
 
@@ -179,37 +355,31 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         other._learned = {"openings": openings, "named": name, "network": network}
         return other
 
-    def replay(
-        self, path: Path, features: FeatureSet, size: int
-    ) -> tuple[GameSpec, Encoder, list[RecordedGame[ShogiGame]]]:
-        """See Game."""
-        from yomi.engine.shogi.learning import replay
+    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[ShogiGame]]]:
+        from yomi.engine.shogi.selfplay import replay
 
         return replay(path, features)
 
     def network_defaults(self, options: Options) -> Mapping[str, Value]:
-        """Return what the file beside the network says."""
         from yomi.engine.shogi.players.setup import network_defaults
 
         return network_defaults(options)
 
     def subject(self, options: Options) -> Subject:
-        """Return shogi with the options' mate search at leaves."""
-        from yomi.engine.shogi.measuring import shogi_subject
+        from yomi.engine.shogi.players.setup import shogi_subject
 
         return shogi_subject(mate_depth=options.leaf_mate_depth)
 
     def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
-        """See Game."""
-        from yomi.engine.shogi.measuring import measured
+        from yomi.engine.shogi.players.setup import measured
 
         return measured(options)
 
     def sampling(self, network: FileEvaluator, options: Options) -> Sampling[ShogiGame]:
-        """See Game."""
-        from yomi.engine.shogi.players.setup import shogi_sampling
+        from yomi.engine.players.precision import Sampling
+        from yomi.engine.shogi.game import ShogiGame
 
-        return shogi_sampling(network)
+        return Sampling(network.spec, ShogiGame)
 
 
 GAME = Shogi()

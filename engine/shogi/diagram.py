@@ -1,35 +1,45 @@
-"""The board as text: letters as in SFEN, or Japanese as in game records; colors for terminals that show them."""
+"""The board as text (SFEN's letters or kanji, optionally colored for a terminal) and as SVG. No kernel is loaded."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from yomi.engine.color import BLACK, COLOR_NAMES, WHITE
-from yomi.engine.shogi.notation import FILES, JAPANESE_NAMES, RANKS, format_japanese, format_usi, japanese_number
-from yomi.engine.shogi.pieces import HAND_TYPES, KING, LETTERS, PROMOTION, color_of, type_of, unpromoted
+from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
+from yomi.engine.shogi.notation import FILES, JAPANESE_NAMES, MARKS, RANKS, format_japanese, format_usi, japanese_number
+from yomi.engine.shogi.placement import (
+    HAND_TYPES,
+    KING,
+    LETTERS,
+    NAMES,
+    PROMOTION,
+    code_of,
+    color_of,
+    type_of,
+    unpromoted,
+)
+from yomi.engine.svg import INK, element, sheet, text_at
 
 if TYPE_CHECKING:
     from yomi.engine.shogi.game import ShogiGame
 
-SHORT_NAMES = dict(enumerate(JAPANESE_NAMES)) | {10: "杏", 11: "圭", 12: "全"}
-"""Names of one character each."""
+SHORT_NAMES = dict(enumerate(JAPANESE_NAMES)) | {10: "杏", 11: "圭", 12: "全"}  # names of one character each
 
 SIDES = {BLACK: "先手", WHITE: "後手"}
 
 WHITE_STYLE, PROMOTED_STYLE, LAST_STYLE, PLAIN = "\x1b[36m", "\x1b[31m", "\x1b[7m", "\x1b[0m"
 
 
-def draw(game: "ShogiGame", *, japanese: bool = False, colored: bool = False) -> str:
-    """Return the board as its first player sees it, with hands, and whose turn it is.
+def draw(game: ShogiGame, *, japanese: bool = False, colored: bool = False) -> str:
+    """Return the board from Black's point of view, with hands and the side to move.
 
-    Args:
-        game: to draw.
-        japanese: draw kanji (White's pieces after a v) in place of letters (White's small).
-        colored: mark White's and promoted pieces and the last move with a terminal's color sequences.
+    Kanji mark White's pieces by a v, letters by lower case. Colors are a terminal's color sequences.
     """
     lines = _japanese(game, colored) if japanese else _letters(game, colored)
     return "\n".join(lines)
 
 
-def _letters(game: "ShogiGame", colored: bool) -> list[str]:
+def _letters(game: ShogiGame, colored: bool) -> list[str]:
     board = game.placement.board
     last = game.last_target
     header = " " + "".join(f"  {file}" for file in range(9, 0, -1))
@@ -45,6 +55,7 @@ def _letters(game: "ShogiGame", colored: bool) -> list[str]:
             text = f"{'+' if type_of(code) > KING else ' '}{letter}"
             if square == last and not colored:
                 text = f"({letter}" if text[0] == " " else f"({text}"
+                # The bracket needs a column of its own, which `_closed` takes back.
                 cells.append(f"{text})".rjust(4))
             else:
                 cells.append(" " + _styled(text, code, square == last, colored))
@@ -54,12 +65,12 @@ def _letters(game: "ShogiGame", colored: bool) -> list[str]:
 
 
 def _closed(row: str) -> str:
-    """Take the blank after a bracket out, so that columns stay in line."""
+    # A bracket takes the place of the next cell's blank, so that columns stay aligned.
     at = row.find(") ")
     return row if at < 0 else row[: at + 1] + row[at + 2 :]
 
 
-def _hand(game: "ShogiGame", color: int) -> str:
+def _hand(game: ShogiGame, color: int) -> str:
     hand = game.placement.hands[color - 1]
     parts = []
     for piece_type, count in reversed(list(zip(HAND_TYPES, hand, strict=True))):
@@ -69,13 +80,13 @@ def _hand(game: "ShogiGame", color: int) -> str:
     return " ".join(parts) or "-"
 
 
-def _state(game: "ShogiGame") -> str:
+def _state(game: ShogiGame) -> str:
     check = ", in check" if game.in_check else ""
     last = f", last move {format_usi(game.moves[-1][1])}" if game.moves else ""
     return f"{COLOR_NAMES[game.side_to_move]} to move{check}, move {game.ply + 1}{last}"
 
 
-def _japanese(game: "ShogiGame", colored: bool) -> list[str]:
+def _japanese(game: ShogiGame, colored: bool) -> list[str]:
     board = game.placement.board
     last = game.last_target
     lines = [f"後手の持駒：{japanese_hand(game.placement.hands[1])}"]
@@ -95,7 +106,7 @@ def _japanese(game: "ShogiGame", colored: bool) -> list[str]:
     return lines
 
 
-def _japanese_last(game: "ShogiGame") -> str:
+def _japanese_last(game: ShogiGame) -> str:
     if not game.moves:
         return ""
     before = game.copy()
@@ -104,7 +115,7 @@ def _japanese_last(game: "ShogiGame") -> str:
 
 
 def japanese_hand(hand: tuple[int, ...]) -> str:
-    """Return a hand as game records write it: `飛　角二　歩十一`, or `なし`."""
+    """Return a hand as records write it: `飛　角二　歩十一`, or `なし`."""
     parts = []
     for piece_type, count in reversed(list(zip(HAND_TYPES, hand, strict=True))):
         if count:
@@ -119,3 +130,126 @@ def _styled(text: str, code: int, is_last: bool, colored: bool) -> str:
     if code:
         style += PROMOTED_STYLE if type_of(code) > PROMOTION else WHITE_STYLE if color_of(code) == WHITE else ""
     return f"{style}{text}{PLAIN}" if style else text
+
+
+WIDTH, HEIGHT = 42, 46  # of a square
+# Width of a hand's column, and the board's margins. Coordinates are above the board and at its right.
+HAND_WIDTH, TOP, RIGHT, BOTTOM = 58, 26, 22, 14
+LEFT = HAND_WIDTH + 10
+SQUARES, HAND_KINDS, MAX_CODE = 81, len(HAND_TYPES), 30
+# fill of pieces, kanji of promoted pieces
+PIECE, PROMOTED = "#fbeecb", "#b3131b"
+# fills of the last move's squares
+SOURCE, TARGET = "#f3dc9f", "#f28c28"
+TURN = "#f28c28"
+KANJI = "'Noto Serif CJK JP', 'Noto Serif JP', 'Hiragino Mincho ProN', 'Yu Mincho', 'MS Mincho', serif"
+OUTLINE = "0,-19 12,-14 16,18 -16,18 -12,-14"  # a piece that points upwards, around its center
+
+
+def shogi_board(
+    board: Sequence[int],
+    hands: Sequence[Sequence[int]],
+    *,
+    last: Sequence[int] = (),
+    side_to_move: int | None = None,
+    bottom: int = BLACK,
+    title: str = "",
+) -> str:
+    """Return a position as SVG. Raises ValueError for wrong piece codes, hands or squares.
+
+    `board` are piece codes of the 81 squares, `hands` Black's and White's, by HAND_TYPES. `last` are source and target
+    of the last move, or the target of a drop. The hand of `side_to_move` is marked. `bottom` is the side at the bottom.
+    `title` is for screen readers (default: the hands).
+    """
+    _check(board, hands, last, bottom)
+    kanji = [
+        *_last_move(last, bottom),
+        *_lines(),
+        *_coordinates(bottom),
+        *(_piece(code, *_place(square, bottom), bottom) for square, code in enumerate(board) if code),
+        *_hand_column(hands, bottom, bottom, side_to_move),
+        *_hand_column(hands, opponent(bottom), bottom, side_to_move),
+    ]
+    parts = [element("g", "\n".join(kanji), lang="ja")]  # not the title, which is English
+    width = LEFT + 9 * WIDTH + RIGHT + 10 + HAND_WIDTH
+    return sheet(width, TOP + 9 * HEIGHT + BOTTOM, title or _title(hands), parts, KANJI)
+
+
+def _check(board: Sequence[int], hands: Sequence[Sequence[int]], last: Sequence[int], bottom: int) -> None:
+    if len(board) != SQUARES:
+        raise ValueError(f"board of {len(board)} squares: expected {SQUARES}")
+    for code in board:
+        if code and (not 0 < code <= MAX_CODE or type_of(code) not in SHORT_NAMES or not type_of(code)):
+            raise ValueError(f"piece {code}: expected a code of yomi.engine.shogi.placement, or 0")
+    if len(hands) != 2 or any(len(hand) != HAND_KINDS for hand in hands):
+        raise ValueError(f"hands of {[len(hand) for hand in hands]} numbers: expected two of {HAND_KINDS}")
+    for square in last:
+        if not 0 <= square < SQUARES:
+            raise ValueError(f"square {square}: expected 0 to {SQUARES - 1}")
+    if bottom not in (BLACK, WHITE):
+        raise ValueError(f"bottom {bottom}: expected {BLACK} (Black) or {WHITE} (White)")
+
+
+def _title(hands: Sequence[Sequence[int]]) -> str:
+    texts = []
+    for color in (BLACK, WHITE):
+        counted = [f"{NAMES[kind]} {count}" for kind, count in zip(HAND_TYPES, hands[color - 1], strict=True) if count]
+        texts.append(f"{COLOR_NAMES[color]}'s hand: {', '.join(counted) or 'empty'}")
+    return f"Shogi board. {'. '.join(texts)}"
+
+
+def _place(square: int, bottom: int) -> tuple[float, float]:
+    """Return the center of a square."""
+    file, rank = divmod(square, 9)
+    column, row = (8 - file, rank) if bottom == BLACK else (file, 8 - rank)
+    return LEFT + WIDTH * (column + 0.5), TOP + HEIGHT * (row + 0.5)
+
+
+def _last_move(last: Sequence[int], bottom: int) -> Iterator[str]:
+    for number, square in enumerate(last, 1):
+        x, y = _place(square, bottom)
+        fill = TARGET if number == len(last) else SOURCE
+        yield element("rect", x=x - WIDTH / 2, y=y - HEIGHT / 2, width=WIDTH, height=HEIGHT, fill=fill)
+
+
+def _lines() -> Iterator[str]:
+    right, bottom = LEFT + 9 * WIDTH, TOP + 9 * HEIGHT
+    across = "".join(f"M{LEFT} {TOP + HEIGHT * row}H{right}" for row in range(10))
+    down = "".join(f"M{LEFT + WIDTH * column} {TOP}V{bottom}" for column in range(10))
+    yield element("path", d=across + down, fill="none", stroke=INK, stroke_linecap="square")
+    for column in (3, 6):
+        for row in (3, 6):
+            yield element("circle", cx=LEFT + WIDTH * column, cy=TOP + HEIGHT * row, r=3, fill=INK)
+
+
+def _coordinates(bottom: int) -> Iterator[str]:
+    for number in range(9):
+        x, y = _place(10 * number, bottom)  # the diagonal has every file and rank once
+        yield text_at(x, TOP / 2 + 1, number + 1, 14)
+        yield text_at(LEFT + 9 * WIDTH + RIGHT / 2, y, RANKS[number], 14)
+
+
+def _piece(code: int, x: float, y: float, bottom: int) -> str:
+    """Return a piece around a center; pieces of the side at the top point down."""
+    kind = type_of(code)
+    turn = "" if color_of(code) == bottom else " rotate(180)"
+    shape = element("polygon", points=OUTLINE, fill=PIECE, stroke=INK)
+    kanji = text_at(0, 2, SHORT_NAMES[kind], 23, PROMOTED if kind > PROMOTION else INK, font_weight=600)
+    return element("g", shape + kanji, transform=f"translate({x:g} {y:g}){turn}")
+
+
+def _hand_column(hands: Sequence[Sequence[int]], color: int, bottom: int, side_to_move: int | None) -> Iterator[str]:
+    # The bottom side's hand is at the right and ends at the bottom, the other hand at the left.
+    is_bottom = color == bottom
+    x = LEFT + 9 * WIDTH + RIGHT + 22 if is_bottom else 21
+    held = [(kind, count) for kind, count in zip(HAND_TYPES, hands[color - 1], strict=True) if count][::-1]
+    # The mark stands where the player sits, the pieces between it and the middle of the board.
+    mark = TOP + HEIGHT * 8.5 if is_bottom else TOP + HEIGHT / 2
+    if color == side_to_move:
+        yield element("circle", cx=x, cy=mark, r=17, fill=TURN)
+    yield text_at(x, mark, MARKS[color], 20)
+    for place, (kind, count) in enumerate(held, 1):
+        y = mark + HEIGHT * place * (-1 if is_bottom else 1)
+        yield _piece(code_of(kind, color), x, y, bottom)
+        if count > 1:
+            yield text_at(x + 27, y, count, 15, INK, font_weight=600)

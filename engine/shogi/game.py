@@ -1,7 +1,7 @@
-"""A game of shogi as it stands: the position, how it came about, and the commands that change it.
+"""A game of shogi: position, history, the operations that change it, and its referee.
 
-Rules, position and history are the kernels' (yomi.native.shogi); this class adds what only a user needs: SFEN, undo,
-what ends a game (a repetition only the fourth time), and reasons why a move is illegal.
+The kernels (yomi.native.shogi) know rules, position and history. This module adds SFEN, undo, the end of the game (a
+repetition ends it at the fourth occurrence), and the reasons why a move is illegal.
 """
 
 from __future__ import annotations
@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from yomi.engine import play
 from yomi.engine.color import COLOR_NAMES, opponent
 from yomi.engine.option_row import OptionError
+from yomi.engine.play import Ended, Referee
 from yomi.engine.shogi.diagram import draw
-from yomi.engine.shogi.moves import is_move, target_of
-from yomi.engine.shogi.notation import format_usi, illegal_action, parse_usi
-from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement
-from yomi.engine.shogi.sfen import START_WORD, STARTPOS, format_sfen, parse_sfen
+from yomi.engine.shogi.notation import format_usi, guilty_of, illegal_action, parse_usi
+from yomi.engine.shogi.placement import (
+    DROP_PAWN_MATE,
+    START_WORD,
+    STARTPOS,
+    Placement,
+    format_sfen,
+    is_move,
+    parse_sfen,
+    target_of,
+)
 from yomi.native.shogi import rules, waivers
 from yomi.native.shogi.position import (
     CHECK_BIT,
@@ -34,7 +43,9 @@ from yomi.native.shogi.position import (
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
+    from yomi.engine.shogi.records.record import GameRecord
 
+# Rules for declaring a win, by points. h: in handicap games White's missing pieces count for White.
 ENTERING_KING = {
     "none": ENTERING_KING_NONE,
     "24": ENTERING_KING_24,
@@ -42,39 +53,31 @@ ENTERING_KING = {
     "27": ENTERING_KING_27,
     "27h": ENTERING_KING_27H,
 }
-"""Rules for declaring a win, by their points; h: in handicap games White needs less by what it has given."""
 
+# Fields of the position record that are settings; `undo` keeps them.
 SETTINGS = ("max_moves", "entering_king", "mate_depth", "all_moves", "draw_value", "form")
-"""Fields of the position record that belong to the game's rules and the search, not to the position."""
 
-MAX_GAME = 10_000
-"""Moves that `going_on` takes: more of them would take seconds."""
-MAX_PLY = 64_000
-"""Moves of a game, those before the initial position included. The kernels count plies in 16 bits, also in a search."""
+MAX_GAME = 10_000  # limit of `going_on`: more moves would take seconds
+MAX_PLY = 64_000  # limit of plies: kernels count them in 16 bits, and a search adds more
+# A history longer than ROOM positions is cut to the last KEPT. The rest of the array belongs to the search.
 KEPT, ROOM = 768, 1024
-"""Positions whose history stays when there are more than ROOM of them; the rest of the array is the search's."""
 
 
 class IllegalMove(ValueError):  # noqa: N818  (the name that players use)
-    """A move that the rules forbid; the message is one line."""
+    """A move that the rules forbid. The message is one line."""
 
 
 class SetupError(OptionError):
-    """Rules that cannot be; the message is one line."""
+    """Impossible rules. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a game ended."""
-
-    winner: int
-    """BLACK, WHITE, or 0 for a draw."""
+    winner: int  # BLACK, WHITE, or 0 for a draw
+    # CSA's name: TSUMI, SENNICHITE, MAX_MOVES, +ILLEGAL_ACTION or -ILLEGAL_ACTION (Black or White checked perpetually).
     ending: str
-    """CSA's name of it: TSUMI, SENNICHITE, +ILLEGAL_ACTION or -ILLEGAL_ACTION (Black or White checked perpetually),
-    MAX_MOVES."""
 
     def __str__(self) -> str:
-        """Return it in words."""
         loser = COLOR_NAMES.get(opponent(self.winner), "")
         reasons = {
             "TSUMI": f"{loser} is mated",
@@ -88,28 +91,20 @@ class Outcome:
 class ShogiGame:
     """One game: an initial position, and the moves since.
 
-    The attributes are to be read, not written. `position` (a record of POSITION_DTYPE) and `history`
-    (uint64[MAX_HISTORY]) stay the same objects for the whole life of the game; copy what must not change. Of games
-    longer than 1,024 moves `history` holds the later part; the fourth occurrence of a position is found all the same.
+    Treat the attributes as read-only. `position` (a record of POSITION_DTYPE) and `history` (uint64[MAX_HISTORY])
+    remain the same objects for the life of the game; copy them to keep a state. After 1,024 moves `history` contains
+    only the later part, but repetitions of the whole game are found.
     """
 
     initial_sfen: str
-    entering_king: str
-    """The rule by which a win may be declared, of ENTERING_KING."""
-    max_moves: int
-    """Moves of the game (those before the initial position included) after which it is drawn; 0 for no limit."""
-    moves: list[tuple[int, int]]
-    """(color, move) since the initial position."""
+    entering_king: str  # a key of ENTERING_KING
+    max_moves: int  # the game is drawn after this many plies, moves before the initial position included; 0: no limit
+    moves: list[tuple[int, int]]  # (color, move) since the initial position
     position: Any
     history: np.ndarray[tuple[int], np.dtype[np.uint64]]
 
     def __init__(self, sfen: str = STARTPOS, *, entering_king: str = "27", max_moves: int = 0) -> None:
-        """Start a game.
-
-        Raises:
-            SfenError: no position, or one that cannot be.
-            SetupError: rules that cannot be.
-        """
+        """Start a game. Raises SfenError for a bad position, SetupError for impossible rules."""
         initial = parse_sfen(sfen)
         self.initial_sfen = format_sfen(initial)
         self.moves = []
@@ -119,6 +114,7 @@ class ShogiGame:
         board = np.array(initial.board, np.uint8)
         hands = np.array(initial.hands, np.uint8)
         rules.set_position(self.position, self.history, board, hands, initial.side, initial.number - 1)
+        # Undo restores whole records: kernels have no inverse of play.
         self._snapshots = [self._record.copy()]
         self._entries = [self._last_entry()]
         self._seen = {self._entries[0]: [0]}
@@ -128,52 +124,43 @@ class ShogiGame:
 
     @property
     def side_to_move(self) -> int:
-        """BLACK or WHITE."""
         return int(self.position["side_to_move"])
 
     @property
     def ply(self) -> int:
-        """Moves made since the start of the game, those before the initial position included."""
+        """Moves since the start of the game, moves before the initial position included."""
         return int(self.position["ply"])
 
     @property
     def in_check(self) -> bool:
-        """Whether the side to move is in check."""
         return bool(self.position["in_check"])
 
     @property
     def last_target(self) -> int | None:
-        """The square where the last move since the initial position ended; None where there is none."""
+        """Target of the last move since the initial position, or None."""
         return target_of(self.moves[-1][1]) if self.moves else None
 
     @property
     def placement(self) -> Placement:
-        """The position as notations want it."""
         hand = self.position["hand"].tolist()
         board = tuple(self.position["board"].tolist())
         return Placement(board, (tuple(hand[0]), tuple(hand[1])), self.side_to_move, self.ply + 1)
 
     @property
     def search_key(self) -> object:
-        """Equal keys: the same game but for its moves, so that a search tree may be kept from one to the other."""
+        """Games with equal keys differ only in their moves: they can share a search tree."""
         return (self.initial_sfen, self.entering_king, self.max_moves)
 
     def sfen(self) -> str:
-        """Return the position as SFEN, with the number of the next move."""
         return format_sfen(self.placement)
 
     # -- playing -------------------------------------------------------------------------------------------------
 
     def is_legal(self, move: int) -> bool:
-        """Whether the side to move may play a move."""
         return is_move(move) and bool(rules.is_legal(self.position, self.history, move))
 
     def check(self, move: int) -> None:
-        """Check that the side to move may play a move.
-
-        Raises:
-            IllegalMove: the rules forbid it; the message says why.
-        """
+        """Raise IllegalMove with the reason if the side to move may not play a move."""
         if self.ply >= MAX_PLY:
             raise IllegalMove(f"move {self.ply + 1}: expected at most {MAX_PLY} moves in a game")
         if not self.is_legal(move):
@@ -181,23 +168,19 @@ class ShogiGame:
             raise IllegalMove(f"illegal move {format_usi(move) if is_move(move) else move}: {why}")
 
     def legal_moves(self) -> list[int]:
-        """Return all legal moves of the side to move, also those that only a beginner would leave unpromoted."""
+        """Return all legal moves, pointless non-promotions included."""
         moves = np.zeros(MAX_MOVES, np.uint16)
         count = rules.legal_moves(self.position, self.history, moves)
         return [int(move) for move in moves[:count]]
 
     def searched_moves(self) -> list[int]:
-        """Return the moves that a search tries: see yomi.native.shogi.waivers."""
+        """Return the moves that a search tries: without the pointless ones of yomi.native.shogi.waivers."""
         moves = np.zeros(MAX_MOVES, np.uint16)
         count = waivers.searched_moves(self.position, self.history, moves)
         return [int(move) for move in moves[:count]]
 
     def play(self, move: int) -> None:
-        """Play a move of the side to move; a game may go on after its end.
-
-        Raises:
-            IllegalMove: the rules forbid it; the message says why, and nothing has changed.
-        """
+        """Play a move, also after the end of the game. Raises IllegalMove if the rules forbid it."""
         self.check(move)
         color = self.side_to_move
         rules.play(self.position, self.history, move)
@@ -205,28 +188,23 @@ class ShogiGame:
         self._snapshots.append(self._record.copy())
         self._entries.append(self._last_entry())
         self._seen.setdefault(self._entries[-1], []).append(len(self._entries) - 1)
+        # An entry has two words: board key, and hands with flags.
         if int(self.position["history_length"]) > 2 * ROOM:
             self._rewrite_history()
 
-    def push(self, move: int) -> None:
-        """Play a move of the side to move, as all games do: see `play`."""
-        self.play(move)
+    push = play  # the name that all games share
 
     def going_on(self, sfen: str, moves: Sequence[str]) -> ShogiGame:
-        """Return the game that USI's `position` describes, played on from a copy of this one if that leads to it.
+        """Return the game of USI's `position`, as a continued copy of this game if possible.
 
-        Args:
-            sfen: the initial position; `startpos` for the usual one.
-            moves: the moves since, in USI.
-
-        Raises:
-            ValueError: no position, an illegal move or more than MAX_GAME moves; this game stays as it is.
+        Raises ValueError for a bad position, an illegal move, or more than MAX_GAME moves.
         """
         if len(moves) > MAX_GAME:
             raise ValueError(f"{len(moves)} moves: expected at most {MAX_GAME}")
         initial = STARTPOS if sfen == START_WORD else sfen
         known = [format_usi(move) for _, move in self.moves]
         if format_sfen(parse_sfen(initial)) == self.initial_sfen and list(moves[: len(known)]) == known:
+            # Repeating the moves of a long game would cost more than the search of a fast one.
             game = self.copy()
         else:
             game = ShogiGame(initial, entering_king=self.entering_king, max_moves=self.max_moves)
@@ -238,16 +216,13 @@ class ShogiGame:
         return game
 
     def undo(self) -> None:
-        """Take the last move back; everything is as it was before it, but for rules changed since.
-
-        Raises:
-            IllegalMove: no move has been played since the initial position.
-        """
+        """Take back the last move. Later changes of rules remain. Raises IllegalMove if there is no move."""
         if not self.moves:
             raise IllegalMove("cannot undo: no move has been played")
         self.moves.pop()
         self._snapshots.pop()
         self._seen[self._entries.pop()].pop()
+        # Rules and search settings may have changed since the snapshot.
         kept = {name: self.position[name].copy() for name in SETTINGS}
         self._record[...] = self._snapshots[-1]
         for name, value in kept.items():
@@ -256,11 +231,7 @@ class ShogiGame:
             self._rewrite_history()
 
     def set_rules(self, *, entering_king: str | None = None, max_moves: int | None = None) -> None:
-        """Change rules, also in the middle of a game; None leaves one as it is.
-
-        Raises:
-            SetupError: an unknown rule, or a limit that is not from 0 to 65535.
-        """
+        """Change rules, also during a game; None keeps the current value. Raises SetupError."""
         if entering_king is not None:
             if entering_king not in ENTERING_KING:
                 raise SetupError(f"entering king rule '{entering_king}': expected {', '.join(ENTERING_KING)}")
@@ -273,7 +244,7 @@ class ShogiGame:
             self.position["max_moves"] = max_moves
 
     def copy(self) -> ShogiGame:
-        """Return an independent copy, undo included."""
+        # __init__ would set up a position only to overwrite it.
         other = ShogiGame.__new__(ShogiGame)
         other.initial_sfen, other.entering_king, other.max_moves = self.initial_sfen, self.entering_king, self.max_moves
         other.moves, other._snapshots, other._entries = list(self.moves), list(self._snapshots), list(self._entries)
@@ -287,16 +258,16 @@ class ShogiGame:
 
     @property
     def can_declare(self) -> bool:
-        """Whether the side to move may declare a win by the rule in force."""
+        """Whether the side to move may declare a win by the entering king rule."""
         return bool(rules.declaration(self.position))
 
     @property
     def repetitions(self) -> int:
-        """How often this position has stood in the game, now included, with the same side to move."""
+        """Occurrences of this position in the game so far, with the same side to move."""
         return len(self._seen[self._entries[-1]])
 
     def outcome(self) -> Outcome | None:
-        """Return how the game has ended; None while it goes on. Declaring and resigning are up to the players."""
+        """Return how the game has ended, or None. Declaring and resigning are decisions of the players."""
         side = self.side_to_move
         if not rules.has_legal_move(self.position):
             return Outcome(opponent(side), "TSUMI")
@@ -308,13 +279,13 @@ class ShogiGame:
 
     @property
     def is_over(self) -> bool:
-        """Whether the game has ended."""
         return self.outcome() is not None
 
     def _repetition(self) -> Outcome:
-        """Judge a position's fourth occurrence: who gave check with each move since the first one loses."""
+        # The side that gave check with every move since the first occurrence loses.
         side = self.side_to_move
         first = self._seen[self._entries[-1]][0]
+        # Entries alternate: the first move after that position was made by the side that is to move again.
         checks = [bool(hands & CHECK_BIT) for _, hands in self._entries[first + 1 :]]
         for loser, given in ((side, checks[0::2]), (opponent(side), checks[1::2])):
             if all(given):
@@ -322,27 +293,69 @@ class ShogiGame:
         return Outcome(0, "SENNICHITE")
 
     def __str__(self) -> str:
-        """Return the board with coordinates, the last move in brackets, hands and the side to move."""
         return draw(self)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _last_entry(self) -> tuple[int, int]:
-        """Return the history's entry of the position: board key; hands, side and check flag."""
+        """Return the position's history entry: board key; hands, side and check flag."""
         length = int(self.position["history_length"])
         return int(self.history[length - 2]), int(self.history[length - 1])
 
     def _rewrite_history(self) -> None:
-        """Fill the history array with the last positions of the game, so that the search has room behind them."""
+        # The array gets the last KEPT positions, so that the search has room behind them.
         last = self._entries[-KEPT:]
         self.history[: 2 * len(last)] = np.array(last, np.uint64).reshape(-1)
         self.position["history_length"] = 2 * len(last)
 
 
 def new_game(options: Options, sfen: str = STARTPOS) -> ShogiGame:
-    """Return a position under the rules of the options.
-
-    Raises:
-        SfenError, SetupError: see ShogiGame.
-    """
+    """Return a game with the rules of the options."""
     return ShogiGame(sfen, entering_king=options.entering_king, max_moves=options.max_moves or 0)
+
+
+# Endings by CSA's name. All others are perpetual check.
+ENDINGS = {"TSUMI": play.MATE, "SENNICHITE": play.REPETITION, "MAX_MOVES": play.MAX_MOVES}
+# CSA names of endings that the referee does not decide. A failed engine counts as out of time.
+CSA_ENDINGS = {
+    play.RESIGNATION: "TORYO",
+    play.ADJUDICATION: "TORYO",
+    play.TIME: "TIME_UP",
+    play.FAILURE: "TIME_UP",
+    play.ILLEGAL: "ILLEGAL_MOVE",
+    play.DECLARATION: "KACHI",
+}
+
+
+def ending_of(record: GameRecord) -> str:
+    """Return how a recorded game ended, in terms of yomi.engine.play.
+
+    Records use ILLEGAL_ACTION or ILLEGAL_MOVE for every foul. It was perpetual check if the last position occurred four
+    times, otherwise an illegal move (recorded or not).
+    """
+    if record.ending != "ILLEGAL_MOVE" and guilty_of(record.ending) is None:
+        return {"TORYO": play.RESIGNATION, "TIME_UP": play.TIME, "KACHI": play.DECLARATION, **ENDINGS}.get(
+            record.ending, record.ending
+        )
+    positions = [(placement.board, placement.hands, placement.side) for placement in record.placements()]
+    return play.PERPETUAL_CHECK if positions.count(positions[-1]) >= rules.OCCURRENCES else play.ILLEGAL
+
+
+def csa_ending(ended: Ended, game: ShogiGame) -> str:
+    """Return CSA's name for the ending of a game."""
+    name = CSA_ENDINGS.get(ended.ending)
+    if name is None:
+        outcome = game.outcome()
+        assert outcome is not None, ended
+        return outcome.ending
+    if name in ("TORYO", "TIME_UP", "ILLEGAL_MOVE") and ended.winner == game.side_to_move:
+        return "CHUDAN"  # the side that was not to move has lost: no record has a word for it
+    return name
+
+
+class ShogiReferee(Referee[ShogiGame]):
+    """Ends games by mate, a fourth repetition, or the move limit."""
+
+    def judge(self, game: ShogiGame) -> Ended | None:
+        outcome = game.outcome()
+        return None if outcome is None else Ended(outcome.winner, ENDINGS.get(outcome.ending, play.PERPETUAL_CHECK))

@@ -5,66 +5,49 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.clients.client import RESIGN, WIN, OnStart
 from yomi.engine.clients.usi import UsiClient
+from yomi.engine.clock import TimeSettings
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.matches.games import MatchGame
-from yomi.engine.matches.results import GameLog, GameResult, key_of
+from yomi.engine.matches.results import GameResult, Sheet, key_of
+from yomi.engine.options import Options
+from yomi.engine.play import Ended
 from yomi.engine.players.request import Decision
 from yomi.engine.shogi.descriptor import GAME
-from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.game import ShogiGame, ShogiReferee, csa_ending, ending_of
 from yomi.engine.shogi.notation import csa_line, format_usi, parse_usi, parse_usi_moves
-from yomi.engine.shogi.players.notes import LINE_MOVES
+from yomi.engine.shogi.placement import START_WORD, STARTPOS
 from yomi.engine.shogi.records.files import load_records, to_bytes
-from yomi.engine.shogi.records.record import GameRecord, format_usi_line, parse_usi_line, record_of
-from yomi.engine.shogi.referee import ShogiReferee, csa_ending, ending_of
-from yomi.engine.shogi.sfen import START_WORD, STARTPOS, format_sfen
+from yomi.engine.shogi.records.record import LINE_MOVES, GameRecord, format_usi_line, parse_usi_line, record_of
 
-if TYPE_CHECKING:
-    from yomi.engine.clock import TimeSettings
-    from yomi.engine.options import Options
-    from yomi.engine.play import Ended
-
-MAX_MOVES = 512
-"""Moves after which games are drawn, unless told otherwise."""
+MAX_MOVES = 512  # default move limit of a match
 
 
 class ShogiMatches(MatchGame[ShogiGame]):
-    """Shogi."""
-
     client = UsiClient
     suffixes = GAME.suffixes
 
     def rules(self, options: Options, scorer: str | None, max_moves: int) -> dict[str, Any]:
-        """Return the rule of declared wins and the length of games, which nothing needs to score."""
         rules = {"max_moves": max_moves or MAX_MOVES, "entering_king": options.entering_king}
         self.begin(rules, "")
         return rules
 
     def referee(self, rules: Mapping[str, Any], on_start: OnStart | None) -> ShogiReferee:
-        """Return a referee."""
         return ShogiReferee()
 
     def begin(self, rules: Mapping[str, Any], opening: str) -> ShogiGame:
-        """Return a game after `startpos moves ...` or `sfen ... moves ...`."""
-        record = parse_usi_line(opening or START_WORD)
-        game = ShogiGame(format_sfen(record.initial), **rules)
-        for recorded in record.moves:
-            game.push(recorded.move)
-        return game
+        return parse_usi_line(opening or START_WORD).game(**rules)
 
     def set_up(self, client: UsiClient, game: ShogiGame, clock: TimeSettings) -> None:
-        """Tell an engine that a game begins; all else it is told with each position."""
         client.new_game()
 
     def start_of(self, game: ShogiGame) -> str:
-        """Return `startpos` or the SFEN."""
         return START_WORD if game.initial_sfen == STARTPOS else game.initial_sfen
 
     def read_answer(self, game: ShogiGame, text: str) -> Decision:
-        """Return the move or the declaration."""
         if text == WIN:
             if not game.can_declare:
                 raise ValueError(f"declared a win that is none (rule {game.entering_king})")
@@ -76,8 +59,7 @@ class ShogiMatches(MatchGame[ShogiGame]):
             raise ValueError(f"at move {len(game.moves) + 1}: {error}") from None
         return Decision(move)
 
-    def records(self, sheet: GameLog[ShogiGame], ended: Ended, event: str) -> dict[str, bytes]:
-        """Return the game in CSA and KIF."""
+    def records(self, sheet: Sheet[ShogiGame], ended: Ended, event: str) -> dict[str, bytes]:
         black, white = (sheet.clients[color] for color in (BLACK, WHITE))
         record = record_of(
             sheet.game, black=black.spec.name, white=white.spec.name, ending=csa_ending(ended, sheet.game)
@@ -98,17 +80,14 @@ class ShogiMatches(MatchGame[ShogiGame]):
         return {suffix: to_bytes([record], suffix) for suffix in (".csa", ".kifu")}
 
     def load_records(self, path: Path) -> list[GameRecord]:
-        """Return the games of a file in CSA, KIF, KI2, or lines of USI."""
         return load_records(path)
 
     def opening_of(self, record: GameRecord, moves: int | None, rules: Mapping[str, Any]) -> str:
-        """Return a line of USI."""
         del record.moves[len(record.moves) if moves is None else moves :]
         record.game()  # complains of a move that the rules forbid
         return format_usi_line(record)
 
     def result_of(self, record: GameRecord) -> GameResult | None:
-        """Return the game's result, and the times that the record tells."""
         if record.winner is None:
             return None
         used: dict[int, float | None] = {BLACK: None, WHITE: None}
@@ -132,5 +111,4 @@ class ShogiMatches(MatchGame[ShogiGame]):
         )
 
     def format_move(self, game: ShogiGame, move: int) -> str:
-        """Return the move in USI."""
         return format_usi(move)

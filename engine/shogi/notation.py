@@ -1,15 +1,14 @@
 """Moves as text: USI, CSA and Japanese, read and written.
 
-USI needs nothing but the move; the other notations name the piece, so they need the position (`Placement`). Whether a
-move is legal is not checked here, except where Japanese text leaves a choice.
+CSA and Japanese name the piece, so they need the position (`Placement`). Legality is checked only if a Japanese text is
+ambiguous.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.shogi.moves import board_move, drop, dropped_type, promotes, source_of, target_of
-from yomi.engine.shogi.pieces import (
+from yomi.engine.shogi.placement import (
     BISHOP,
     DRAGON,
     HAND_INDEX,
@@ -22,14 +21,21 @@ from yomi.engine.shogi.pieces import (
     PROM_SILVER,
     PROMOTION,
     ROOK,
+    Placement,
+    board_move,
     can_promote,
     code_of,
     color_of,
+    drop,
+    dropped_type,
     in_zone,
+    promotes,
     reaching,
+    source_of,
+    square_name,
+    target_of,
     type_of,
 )
-from yomi.engine.shogi.placement import Placement, square_name
 from yomi.nets.errors import LineError
 
 CSA_NAMES = ("", "FU", "KY", "KE", "GI", "KA", "HI", "KI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")
@@ -64,18 +70,14 @@ MARKED_MOVE = re.compile(f"[{SIDE_MARKS}][^{SIDE_MARKS}]*")
 
 
 class NotationError(LineError, ValueError):
-    """Text that names no move; the message is one line."""
+    """Text that is not a move. The message is one line."""
 
 
 # -- USI -----------------------------------------------------------------------------------------------------------
 
 
 def parse_usi(text: str) -> int:
-    """Read a move such as `7g7f`, `8h2b+` or `P*5e`.
-
-    Raises:
-        NotationError: anything else; `resign`, `win` and `pass` are no moves.
-    """
+    """Read a move such as `7g7f`, `8h2b+` or `P*5e`. Raises NotationError for `resign`, `win` and other texts."""
     match = USI_MOVE.fullmatch(text)
     if not match:
         raise NotationError(f"not a move: '{text}', expected USI such as 7g7f, 8h2b+ or P*5e")
@@ -89,7 +91,6 @@ def parse_usi(text: str) -> int:
 
 
 def format_usi(move: int) -> str:
-    """Return a move as USI text."""
     piece_type, source, target = dropped_type(move), source_of(move), square_name(target_of(move))
     if source is None:
         assert piece_type is not None
@@ -98,7 +99,7 @@ def format_usi(move: int) -> str:
 
 
 def parse_usi_moves(words: Iterable[str]) -> tuple[int, ...]:
-    """Read the moves of a line up to the first word that is none."""
+    """Read moves up to the first word that is not a move."""
     found: list[int] = []
     for word in words:
         try:
@@ -116,11 +117,7 @@ def _usi_square(file: str, rank: str) -> int:
 
 
 def parse_csa(text: str, placement: Placement) -> int:
-    """Read a move such as `+7776FU`, `7776FU` or `0055KA` in a position.
-
-    Raises:
-        NotationError: not a CSA move, the other side's, or one that does not fit the piece.
-    """
+    """Read a move such as `+7776FU`, `7776FU` or `0055KA`. Raises NotationError if it does not fit the position."""
     match = CSA_MOVE.fullmatch(text)
     if not match or match[6] not in CSA_TYPES or (match[2] == "0") != (match[3] == "0"):
         raise NotationError(f"not a move: '{text}', expected CSA such as +7776FU or +0055KA")
@@ -147,7 +144,7 @@ def parse_csa(text: str, placement: Placement) -> int:
 
 
 def format_csa(move: int, placement: Placement) -> str:
-    """Return a move of the side to move as CSA text with its sign, such as `+7776FU`."""
+    """Return a move of the side to move as signed CSA text: `+7776FU`."""
     source, target = source_of(move), target_of(move)
     if source is None:
         piece_type, start = dropped_type(move) or 0, "00"
@@ -158,17 +155,17 @@ def format_csa(move: int, placement: Placement) -> str:
 
 
 def illegal_action(guilty: int) -> str:
-    """Return CSA's name of a game that ended by a side's fault which is no illegal move, such as perpetual check."""
+    """Return CSA's ending for a foul other than an illegal move, such as perpetual check."""
     return f"{CSA_SIGNS[guilty]}ILLEGAL_ACTION"
 
 
 def guilty_of(ending: str) -> int | None:
-    """Return the side whose fault an ending by `illegal_action` is; None for every other ending."""
+    """Return the side at fault if the ending is an `illegal_action`, or None."""
     return next((color for color in CSA_SIGNS if ending == illegal_action(color)), None)
 
 
 def csa_square(square: int) -> str:
-    """Return a square as two digits, file and rank: `77`."""
+    """Return file and rank as digits: `77`."""
     return f"{square // 9 + 1}{square % 9 + 1}"
 
 
@@ -180,16 +177,10 @@ def _csa_square(file: str, rank: str) -> int:
 
 
 def format_japanese(move: int, placement: Placement, previous: int | None = None, *, mark: bool = True) -> str:
-    """Return a move of the side to move as players write it: `▲７六歩`, `△同銀`, `▲５八金右`, `△２二角成`.
+    """Return a move as players write it: `▲７六歩`, `△同銀`, `▲５八金右`, `△２二角成`.
 
-    Which of several pieces moves is told as the Japanese Shogi Association does it, with the fewest words; pinned
-    pieces count as able to move.
-
-    Args:
-        move: a legal move.
-        placement: the position before it.
-        previous: the square where the move before it ended, for 同.
-        mark: begin with ▲ or △.
+    Ambiguous moves get the shortest words by the rules of the Japanese Shogi Association. Pinned pieces count as able
+    to move. `previous` is the target of the previous move, for 同.
     """
     target, source = target_of(move), source_of(move)
     where = "同" if target == previous else japanese_square(target)
@@ -200,14 +191,15 @@ def format_japanese(move: int, placement: Placement, previous: int | None = None
         return f"{start}{where}{JAPANESE_NAMES[piece_type]}{'打' if needed else ''}"
     piece_type = type_of(placement.board[source])
     name = JAPANESE_NAMES[piece_type]
+    # 同成銀 could be read as a silver that promotes, hence the wide blank.
     if len(where) == 1 and len(name) == 2:
-        where += "　"  # 同成銀 could be read as a silver that promotes
+        where += "　"
     words = _which(source, target, piece_type, placement)
     return f"{start}{where}{name}{words}{_promotion(move, piece_type, placement.side)}"
 
 
 def format_kif(move: int, placement: Placement, previous: int | None = None) -> str:
-    """Return a move as KIF files hold it: `７六歩(77)`, `同　銀(31)`, `５五角打`, `２二角成(88)`."""
+    """Return a move as KIF files write it: `７六歩(77)`, `同　銀(31)`, `５五角打`, `２二角成(88)`."""
     target, source = target_of(move), source_of(move)
     where = "同　" if target == previous else japanese_square(target)
     if source is None:
@@ -219,16 +211,10 @@ def format_kif(move: int, placement: Placement, previous: int | None = None) -> 
 def parse_japanese(
     text: str, placement: Placement, previous: int | None = None, is_legal: Callable[[int], bool] | None = None
 ) -> int:
-    """Read a move as players or KIF files write it; digits of any width, with or without ▲ and △.
+    """Read `▲７六歩`, `76歩`, `同銀`, `５八金右`, `２二角成`, `２二角不成`, `５五角打` or `７六歩(77)`.
 
-    Args:
-        text: such as `▲７六歩`, `76歩`, `同銀`, `５八金右`, `２二角成`, `２二角不成`, `５五角打` or `７六歩(77)`.
-        placement: the position before the move.
-        previous: the square where the move before it ended, for 同.
-        is_legal: chooses where the text alone leaves several moves; a drop only where no piece on the board may move.
-
-    Raises:
-        NotationError: not a Japanese move, no piece that can make it, or several.
+    `previous` is the target of the previous move, for 同. `is_legal` resolves ambiguous texts; moves on the board have
+    priority over drops. Raises NotationError if the text fits no piece or several.
     """
     match = JAPANESE_MOVE.fullmatch(text.strip())
     if not match:
@@ -245,6 +231,7 @@ def parse_japanese(
     piece_type = JAPANESE_TYPES[words["piece"]]
     moves = _board_moves(words, target, piece_type, placement)
     drops = _drops(words, target, piece_type, placement)
+    # Legality is asked only now, because it costs more than all of the above.
     if len(moves) + len(drops) > 1 and is_legal:
         moves = [move for move in moves if is_legal(move)]
     moves = moves or drops
@@ -272,7 +259,7 @@ def _digit(text: str) -> int:
 def _board_moves(words: dict[str, str], target: int, piece_type: int, placement: Placement) -> list[int]:
     """Return the moves on the board that a Japanese text can mean.
 
-    The square that a text names decides, whether its piece reaches the target or not.
+    A source square in the text is taken even if its piece does not reach the target.
     """
     kind, side = words["kind"], placement.side
     taken = placement.board[target]
@@ -285,7 +272,7 @@ def _board_moves(words: dict[str, str], target: int, piece_type: int, placement:
         is_own = 1 <= file <= 9 and 1 <= rank <= 9 and placement.board[named] == code_of(piece_type, side)
         sources = [named] if is_own else []
     if words["side"]:
-        sources = [each for each in sources if _is_on(words["side"], each, target, piece_type, sources, side)]
+        sources = [source for source in sources if _is_on(words["side"], source, target, piece_type, sources, side)]
     if words["motion"]:
         wanted = "上" if words["motion"] in "行入" else words["motion"]
         sources = [source for source in sources if _motion(source, target, side) == wanted]
@@ -300,7 +287,10 @@ def _board_moves(words: dict[str, str], target: int, piece_type: int, placement:
 
 
 def _drops(words: dict[str, str], target: int, piece_type: int, placement: Placement) -> list[int]:
-    """Return the drop that a Japanese text can mean, with or without 打; none where it tells how a piece moves."""
+    """Return the drop that a Japanese text can mean, as a list of at most one move.
+
+    打 is optional, but a text that describes a move on the board is not a drop.
+    """
     in_hand = piece_type in HAND_INDEX and placement.hands[placement.side - 1][HAND_INDEX[piece_type]] > 0
     is_described = words["source"] or words["side"] or words["motion"] or words["kind"] in ("成", "不成", "生")
     if not in_hand or placement.board[target] or (is_described and not _is_drop(words)):
@@ -309,24 +299,24 @@ def _drops(words: dict[str, str], target: int, piece_type: int, placement: Place
 
 
 def _is_drop(words: dict[str, str]) -> bool:
-    """Whether a Japanese text says that it is a drop: by 打, or by the square 00."""
+    """Whether a Japanese text contains 打 or the source square 00."""
     return words["kind"] == "打" or (words["source"] != "" and int(words["source"]) == 0)
 
 
 def _motion(source: int, target: int, color: int) -> str:
-    """Return how a piece moves for its owner: 上 forward, 引 back, 寄 sideways."""
+    """Return a piece's direction for its owner: 上 forward, 引 back, 寄 sideways."""
     forward = source % 9 - target % 9 if color == BLACK else target % 9 - source % 9
     return "上" if forward > 0 else "引" if forward < 0 else "寄"
 
 
 def _left(source: int, other: int, color: int) -> int:
-    """Return by how many files `source` stands to the left of `other`, as its owner sees it."""
+    """Return how many files `source` is to the left of `other`, as the owner sees it."""
     files = source // 9 - other // 9
     return files if color == BLACK else -files
 
 
 def _is_on(word: str, source: int, target: int, piece_type: int, sources: list[int], color: int) -> bool:
-    """Whether 左, 右 or 直 can mean the piece on `source`, one of `sources` that reach the target."""
+    """Whether 左, 右 or 直 describes the piece on `source`, one of the `sources` that reach the target."""
     if word == "直":
         return _left(source, target, color) == 0 and _motion(source, target, color) == "上"
     sign = 1 if word == "左" else -1
@@ -336,15 +326,17 @@ def _is_on(word: str, source: int, target: int, piece_type: int, sources: list[i
 
 
 def _which(source: int, target: int, piece_type: int, placement: Placement) -> str:
-    """Return the words that tell the piece on `source` from others that reach the target; none where it is alone."""
+    """Return the words that distinguish the piece on `source` from others that reach the target."""
     side = placement.side
     sources = reaching(placement.board, side, piece_type, target)
     others = [other for other in sources if other != source]
     if not others:
         return ""
     motion = _motion(source, target, side)
+    # The direction alone is shortest, then 直, then a side, then a side with the direction.
     if all(_motion(other, target, side) != motion for other in others):
         return motion
+    # Horses and dragons never use 直: 左 and 右 tell the two apart.
     if piece_type not in (HORSE, DRAGON) and _is_on("直", source, target, piece_type, sources, side):
         return "直"
     for word in "左右":
@@ -366,11 +358,7 @@ def _promotion(move: int, piece_type: int, color: int) -> str:
 def parse_any(
     text: str, placement: Placement, previous: int | None = None, is_legal: Callable[[int], bool] | None = None
 ) -> int:
-    """Read a move in USI, CSA or Japanese; the arguments are those of `parse_japanese`.
-
-    Raises:
-        NotationError: a move in none of them.
-    """
+    """Read a move in USI, CSA or Japanese; arguments as for `parse_japanese`."""
     if USI_MOVE.fullmatch(text):
         return parse_usi(text)
     if CSA_MOVE.fullmatch(text.upper()):
@@ -384,44 +372,33 @@ def parse_any(
 
 
 def csa_line(moves: Iterable[int], placement: Placement) -> list[str]:
-    """Return the moves of a line from a position on in CSA, up to the first that cannot be played."""
+    """Return a line in CSA, up to the first move that cannot be played."""
     return [format_csa(move, before) for move, before in _playable(moves, placement)]
 
 
-def japanese_line(moves: Iterable[int], placement: Placement, previous: int | None = None) -> list[str]:
-    """Return the moves of a line from a position on as players write them, up to the first that cannot be played.
+def japanese_line(
+    moves: Iterable[int], placement: Placement, previous: int | None = None, *, kif: bool = False
+) -> list[str]:
+    """Return a line as players or (with marks) KIF files write it, up to the first move that cannot be played.
 
-    Args:
-        moves: the line.
-        placement: the position before it.
-        previous: the square where the move before it ended, for 同.
+    `placement` is the position before the line, `previous` the target of the move before it (for 同).
     """
     words = []
     for move, before in _playable(moves, placement):
-        words.append(format_japanese(move, before, previous))
-        previous = target_of(move)
-    return words
-
-
-def format_kif_line(moves: Iterable[int], placement: Placement, previous: int | None = None) -> list[str]:
-    """Return the moves of a line in the notation of KIF with a mark: `▲７六歩(77)`. See `japanese_line`."""
-    words = []
-    for move, before in _playable(moves, placement):
-        words.append(MARKS[before.side] + format_kif(move, before, previous))
+        mark, form = (MARKS[before.side], format_kif) if kif else ("", format_japanese)
+        words.append(mark + form(move, before, previous))
         previous = target_of(move)
     return words
 
 
 def parse_line(text: str, placement: Placement, previous: int | None = None) -> list[int] | None:
-    """Read the moves of a line in USI, CSA or Japanese; None if one of them cannot be read or played.
+    """Read a line in USI, CSA or Japanese. Return None if a move cannot be read or played.
 
-    Args:
-        text: the line. Blanks stand between the moves, or their marks (▲△) in Japanese.
-        placement: the position before the line.
-        previous: the square where the move before it ended, for 同.
+    Moves are separated by blanks, or by their marks (▲△) in Japanese. `previous` is as for `parse_japanese`.
     """
     marked = MARKED_MOVE.findall(text)
     words = ["".join(word.split()) for word in marked] if marked else text.split()
+    # Words before the first mark are not moves.
     if marked and not text.lstrip().startswith(marked[0][0]):
         return None
     moves = []
@@ -438,12 +415,12 @@ def parse_line(text: str, placement: Placement, previous: int | None = None) -> 
 
 
 def is_playable(placement: Placement) -> Callable[[int], bool]:
-    """Return a test whether a move can be played in a position, except for drop-pawn mate."""
+    """Return a test for moves of a position that ignores drop-pawn mate."""
     return lambda move: placement.why_not(move) is None
 
 
 def _playable(moves: Iterable[int], placement: Placement) -> Iterator[tuple[int, Placement]]:
-    """Yield each move of a line with the position before it; another engine's line may be broken and ends there."""
+    # Lines of other engines may contain broken moves: stop there.
     for move in moves:
         if placement.why_not(move) is not None:
             return

@@ -1,54 +1,199 @@
-"""A position without its history, and what a move does to it: the slow, plain rules that reading a record needs.
+"""Pieces, moves, positions and SFEN: shogi's slow, plain rules.
 
-The kernels decide what may be played in a game (`yomi.engine.shogi.game`); this tells why a move may not, and follows
-the moves of a record without loading or compiling anything.
+Numbers as in yomi.native.shogi: square = 9 * file + rank, counted from Black's right edge. A move is, as in cshogi and
+dlshogi, target | source << 7 | promotion << 14; the source of a drop is 80 + the piece type.
+
+Records are read with these rules, without loading or compiling kernels, and errors get their reason from here. Games
+use the kernels' rules (`yomi.engine.shogi.game`).
 """
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from yomi.engine.color import BLACK, COLOR_NAMES, opponent
-from yomi.engine.shogi.moves import board_move, dropped_type, is_move, promotes, source_of, target_of
-from yomi.engine.shogi.pieces import (
-    HAND_INDEX,
-    KING,
-    NAMES,
-    PAWN,
-    PROMOTION,
-    can_promote,
-    code_of,
-    color_of,
-    has_future,
-    in_zone,
-    is_attacked,
-    reaching,
-    type_of,
-    unpromoted,
-)
+from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
+from yomi.nets.errors import LineError
 
-DROP_PAWN_MATE = "a pawn may not be dropped to mate"
-"""Why a move of which `Placement.is_drop_pawn_mate` is true may not be played."""
+PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = range(1, 9)
+PROM_PAWN, PROM_LANCE, PROM_KNIGHT, PROM_SILVER, HORSE, DRAGON = range(9, 15)
+
+PROMOTION = 8  # a promoted type is the unpromoted type plus this
+
+WHITE_CODE = 16  # White's piece codes are Black's plus this
+
+HAND_TYPES = (PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK)  # piece type of each index into a hand
+
+HAND_INDEX = {piece_type: index for index, piece_type in enumerate(HAND_TYPES)}
+
+LETTERS = " PLNSBRGK"  # SFEN letters of the unpromoted types
+
+# pieces of a full set by unpromoted type
+COUNTS = {PAWN: 18, LANCE: 4, KNIGHT: 4, SILVER: 4, BISHOP: 2, ROOK: 2, GOLD: 4, KING: 2}
+
+NAMES = ("", "pawn", "lance", "knight", "silver", "bishop", "rook", "gold", "king")
+
+Steps = tuple[tuple[int, int], ...]
+
+_GOLD: Steps = ((0, -1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1))
+_SILVER: Steps = ((0, -1), (1, -1), (-1, -1), (1, 1), (-1, 1))
+_DIAGONAL: Steps = ((1, -1), (-1, -1), (1, 1), (-1, 1))
+_STRAIGHT: Steps = ((0, -1), (0, 1), (1, 0), (-1, 0))
+
+# Single steps of a type as (files, ranks) for Black: a higher file is to the left, a lower rank is forward.
+STEPS: dict[int, Steps] = {
+    PAWN: ((0, -1),),
+    KNIGHT: ((1, -2), (-1, -2)),
+    SILVER: _SILVER,
+    GOLD: _GOLD,
+    KING: _DIAGONAL + _STRAIGHT,
+    PROM_PAWN: _GOLD,
+    PROM_LANCE: _GOLD,
+    PROM_KNIGHT: _GOLD,
+    PROM_SILVER: _GOLD,
+    HORSE: _STRAIGHT,
+    DRAGON: _DIAGONAL,
+}
+
+# Directions in which a type goes any distance.
+SLIDES: dict[int, Steps] = {LANCE: ((0, -1),), BISHOP: _DIAGONAL, HORSE: _DIAGONAL, ROOK: _STRAIGHT, DRAGON: _STRAIGHT}
+
+
+def code_of(piece_type: int, color: int) -> int:
+    return piece_type + (WHITE_CODE if color == WHITE else 0)
+
+
+def color_of(code: int) -> int:
+    """Return the color of a piece code other than 0."""
+    return WHITE if code > WHITE_CODE else BLACK
+
+
+def type_of(code: int) -> int:
+    return code & 15
+
+
+def unpromoted(piece_type: int) -> int:
+    return piece_type - PROMOTION if piece_type > KING else piece_type
+
+
+def can_promote(piece_type: int) -> bool:
+    return piece_type < GOLD
+
+
+def in_zone(square: int, color: int) -> bool:
+    rank = square % 9
+    return rank < 3 if color == BLACK else rank > 5
+
+
+def has_future(piece_type: int, color: int, square: int) -> bool:
+    """Whether a piece can ever move on from a square; false for pawns, lances and knights at the far edge."""
+    rank = square % 9 if color == BLACK else 8 - square % 9
+    if piece_type in (PAWN, LANCE):
+        return rank > 0
+    return piece_type != KNIGHT or rank > 1
+
+
+def reaching(board: Sequence[int], color: int, piece_type: int, target: int) -> list[int]:
+    """Return the squares from which pieces of this color and type reach `target`, pinned pieces included.
+
+    `board` has 81 piece codes; the content of `target` does not matter. The type is promoted or not, as on the board.
+    """
+    code = code_of(piece_type, color)
+    # Half of all calls ask for a piece that is not on the board.
+    if code not in board:
+        return []
+    # Walk back from the target: the step is subtracted, and White's steps are mirrored.
+    sign = 1 if color == BLACK else -1
+    file, rank = divmod(target, 9)
+    found = []
+    for step_file, step_rank in STEPS.get(piece_type, ()):
+        f, r = file - sign * step_file, rank - sign * step_rank
+        if 0 <= f < 9 and 0 <= r < 9 and board[9 * f + r] == code:
+            found.append(9 * f + r)
+    for step_file, step_rank in SLIDES.get(piece_type, ()):
+        f, r = file - sign * step_file, rank - sign * step_rank
+        while 0 <= f < 9 and 0 <= r < 9:
+            if board[9 * f + r]:
+                if board[9 * f + r] == code:
+                    found.append(9 * f + r)
+                break
+            f, r = f - sign * step_file, r - sign * step_rank
+    return found
+
+
+def is_attacked(board: Sequence[int], color: int, square: int) -> bool:
+    return any(reaching(board, color, piece_type, square) for piece_type in range(PAWN, DRAGON + 1))
+
+
+DROP = 80  # source of a drop minus its piece type
+
+PROMOTES = 1 << 14
+
+
+def board_move(source: int, target: int, promotes: bool = False) -> int:
+    return target | source << 7 | (PROMOTES if promotes else 0)
+
+
+def drop(piece_type: int, target: int) -> int:
+    return target | (DROP + piece_type) << 7
+
+
+def target_of(move: int) -> int:
+    return move & 127
+
+
+def source_of(move: int) -> int | None:
+    """Return the start square, or None for a drop."""
+    source = move >> 7 & 127
+    return None if source > DROP else source
+
+
+def dropped_type(move: int) -> int | None:
+    """Return the dropped piece type, or None for a move on the board."""
+    source = move >> 7 & 127
+    return source - DROP if source > DROP else None
+
+
+def promotes(move: int) -> bool:
+    return bool(move & PROMOTES)
+
+
+def is_move(move: int) -> bool:
+    """Whether a number encodes a move: two different squares, or the drop of a piece that can be in hand."""
+    source, target = move >> 7 & 127, move & 127
+    if not 0 <= move < 1 << 15 or target > 80:
+        return False
+    if source <= DROP:
+        return source != target
+    return PAWN <= source - DROP <= GOLD and not promotes(move)
+
+
+def turned(move: int) -> int:
+    """Return the move on the board turned by 180 degrees."""
+    source = source_of(move)
+    target = 80 - target_of(move)
+    return drop(dropped_type(move) or 0, target) if source is None else board_move(80 - source, target, promotes(move))
+
+
+DROP_PAWN_MATE = "a pawn may not be dropped to mate"  # the reason if `Placement.is_drop_pawn_mate`
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
     """A position without its history."""
 
-    board: tuple[int, ...]
-    """Piece codes of the 81 squares."""
-    hands: tuple[tuple[int, ...], tuple[int, ...]]
-    """Pieces in hand of Black and White, by HAND_TYPES."""
+    board: tuple[int, ...]  # piece codes of the 81 squares
+    hands: tuple[tuple[int, ...], tuple[int, ...]]  # Black's and White's pieces in hand, by HAND_TYPES
     side: int
-    """The side to move, BLACK or WHITE."""
-    number: int = 1
-    """Number of the next move; 1 at the start of a game."""
+    number: int = 1  # number of the next move; 1 at the start of a game
 
     def turned(self) -> "Placement":
-        """Return the position as the other side would see it: the board turned by 180 degrees, colors exchanged."""
+        """Return the position turned by 180 degrees with colors exchanged."""
         board = tuple(code and code_of(type_of(code), opponent(color_of(code))) for code in reversed(self.board))
         return Placement(board, (self.hands[1], self.hands[0]), opponent(self.side), self.number)
 
     def after(self, move: int) -> "Placement":
-        """Return the position after a move that `why_not` has nothing against (drop-pawn mate included)."""
+        """Return the position after a move for which `why_not` is None (drop-pawn mate included)."""
         board = list(self.board)
         hand = list(self.hands[self.side - 1])
         source, target = source_of(move), target_of(move)
@@ -65,26 +210,26 @@ class Placement:
         return Placement(tuple(board), hands, opponent(self.side), self.number + 1)
 
     def king_square(self, color: int) -> int | None:
-        """Return where the king of `color` stands; None where it has none."""
+        """Return the square of a king, or None if there is none."""
         code = code_of(KING, color)
         return self.board.index(code) if code in self.board else None
 
     def is_check(self, color: int) -> bool:
-        """Whether the king of `color` is attacked."""
         king = self.king_square(color)
         return king is not None and is_attacked(self.board, opponent(color), king)
 
     def why_not(self, move: int) -> str | None:
-        """Return why the side to move may not play a move, in a few words; None where only drop-pawn mate could be."""
+        """Return in a few words why a move is illegal, or None. Drop-pawn mate is not checked."""
         if not is_move(move):
             return f"{move} is no move"
         why = self._why_no_drop(move) if source_of(move) is None else self._why_no_board_move(move)
+        # Pins and checks are found by playing the move: slow, but obviously right.
         if why is None and self.after(move).is_check(self.side):
             return "the king is in check" if self.is_check(self.side) else "the king would be in check"
         return why
 
     def is_drop_pawn_mate(self, move: int) -> bool:
-        """Whether a move is forbidden only because it mates by dropping a pawn: `why_not` has nothing against it."""
+        """Whether drop-pawn mate is the only reason why a move is illegal."""
         if dropped_type(move) != PAWN or self.why_not(move) is not None:
             return False
         after = self.after(move)
@@ -132,5 +277,148 @@ class Placement:
 
 
 def square_name(square: int) -> str:
-    """Return a square as USI writes it: `7g`."""
+    """Return a square in USI: `7g`."""
     return f"{square // 9 + 1}{'abcdefghi'[square % 9]}"
+
+
+STARTPOS = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
+START_WORD = "startpos"  # USI's word for STARTPOS
+
+MAX_NUMBER = 60000  # highest number of a first move: kernels count plies in 16 bits
+
+# SFEN writes hands in this order: rook, bishop, gold ... pawn.
+HAND_WRITING_ORDER = (6, 5, 4, 3, 2, 1, 0)
+
+SIDES = {"b": BLACK, "w": WHITE}
+
+
+class SfenError(LineError, ValueError):
+    """Text that is not SFEN, or an impossible position. The message is one line."""
+
+
+def parse_sfen(text: str) -> Placement:
+    """Read board, side, hands and optionally the move number. Raises SfenError, also as `check` does."""
+    fields = text.split()
+    if len(fields) not in (3, 4):
+        raise SfenError(f"SFEN of {len(fields)} fields: expected board, side to move, hands and move number")
+    if fields[1] not in SIDES:
+        raise SfenError(f"side to move '{fields[1]}': expected b or w")
+    number = fields[3] if len(fields) == 4 else "1"
+    if not (number.isascii() and number.isdigit() and len(number) < 8 and int(number) <= MAX_NUMBER):
+        raise SfenError(f"move number '{number}': expected 1 to {MAX_NUMBER}")
+    # some programs count from 0
+    placement = Placement(_parse_board(fields[0]), _parse_hands(fields[2]), SIDES[fields[1]], max(int(number), 1))
+    check(placement)
+    return placement
+
+
+def _parse_board(text: str) -> tuple[int, ...]:
+    ranks = text.split("/")
+    if len(ranks) != 9:
+        raise SfenError(f"board of {len(ranks)} ranks: expected 9")
+    board = [0] * 81
+    for rank, row in enumerate(ranks):
+        file = 9
+        for match in re.finditer(r"[1-9]|(\+?)([A-Za-z])|.", row):
+            plus, letter = match.groups()
+            if match[0] in "123456789":
+                file -= int(match[0])
+                continue
+            piece_type = LETTERS.find(letter.upper()) if letter else -1
+            if piece_type < 0 or (plus and not can_promote(piece_type)):
+                raise SfenError(
+                    f"'{match[0]}' in rank {rank + 1} '{row}': expected a piece or a number of empty squares"
+                )
+            file -= 1
+            if file >= 0:
+                color = BLACK if letter.isupper() else WHITE
+                board[9 * file + rank] = code_of(piece_type + (PROMOTION if plus else 0), color)
+        if file != 0:
+            raise SfenError(f"rank {rank + 1} '{row}' has {9 - file} squares: expected 9")
+    return tuple(board)
+
+
+def _parse_hands(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    hands = ([0] * 7, [0] * 7)
+    if text == "-":
+        return tuple(hands[0]), tuple(hands[1])
+    if not re.fullmatch(r"([1-9][0-9]?)?[A-Za-z](([1-9][0-9]?)?[A-Za-z])*", text):
+        raise SfenError(f"hands '{text}': expected - or pieces with counts such as 2P3p")
+    for count, letter in re.findall(r"([0-9]*)([A-Za-z])", text):
+        piece_type = LETTERS.find(letter.upper())
+        if piece_type not in HAND_INDEX:
+            raise SfenError(f"'{letter}' in hands '{text}': expected pieces of {LETTERS[1:8]}")
+        # A letter may occur twice, as in "PP": counts add up.
+        hands[0 if letter.isupper() else 1][HAND_INDEX[piece_type]] += int(count or 1)
+    return tuple(hands[0]), tuple(hands[1])
+
+
+def check(placement: Placement) -> None:
+    """Raise SfenError if a position is impossible: too many pieces, nifu, or the king of the waiting side in check.
+
+    One king may be missing, as in mate problems.
+    """
+    counts: Counter[int] = Counter()
+    kings: dict[int, list[int]] = {BLACK: [], WHITE: []}
+    pawns: set[tuple[int, int]] = set()
+    for square, code in enumerate(placement.board):
+        if not code:
+            continue
+        piece_type, color = type_of(code), color_of(code)
+        counts[unpromoted(piece_type)] += 1
+        if piece_type == KING:
+            kings[color].append(square)
+        if not has_future(piece_type, color, square):
+            raise SfenError(f"{COLOR_NAMES[color]}'s {NAMES[piece_type]} on {square_name(square)} can never move")
+        if piece_type == PAWN:
+            if (color, square // 9) in pawns:
+                raise SfenError(f"{COLOR_NAMES[color]} has two pawns on file {square // 9 + 1} (nifu)")
+            pawns.add((color, square // 9))
+    for hand in placement.hands:
+        for piece_type, count in zip(HAND_TYPES, hand, strict=True):
+            counts[piece_type] += count
+    for color, squares in kings.items():
+        if len(squares) > 1:
+            raise SfenError(f"{COLOR_NAMES[color]} has {len(squares)} kings: expected one")
+    if not counts[KING]:
+        raise SfenError("no king on the board: expected one for each side (mate problems: for one)")
+    # Fewer pieces are allowed: handicap games and mate problems lack some.
+    for piece_type, most in COUNTS.items():
+        if counts[piece_type] > most:
+            raise SfenError(f"{counts[piece_type]} {NAMES[piece_type]}s: expected at most {most}")
+    waiting = opponent(placement.side)
+    if placement.is_check(waiting):
+        raise SfenError(f"{COLOR_NAMES[waiting]} is in check but {COLOR_NAMES[placement.side]} is to move")
+
+
+def format_sfen(placement: Placement, *, number: bool = True) -> str:
+    """Return a position as SFEN; `number` adds the number of the next move."""
+    ranks = []
+    for rank in range(9):
+        row, empty = "", 0
+        for file in range(8, -1, -1):
+            code = placement.board[9 * file + rank]
+            if not code:
+                empty += 1
+                continue
+            row += (str(empty) if empty else "") + _piece(code)
+            empty = 0
+        ranks.append(row + (str(empty) if empty else ""))
+    hands = ""
+    for hand, color in zip(placement.hands, (BLACK, WHITE), strict=True):
+        for index in HAND_WRITING_ORDER:
+            if hand[index]:
+                count = str(hand[index]) if hand[index] > 1 else ""
+                hands += count + _piece(code_of(HAND_TYPES[index], color))
+    fields = ["/".join(ranks), "b" if placement.side == BLACK else "w", hands or "-"]
+    if number:
+        fields.append(str(placement.number))
+    return " ".join(fields)
+
+
+def _piece(code: int) -> str:
+    piece_type = type_of(code)
+    letter = LETTERS[unpromoted(piece_type)]
+    if color_of(code) == WHITE:
+        letter = letter.lower()
+    return f"+{letter}" if piece_type > KING else letter

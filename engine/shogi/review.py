@@ -1,4 +1,4 @@
-"""Reviewing games of shogi: every position of a record (CSA, KIF, KI2, USI) is searched, and the record annotated."""
+"""Reviews games of shogi: searches every position of a record and annotates it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 from yomi.engine.records import Note
 from yomi.engine.review import (
@@ -27,34 +27,27 @@ from yomi.engine.review import (
 from yomi.engine.scores import MATE_SCORE, record_score
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.moves import target_of
 from yomi.engine.shogi.notation import csa_line, format_usi, japanese_line
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.records.evaluation import csa_pv, japanese_pv
+from yomi.engine.shogi.placement import Placement, target_of
+from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.files import load_records, to_bytes
+from yomi.engine.shogi.records.japanese import csa_pv, japanese_pv
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, joined
-from yomi.engine.shogi.sfen import format_sfen
 
-if TYPE_CHECKING:
-    from yomi.engine.options import Options
-    from yomi.engine.shogi.players.player import ShogiPlayer
-
-PV_MOVES = 8
-"""Moves of a line that a record gets."""
+PV_MOVES = 8  # moves of a line in an annotated record
+# Suffix of the annotated record by the record's suffix; others become CSA. KI2 has no room for comments.
 FORMS = {".csa": ".csa", ".kif": ".kif"} | dict.fromkeys((".kifu", ".ki2", ".ki2u", ".jkf", ".bod"), ".kifu")
-"""Suffix of the annotated record by the suffix of the record; all others become CSA. KI2 has no room for comments."""
 
 
 @dataclass(slots=True)
 class AnnotatedShogi:
-    """See yomi.engine.review.Annotated."""
+    """A reviewed game. Implements yomi.engine.review.Annotated."""
 
     review: Review
     record: GameRecord
     suffix: str
 
     def files(self) -> dict[str, bytes]:
-        """Return the record in its form."""
         annotate(self.record, self.review, japanese=self.suffix != ".csa")
         try:
             return {self.suffix: to_bytes([self.record], self.suffix)}
@@ -66,44 +59,39 @@ class AnnotatedShogi:
 
 @dataclass(slots=True)
 class Loaded:
-    """A game of a file."""
-
     record: GameRecord
-    suffix: str
-    """Of the file that its annotated record goes to."""
+    suffix: str  # of the annotated record
 
 
 class ShogiReviewer:
-    """See yomi.engine.review.Reviewer."""
+    """Implements yomi.engine.review.Reviewer."""
 
     def __init__(self, player: ShogiPlayer) -> None:
-        """Review with a player, by the limits of its options; it does without its book."""
+        """Review with a player and the limits of its options, without its book."""
         self.player = player
         self._options = player.options.with_values({"own_book": False})
 
     def read(self, path: str) -> list[Loaded]:
-        """Return the games of a file."""
         try:
             records = load_records(path, cut=True)
             if not all(record.moves for record in records):
-                load_records(path)  # says what is wrong where the first move is
+                # Reading without `cut` raises the error of the first move.
+                load_records(path)
         except RecordError as error:
             raise ReviewError(str(error)) from None
         suffix = FORMS.get(Path(path).suffix.lower(), ".csa")
         return [Loaded(record, suffix) for record in records]
 
     def length(self, loaded: Loaded) -> int:
-        """Return the positions of a game."""
         return len(loaded.record.moves) + 1
 
     def visits_per_second(self, loaded: Loaded) -> float:
-        """Return the visits of a search in the middle of a game."""
-        moves = loaded.record.moves
-        game = ShogiGame(format_sfen(loaded.record.initial), entering_king=self.player.options.entering_king)
-        for recorded in moves[: len(moves) // 2]:
-            game.play(recorded.move)
+        # The middle of a game is typical.
+        record = loaded.record
+        game = record.game(len(record.moves) // 2, entering_king=self.player.options.entering_king)
 
         def search(options: Options) -> int:
+            # The tree is dropped, so that every measurement starts from nothing.
             found = self.player.decide(Request(game, options)).report.visits
             self.player.clear()
             return found
@@ -111,10 +99,9 @@ class ShogiReviewer:
         return speed_of(search, self._options)
 
     def review(self, loaded: Loaded, tick: Tick, known: KnownPositions | None = None) -> AnnotatedShogi:
-        """Search every position of a game."""
         begin = time.monotonic()
         record, player, options = loaded.record, self.player, self.player.options
-        game = ShogiGame(format_sfen(record.initial), entering_king=options.entering_king)
+        game = record.game(0, entering_king=options.entering_king)
         player.new_game(game)
         known = known or KnownPositions()
         for index, recorded in enumerate((*record.moves, None)):
@@ -129,7 +116,7 @@ class ShogiReviewer:
             game=GAME.name,
             score=GAME.score,
             engine=player.description,
-            moves=reviewed_moves([each.move for each in record.moves], opinions, format_usi, PV_MOVES),
+            moves=reviewed_moves([recorded.move for recorded in record.moves], opinions, format_usi, PV_MOVES),
             opinions=opinions,
             names={BLACK: record.black, WHITE: record.white},
             result=record.ending,
@@ -142,11 +129,9 @@ class ShogiReviewer:
         return AnnotatedShogi(review, record, loaded.suffix)
 
     def close(self) -> None:
-        """Release the engine."""
         self.player.close()
 
     def _judge(self, game: ShogiGame, *, is_last: bool) -> Judgement:
-        """Return the judgement of a position."""
         color = game.side_to_move
         outcome = game.outcome()
         if outcome is not None and (is_last or outcome.ending == "TSUMI"):
@@ -172,7 +157,7 @@ class ShogiReviewer:
         mate: int | None = None,
         visits: int = 0,
     ) -> Opinion:
-        """Return an opinion with its centipawns; a mate goes before a winrate."""
+        """Return an opinion with its centipawns. A mate overrides the winrate."""
         if mate is not None:
             winrate = float(mate > 0)
         score = -float(MATE_SCORE) if mate == 0 else float(record_score(winrate, mate, self.player.options.centipawns))
@@ -180,7 +165,6 @@ class ShogiReviewer:
 
 
 def _notes(loaded: Loaded) -> list[Note]:
-    """Return the faults of the record, and the parts that the annotated record will not have."""
     notes = list(loaded.record.notes)
     if loaded.record.variations and loaded.suffix == ".csa":
         notes.append(Note(f"left out: the variations ({len(loaded.record.variations)}), which CSA does not have"))
@@ -188,7 +172,7 @@ def _notes(loaded: Loaded) -> list[Note]:
 
 
 def _with_forced(found: list[Opinion | None], record: GameRecord) -> list[Opinion]:
-    """Return the opinions with those filled in of positions that have one legal move: what follows says it."""
+    # A position with one legal move was not searched: it gets the next position's opinion.
     opinions: list[Opinion] = []
     for index in range(len(found) - 1, -1, -1):
         opinion = found[index]
@@ -207,15 +191,10 @@ def _with_forced(found: list[Opinion | None], record: GameRecord) -> list[Opinio
 
 
 def annotate(record: GameRecord, review: Review, *, japanese: bool) -> None:
-    """Write a review into its record. It replaces an earlier review.
+    """Write a review into its record, in place of an earlier review.
 
     Each move gets an evaluation (of the position after it, for the side that played it), the line expected after it,
     and a comment with the better move and the loss. The record's own evaluation becomes a comment.
-
-    Args:
-        record: the game.
-        review: of the game.
-        japanese: write moves in Japanese, otherwise in CSA.
     """
     record.comment = _with_comment(record.comment, f"reviewed by {review.engine}")
     placements, previous = record.placements(), None
@@ -232,10 +211,7 @@ def annotate(record: GameRecord, review: Review, *, japanese: bool) -> None:
 
 
 def _keep_score(recorded: RecordedMove, before: Placement, japanese: bool) -> None:
-    """Turn the record's own evaluation, if it has one that is not an earlier review's, into a comment.
-
-    Its centipawns are for Black, as in all records.
-    """
+    """Turn the player's own evaluation into a comment, in centipawns for Black."""
     if recorded.score is None or MARK in recorded.comment:
         return
     score = recorded.score if before.side == BLACK else -recorded.score
@@ -254,7 +230,7 @@ def _line(moves: Iterable[int], placement: Placement, previous: int | None, japa
 
 
 def describe(move: ReviewedMove, better: str) -> str:
-    """Return what a review says of a move, on one line; `better` is the best line in words."""
+    """Return a review's comment on a move in one line; `better` is the best line as text."""
     parts = [f"{100 * move.winrate_after:.1f}%"]
     if move.is_best:
         parts.append("the best move")

@@ -1,41 +1,47 @@
-"""Games of shogi of the engine against itself, for `yomi selfplay`."""
+"""Games of the engine against itself: records of `yomi selfplay`, and training rows for `yomi learn`."""
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Sequence
+import weakref
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from yomi.engine.learning.learnable import Outcome
+from yomi.engine.learning.replay import Recorded, Show
+from yomi.engine.learning.rows import counts_of, noted, planes_of
+from yomi.engine.learning.selfplay import Finished
 from yomi.engine.option_row import OptionError
-from yomi.engine.shogi.commands import FORMATS
-from yomi.engine.shogi.game import new_game
-from yomi.engine.shogi.players.notes import note_of
+from yomi.engine.options import Options
+from yomi.engine.play import DECLARATION, Ended
+from yomi.engine.players.request import Decision
+from yomi.engine.scores import record_score
+from yomi.engine.shogi.descriptor import RECORD_FORMATS
+from yomi.engine.shogi.game import ShogiGame, ShogiReferee, csa_ending, new_game
+from yomi.engine.shogi.placement import format_sfen
 from yomi.engine.shogi.records.files import load_records, to_bytes
-from yomi.engine.shogi.records.hcpe import HCPE_DTYPE, pack
-from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, record_of
-from yomi.engine.shogi.referee import csa_ending
-from yomi.engine.shogi.sfen import format_sfen
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from yomi.engine.options import Options
-    from yomi.engine.play import Ended
-    from yomi.engine.players.request import Decision
-    from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack
+from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, note_of, record_of
+from yomi.native.datasets.boards import write_boards
+from yomi.native.shogi.position import FORM_DLSHOGI
+from yomi.native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
+from yomi.native.shogi.tables import HAND_TYPES, SQUARES
+from yomi.native.spec import GameSpec
+from yomi.nets.data.shards import Arrays
+from yomi.nets.dlshogi.network import DLSHOGI_PLANES
+from yomi.nets.features import FEATURE_SETS, SHOGI_BOARD, FeatureSet
 
 
 def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:
-    """Return what games begin with: the openings of a file, the usual position without one.
+    """Return the openings of a file, or the usual position without a file. Raises OptionError.
 
-    Args:
-        path: of the file.
-        packed: what asks for positions that 32 bytes can hold, for the error; empty where nothing does.
-
-    Raises:
-        OptionError: they cannot be read, or not be packed.
+    `packed` is the flag, if any, that requires positions that fit into 32 bytes.
     """
     try:
         lines = load_records(path) if path else []
@@ -50,11 +56,7 @@ def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:
 
 
 def begin(options: Options, opening: GameRecord) -> ShogiGame:
-    """Return a game after its opening, whose moves are part of it.
-
-    Raises:
-        OptionError: a move is illegal.
-    """
+    """Return a game after an opening, which is part of the game. Raises OptionError for an illegal move."""
     game = new_game(options, format_sfen(opening.initial))
     for recorded in opening.moves:
         if not game.is_legal(recorded.move):
@@ -64,40 +66,136 @@ def begin(options: Options, opening: GameRecord) -> ShogiGame:
 
 
 class ShogiRecorder:
-    """See yomi.engine.game.Recorder: games from the usual position or from openings, in turn."""
+    """Games from the usual position or from openings, taken in turn. Implements yomi.engine.game.Recorder."""
 
     row_bytes: Mapping[str, int] = {".hcpe": HCPE_DTYPE.itemsize}
 
     def __init__(self, options: Options, formats: Sequence[str], openings: Path | None = None) -> None:
-        """Read the openings.
-
-        Args:
-            options: tell the rules, and the scale of evaluations.
-            formats: the forms of each record, of FORMATS.
-            openings: a file of them; None for the usual position.
-
-        Raises:
-            OptionError: they cannot be read or held by one of the forms.
-        """
+        """Read the openings (default: the usual position) for RECORD_FORMATS. Raises OptionError."""
         self._options = options
-        self._suffixes = tuple(dict.fromkeys(FORMATS[name] for name in formats))
+        self._suffixes = tuple(dict.fromkeys(RECORD_FORMATS[name] for name in formats))
         self._notes: list[RecordedMove] = []
         packed = [suffix for suffix in (".hcpe", ".hcpe3") if suffix in self._suffixes]
         self._openings = read_openings(openings, f"--format {packed[0][1:]}" if packed else "")
 
     def begin(self, number: int) -> ShogiGame:
-        """Return an opening with its moves, which are part of the game."""
         game = begin(self._options, self._openings[number % len(self._openings)])
         self._notes = [RecordedMove(move) for _, move in game.moves]
         return game
 
     def record(self, game: ShogiGame, decision: Decision, seconds: float) -> None:
-        """Keep the evaluation in centipawns, and the visits."""
         note = note_of(decision, game.placement, seconds, self._options.centipawns)
         self._notes.append(replace(note, counts=decision.report.counts))
 
     def files(self, game: ShogiGame, ended: Ended, name: str) -> dict[str, bytes]:
-        """Return the record in every form."""
         record = record_of(game, self._notes, black=name, white=name, ending=csa_ending(ended, game))
         record.info = {"EVENT": "yomi selfplay", "START_TIME": time.strftime("%Y/%m/%d %H:%M:%S")}
         return {suffix: to_bytes([record], suffix) for suffix in self._suffixes}
+
+
+SPARSE_KIND = "sparse-shogi"  # kind of networks that read boards instead of planes
+SEPARATOR = b"/\n"  # follows every CSA game, the last one included
+
+
+class LearnableShogi:
+    """Shogi without points and ownership targets. Implements yomi.engine.learning.learnable.Learnable."""
+
+    suffix = ".csa"
+    points = False
+    boards: Sequence[Mapping[str, Any]] = ({},)
+
+    def __init__(
+        self,
+        options: Options,
+        openings: Sequence[GameRecord] = (GameRecord(),),
+        named: str = "",
+        network: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Check the openings, which are drawn at random. Raises OptionError for an illegal move.
+
+        `named` is their file with its digest. `network` is [network] of a training configuration.
+        """
+        self.network = network or {"kind": "dlshogi-resnet", "blocks": 4, "channels": 48}
+        extras = int(self.network.get("extras", DLSHOGI_FEATURES[1]))
+        is_sparse = self.network.get("kind") == SPARSE_KIND
+        self.features = SHOGI_BOARD if is_sparse else f"dlshogi-{DLSHOGI_PLANES}-{extras}"
+        self.spec, self._show = seen_by(FEATURE_SETS[self.features])
+        self.asked: Mapping[str, Any] = {"openings": named}
+        self._options = options
+        # Positions count their moves from 0: what comes before them is not known.
+        self._openings = [replace(opening, initial=replace(opening.initial, number=1)) for opening in openings]
+        # A restarted game needs its opening again.
+        self._opened: weakref.WeakKeyDictionary[ShogiGame, GameRecord] = weakref.WeakKeyDictionary()
+        self._referee = ShogiReferee()
+        for opening in self._openings:
+            begin(options, opening)
+
+    def begin(self, rng: np.random.Generator, lead: float) -> ShogiGame:
+        return self._begin(self._openings[int(rng.integers(len(self._openings)))])
+
+    def again(self, game: ShogiGame) -> ShogiGame:
+        return self._begin(self._opened[game])
+
+    def judge(self, game: ShogiGame) -> Ended | None:
+        # Games end as soon as the side to move could declare a win.
+        ended = self._referee.judge(game)
+        return Ended(game.side_to_move, DECLARATION) if ended is None and game.can_declare else ended
+
+    def outcome(self, game: ShogiGame, ended: Ended) -> Outcome:
+        return Outcome(ended.winner)
+
+    def komi(self, game: ShogiGame) -> float:
+        return 0.0
+
+    def show(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
+        return self._show(positions, history)
+
+    def record(self, finished: Finished[ShogiGame], name: str) -> bytes:
+        """Return CSA with evaluations and visits as comments, and a separator."""
+        game, notes = finished.game, []
+        for (_, move), ply in zip(game.moves, noted(finished), strict=True):
+            note = RecordedMove(move)
+            if ply is not None and ply.found is not None:
+                note.score = record_score(0.5 + ply.found.value / 2.0, None, self._options.centipawns)
+                note.counts = counts_of(ply)
+            notes.append(note)
+        ending = csa_ending(finished.ended, game)
+        black, white = finished.names(name)
+        return to_bytes([record_of(game, notes, black=black, white=white, ending=ending)], self.suffix) + SEPARATOR
+
+    def _begin(self, opening: GameRecord) -> ShogiGame:
+        game = begin(self._options, opening)
+        game.position["mate_depth"] = self._options.leaf_mate_depth
+        self._opened[game] = opening
+        return game
+
+
+def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Show, list[Recorded[ShogiGame]]]:
+    """Return the spec, encoder and games of a record for `yomi learn`; searches may play all legal moves."""
+    if features.joined:
+        raise OptionError(f"{path}: rows of {features.name} found, expected dlshogi's features or {SHOGI_BOARD}")
+    try:
+        records = load_records(path)
+        games = [Recorded(record.game(0), [note.move for note in record.moves], record.winner) for record in records]
+    except RecordError as error:
+        raise OptionError(str(error)) from None
+    for recorded in games:
+        # Records may contain moves that searches skip.
+        recorded.game.position["all_moves"] = 1
+    return *seen_by(features), games
+
+
+def seen_by(features: FeatureSet) -> tuple[GameSpec, Show]:
+    """Return shogi's spec for a feature set, and the function that encodes positions for it."""
+    if features.name == SHOGI_BOARD:
+        return shogi_spec(), boards_of
+    spec = shogi_spec(FORM_DLSHOGI, features.extras)
+    return spec, functools.partial(planes_of, spec=spec, features=features)
+
+
+def boards_of(positions: npt.NDArray[np.void], history: object = None) -> Arrays:
+    """Return boards and hands of positions from the point of view of the side to move, without their history."""
+    count = len(positions)
+    boards, hands = np.zeros((count, SQUARES), np.uint8), np.zeros((count, 2 * len(HAND_TYPES)), np.uint8)
+    write_boards(positions, boards, hands)
+    return {"planes": np.zeros((count, 0), np.uint8), "levels": boards, "globals": hands}

@@ -1,29 +1,25 @@
-"""Shogi in the terminal: what `yomi play shogi` knows of the game."""
+"""Shogi in the terminal (`yomi play shogi`)."""
 
 from __future__ import annotations
 
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from yomi.engine.color import BLACK, COLOR_NAMES, opponent
 from yomi.engine.option_row import OptionError
+from yomi.engine.options import Options, Value
+from yomi.engine.players.player import Player
+from yomi.engine.players.request import Decision
 from yomi.engine.scores import record_score
 from yomi.engine.shogi.diagram import draw
 from yomi.engine.shogi.game import IllegalMove, ShogiGame, new_game
 from yomi.engine.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
+from yomi.engine.shogi.placement import STARTPOS, SfenError, format_sfen
 from yomi.engine.shogi.records.files import load_records, save_records
 from yomi.engine.shogi.records.record import INTERRUPTED, GameRecord, RecordError, record_of
-from yomi.engine.shogi.sfen import STARTPOS, SfenError, format_sfen
 from yomi.engine.terminal import TerminalGame, TurnResult
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from yomi.engine.options import Options, Value
-    from yomi.engine.players.player import Player
-    from yomi.engine.players.request import Decision
 
 COMMANDS = """\
 7g7f        play a move: in USI, CSA (7776FU) or Japanese (７六歩, 76歩, 同銀)
@@ -31,13 +27,10 @@ declare     declare the win by the entering king rule
 sfen        the position as SFEN
 save FILE   write the game; the name's ending tells the form: .csa .kif .kifu .usi"""
 
-HINTS = 5
-"""Moves that `hint` shows."""
+HINTS = 5  # moves that `hint` lists
 
 
 class ShogiTerminalGame(TerminalGame["ShogiGame"]):
-    """See TerminalGame."""
-
     commands = COMMANDS
     for_advice: Mapping[str, Value] = {"own_book": False}
 
@@ -50,32 +43,20 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         colored: bool = False,
         advice: Mapping[str, Value] | None = None,
     ) -> None:
-        """Play in a game.
-
-        Args:
-            player: the engine.
-            game: as it stands.
-            japanese: as for `yomi.engine.shogi.diagram.draw`.
-            colored: likewise.
-            advice: the options for hints and scores, where they are others.
-        """
+        """Show a game; `advice` are options for hints and scores that differ from the player's."""
         super().__init__(player, game, advice)
         self.japanese = japanese
         self.colored = colored
-        self._ending = ""
-        """CSA's name of how the game ended, for its record."""
+        self._ending = ""  # CSA name of the game's ending, for the record
 
     @property
     def prompt(self) -> str:
-        """The side to move and the number of its move."""
         return f"{COLOR_NAMES[self.side_to_move]} {self.game.ply + 1}"
 
     def board(self) -> str:
-        """Return the board as text."""
         return draw(self.game, japanese=self.japanese, colored=self.colored)
 
     def ended(self) -> str | None:
-        """Return the outcome after the end."""
         outcome = self.game.outcome()
         if outcome is None:
             return None
@@ -83,12 +64,10 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         return str(outcome)
 
     def play(self, text: str) -> None:
-        """Play a move in any notation."""
         game = self.game
         game.play(parse_any(text, game.placement, game.last_target, game.is_legal))
 
     def obey(self, decision: Decision) -> TurnResult:
-        """Play the engine's move, resign, or declare its win."""
         game, name = self.game, COLOR_NAMES[self.side_to_move]
         if decision.win:
             self._ending = "KACHI"
@@ -97,10 +76,9 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
             return TurnResult(f"{name} resigns.", self.resigned())
         text = self._name(decision.move)
         game.play(decision.move)
-        return TurnResult(f"{text}: {self._judgement(decision)}")
+        return TurnResult(f"{text}: {self._describe(decision)}")
 
     def hint(self) -> list[str]:
-        """Return winrate and line of the best moves."""
         decision = self.search()
         if decision.win:
             return ["declare: the position is won by the entering king rule"]
@@ -110,7 +88,6 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         return found or [self._name(decision.move)]
 
     def score(self) -> str:
-        """Return Black's winrate and evaluation, and the expected line."""
         decision, side = self.search(), self.side_to_move
         if decision.win:
             return f"{COLOR_NAMES[side]} can declare the win"
@@ -125,12 +102,10 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         return f"Black wins {100 * winrate:.1f}%, {centipawns:+d} centipawns: {self._line(line.pv[:8])}"
 
     def resigned(self) -> str:
-        """Return the result when the side to move gives up."""
         self._ending = "TORYO"
         return f"{COLOR_NAMES[opponent(self.side_to_move)]} wins by resignation"
 
     def command(self, word: str, rest: str) -> TurnResult | None:
-        """Obey `declare` and `sfen`."""
         game = self.game
         match word:
             case "sfen":
@@ -144,7 +119,6 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         return None
 
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
-        """Write the game in the form that the name tells."""
         ending = self._ending if result else ""
         save_records(path, [record_of(self.game, black=names[0], white=names[1], ending=ending)])
 
@@ -158,13 +132,13 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         return f"{COLOR_NAMES[game.side_to_move]} {format_usi(move)}"
 
     def _line(self, moves: Iterable[int]) -> str:
-        """Return the moves of a line from the present position on."""
+        """Return a line that starts from the current position as text."""
         if not self.japanese:
             return " ".join(map(format_usi, moves))
         game = self.game
         return "".join(japanese_line(moves, game.placement, game.last_target))
 
-    def _judgement(self, decision: Decision) -> str:
+    def _describe(self, decision: Decision) -> str:
         report = decision.report
         parts = [decision.note] if decision.note else []
         if report.moves:
@@ -176,7 +150,6 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
 
 
 def start_play(args: Namespace, options: Options) -> tuple[ShogiGame, tuple[str, str]]:
-    """See yomi.engine.game.Game."""
     record = None if args.resume is None else _load(args.resume)
     try:
         game = new_game(options, args.sfen or STARTPOS if record is None else format_sfen(record.initial))
@@ -188,7 +161,7 @@ def start_play(args: Namespace, options: Options) -> tuple[ShogiGame, tuple[str,
 
 
 def _load(path: str) -> GameRecord:
-    """Return the first game of a file."""
+    """Return the first game of a file, which must be unfinished."""
     try:
         record = load_records(path)[0]
     except RecordError as error:
@@ -201,14 +174,14 @@ def _load(path: str) -> GameRecord:
 def open_terminal(
     player: Player[ShogiGame], game: ShogiGame, board: str, advice: Mapping[str, Value]
 ) -> ShogiTerminalGame:
-    """Return a game as the terminal can show it; `board` is auto, japanese or letters."""
+    """Return the terminal's game; `board` is auto, japanese or letters."""
     colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     japanese = board == "japanese" or (board == "auto" and _shows_japanese())
     return ShogiTerminalGame(player, game, japanese=japanese, colored=colored, advice=advice)
 
 
 def _shows_japanese() -> bool:
-    """Whether standard output can be expected to show Japanese."""
+    """Whether standard output can encode Japanese."""
     try:
         "▲７六歩".encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:

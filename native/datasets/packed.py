@@ -2,7 +2,7 @@
 
 Both hold the side to move, both kings' squares and a Huffman code for each other square and each piece in hand, lowest
 bits first; codes of knight and silver are exchanged between them, and YaneuraOu puts the promotion before the color.
-`yomi.engine.shogi.records.hcpe` is the readable form of the first.
+`yomi.engine.shogi.records.packed` is the readable form of the first.
 """
 
 import numpy as np

@@ -26,8 +26,8 @@ from yomi.engine.go.networks import FORMATS as GO
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
-from yomi.engine.shogi.measuring import shogi_subject
 from yomi.engine.shogi.networks import FORMATS as SHOGI
+from yomi.engine.shogi.players.setup import shogi_subject
 from yomi.native.tree.arrays import VALUE, Batch
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.dlshogi.network import ShogiForm

@@ -23,9 +23,9 @@ from yomi.engine.search.report import SearchReport
 from yomi.engine.shogi.book import BookMove
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.placement import STARTPOS, parse_sfen
 from yomi.engine.shogi.players.setup import LOADED
-from yomi.engine.shogi.sfen import STARTPOS, parse_sfen
-from yomi.engine.shogi.usi.serve import SHOWN
+from yomi.engine.shogi.usi.commands import SHOWN
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
 MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"

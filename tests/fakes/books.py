@@ -7,8 +7,7 @@ from pathlib import Path
 
 from yomi.engine.shogi.book import RECORD, TEXT_HEADER, BookMove, book_key
 from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.sfen import format_sfen
+from yomi.engine.shogi.placement import Placement, format_sfen
 
 Positions = Sequence[tuple[Placement, Sequence[BookMove]]]
 

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.moves import drop, dropped_type, promotes, source_of, target_of
 from yomi.engine.shogi.notation import parse_usi
-from yomi.engine.shogi.pieces import BISHOP, LANCE, PAWN, ROOK, in_zone, type_of
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.sfen import format_sfen
+from yomi.engine.shogi.placement import (
+    BISHOP,
+    LANCE,
+    PAWN,
+    ROOK,
+    Placement,
+    drop,
+    dropped_type,
+    format_sfen,
+    in_zone,
+    promotes,
+    source_of,
+    target_of,
+    type_of,
+)
 
 PROMOTES = parse_usi("8h2b+") ^ parse_usi("8h2b")
 NEAR = 3

@@ -22,7 +22,7 @@ def main(protocol: str, place: str, fault: str, first: str) -> int:
     workers.LOOKS = 600  # looks at once when the engine is armed
 
     def make() -> FaultyEvaluator:
-        from yomi.engine.shogi.networks.material import MaterialEvaluator
+        from yomi.engine.shogi.networks import MaterialEvaluator
 
         inner: Any = RolloutEvaluator(1, 4, seed=1) if protocol == "gtp" else MaterialEvaluator(4)
         # With workers only the first evaluator is faulty: the device that fails in mid-game.
@@ -57,7 +57,7 @@ def main(protocol: str, place: str, fault: str, first: str) -> int:
 
         return serve_gtp(options, load)
     from yomi.engine.shogi.players import player as shogi
-    from yomi.engine.shogi.usi.serve import serve as serve_usi
+    from yomi.engine.shogi.usi.commands import serve as serve_usi
 
     options.root_mate_search = 0
     shogi.make_queue = make_queue

@@ -29,11 +29,11 @@ from yomi.engine.servers.reporter import Reporter
 from yomi.engine.servers.settings import CGOS, CSA, Account, Server
 from yomi.engine.servers.worker import Done
 from yomi.engine.shogi.floodgate.client import CsaClient
-from yomi.engine.shogi.floodgate.yomi_seat import YomiShogiSeat
+from yomi.engine.shogi.floodgate.seats import YomiShogiSeat
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_csa
+from yomi.engine.shogi.placement import format_sfen
 from yomi.engine.shogi.records.files import load_records
-from yomi.engine.shogi.sfen import format_sfen
 
 USER = "yomi-1"
 VERTICES = ["a1", "e5", "c3", "g7", "d4", "pass", "resign", "j9", "T19", "z99", "i5", "a0", "é4", "a" + "9" * 400]

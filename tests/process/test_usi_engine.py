@@ -9,7 +9,7 @@ import pytest
 
 from tests.process.usi_fuzz import run_engine
 from tests.process.usi_process import UsiProcess
-from yomi.engine.shogi.sfen import STARTPOS
+from yomi.engine.shogi.placement import STARTPOS
 
 ENGINE = ("yomi", "usi", "--evaluator", "uniform", "--workers", "1", "--memory", "64M", "--seed", "1")
 MOVE = r"([1-9][a-i][1-9][a-i]\+?|[PLNSGBR]\*[1-9][a-i])"

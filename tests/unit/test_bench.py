@@ -30,9 +30,9 @@ from yomi.engine.go.measuring import go_positions, go_subject
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.options import Options
 from yomi.engine.search.parameters import SearchSettings
-from yomi.engine.shogi import measuring as shogi_measuring
-from yomi.engine.shogi.measuring import shogi_positions, shogi_subject
-from yomi.engine.shogi.networks.material import MaterialEvaluator
+from yomi.engine.shogi.networks import MaterialEvaluator
+from yomi.engine.shogi.players import setup as shogi_setup
+from yomi.engine.shogi.players.setup import shogi_positions, shogi_subject
 from yomi.native.go.planes import policy_index
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import Inputs
@@ -270,7 +270,7 @@ def too_much(*_: Any) -> Any:
 def test_what_was_started_is_closed_where_setting_up_fails(
     fails: str, game: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue, rival, setup = Closable(), Closable(), go_measuring if game == "go" else shogi_measuring
+    queue, rival, setup = Closable(), Closable(), go_measuring if game == "go" else shogi_setup
     monkeypatch.setattr(setup, "make_queue", lambda *_: queue)
     expected: type[Exception] = MemoryError
     if fails == "settings":

@@ -22,7 +22,7 @@ from yomi.engine.scores import record_score
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.records.files import load_records
-from yomi.engine.shogi.records.hcpe import read_hcpe
+from yomi.engine.shogi.records.packed import read_hcpe
 from yomi.engine.shogi.selfplay import ShogiRecorder
 from yomi.engine.shogi.terminal import ShogiTerminalGame
 from yomi.engine.terminal import Terminal

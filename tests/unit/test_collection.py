@@ -20,7 +20,7 @@ from yomi.engine.learning.rows import Collection
 from yomi.engine.options import Options
 from yomi.engine.shogi.records.csa import read_csa
 from yomi.engine.shogi.records.files import load_records
-from yomi.engine.shogi.records.hcpe3 import read_hcpe3
+from yomi.engine.shogi.records.packed import read_hcpe3
 from yomi.engine.shogi.selfplay import ShogiRecorder
 from yomi.nets.data.shards import UNKNOWN_OWNER, open_dataset
 from yomi.nets.errors import NetworkError

@@ -17,7 +17,7 @@ from yomi.engine.search.limits import Limits
 from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.networks.material import MaterialEvaluator
+from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.notation import parse_usi
 from yomi.native.go import game as go_kernels
 from yomi.native.go import rules as go_rules

@@ -16,11 +16,11 @@ from yomi.engine.learning.store import Store
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options
 from yomi.engine.play import DECLARATION, MAX_MOVES, Ended
-from yomi.engine.shogi.learning import LearnableShogi
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.records.files import load_records, read_records
-from yomi.engine.shogi.records.hcpe3 import read_hcpe3
+from yomi.engine.shogi.records.packed import read_hcpe3
 from yomi.engine.shogi.records.record import GameRecord
+from yomi.engine.shogi.selfplay import LearnableShogi
 from yomi.nets.data.shards import open_dataset
 from yomi.nets.files import write_atomically
 

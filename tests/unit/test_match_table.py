@@ -25,9 +25,9 @@ from yomi.engine.matches.results import GameResult, MatchError, MatchJournal
 from yomi.engine.plotting import PlotError, check
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.notation import parse_usi
+from yomi.engine.shogi.placement import parse_sfen
 from yomi.engine.shogi.records.files import save_records
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove
-from yomi.engine.shogi.sfen import parse_sfen
 
 read_results = functools.partial(results.read_results, games=GAMES.values())
 

@@ -18,14 +18,14 @@ SEARCH = """
 from yomi.bench.signature import SEED
 from dataclasses import replace
 from yomi.engine.evaluators.uniform import UniformEvaluator
-from yomi.engine.shogi.networks.material import MaterialEvaluator
+from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
 from yomi.engine.go.measuring import go_subject
-from yomi.engine.shogi.measuring import shogi_subject
+from yomi.engine.shogi.players.setup import shogi_subject
 import numpy as np
 
 settings = SearchSettings(workers=1, memory=2**22, cache_size=2**12, symmetry="none", seed=SEED, solver=True)

@@ -24,9 +24,9 @@ from yomi.engine.go.players.setup import make_queue as go_queue
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.options import Options
 from yomi.engine.players import precision
-from yomi.engine.players.precision import Agreement, _OwnThread, compare, record, with_suitable_precision
+from yomi.engine.players.precision import Agreement, Sampling, _OwnThread, compare, record, with_suitable_precision
+from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.setup import make_queue as shogi_queue
-from yomi.engine.shogi.players.setup import shogi_sampling
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import VALUE, Batch
 from yomi.native.tree.buffers import make_batch
@@ -338,4 +338,4 @@ def test_the_verdict_on_our_network_for_go_still_holds() -> None:
 def test_the_verdict_on_our_network_for_shogi_still_holds() -> None:
     net = str(default_network("shogi"))
     reference, candidate = (load_shogi(net, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
-    assert compare(record(reference, shogi_sampling(reference), seconds=math.inf), candidate).is_enough
+    assert compare(record(reference, Sampling(reference.spec, ShogiGame), seconds=math.inf), candidate).is_enough

@@ -23,7 +23,7 @@ from yomi.engine.players.request import Decision
 from yomi.engine.servers import backoff, client
 from yomi.engine.servers.seat import GaveUpError
 from yomi.engine.shogi.floodgate import client as csa_client
-from yomi.engine.shogi.floodgate.yomi_seat import Turn
+from yomi.engine.shogi.floodgate.seats import Turn
 from yomi.engine.shogi.records.files import read_records
 
 SERVERS: list[type[CgosServer] | type[CsaServer]] = [CgosServer, CsaServer]

@@ -34,8 +34,7 @@ from yomi.engine.servers.passwords import Password
 from yomi.engine.servers.reporter import Reporter
 from yomi.engine.servers.seat import GaveUpError
 from yomi.engine.servers.settings import CGOS, CSA, Account, Server
-from yomi.engine.shogi.floodgate.usi_seat import UsiSeat, decision_of, go_words
-from yomi.engine.shogi.floodgate.yomi_seat import Turn, YomiShogiSeat
+from yomi.engine.shogi.floodgate.seats import Turn, UsiSeat, YomiShogiSeat, decision_of, go_words
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.nets.models import default_network
 

@@ -11,18 +11,18 @@ import pytest
 
 from tests.fakes.books import write_apery, write_yaneuraou
 from tests.unit.shogi_boards import placement_of, walk
+from yomi.engine.options import Options
 from yomi.engine.shogi.book import (
     AperyBook,
     BookError,
     BookMove,
-    BookSettings,
     YaneuraouBook,
     book_key,
     choose,
     open_book,
 )
 from yomi.engine.shogi.notation import parse_usi
-from yomi.engine.shogi.sfen import STARTPOS, parse_sfen
+from yomi.engine.shogi.placement import STARTPOS, parse_sfen
 
 START = parse_sfen(STARTPOS)
 TEXT = """#YANEURAOU-DB2016 1.00
@@ -122,13 +122,17 @@ def test_a_book_for_both_colors(tmp_path: Path) -> None:
     book.close()
 
 
+def unlimited(**settings: Any) -> Options:
+    return Options(**{"book_moves": 0, "book_eval_diff": 99_999, **settings})
+
+
 def choices(path: Path, **settings: Any) -> dict[str | None, int]:
     book = open_book(path)
     rng = random.Random(3)
     counts: dict[str | None, int] = {}
     legal = {cshogi.move16(move) for move in cshogi.Board().legal_moves}
     for _ in range(1000):
-        entry = choose(book, START, rng, legal.__contains__, BookSettings(**settings))
+        entry = choose(book, START, rng, legal.__contains__, unlimited(**settings))
         name = entry and cshogi.move_to_usi(entry.move)
         counts[name] = counts.get(name, 0) + 1
     book.close()
@@ -140,12 +144,12 @@ def test_choice_by_count(tmp_path: Path) -> None:
     counts = choices(path)
     assert set(counts) == {"7g7f", "2g2f", "6i7h"}
     assert 550 < counts["7g7f"] < 650
-    assert set(choices(path, narrow=True)) == {"7g7f", "2g2f"}
-    assert choices(path, ignore_rate=1.0) == {None: 1000}
-    half = choices(path, ignore_rate=0.5)
+    assert set(choices(path, narrow_book=True)) == {"7g7f", "2g2f"}
+    assert choices(path, book_ignore_rate=1.0) == {None: 1000}
+    half = choices(path, book_ignore_rate=0.5)
     assert 450 < half[None] < 550
-    assert None not in choices(path, max_moves=1)
-    alike = choices(path, by_count=False)
+    assert None not in choices(path, book_moves=1)
+    alike = choices(path, book_counts=False)
     assert set(alike) == {"7g7f", "2g2f", "5g5f", "6i7h"}
     assert min(alike.values()) > 200
 
@@ -154,18 +158,18 @@ def test_limits_of_scores(tmp_path: Path) -> None:
     """The scores are 37, 30, none and -10; a move without one, played as often as others, passes all limits."""
     path = text_book(tmp_path)
     for diff, names in ((47, "7g7f 2g2f 6i7h"), (46, "7g7f 2g2f"), (7, "7g7f 2g2f"), (6, "7g7f"), (0, "7g7f")):
-        assert set(choices(path, eval_diff=diff)) == set(names.split())
+        assert set(choices(path, book_eval_diff=diff)) == set(names.split())
     for limit, names in ((-10, "7g7f 2g2f 6i7h"), (-9, "7g7f 2g2f"), (37, "7g7f"), (38, "5g5f")):
-        assert set(choices(path, eval_limits=(limit, 99))) == set(names.split())
-    assert set(choices(path, eval_limits=(30, 99), eval_diff=99)) == {"7g7f", "2g2f"}
+        assert set(choices(path, book_eval_black_limit=limit)) == set(names.split())
+    assert set(choices(path, book_eval_black_limit=30, book_eval_diff=99)) == {"7g7f", "2g2f"}
     path = text_book(tmp_path, TEXT.replace("5g5f\n", ""))
-    assert choices(path, eval_limits=(38, 0)) == {None: 1000}
+    assert choices(path, book_eval_black_limit=38) == {None: 1000}
 
 
 def test_a_shallow_best_move_closes_the_book(tmp_path: Path) -> None:
     path = text_book(tmp_path)
-    assert None not in choices(path, depth_limit=32)
-    assert choices(path, depth_limit=33) == {None: 1000}
+    assert None not in choices(path, book_depth_limit=32)
+    assert choices(path, book_depth_limit=33) == {None: 1000}
 
 
 def test_a_position_is_found_at_its_own_move_alone_if_that_is_asked_for(tmp_path: Path) -> None:
@@ -191,8 +195,8 @@ def test_the_depth_limit_counts_moves_of_the_game(tmp_path: Path) -> None:
     book = open_book(text_book(tmp_path))
     after = START.after(parse_usi("7g7f"))
     rng = random.Random(1)
-    assert choose(book, after, rng, lambda move: True, BookSettings(max_moves=2)) is not None
-    assert choose(book, after, rng, lambda move: True, BookSettings(max_moves=1)) is None
+    assert choose(book, after, rng, lambda move: True, unlimited(book_moves=2)) is not None
+    assert choose(book, after, rng, lambda move: True, unlimited(book_moves=1)) is None
     book.close()
 
 

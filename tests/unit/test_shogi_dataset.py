@@ -17,15 +17,21 @@ from yomi.engine.shogi.datasets.rows import (
     to_psv,
 )
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.moves import board_move
 from yomi.engine.shogi.notation import parse_usi
-from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.placement import Placement, board_move, format_sfen, parse_sfen
 from yomi.engine.shogi.records.csa import format_csa_record, format_csa_records
 from yomi.engine.shogi.records.files import read_records, to_bytes
-from yomi.engine.shogi.records.hcpe import HCPE_DTYPE, pack, read_hcpe, write_hcpe
-from yomi.engine.shogi.records.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
+from yomi.engine.shogi.records.packed import (
+    HCPE_DTYPE,
+    PSV_DTYPE,
+    from_psv_move,
+    pack,
+    pack_psv,
+    read_hcpe,
+    to_psv_move,
+    write_hcpe,
+)
 from yomi.engine.shogi.records.record import GameRecord, RecordError, record_of
-from yomi.engine.shogi.sfen import format_sfen, parse_sfen
 from yomi.native.datasets.packed import HCP, PSV, unpack_board
 from yomi.native.shogi.planes import SCRATCH_DTYPE, policy_index, write_planes
 from yomi.nets.data.batches import BatchSource

@@ -11,7 +11,7 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.shogi.diagram import draw, japanese_hand
 from yomi.engine.shogi.game import SETTINGS, IllegalMove, Outcome, SetupError, ShogiGame
 from yomi.engine.shogi.notation import parse_usi
-from yomi.engine.shogi.sfen import STARTPOS, SfenError
+from yomi.engine.shogi.placement import STARTPOS, SfenError
 
 PACE = "5i5h 5a5b 5h5i 5b5a"
 """Four moves after which everything is as before."""

@@ -11,10 +11,10 @@ from tests.unit.test_shogi_records import MIDDLE
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import guilty_of, parse_usi
+from yomi.engine.shogi.placement import format_sfen, parse_sfen
 from yomi.engine.shogi.records.files import read_records, to_bytes
-from yomi.engine.shogi.records.hcpe3 import read_hcpe3, write_hcpe3
+from yomi.engine.shogi.records.packed import read_hcpe3, write_hcpe3
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError
-from yomi.engine.shogi.sfen import format_sfen, parse_sfen
 
 # As dlshogi's utilities have them, which cshogi does not.
 HEAD = np.dtype([("hcp", cshogi.dtypeHcp), ("moveNum", "<u2"), ("result", "u1"), ("opponent", "u1")])

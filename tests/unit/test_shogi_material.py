@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.shogi_boards import walk
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.networks.material import MaterialEvaluator
+from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.notation import parse_usi
 from yomi.native.shogi import material
 from yomi.native.shogi.effects import CAPTURE, EFFECTS_DTYPE, RANK, TYPES, find_attacks, find_losses

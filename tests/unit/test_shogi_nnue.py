@@ -14,8 +14,7 @@ from yomi.engine.options import Options
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.search import Search
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.networks import FORMATS
-from yomi.engine.shogi.networks.nnue import WithLeafSearch
+from yomi.engine.shogi.networks import FORMATS, WithLeafSearch
 from yomi.engine.shogi.players.setup import make_queue, network_defaults, search_settings, spec_for
 from yomi.nets.errors import NetworkError
 from yomi.nets.models import default_network

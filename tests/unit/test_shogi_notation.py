@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.unit.shogi_boards import CROWDED, placement_of, walk
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.shogi import moves as numbers
 from yomi.engine.shogi.notation import (
     NotationError,
     csa_line,
@@ -25,8 +24,7 @@ from yomi.engine.shogi.notation import (
     parse_usi,
     parse_usi_moves,
 )
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.sfen import STARTPOS, parse_sfen
+from yomi.engine.shogi.placement import PROMOTES, STARTPOS, Placement, drop, is_move, parse_sfen, target_of
 
 START = parse_sfen(STARTPOS)
 
@@ -39,7 +37,7 @@ def check_all_moves(board: cshogi.Board) -> None:
     previous = cshogi.move_to(last) if last else None
     sign = "+-"[board.turn]
     for move, move32 in legal.items():
-        assert numbers.is_move(move)
+        assert is_move(move)
         assert format_usi(move) == cshogi.move_to_usi(move32)
         assert parse_usi(format_usi(move)) == move
         assert format_csa(move, placement) == sign + cshogi.move_to_csa(move32)
@@ -236,7 +234,7 @@ def test_any_text_is_a_move_or_one_line(text: str) -> None:
     except NotationError as error:
         assert len(str(error).splitlines()) == 1  # noqa: PT017
     else:
-        assert numbers.is_move(move)
+        assert is_move(move)
 
 
 def test_lines_end_at_what_cannot_be_played() -> None:
@@ -245,7 +243,7 @@ def test_lines_end_at_what_cannot_be_played() -> None:
     assert csa_line(line, START) == ["+7776FU", "-3334FU", "+8822UM", "-3122GI"]
     assert japanese_line(line, START) == ["▲７六歩", "△３四歩", "▲２二角成", "△同銀"]
     before = parse_sfen("lnsgkgsnl/1r5+B1/pppppp1pp/6p2/9/2P6/PP1PPPPPP/7R1/LNSGKGSNL w B 4")
-    assert japanese_line(line[3:], before, numbers.target_of(line[2])) == ["△同銀"]
+    assert japanese_line(line[3:], before, target_of(line[2])) == ["△同銀"]
     broken = (*line[:2], parse_usi("8h1b+"), line[3])
     assert len(csa_line(broken, START)) == len(japanese_line(broken, START)) == 2
 
@@ -257,5 +255,5 @@ def test_endings_by_a_fault() -> None:
 
 
 def test_numbers_that_are_no_moves() -> None:
-    bad = [0, 81, 1 << 15, -1, numbers.drop(8, 40), numbers.drop(0, 81), numbers.drop(1, 3) | numbers.PROMOTES]
-    assert not any(numbers.is_move(move) for move in bad)
+    bad = [0, 81, 1 << 15, -1, drop(8, 40), drop(0, 81), drop(1, 3) | PROMOTES]
+    assert not any(is_move(move) for move in bad)

@@ -18,7 +18,7 @@ from yomi.engine.shogi.matches import ShogiMatches
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.records.csa import format_csa_records
 from yomi.engine.shogi.records.files import load_records
-from yomi.engine.shogi.records.hcpe import write_hcpe
+from yomi.engine.shogi.records.packed import write_hcpe
 from yomi.engine.shogi.records.record import GameRecord, parse_usi_line, record_of
 
 LIMITS = BalanceLimits(rating=3000.0)

@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.shogi_boards import placement_of, walk
-from yomi.engine.shogi import moves
 from yomi.engine.shogi.notation import parse_usi
-from yomi.engine.shogi.sfen import STARTPOS, parse_sfen
+from yomi.engine.shogi.placement import STARTPOS, board_move, drop, parse_sfen, turned
 
 ALL_MOVES = [
-    *(moves.board_move(s, t, p) for s in range(81) for t in range(81) if s != t for p in (False, True)),
-    *(moves.drop(piece_type, target) for piece_type in range(1, 8) for target in range(81)),
+    *(board_move(s, t, p) for s in range(81) for t in range(81) if s != t for p in (False, True)),
+    *(drop(piece_type, target) for piece_type in range(1, 8) for target in range(81)),
 ]
 
 
@@ -91,5 +90,5 @@ def test_reasons(sfen: str, usi: str, words: str) -> None:
 
 def test_turned_moves() -> None:
     for usi, other in (("7g7f", "3c3d"), ("8h2b+", "2b8h+"), ("P*5d", "P*5f")):
-        assert moves.turned(parse_usi(usi)) == parse_usi(other)
-        assert moves.turned(moves.turned(parse_usi(usi))) == parse_usi(usi)
+        assert turned(parse_usi(usi)) == parse_usi(other)
+        assert turned(turned(parse_usi(usi))) == parse_usi(usi)

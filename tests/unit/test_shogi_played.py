@@ -28,7 +28,7 @@ from yomi.engine.shogi.datasets.played import (
 )
 from yomi.engine.shogi.datasets.rows import ShogiLimits, read_rows, records_of
 from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.records.hcpe import HCPE_DTYPE, read_hcpe, unpack
+from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack_game, read_hcpe, unpack
 from yomi.engine.shogi.records.record import GameRecord, parse_usi_line
 from yomi.nets.data.shards import open_dataset
 from yomi.nets.errors import NetworkError
@@ -78,7 +78,7 @@ def play(
 def test_rows_are_what_the_engine_saw_and_said() -> None:
     engine = FakeEngine()
     played = play(engine)
-    positions = read_hcpe(played.records(range(len(played.rows))))
+    positions = read_hcpe(pack_game(played.rows, played.winner))
     assert len(positions) == len(engine.shown) < played.plies
     for position, shown in zip(positions, engine.shown, strict=True):
         game = parse_usi_line(shown).game()

@@ -20,13 +20,11 @@ from tests.unit.shogi_boards import placement_of, random_moves, walk
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.records import Note
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.moves import target_of
 from yomi.engine.shogi.notation import format_japanese, format_usi, parse_usi
-from yomi.engine.shogi.pieces import SILVER, type_of
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.records import csa, hcpe, kif
-from yomi.engine.shogi.records.evaluation import japanese_pv
+from yomi.engine.shogi.placement import SILVER, Placement, format_sfen, parse_sfen, target_of, type_of
+from yomi.engine.shogi.records import csa, japanese, kif, packed
 from yomi.engine.shogi.records.files import load_records, read_records, save_records, to_bytes
+from yomi.engine.shogi.records.japanese import japanese_pv
 from yomi.engine.shogi.records.record import (
     ENDINGS,
     START,
@@ -36,7 +34,6 @@ from yomi.engine.shogi.records.record import (
     format_usi_line,
     record_of,
 )
-from yomi.engine.shogi.sfen import format_sfen, parse_sfen
 
 MIDDLE = "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w GR5pnsg 1"
 
@@ -460,7 +457,7 @@ def test_csa_of_a_game_that_a_mating_pawn_has_ended(rest: str, ending: str, winn
 )
 def test_kif_of_a_game_that_a_mating_pawn_has_ended(rest: str, ending: str, winner: int | None) -> None:
     for move in ("   1 １二歩打 ( 0:03/00:00:03)", "▲１二歩打"):
-        (record,) = read_records("\n".join([*kif.format_position(MATED_BY_A_PAWN), move, rest]))
+        (record,) = read_records("\n".join([*japanese.format_position(MATED_BY_A_PAWN), move, rest]))
         assert (record.ending, record.winner) == (ending, winner)
         assert len(record.moves) == (0 if ending == "+ILLEGAL_ACTION" else 1)
 
@@ -506,7 +503,7 @@ def test_colons_of_any_width() -> None:
 
 @pytest.mark.parametrize(("value", "side"), [("", BLACK), ("先手", BLACK), ("後手", WHITE), ("上手", WHITE)])
 def test_the_side_to_move_of_a_diagram(value: str, side: int) -> None:
-    diagram = [line for line in kif.format_position(MATED_BY_A_PAWN) if line != "後手番"]
+    diagram = [line for line in japanese.format_position(MATED_BY_A_PAWN) if line != "後手番"]
     (record,) = read_records("\n".join([*diagram, f"手番：{value}", "先手：a"]))
     assert record.initial.side == side
 
@@ -517,12 +514,12 @@ def test_handicaps_of_seven_pieces() -> None:
         (record,) = read_records(f"手合割：{name}\n")
         silvers = [9 * file for file in range(9) if type_of(record.initial.board[9 * file]) == SILVER]
         assert silvers == [9 * square]
-        lines = kif.format_position(record.initial)
+        lines = japanese.format_position(record.initial)
         assert (lines[0], lines[-1]) == ("手合割：その他", "上手番")
         assert read_records("\n".join(lines))[0].initial == record.initial
 
 
-@pytest.mark.parametrize(("name", "board"), kif.HANDICAPS.items())
+@pytest.mark.parametrize(("name", "board"), japanese.HANDICAPS.items())
 def test_handicaps_are_what_their_names_say(name: str, board: str) -> None:
     counts = {"香": 1, "角": 1, "飛車": 1, "飛香": 2} | {word: n for n, word in enumerate("一二三四五六七八九十", 1)}
     given = name.removesuffix("落ち").removesuffix("枚").lstrip("左右")
@@ -545,7 +542,7 @@ def ki2_of(record: GameRecord) -> str:
         previous = target_of(recorded.move)
     rows = ["　".join(moves[i : i + 6]) for i in range(0, len(moves), 6)]
     result = kif.format_kif_record(record, "UTF-8").splitlines()[-1]
-    return "\n".join([*kif.format_position(record.initial), "", *rows, result])
+    return "\n".join([*japanese.format_position(record.initial), "", *rows, result])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -598,7 +595,7 @@ def test_hcpe_is_that_of_cshogi() -> None:
         record.ending = "TORYO"
     data = to_bytes(records, ".hcpe")
     rows = np.frombuffer(data, cshogi.HuffmanCodedPosAndEval)
-    positions = hcpe.read_hcpe(data)
+    positions = packed.read_hcpe(data)
     assert len(rows) == len(positions) > 100
     board = cshogi.Board()
     expected = [
@@ -610,9 +607,9 @@ def test_hcpe_is_that_of_cshogi() -> None:
     for row, position, (placement, move, winner) in zip(rows, positions, expected, strict=True):
         board.set_hcp(np.ascontiguousarray(row["hcp"]))
         assert board.sfen().split()[:3] == format_sfen(placement).split()[:3]
-        packed = np.zeros(32, np.uint8)
-        cshogi.Board(sfen=format_sfen(placement)).to_hcp(packed)
-        assert packed.tobytes() == row["hcp"].tobytes()
+        hcp = np.zeros(32, np.uint8)
+        cshogi.Board(sfen=format_sfen(placement)).to_hcp(hcp)
+        assert hcp.tobytes() == row["hcp"].tobytes()
         assert (int(row["eval"]), int(row["bestMove16"]), int(row["gameResult"])) == (move.score, move.move, winner)
         assert (position.score, position.move, position.winner) == (move.score, move.move, winner)
         assert position.placement.board == placement.board
@@ -626,36 +623,36 @@ def test_hcpe_leaves_out_games_without_result_and_moves_without_evaluation() -> 
     record.ending = "TORYO"
     assert to_bytes([record], ".hcpe") == b""
     record.moves[3].score = 100_000
-    assert hcpe.read_hcpe(to_bytes([record], ".hcpe"))[0].score == 32767
+    assert packed.read_hcpe(to_bytes([record], ".hcpe"))[0].score == 32767
 
 
 def test_broken_hcpe() -> None:
     with pytest.raises(RecordError, match="39 bytes: expected whole records of 38"):
-        hcpe.read_hcpe(b"x" * 39)
+        packed.read_hcpe(b"x" * 39)
     with pytest.raises(RecordError, match="without all 40 pieces"):
-        hcpe.pack(parse_sfen("4k4/9/9/9/9/9/9/9/4K4 b - 1"))
+        packed.pack(parse_sfen("4k4/9/9/9/9/9/9/9/4K4 b - 1"))
     with pytest.raises(RecordError, match="without two kings"):
-        hcpe.pack(parse_sfen("4k4/9/9/9/9/9/9/9/9 b - 1"))
-    good = hcpe.pack(START)
-    row = np.zeros(1, hcpe.HCPE_DTYPE)
+        packed.pack(parse_sfen("4k4/9/9/9/9/9/9/9/9 b - 1"))
+    good = packed.pack(START)
+    row = np.zeros(1, packed.HCPE_DTYPE)
     row["hcp"], row["move"], row["result"] = np.frombuffer(good, np.uint8), 5, 1
     with pytest.raises(RecordError, match="record 1, its move"):
-        hcpe.read_hcpe(row.tobytes())
+        packed.read_hcpe(row.tobytes())
     row["move"], row["result"] = parse_usi("7g7f"), 9
     with pytest.raises(RecordError, match="result 9: expected 0, 1 or 2"):
-        hcpe.read_hcpe(row.tobytes())
-    assert hcpe.read_hcpe(b"") == []
+        packed.read_hcpe(row.tobytes())
+    assert packed.read_hcpe(b"") == []
     rng = random.Random(5)
     for _ in range(2000):
         damaged = bytearray(good)
         for _ in range(rng.randrange(1, 4)):
             damaged[rng.randrange(32)] ^= 1 << rng.randrange(8)
         try:
-            placement = hcpe.unpack(bytes(damaged))
+            placement = packed.unpack(bytes(damaged))
         except RecordError as error:
             assert len(str(error).splitlines()) == 1  # noqa: PT017
         else:
-            assert hcpe.unpack(hcpe.pack(placement)) == placement
+            assert packed.unpack(packed.pack(placement)) == placement
 
 
 @settings(max_examples=300, deadline=None)
@@ -977,7 +974,7 @@ def test_diagrams(old: str, new: str) -> None:
     assert record.notes == []
     (turned,) = read_records(BOD + "後手番\n")
     assert turned.initial.side == WHITE
-    (again,) = read_records("\n".join(kif.format_position(record.initial)))
+    (again,) = read_records("\n".join(japanese.format_position(record.initial)))
     assert again.initial == replace(record.initial, number=1)
 
 
@@ -997,10 +994,10 @@ def test_diagrams(old: str, new: str) -> None:
     ],
 )
 def test_names_of_handicaps(name: str, known: str) -> None:
-    assert read_records(f"手合割：{name}\n")[0].initial == parse_sfen(f"{kif.HANDICAPS[known]} w - 1")
+    assert read_records(f"手合割：{name}\n")[0].initial == parse_sfen(f"{japanese.HANDICAPS[known]} w - 1")
 
 
-@pytest.mark.parametrize(("name", "board"), kif.HANDICAPS.items())
+@pytest.mark.parametrize(("name", "board"), japanese.HANDICAPS.items())
 def test_handicaps_that_others_do_not_know_are_written_as_diagrams(name: str, board: str) -> None:
     known = "、香落ち、右香落ち、角落ち、飛車落ち、飛香落ち、二枚落ち、四枚落ち、六枚落ち、八枚落ち、十枚落ち、"
     record = GameRecord(parse_sfen(f"{board} w - 1"), [RecordedMove(parse_usi("5a5b"))], black="a", ending="TORYO")
@@ -1138,7 +1135,7 @@ def test_jkf() -> None:
         ("10", "十枚落ち"),
     ):
         (position,) = read_records(json.dumps({"initial": {"preset": preset}, "moves": [{}]}))
-        assert position.initial == parse_sfen(f"{kif.HANDICAPS[name]} w - 1")
+        assert position.initial == parse_sfen(f"{japanese.HANDICAPS[name]} w - 1")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.shogi_boards import CROWDED, placement_of, walk
-from yomi.engine.shogi.pieces import reaching, type_of
-from yomi.engine.shogi.sfen import STARTPOS, SfenError, format_sfen, parse_sfen
+from yomi.engine.shogi.placement import STARTPOS, SfenError, format_sfen, parse_sfen, reaching, type_of
 
 
 @settings(max_examples=20, deadline=None)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yomi.engine.clock import Clock
-from yomi.engine.shogi.players.timing import find_budget, moves_left
+from yomi.engine.shogi.players.player import find_budget, moves_left
 
 SECONDS = st.floats(0, 10_000)
 DELAY = st.floats(0, 2)

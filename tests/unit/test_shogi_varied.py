@@ -15,9 +15,9 @@ from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.shogi.datasets import varied
 from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
 from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.placement import parse_sfen
 from yomi.engine.shogi.records.csa import format_csa_records
 from yomi.engine.shogi.records.record import record_of
-from yomi.engine.shogi.sfen import parse_sfen
 from yomi.nets.data.shards import Dataset, check_shard, open_dataset
 from yomi.nets.features import SHOGI_BOARD
 

@@ -12,9 +12,8 @@ import pytest
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.svg import CELL, MAX_SIZE, ON_STONES, RADIUS, STONES, goban, stars
-from yomi.engine.shogi.pieces import GOLD, HAND_TYPES, PAWN, code_of
-from yomi.engine.shogi.sfen import STARTPOS, parse_sfen
-from yomi.engine.shogi.svg import HEIGHT, LEFT, PROMOTED, SOURCE, TARGET, TOP, TURN, WIDTH, shogi_board
+from yomi.engine.shogi.diagram import HEIGHT, LEFT, PROMOTED, SOURCE, TARGET, TOP, TURN, WIDTH, shogi_board
+from yomi.engine.shogi.placement import GOLD, HAND_TYPES, PAWN, STARTPOS, code_of, parse_sfen
 from yomi.engine.svg import COLD, INK, MARK, WARM, element, escaped, heat_color, number
 
 NAME = "{http://www.w3.org/2000/svg}"
@@ -233,6 +232,6 @@ def test_the_same_data_gives_the_same_picture() -> None:
 
 
 def test_no_kernel_is_loaded() -> None:
-    code = "import yomi.engine.go.svg, yomi.engine.shogi.svg, sys; print(*sys.modules)"
+    code = "import yomi.engine.go.svg, yomi.engine.shogi.diagram, sys; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numba", "numpy", "yomi.native"} & set(ran.stdout.split())

@@ -18,7 +18,7 @@ from yomi.engine.options import Options, Value
 from yomi.engine.players import setup, tuning
 from yomi.engine.players.tuning import TUNED, Tuning, load, save, tuned
 from yomi.engine.search.search import Search
-from yomi.engine.shogi import measuring as shogi_measuring
+from yomi.engine.shogi.players import setup as shogi_setup
 from yomi.engine.tuning import tune
 
 CHOICE: dict[str, Value] = {
@@ -135,7 +135,7 @@ def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) ->
         rate = 1000.0 * (evaluator.precision == "fp32") + 100.0 * (evaluator.batch_size == 8)
         return {"evaluations_per_second": rate + 50.0 * (search.settings.workers == 3)}
 
-    monkeypatch.setattr(go_measuring if game == "go" else shogi_measuring, "make_queue", make_queue)
+    monkeypatch.setattr(go_measuring if game == "go" else shogi_setup, "make_queue", make_queue)
     for module in (tuner, setup):
         monkeypatch.setattr(module, "usable_cores", lambda: 3)
     monkeypatch.setattr(tuner, "search_counts", counts)
@@ -216,7 +216,7 @@ def test_what_was_started_is_closed_where_setting_up_fails(
     def too_much(*_: Any) -> Any:
         raise MemoryError
 
-    setup = go_measuring if game == "go" else shogi_measuring
+    setup = go_measuring if game == "go" else shogi_setup
     monkeypatch.setattr(setup, "make_queue", make_queue)
     monkeypatch.setattr(tuner if fails == "Search" else setup, fails, too_much)
     with pytest.raises(MemoryError):

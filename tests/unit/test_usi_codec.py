@@ -15,7 +15,6 @@ from yomi.engine.shogi.usi.codec import (
     MAX_ERROR,
     Command,
     Go,
-    Info,
     format_bestmove,
     format_checkmate,
     format_error,
@@ -25,7 +24,7 @@ from yomi.engine.shogi.usi.codec import (
     parse_position,
     parse_setoption,
 )
-from yomi.engine.shogi.usi.options import find_option, option_lines, set_option
+from yomi.engine.shogi.usi.commands import find_option, option_lines, set_option
 from yomi.nets.models import default_network
 
 
@@ -138,12 +137,11 @@ def test_any_go_is_read(words: list[str]) -> None:
 
 
 def test_answers() -> None:
-    info = Info(depth=3, seldepth=5, seconds=1.5, nodes=3000, hashfull=12, pv=("7g7f", "3c3d"), centipawns=-7)
-    assert format_info(info) == (
+    assert format_info(3, 5, 1.5, 3000, 0.012, ("7g7f", "3c3d"), centipawns=-7) == (
         "info depth 3 seldepth 5 score cp -7 nodes 3000 nps 2000 hashfull 12 time 1500 pv 7g7f 3c3d"
     )
-    info = Info(depth=1, seldepth=1, seconds=0.0, nodes=1, hashfull=0, pv=(), mate=-2, multipv=1)
-    assert format_info(info) == "info depth 1 seldepth 1 multipv 1 score mate -2 nodes 1 nps 0 hashfull 0 time 0"
+    line = format_info(1, 1, 0.0, 1, 0.0, (), mate=-2, multipv=1)
+    assert line == "info depth 1 seldepth 1 multipv 1 score mate -2 nodes 1 nps 0 hashfull 0 time 0"
     assert format_bestmove("7g7f", "3c3d") == "bestmove 7g7f ponder 3c3d"
     assert format_bestmove("win") == "bestmove win"
     assert format_checkmate(["G*5b"]) == "checkmate G*5b"

@@ -14,7 +14,7 @@ from yomi.engine.options import Options
 from yomi.engine.protocols.process import LoadError
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.player import BookLoadingError
-from yomi.engine.shogi.usi.serve import SHOWN
+from yomi.engine.shogi.usi.commands import SHOWN
 from yomi.engine.shogi.usi.session import Session
 
 ROOT = Path(__file__).parents[2]

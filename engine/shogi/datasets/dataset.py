@@ -1,4 +1,7 @@
-"""`yomi dataset make` for shogi: from game records, hcpe, hcpe3 and psv files to a folder of shards."""
+"""`yomi dataset make` for shogi: game records, hcpe, hcpe3 and psv files become a folder of shards.
+
+`ShogiEncoder` turns its boards into inputs of sparse networks (yomi.native.shogi.sparse).
+"""
 
 from __future__ import annotations
 
@@ -7,63 +10,50 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
 from yomi.engine.datasets.sources import readable_files
+from yomi.engine.datasets.sparse import MoveProducts
 from yomi.engine.records import LeftOut
-from yomi.engine.shogi.datasets.rows import (
-    NO_MOVE,
-    SHOGI_SUFFIXES,
-    ShogiLimits,
-    joined,
-    merged,
-    read_rows,
-    why_not,
-)
+from yomi.engine.shogi.datasets.rows import NO_MOVE, SHOGI_SUFFIXES, ShogiLimits, joined, merged, read_rows, why_not
 from yomi.native.datasets.boards import set_positions, write_boards
 from yomi.native.datasets.positions import show_positions
-from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
+from yomi.native.datasets.sparse import encode_boards
+from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
+from yomi.native.shogi.sparse import INPUTS, MAX_ACTIVE, PARTS, SCRATCH_DTYPE, TABLES
 from yomi.native.shogi.spec import shogi_spec
+from yomi.native.shogi.tables import HAND_TYPES, KING, PROMOTED, WHITE_PIECE
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, widths
+from yomi.nets.data.sparse import SparseRows
 from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.errors import NetworkError
 from yomi.nets.features import SHOGI_BOARD, FeatureSet
 
 CHUNK = 256
+# Centipawns of dlshogi's sigmoid: this score is a winrate of 1 / (1 + 1 / e).
 SCORE_SCALE = 756.0864962951762
-"""Centipawns of dlshogi's sigmoid: a score of so many is a winrate of 1 / (1 + 1 / e)."""
-MIN_SCALE, MAX_SCALE = 50.0, 20_000.0
-"""Of sigmoids that evaluations may have."""
+MIN_SCALE, MAX_SCALE = 50.0, 20_000.0  # range of the sigmoid's centipawns
 
 
 @dataclass(frozen=True)
-class ShogiDataOptions:
-    """What decides the content of a data set; kept in its manifest."""
+class ShogiDataOptions(ShogiLimits):
+    """Settings that determine a data set; stored in its manifest."""
 
     features: str = "dlshogi-62-57"
-    rating: float = 0.0
-    evaluation: float = 0.0
-    min_moves: int = 50
-    merge: bool = True
-    """Merge duplicates of a position."""
+    merge: bool = True  # merge duplicates of a position
     test_share: float = 0.03
     limit: int = 0
     shard_rows: int = 65536
     seed: int = 1
-    score_scale: float = SCORE_SCALE
-    """Centipawns of the sigmoid that turns evaluations into winrates; 0: as fits the results best."""
+    score_scale: float = SCORE_SCALE  # centipawns of the sigmoid from evaluations to winrates; 0: fitted to the results
 
 
 def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOptions, log: Log) -> Dataset:
-    """Make a data set, or go on with it, and return it.
-
-    Raises:
-        NetworkError: a source or an option cannot be used, or the folder holds another data set.
-        OSError: the folder cannot be written.
-    """
+    """Make or continue a data set. Raises NetworkError or OSError if files, options or folder cannot be used."""
     left_out = LeftOut(log)
     files, sources = readable_files(paths, SHOGI_SUFFIXES, left_out)
     manifest = Manifest(options.features, dataclasses.asdict(options), sources)
@@ -88,16 +78,11 @@ def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOp
 
 
 def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left_out: LeftOut) -> npt.NDArray[np.void]:
-    """Return the positions of all files that are used; broken files are left out.
-
-    Raises:
-        NetworkError: no positions are left.
-    """
-    limits = ShogiLimits(options.rating, options.evaluation, options.min_moves)
+    """Return the positions of all files within the limits. Raises NetworkError if none is left."""
     parts, game = [], 0
     for path in files:
         try:
-            parts.append(read_rows(path, limits, game, log))
+            parts.append(read_rows(path, options, game, log))
         except NetworkError as error:
             left_out.add(path, error)
             continue
@@ -115,16 +100,13 @@ def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left
 
 
 def fitted_scale(rows: npt.NDArray[np.void]) -> float:
-    """Return the centipawns of the sigmoid by which the evaluations predict the results best, to 1%.
-
-    Raises:
-        NetworkError: no position has both an evaluation and a decided result.
-    """
+    """Return the sigmoid's centipawns that predict results best, to 1%. Raises NetworkError without results."""
     side = 1 + (rows["packed"][:, 0] & 1).astype(np.int8)
     known = np.isfinite(rows["score"]) & (rows["winner"] != 0)
     if not known.any():
         raise NetworkError("no position with an evaluation and a winner found, expected some to fit a scale to")
     # For whoever won.
+    # From the winner's point of view, so that a good scale makes them large.
     scores = np.where(rows["winner"] == side, rows["score"], -rows["score"])[known].astype(np.float64)
     scales = np.geomspace(MIN_SCALE, MAX_SCALE, round(np.log(MAX_SCALE / MIN_SCALE) / 0.01))
     low, high = 0, len(scales) - 1
@@ -136,11 +118,7 @@ def fitted_scale(rows: npt.NDArray[np.void]) -> float:
 
 
 def shard_columns(pool: ThreadPoolExecutor, rows: npt.NDArray[np.void], features: FeatureSet, scale: float) -> Columns:
-    """Return the columns of one shard; `scale` is that of its evaluations in centipawns.
-
-    Raises:
-        NetworkError: a row's bits are no position, or its move cannot be played there.
-    """
+    """Return the columns of one shard; `scale` is the sigmoid's centipawns."""
     count, width = len(rows), widths(features, SIDE)
     columns: Columns = {
         "planes": np.zeros((count, width["planes"]), np.uint8),
@@ -158,7 +136,6 @@ def shard_columns(pool: ThreadPoolExecutor, rows: npt.NDArray[np.void], features
 
 
 def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, first: int) -> None:
-    """Write the columns of one chunk."""
     place = slice(first, first + CHUNK)
     part = rows[place]
     positions, history = np.zeros(len(part), POSITION_DTYPE), np.zeros(MAX_HISTORY, np.uint64)
@@ -194,3 +171,67 @@ def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, f
     show_positions(positions, history, np.zeros(1, spec.scratch_dtype), planes, extras)
     columns["planes"][place] = np.packbits(planes[:, : features.bits].reshape(len(part), -1) != 0.0, axis=1)
     columns["globals"][place] = planes[:, features.bits :, 0, 0] if features.joined else extras
+
+
+# Pieces of each kind in a full set, kings last. The first entry stands for numbers that are not pieces.
+PIECES = np.array([0, 18, 4, 4, 4, 2, 2, 4, 2])
+EMPTY = len(PIECES)
+
+
+def _kinds() -> npt.NDArray[np.uint8]:
+    # The kind of each number on a board, promoted or not; EMPTY if there is no piece.
+    kinds = np.zeros(256, np.uint8)
+    kinds[0] = EMPTY
+    for code in range(1, KING + 7):
+        kinds[code] = kinds[code + WHITE_PIECE] = code if code <= KING else code - PROMOTED
+    return kinds
+
+
+KIND_OF = _kinds()
+
+
+class ShogiEncoder(MoveProducts):
+    """Encodes levels and globals of the feature set shogi-board. Implements yomi.nets.data.sparse.SparseEncoder.
+
+    Moves are those of a search (yomi.native.shogi.waivers). Boards have no history, so repetitions are ignored.
+    """
+
+    inputs = INPUTS
+    max_active = MAX_ACTIVE
+    tables: tuple[int, ...] = TABLES
+
+    def encode(self, levels: npt.NDArray[np.uint8], globals_: npt.NDArray[Any]) -> SparseRows:
+        boards, hands = levels[:, 0], globals_.astype(np.uint8)
+        _check(boards, hands)
+        count = len(boards)
+        position = np.zeros(1, POSITION_DTYPE)[0]
+        position["form"] = FORM_DLSHOGI
+        # Most of these places stay untouched, and take no memory.
+        active, rows = np.empty(count * MAX_ACTIVE, np.int32), np.empty((count * MAX_MOVES, PARTS), np.int32)
+        labels = np.empty(count * MAX_MOVES, np.int32)
+        active_starts, starts = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
+        encode_boards(
+            np.ascontiguousarray(boards),
+            hands.reshape(count, 2, 7),
+            position,
+            np.zeros(MAX_HISTORY, np.uint64),
+            np.zeros(1, SCRATCH_DTYPE)[0],
+            np.zeros(MAX_MOVES, np.uint16),
+            active,
+            active_starts,
+            rows,
+            labels,
+            starts,
+        )
+        return SparseRows(active[: active_starts[-1]], active_starts, rows[: starts[-1]], labels[: starts[-1]], starts)
+
+
+def _check(boards: npt.NDArray[np.uint8], hands: npt.NDArray[np.uint8]) -> None:
+    # Kernels have room for the pieces of one set only.
+    kinds = KIND_OF[boards]
+    counts = np.stack([(kinds == kind).sum(1) for kind in range(len(PIECES))], axis=1)
+    counts[:, list(HAND_TYPES)] += hands.reshape(-1, 2, 7).sum(1, dtype=np.int64)
+    if (counts > PIECES).any():
+        row, kind = np.argwhere(counts > PIECES)[0].tolist()
+        what = f"pieces of kind {kind}" if kind else "squares with a number that is no piece"
+        raise NetworkError(f"a board with {counts[row, kind]} {what} found, expected at most {PIECES[kind]}")

@@ -1,8 +1,8 @@
-"""`yomi dataset openings`: openings of shogi after which games were balanced, as strong players judged them.
+"""`yomi dataset openings`: openings of shogi after which games were balanced.
 
-The rules are those of Tayayan's set as dlshogi's author widened them: strong players on both sides, evaluations near
-zero all along the line, nearer at two plies, a game that went on and ended by the rules, and one line for each position
-at the first of these plies. Evaluations are the players' own, as CSA records of Floodgate and hcpe files hold them.
+The rules follow Tayayan's set as widened by dlshogi's author: strong players on both sides, evaluations near zero along
+the line and nearer at two plies, a game that continued and ended by the rules, and one line for each position at the
+first of these plies. Evaluations are the players' own, from CSA records of Floodgate or hcpe files.
 """
 
 from __future__ import annotations
@@ -18,42 +18,32 @@ from yomi.engine.records import LeftOut, read_record_bytes
 from yomi.engine.shogi.datasets.rows import ratings_of
 from yomi.engine.shogi.placement import Placement
 from yomi.engine.shogi.records.files import load_records
-from yomi.engine.shogi.records.hcpe import read_hcpe
+from yomi.engine.shogi.records.packed import read_hcpe
 from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, format_usi_line
 from yomi.nets.errors import NetworkError
 
 OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".usi", ".sfen", ".hcpe")
+# Endings by the rules. Losses on time or by a foul say little about an opening.
 ENDINGS = ("TORYO", "TSUMI", "SENNICHITE", "KACHI", "JISHOGI", "HIKIWAKE", "MAX_MOVES")
-"""Endings by the rules: games lost on time or by a fault say little of their openings."""
 
 
 @dataclass(frozen=True)
 class BalanceLimits:
-    """Which games give an opening."""
+    """Limits on the games that give an opening."""
 
-    rating: float = 0.0
-    """Least rating of both players, where set; games without ratings are left out then."""
-    evaluation: float = 170.0
-    """Largest absolute evaluation of the line, in centipawns."""
-    narrow: float = 100.0
-    """The same after the plies that are looked at more closely, where an evaluation must be known."""
-    plies: tuple[int, int] = (24, 36)
-    """These plies. Openings differ after the first, and end after the second."""
+    rating: float = 0.0  # minimum rating of both players; 0: no limit
+    evaluation: float = 170.0  # maximum absolute evaluation along the line in centipawns
+    narrow: float = 100.0  # maximum after each of the two `plies`, whose evaluations must be known
+    plies: tuple[int, int] = (24, 36)  # openings differ after the first ply and end after the second
     min_moves: int = 50
 
 
 def balanced_openings(
     files: Sequence[Path], limits: BalanceLimits, left_out: LeftOut | None = None
 ) -> tuple[list[str], Counter[str]]:
-    """Return openings as lines `startpos moves ...`, and how many games were left out for which reason.
+    """Return openings as lines `startpos moves ...`, and the number of excluded games by reason.
 
-    Args:
-        files: records.
-        limits: which games are used.
-        left_out: files that cannot be read are added; None: raise at the first.
-
-    Raises:
-        NetworkError: a file cannot be read.
+    `left_out` collects files that cannot be read. Without it the first such file raises NetworkError.
     """
     lines: dict[Placement, str] = {}
     refused = Counter[str]()
@@ -73,6 +63,7 @@ def balanced_openings(
                 refused[why] += 1
                 continue
             unique, last = limits.plies
+            # Transpositions count as one opening.
             key = record.placements()[unique]
             if key in lines:
                 refused[f"the same position after {unique} moves"] += 1
@@ -82,7 +73,7 @@ def balanced_openings(
 
 
 def why_unbalanced(record: GameRecord, limits: BalanceLimits) -> str:
-    """Return why a game gives no opening, empty if it does."""
+    """Return why a game gives no opening; empty if it gives one."""
     first, last = limits.plies
     # The evaluation of a move is that of the position before it; the first moves often come from a book without one.
     scores = [recorded.score for recorded in record.moves]
@@ -118,9 +109,9 @@ def _records(path: Path) -> Iterator[GameRecord]:
 
 
 def _games_of_hcpe(path: Path) -> Iterator[GameRecord]:
-    """Yield the games of a file: rows of which each one's move leads to the next one's position.
+    """Yield games: consecutive rows in which each move leads to the next position.
 
-    Their ending is not known but for the winner: wins are taken for resignations.
+    hcpe contains no endings except the winner: wins count as resignations.
     """
     record, following = GameRecord(), START
     for position in read_hcpe(read_record_bytes(path, None)):
@@ -131,6 +122,7 @@ def _games_of_hcpe(path: Path) -> Iterator[GameRecord]:
             record.initial = position.placement
         record.moves.append(RecordedMove(position.move, score=position.score))
         record.ending = "HIKIWAKE" if position.winner == DRAW else "TORYO"
+        # hcpe has no move numbers: all positions have number 1.
         following = dataclasses.replace(position.placement.after(position.move), number=1)
     if record.moves:
         yield record

@@ -1,16 +1,15 @@
-"""`yomi dataset play shogi`: games of a USI engine with itself, several side by side, as hcpe files.
+"""`yomi dataset play shogi`: games of a USI engine against itself, as hcpe files.
 
-    played.json                     how the positions were made
-    games-000000-000131.hcpe        the positions of the games of these numbers, without those of earlier ones
+    played.json                     settings of the positions
+    games-000000-000131.hcpe        new positions of the games with these numbers
 
-Games are numbered, and their positions are written in the order of these numbers: what is in the files does not depend
-on how many engines play at a time (where an engine plays the same again). A file appears when it is complete; a run
-that was killed goes on with the game behind the last one that is in a file. One that ends for another reason writes the
-games that it has.
+Games are numbered, and their positions are written in this order. The content does not depend on the number of engines
+(if an engine repeats its play). A file appears when it is complete. A killed run continues after the last game in a
+file; a run that ends for another reason writes its finished games.
 
-The engine evaluates every position in which it chooses a move, so that each of these makes a training position: with
-its evaluation, its move, and the game's result. Games begin with an opening and random moves; some later moves are
-random, too, and positions in which one was played have no label and are left out.
+The engine evaluates every position in which it chooses a move, which makes a training position: evaluation, move and
+the game's result. Games begin with an opening and random moves. Some later moves are random, too; their positions have
+no label and are left out.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from yomi.engine.clients.client import RESIGN
 from yomi.engine.clients.limits import EngineLimits, GameClock
 from yomi.engine.clients.process import EngineError
@@ -42,50 +39,38 @@ from yomi.engine.matches.games import Adjudicator
 from yomi.engine.play import play_game
 from yomi.engine.players.request import Decision
 from yomi.engine.shogi.datasets.rows import MARKS, records_of
-from yomi.engine.shogi.game import IllegalMove, ShogiGame
+from yomi.engine.shogi.game import IllegalMove, ShogiGame, ShogiReferee
 from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
-from yomi.engine.shogi.records.hcpe import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
+from yomi.engine.shogi.placement import format_sfen
+from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack, pack_game
 from yomi.engine.shogi.records.record import GameRecord, RecordError
-from yomi.engine.shogi.referee import ShogiReferee
-from yomi.engine.shogi.sfen import format_sfen
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import remove_drafts, write_atomically
 from yomi.nets.text import parse_json
 
+# Moves sent with a position, enough to detect a repetition. Fairy-Stockfish takes 15 µs a move: after 120 plies the
+# whole game would cost as much as 400 nodes.
 SHOWN_PLIES = 8
-"""Moves before a position that the engine is shown, enough for it to see a repetition. Fairy-Stockfish takes 15 µs for
-each: after 120 plies the whole game would cost as much as 400 nodes."""
 MANIFEST = "played.json"
 FORMAT = 1
-FAILURES = 3
-"""Games of an engine, one after the other, that fail until the run ends. A single one is left out."""
+FAILURES = 3  # consecutive failed games of an engine that end the run; other failed games are left out
 
-BARREN_GAMES = 100
-"""Games one after the other without a new position until the run ends: nothing else would end it."""
+BARREN_GAMES = 100  # consecutive games without a new position that end the run; nothing else would end it
 
 
 @dataclass(frozen=True)
 class ShogiPlayOptions:
-    """What decides the positions; kept beside them."""
+    """Settings that determine the positions; stored with them."""
 
-    engine: str
-    """Its command line, with the settings after it."""
-    nodes: int
-    """Of each move."""
-    openings: str = ""
-    """Name of the file and its digest."""
-    opening_moves: int = 8
-    """Random moves after the opening: from 1 to so many, 0 for none."""
-    random_moves: float = 0.02
-    """Share of the later moves that are drawn from all legal ones."""
-    resign_score: int = 3000
-    """Centipawns beyond which a side counts as lost."""
-    resign_moves: int = 3
-    """Moves of each side, one after the other, for which it must be so until the game is broken off."""
-    max_moves: int = 320
-    """Moves after which a game is drawn, those of its opening included."""
-    shard_rows: int = 16384
-    """Positions after which a file is complete, those of the game under way included."""
+    engine: str  # command line with settings
+    nodes: int  # of each move
+    openings: str = ""  # name of the file and its digest
+    opening_moves: int = 8  # random moves after the opening: 1 to this number, 0 for none
+    random_moves: float = 0.02  # share of later moves drawn from all legal moves
+    resign_score: int = 3000  # centipawns beyond which a side counts as lost
+    resign_moves: int = 3  # consecutive moves of each side with this score that end the game
+    max_moves: int = 320  # a game is drawn after this many moves, its opening included
+    shard_rows: int = 16384  # positions that complete a file, those of the current game included
     seed: int = 1
 
 
@@ -93,41 +78,20 @@ class ShogiPlayOptions:
 class PlayedPositions:
     """The positions of one game."""
 
-    number: int
-    """Of the game."""
-    winner: int
-    """BLACK, WHITE or DRAW."""
-    ending: str
-    """How it ended, as `yomi.engine.play` names it."""
+    number: int  # of the game
+    winner: int  # BLACK, WHITE or DRAW
+    ending: str  # an ending of yomi.engine.play
     plies: int
-    rows: Sequence[tuple[bytes, int, int]]
-    """Packed board, centipawns for the side to move, move."""
-
-    def records(self, chosen: Sequence[int]) -> bytes:
-        """Return some rows as hcpe, with the game's mark in the byte that has no other use."""
-        data = np.zeros(len(chosen), HCPE_DTYPE)
-        rows = [self.rows[index] for index in chosen]
-        data["hcp"] = np.frombuffer(b"".join(packed for packed, _, _ in rows), np.uint8).reshape(-1, 32)
-        data["score"] = [score for _, score, _ in rows]
-        data["move"] = [move for _, _, move in rows]
-        data["result"], data["mark"] = RESULTS[self.winner], 1 + self.number % MARKS
-        return data.tobytes()
+    rows: Sequence[tuple[bytes, int, int]]  # packed board, centipawns for the side to move, move
 
 
 def play_positions(
     engine: UsiClient, options: ShogiPlayOptions, openings: Sequence[GameRecord], number: int
 ) -> PlayedPositions:
-    """Play the game of a number, which decides with the seed alone how it begins and where moves are random.
+    """Play one game. Its number and the seed determine opening and random moves.
 
-    Args:
-        engine: plays both sides.
-        options: of the set.
-        openings: to begin with, up to a random ply of one of them; none for the usual position.
-        number: of the game.
-
-    Raises:
-        EngineError: the engine fails, or plays what it may not.
-        RecordError: an opening has a move that the rules forbid.
+    One of the openings is played up to a random ply; none: the usual position. Raises EngineError if the engine fails
+    or plays an illegal move, RecordError for a bad opening.
     """
     side = _Side(engine, options, number)
     game = side.begin(openings)
@@ -140,16 +104,17 @@ class _Side:
 
     def __init__(self, engine: UsiClient, options: ShogiPlayOptions, number: int) -> None:
         self.engine, self.options = engine, options
+        # A game can be repeated alone, whatever was played before it.
         self.rng = random.Random(f"{options.seed} {number}")
+        # The adjudicator thinks in winrates.
         lost = 1.0 / (1.0 + math.exp(options.resign_score / CENTIPAWNS))
         self.referee = Adjudicator(ShogiReferee(), lost, options.resign_moves)
         self.clocks = {color: GameClock(TimeSettings(), 0.0) for color in (BLACK, WHITE)}
         self.rows: list[tuple[bytes, int, int]] = []
-        self.sfens: list[str] = []
-        """Of the positions before each move."""
+        self.sfens: list[str] = []  # SFEN before each move
 
     def begin(self, openings: Sequence[GameRecord]) -> ShogiGame:
-        """Return a game after moves of an opening, and random ones."""
+        """Return a game after moves of an opening and random moves."""
         opening = self.rng.choice(openings) if openings else GameRecord()
         game = ShogiGame(format_sfen(opening.initial), max_moves=self.options.max_moves)
         for recorded in opening.moves[: self.rng.randint(0, len(opening.moves))]:
@@ -166,7 +131,7 @@ class _Side:
         return game
 
     def choose(self, game: ShogiGame) -> Decision:
-        """Return a random move, or the engine's, whose position is kept if it said what it thinks of it."""
+        """Return a random move or the engine's. Keep the position if the engine evaluated it."""
         if game.can_declare:
             return Decision(None, win=True)
         self.sfens.append(game.sfen())
@@ -185,8 +150,7 @@ class _Side:
             raise EngineError(f"{error} in {self.sfens[-1]}") from None
         self.referee.hear(color, answer.evaluation)
         if answer.evaluation is not None and answer.evaluation.score is not None:
-            score = round(min(max(answer.evaluation.score, -MAX_SCORE), MAX_SCORE))
-            self.rows.append((pack(game.placement), score, move))
+            self.rows.append((pack(game.placement), round(answer.evaluation.score), move))
         return Decision(move)
 
 
@@ -199,22 +163,10 @@ def play_shogi_positions(
     processes: int,
     log: Log,
 ) -> int:
-    """Play until there are so many different positions in the folder, and return how many there are.
+    """Play until the folder contains enough different positions; return their number.
 
-    Args:
-        folder: of the files; made where it does not exist.
-        options: of the set; the same as before where some of it is there.
-        positions: of the whole set, at least; those of the last game are all there.
-        spec: the engine.
-        openings: to begin with; may be empty.
-        processes: engines that play at the same time.
-        log: for lines of progress.
-
-    Raises:
-        NetworkError: the folder holds other positions, or a file that is broken, or games bring nothing new.
-        EngineError: the engine does not start, or fails again and again.
-        RecordError: an opening cannot be played.
-        OSError: the folder cannot be written.
+    The options must not change when a run is continued. The last game is kept whole. Raises NetworkError for other
+    positions or a broken file in the folder, or games without new positions; EngineError, RecordError, OSError.
     """
     files = _Files(folder, options)
     if files.total:
@@ -238,23 +190,18 @@ def play_shogi_positions(
 
 
 class _Files:
-    """The files of a folder, and the games that are not in one yet."""
+    """The files of a folder, and the games that are not written yet."""
 
     def __init__(self, folder: Path, options: ShogiPlayOptions) -> None:
         self.folder, self.options = folder, options
         folder.mkdir(parents=True, exist_ok=True)
         self._compare()
-        self.total = 0
-        """Positions, those that are not in a file yet included."""
-        self._seen: set[int] = set()
-        """Hashes of them."""
+        self.total = 0  # positions, unwritten ones included
+        self._seen: set[int] = set()  # hashes of all positions
         self.next_game = 0
-        self._first_game = 0
-        """Of the file that comes next."""
-        self._last_game = -1
-        """The last that was played to its end: failures behind it are tried again."""
-        self._barren = 0
-        """Games since the last new position."""
+        self._first_game = 0  # first game of the next file
+        self._last_game = -1  # last finished game; later failures are tried again
+        self._barren = 0  # games since the last new position
         self._parts: list[bytes] = []
         self._endings = Counter[str]()
         remove_drafts(folder)
@@ -262,25 +209,21 @@ class _Files:
             self._read(path)
 
     def add(self, played: PlayedPositions | None) -> bool:
-        """Take the next game, None for one that failed, and return whether there is enough for a file.
-
-        Raises:
-            NetworkError: games have brought nothing new for too long.
-        """
+        """Add the next game (None: failed), and return whether a file is complete."""
         self.next_game += 1
         if played is not None:
             self._last_game = self.next_game - 1
-            chosen = [index for index, row in enumerate(played.rows) if self._is_new(row[0])]
+            chosen = [row for row in played.rows if self._is_new(row[0])]
             self._barren = 0 if chosen else self._barren + 1
             if self._barren == BARREN_GAMES:
                 raise NetworkError(f"{BARREN_GAMES} games without a new position found, expected more random moves")
-            self._parts.append(played.records(chosen))
+            self._parts.append(pack_game(chosen, played.winner, 1 + played.number % MARKS))
             self._endings[{BLACK: "Black", WHITE: "White", DRAW: "drawn"}[played.winner]] += 1
             self._endings[played.ending] += 1
         return sum(map(len, self._parts)) >= self.options.shard_rows * HCPE_DTYPE.itemsize
 
     def write(self) -> str:
-        """Write the games that are in no file yet, and return what they were."""
+        """Write the unwritten games, and return a description of them."""
         data = b"".join(self._parts)
         games = self._last_game + 1 - self._first_game
         text = ", ".join(f"{count} {name}" for name, count in self._endings.most_common())
@@ -293,7 +236,8 @@ class _Files:
         return f"{games} games ({text})"
 
     def _is_new(self, packed: bytes) -> bool:
-        """Whether a position has not come up before; it has from now on."""
+        """Return whether a position is new, and remember it."""
+        # 8 bytes instead of 32 for each of millions of positions; a collision costs one position.
         key = hash(packed)
         if key in self._seen:
             return False
@@ -302,7 +246,7 @@ class _Files:
         return True
 
     def _read(self, path: Path) -> None:
-        """Take over a file of an earlier run."""
+        """Read a file of an earlier run."""
         found = re.fullmatch(r"games-(\d{6,})-(\d{6,})\.hcpe", path.name)
         if found is None or int(found[1]) < self.next_game:
             raise NetworkError(f"{path}: expected games-FIRST-LAST.hcpe, no game twice")
@@ -312,7 +256,7 @@ class _Files:
         self.next_game = self._first_game = self._last_game + 1
 
     def _compare(self) -> None:
-        """Write how the positions are made, or see that those of the folder are made in the same way."""
+        """Write the settings, or compare them with those of the folder."""
         path = self.folder / MANIFEST
         wanted = {"yomi-played": FORMAT, **asdict(self.options)}
         if not path.exists():
@@ -328,12 +272,12 @@ class _Files:
                 raise NetworkError(f"{path}: {name} {was!r} found, expected {value!r}, or a new folder")
 
 
+# Number and positions of a game (None: failed), or the error that ends the run.
 Done = tuple[int, PlayedPositions | BaseException | None]
-"""Number of a game, and its positions; None where it failed, or what ends the run."""
 
 
 class _Crew:
-    """Engines that play at the same time, each in a thread with one game after the other."""
+    """Concurrent engines, one thread each."""
 
     def __init__(
         self, options: ShogiPlayOptions, spec: EngineSpec, openings: Sequence[GameRecord], first_game: int, log: Log
@@ -344,20 +288,15 @@ class _Crew:
         self._numbers = itertools.count(first_game)
         self._done: queue.SimpleQueue[Done] = queue.SimpleQueue()
         self._stopped = threading.Event()
-        self._clients: dict[int, UsiClient] = {}
-        """By thread."""
+        self._clients: dict[int, UsiClient] = {}  # by thread
         self._threads: list[threading.Thread] = []
 
     def run(self, processes: int) -> Iterator[PlayedPositions | None]:
-        """Start the engines and yield their games by their numbers, without an end.
-
-        Raises:
-            EngineError: an engine does not start, or fails again and again.
-            RecordError: an opening cannot be played.
-        """
+        """Start the engines and yield their games in order, without an end."""
         for index in range(processes):
             self._threads.append(threading.Thread(target=self._work, args=(index,), name=f"engine {index}"))
             self._threads[-1].start()
+        # Games end in any order, and files need them in order.
         waiting: dict[int, PlayedPositions | None] = {}
         for number in itertools.count(self._first_game):
             while number not in waiting:
@@ -368,15 +307,15 @@ class _Crew:
             yield waiting.pop(number)
 
     def close(self) -> None:
-        """End the engines; games under way are lost."""
+        """End the engines. Unfinished games are lost."""
         self._stopped.set()
         for client in list(self._clients.values()):
+            # A thread may wait for its engine, which would play on.
             client.process.kill()
         for thread in self._threads:
             thread.join()
 
     def _work(self, index: int) -> None:
-        """Play one game after the other."""
         failures = 0
         try:
             while not self._stopped.is_set():

@@ -1,4 +1,4 @@
-"""Positions of shogi from records, hcpe, hcpe3 and psv files as rows of numbers, filtered and duplicates merged."""
+"""Training positions from records, hcpe, hcpe3 and psv files as rows of numbers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,21 @@ import numpy.typing as npt
 
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.records import MAX_RECORD_BYTES, read_record_bytes, refuse_special, report_notes
-from yomi.engine.shogi.moves import is_move
 from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.placement import Placement
+from yomi.engine.shogi.placement import Placement, format_sfen, is_move
 from yomi.engine.shogi.records.files import read_records
-from yomi.engine.shogi.records.hcpe import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
-from yomi.engine.shogi.records.hcpe3 import read_hcpe3
-from yomi.engine.shogi.records.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
+from yomi.engine.shogi.records.packed import (
+    HCPE_DTYPE,
+    MAX_SCORE,
+    PSV_DTYPE,
+    RESULTS,
+    from_psv_move,
+    pack,
+    pack_psv,
+    read_hcpe3,
+    to_psv_move,
+)
 from yomi.engine.shogi.records.record import GameRecord, RecordError
-from yomi.engine.shogi.sfen import format_sfen
 from yomi.native.datasets.packed import HCP, PSV, unpack_board
 from yomi.nets.errors import NetworkError
 
@@ -38,38 +44,30 @@ ROW_DTYPE = np.dtype(
         ("game", np.int64),  # positions of one game are held out together
     ]
 )
-NO_MOVE = 0
-"""What hcpe and psv files hold where there is no move."""
+NO_MOVE = 0  # missing moves in hcpe and psv
+# yomi counts games from 1 to this in the last byte of hcpe and psv. Other programs write 0 there.
 MARKS = 255
-"""yomi counts games from 1 to this in the last byte of hcpe and psv. Other programs write 0 there."""
-GAME_BLOCK = 1024
-"""Neighbors in a file without games that are taken for one."""
+GAME_BLOCK = 1024  # consecutive rows that count as one game if games are unknown
 Say = Callable[[str], None]
 _RATE = re.compile(r"(black|white)_rate:.*:([\d.]+)\s*$", re.MULTILINE)
 
 
-def silent(text: str) -> None:
-    """Say nothing."""
+def silent(text: str) -> None: ...
 
 
 @dataclass(frozen=True)
 class ShogiLimits:
-    """Which positions of records are used."""
+    """Limits on the positions of records."""
 
-    rating: float = 0.0
-    """Least rating of both players, where set; games without ratings are left out then."""
-    evaluation: float = 0.0
-    """Largest absolute evaluation in centipawns, where set."""
+    rating: float = 0.0  # minimum rating of both players; 0: no limit
+    evaluation: float = 0.0  # maximum absolute evaluation in centipawns; 0: no limit
     min_moves: int = 50
 
 
 def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = silent) -> npt.NDArray[np.void]:
-    """Return the positions of a file: ROW_DTYPE[n], its games numbered from `game` on.
+    """Return the positions of a file: ROW_DTYPE[n], with games numbered from `game` on. Raises NetworkError.
 
-    Handicap games are left out, with a line: hcp cannot hold a board without all 40 pieces.
-
-    Raises:
-        NetworkError: the file is broken.
+    Handicap games are left out with a message, because hcp needs all 40 pieces.
     """
     suffix = path.suffix.lower()
     if suffix == ".hcpe":
@@ -86,11 +84,7 @@ def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = silent) -> 
 
 
 def read_games(path: Path, say: Say = silent) -> list[GameRecord]:
-    """Return the games of a file with one of RECORD_SUFFIXES, or .hcpe3, and say their notes.
-
-    Raises:
-        NetworkError: the file cannot be read, or is broken.
-    """
+    """Return the games of a file in a text form or .hcpe3, and report notes. Raises NetworkError if it is broken."""
     try:
         data = read_record_bytes(path, None if path.suffix.lower() == ".hcpe3" else MAX_RECORD_BYTES)
         records = read_hcpe3(data) if path.suffix.lower() == ".hcpe3" else read_records(data)
@@ -103,11 +97,7 @@ def read_games(path: Path, say: Say = silent) -> list[GameRecord]:
 
 
 def without_handicap(path: Path, records: Sequence[GameRecord], say: Say) -> list[GameRecord]:
-    """Return the games that begin with all 40 pieces, and say how many others the file has.
-
-    Raises:
-        NetworkError: the file has no game that begins so.
-    """
+    """Return the games that begin with all 40 pieces. Raises NetworkError if there is none."""
     found = [record for record in records if is_packable(record.initial)]
     if left := len(records) - len(found):
         why = f"handicap games or positions without all 40 pieces, which hcpe, hcpe3 and psv cannot hold: {left}"
@@ -118,11 +108,7 @@ def without_handicap(path: Path, records: Sequence[GameRecord], say: Say) -> lis
 
 
 def records_of(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
-    """Return the records of a file.
-
-    Raises:
-        NetworkError: it cannot be read, or does not hold whole ones.
-    """
+    """Return the records of a file. Raises NetworkError if it cannot be read, or the last one is incomplete."""
     try:
         refuse_special(path)
         data = np.fromfile(path, np.uint8)
@@ -141,6 +127,7 @@ def _hcpe_rows(path: Path, game: int) -> npt.NDArray[np.void]:
     winners = np.zeros(256, np.int8)
     for winner, result in RESULTS.items():
         winners[result] = 0 if winner == DRAW else winner
+    # Higher bits mark how the game ended.
     rows["winner"] = winners[data["result"] & 3]
     rows["game"] = game + _games_of(data["mark"])
     return rows
@@ -151,6 +138,7 @@ def _psv_rows(path: Path, game: int) -> npt.NDArray[np.void]:
     rows = np.zeros(len(data), ROW_DTYPE)
     rows["packed"], rows["form"], rows["score"] = data["sfen"], PSV, data["score"]
     rows["move"] = _moves(path, data, _psv_move)
+    # The lowest bit of a packed board is the side to move.
     side = 1 + (data["sfen"][:, 0] & 1).astype(np.int8)
     rows["winner"] = np.where(data["result"] == 0, 0, np.where(data["result"] > 0, side, 3 - side))
     rows["game"] = game + _games_of(data["spare"])
@@ -158,14 +146,15 @@ def _psv_rows(path: Path, game: int) -> npt.NDArray[np.void]:
 
 
 def _games_of(marks: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return the number of each position's game by the marks, or by blocks of positions if there are no marks."""
+    """Return each position's game number by the marks, or by blocks of positions without marks."""
+    # Neighbors with different marks belong to different games.
     if len(marks) and marks.all():
         return np.concatenate([[0], np.cumsum(marks[1:] != marks[:-1])])
     return np.arange(len(marks)) // GAME_BLOCK
 
 
 def marks_of(path: Path, rows: npt.NDArray[np.void]) -> npt.NDArray[np.uint8]:
-    """Return the marks of games for all rows of a file; 0 if its games are unknown."""
+    """Return the game marks of a file's rows; 0 if games are unknown."""
     suffix = path.suffix.lower()
     if suffix in (".hcpe", ".psv"):
         data = records_of(path, HCPE_DTYPE if suffix == ".hcpe" else PSV_DTYPE)
@@ -175,11 +164,7 @@ def marks_of(path: Path, rows: npt.NDArray[np.void]) -> npt.NDArray[np.uint8]:
 
 
 def _moves(path: Path, data: npt.NDArray[np.void], read: Callable[[int], int | None]) -> npt.NDArray[np.uint16]:
-    """Return the moves of a file's records as ours, each number of a file being read once.
-
-    Raises:
-        NetworkError: one of them can be no move in any position.
-    """
+    """Return the moves of a file's records; `read` decodes each distinct number once."""
     moves = np.zeros(1 << 16, np.uint16)
     for number in np.unique(data["move"]).tolist():
         if (move := read(number)) is None:
@@ -203,7 +188,7 @@ def _psv_move(number: int) -> int | None:
 
 
 def _record_rows(record: GameRecord, limits: ShogiLimits, game: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of one game whose end is known."""
+    # Games without a known end have no result to learn.
     if record.winner is None or len(record.moves) < limits.min_moves:
         return
     if limits.rating and min(ratings_of(record), default=0.0) < limits.rating:
@@ -223,13 +208,13 @@ def is_packable(placement: Placement) -> bool:
 
 
 def ratings_of(record: GameRecord) -> list[float]:
-    """Return both players' ratings, as Floodgate's records hold them; an empty list where one is missing."""
+    """Return both players' ratings from a Floodgate record, or an empty list if one is missing."""
     ratings = [float(rate) for _, rate in _RATE.findall(record.comment)]
     return ratings if len(ratings) == 2 else []
 
 
 def merged(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return each position once: with the commonest result and move, and the mean of the evaluations."""
+    """Return each position once, with the most frequent result and move, and the mean evaluation."""
     keys = np.concatenate([rows["packed"], rows["form"][:, None]], axis=1)
     _, first, inverse, counts = np.unique(
         np.ascontiguousarray(keys).view("V33").ravel(), return_index=True, return_inverse=True, return_counts=True
@@ -237,6 +222,7 @@ def merged(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
     result = rows[first].copy()
     order = np.argsort(inverse, kind="stable")
     starts = np.cumsum(counts) - counts
+    # Few positions repeat, so a loop is fast enough.
     for index in np.flatnonzero(counts > 1):
         same = rows[order[starts[index] : starts[index] + counts[index]]]
         for name in ("winner", "move"):
@@ -247,11 +233,7 @@ def merged(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 
 
 def unpacked(row: npt.NDArray[np.void], board: Any, hands: Any) -> int:
-    """Write a row's position into board (uint8[81]) and hands (uint8[2, 7]), and return the side to move.
-
-    Raises:
-        NetworkError: its bits are no position.
-    """
+    """Write a row's position into board (uint8[81]) and hands (uint8[2, 7]); return the side to move."""
     side = int(unpack_board(row["packed"], int(row["form"]), board, hands))
     if not side:
         raise NetworkError("a packed board that cannot be read found, expected hcpe or psv records")
@@ -259,11 +241,7 @@ def unpacked(row: npt.NDArray[np.void], board: Any, hands: Any) -> int:
 
 
 def placement_of(row: npt.NDArray[np.void]) -> Placement:
-    """Return a row's position.
-
-    Raises:
-        NetworkError: its bits are no position.
-    """
+    """Return a row's position. Raises NetworkError if the packed board is broken."""
     board, hands = np.zeros(81, np.uint8), np.zeros((2, 7), np.uint8)
     side = unpacked(row, board, hands)
     black, white = (tuple(hand.tolist()) for hand in hands)
@@ -271,30 +249,27 @@ def placement_of(row: npt.NDArray[np.void]) -> Placement:
 
 
 def why_not(row: npt.NDArray[np.void]) -> str | None:
-    """Return why a row's move cannot be played, in a few words with the position; None where it can.
-
-    Raises:
-        NetworkError: its bits are no position.
-    """
+    """Return why a row's move cannot be played, with the position, or None."""
     placement, move = placement_of(row), int(row["move"])
     why = placement.why_not(move)
     return None if why is None else f"{format_usi(move)} in {format_sfen(placement)}: {why}"
 
 
 def to_hcpe(rows: npt.NDArray[np.void], marks: npt.NDArray[np.uint8] | int = 0) -> bytes:
-    """Return rows as the content of an hcpe file. An unknown evaluation becomes 0."""
+    """Return rows as an hcpe file. A missing evaluation becomes 0."""
     results = {0: RESULTS[DRAW], BLACK: RESULTS[BLACK], WHITE: RESULTS[WHITE]}
     data = np.zeros(len(rows), HCPE_DTYPE)
     data["hcp"], data["move"], data["mark"] = rows["packed"], rows["move"], marks
     data["score"] = np.clip(np.nan_to_num(rows["score"]), -MAX_SCORE, MAX_SCORE)
     data["result"] = [results[winner] for winner in rows["winner"].tolist()]
+    # psv packs the same board in another order: pack it again.
     for index in np.flatnonzero(rows["form"] != HCP):
         data["hcp"][index] = np.frombuffer(pack(placement_of(rows[index])), np.uint8)
     return data.tobytes()
 
 
 def to_psv(rows: npt.NDArray[np.void], marks: npt.NDArray[np.uint8] | int = 0) -> bytes:
-    """Return rows as the content of a psv file. The ply is unknown and 0."""
+    """Return rows as a psv file. The ply is unknown and 0."""
     data = np.zeros(len(rows), PSV_DTYPE)
     data["spare"] = marks
     for target, row in zip(data, rows, strict=True):
@@ -308,5 +283,4 @@ def to_psv(rows: npt.NDArray[np.void], marks: npt.NDArray[np.uint8] | int = 0) -
 
 
 def joined(parts: Sequence[npt.NDArray[np.void]]) -> npt.NDArray[np.void]:
-    """Return all rows in one array."""
     return np.concatenate(parts) if parts else np.zeros(0, ROW_DTYPE)

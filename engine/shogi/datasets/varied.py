@@ -1,11 +1,11 @@
-"""`yomi dataset vary`: positions some likely moves beside those of data sets, each valued by a USI engine.
+"""`yomi dataset vary`: positions near those of data sets, each valued by a USI engine.
 
-A search looks at what no game holds: moves that turn out to be mistakes, and what refutes them. Each row is a row of a
-data set of boards after some more moves, drawn from the policy of a sparse network; an engine that searches for less
-than a millisecond says what it is worth. There is no target for the policy, and no result but this value.
+A search visits positions that no game contains: mistakes and their refutations. Each row is a row of a data set of
+boards after some more moves, drawn from the policy of a sparse network. An engine that searches for less than a
+millisecond gives the value. There is no policy target, and no other result.
 
-A shard comes from one shard of the sources and has its split, so that no test position has a neighbor in training. What
-is in it depends on the seed and its number alone (where the engine says the same again).
+Each shard comes from one source shard and has its split, so that no test position has a neighbor in training. Its
+content depends only on the seed and its number (if the engine repeats its values).
 """
 
 from __future__ import annotations
@@ -28,34 +28,27 @@ from yomi.engine.datasets.making import Columns, Log
 from yomi.engine.evaluators.sparse import SparseEvaluator
 from yomi.engine.shogi.datasets.dataset import SCORE_SCALE
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.sfen import format_sfen
-from yomi.native.datasets.boards import write_boards
+from yomi.engine.shogi.placement import Placement, format_sfen
+from yomi.engine.shogi.selfplay import boards_of
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
 from yomi.nets.data.shards import Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name, write_shard
 from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import SHOGI_BOARD, feature_set
+from yomi.nets.features import SHOGI_BOARD
 from yomi.nets.files import source_digest
 
 
 @dataclass(frozen=True)
 class ShogiVaryOptions:
-    """What decides the positions; kept in the manifest."""
+    """Settings that determine the positions; stored in the manifest."""
 
-    engine: str
-    """Its command line, with the settings after it."""
-    nodes: int
-    """Of each evaluation."""
-    net: str
-    """Name of the network's file that moves are drawn from, and its digest."""
-    moves: int = 3
-    """Moves after a position of the sources: from 1 to so many."""
-    temperature: float = 1.8
-    """Of the policy."""
-    score_scale: float = SCORE_SCALE
-    """Centipawns of the sigmoid that turns evaluations into winrates."""
+    engine: str  # command line with settings
+    nodes: int  # of each evaluation
+    net: str  # file name and digest of the network that moves are drawn from
+    moves: int = 3  # moves after a source position: 1 to this number
+    temperature: float = 1.8  # of the policy
+    score_scale: float = SCORE_SCALE  # centipawns of the sigmoid from evaluations to winrates
     shard_rows: int = 16384
     seed: int = 1
 
@@ -69,21 +62,11 @@ def vary_positions(
     spec: EngineSpec,
     log: Log,
 ) -> Dataset:
-    """Make a data set of so many positions, or go on with it, and return it.
+    """Make or continue a data set with at least `positions` positions.
 
-    Args:
-        sources: data sets of boards.
-        folder: of the set; made where it does not exist.
-        options: of the set; the same as before where some of it is there.
-        positions: of the whole set, at least.
-        evaluator: of the network that moves are drawn from.
-        spec: the engine.
-        log: for lines of progress.
-
-    Raises:
-        NetworkError: a source is of other features, the folder holds another data set, or the engine values nothing.
-        EngineError: the engine does not start, or fails.
-        OSError: the folder cannot be written.
+    The sources are data sets of boards. Moves are drawn from the evaluator's policy. The options must not change when a
+    run is continued. Raises NetworkError for other features, another data set in the folder or an engine without
+    values; EngineError, OSError.
     """
     shards = [shard for source in sources for shard in _boards(source).shards]
     if not shards:
@@ -101,6 +84,7 @@ def vary_positions(
             source = shards[rng.choice(len(shards), p=shares)]
             name = shard_name(source.split, SIDE, number)
             number += 1
+            # The generator of a shard depends on its number alone, so finished shards are skipped.
             if name in there:
                 continue
             engine = engine or UsiClient(replace(spec, limits=spec.limits.over(EngineLimits(nodes=options.nodes))))
@@ -116,7 +100,6 @@ def vary_positions(
 
 
 def _boards(folder: Path) -> Dataset:
-    """Return a data set of boards."""
     dataset = open_dataset(folder)
     if dataset.manifest.feature_set != SHOGI_BOARD:
         raise NetworkError(f"{folder}: features {dataset.manifest.feature_set} found, expected {SHOGI_BOARD}")
@@ -126,12 +109,7 @@ def _boards(folder: Path) -> Dataset:
 def _columns(
     source: Shard, options: ShogiVaryOptions, rng: np.random.Generator, evaluator: SparseEvaluator, engine: UsiClient
 ) -> Columns:
-    """Return a shard of positions beside those of another.
-
-    Raises:
-        EngineError: the engine fails.
-        NetworkError: it values none of them.
-    """
+    """Return a shard of positions near those of another shard."""
     games, values = [], []
     clocks = {color: GameClock(TimeSettings(), 0.0) for color in (BLACK, WHITE)}
     engine.new_game()
@@ -143,13 +121,10 @@ def _columns(
     count = len(games)
     if not count:
         raise NetworkError(f"{options.engine}: no evaluation of any position found, expected some")
-    boards = np.zeros((count, SIDE * SIDE), np.uint8)
-    hands = np.zeros((count, feature_set(SHOGI_BOARD).globals), np.uint8)
-    write_boards(np.array([game.position for game in games]), boards, hands)
+    columns = boards_of(np.array([game.position for game in games]))
     return {
-        "planes": np.zeros((count, 0), np.uint8),
-        "levels": boards,
-        "globals": hands.astype(np.float16),
+        **columns,
+        "globals": columns["globals"].astype(np.float16),
         "policy_moves": np.zeros((count, 1), np.uint16),
         "policy_weights": np.zeros((count, 1), np.float16),
         "value": np.array(values, np.float16),
@@ -160,7 +135,7 @@ def _columns(
 def _varied(
     source: Shard, options: ShogiVaryOptions, rng: np.random.Generator, evaluator: SparseEvaluator
 ) -> Iterator[ShogiGame]:
-    """Yield games that begin with rows of a shard, after some moves; those that end within these are left out."""
+    """Yield positions some moves after rows of a shard. Games that end before are left out."""
     columns = source.open()
     batch = make_batch(evaluator.spec, 1, Inputs.POSITIONS)
     judge = evaluator.bind(batch)
@@ -179,5 +154,6 @@ def _varied(
             logits = batch.logits[0, : len(moves)].astype(np.float64) / options.temperature
             shares = np.exp(logits - logits.max())
             game.play(moves[rng.choice(len(moves), p=shares / shares.sum())])
+        # A mated position has nothing to value.
         if game.legal_moves():
             yield game

@@ -1,7 +1,7 @@
-"""A client of servers that speak the CSA protocol, such as floodgate. Begin reading at `on_line`.
+"""A client of CSA servers such as floodgate. Start reading at `on_line`.
 
-A session is log-in, one game, log-out: the server in Ruby closes the connection after each game, and what others do
-after a log-out is the same. A game that the server still holds after a break goes on from what its summary says.
+A session is log-in, one game, log-out: the server in Ruby closes the connection after each game, and a log-out has the
+same effect on other servers. A game that the server still holds after a lost connection is resumed from its summary.
 """
 
 from __future__ import annotations
@@ -20,40 +20,19 @@ from yomi.engine.servers.passwords import STARS, Password
 from yomi.engine.servers.reporter import Reporter
 from yomi.engine.servers.settings import Account
 from yomi.engine.servers.worker import Done
-from yomi.engine.shogi.floodgate.codec import (
-    Broken,
-    KeepAlive,
-    LoginAccepted,
-    LoginRefused,
-    LogoutDone,
-    MessageReader,
-    Moved,
-    Other,
-    Reason,
-    Rejected,
-    Result,
-    Special,
-    Started,
-    Summary,
-    format_login,
-    format_move,
-)
+from yomi.engine.shogi.floodgate import codec
 from yomi.engine.shogi.floodgate.game import CsaGame
-from yomi.engine.shogi.floodgate.yomi_seat import ShogiSeat, Turn
+from yomi.engine.shogi.floodgate.seats import ShogiSeat, Turn
 from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.players.notes import note_of
-from yomi.engine.shogi.records.record import RecordedMove
+from yomi.engine.shogi.records.record import RecordedMove, note_of
 
 log = logging.getLogger("yomi.servers")
 
 LOGOUT_TIMEOUT = 5.0
-ANSWER_TIMEOUT = 20.0
-"""Seconds after which a server that has to answer (to our move, to a keep-alive that it answered before) is gone."""
+ANSWER_TIMEOUT = 20.0  # seconds until a server that owes an answer (to our move or a keep-alive) counts as lost
 
 
 class CsaClient(Client):
-    """One account on a server of shogi."""
-
     seat: ShogiSeat
 
     def __init__(
@@ -65,37 +44,34 @@ class CsaClient(Client):
         open_seat: Callable[[], ShogiSeat],
         rng: random.Random | None = None,
     ) -> None:
-        """Make a client; see the base class."""
         super().__init__(account, password, records, reporter, open_seat, rng)
-        self._reader = MessageReader()
+        self._reader = codec.MessageReader()
         self._game: CsaGame | None = None
-        self._deadline: float | None = None
-        """When the server must have answered to log-in or log-out."""
+        self._deadline: float | None = None  # for the server's answer to log-in or log-out
         self._login_at = 0.0
         self._keepalive_due: float | None = None
-        self._resume_due: float | None = None
-        """When the server must have proposed to go on with the game in hand."""
+        self._resume_due: float | None = None  # for the server's offer to resume the current game
         self._answers_keepalive = False
 
     @property
     def has_game(self) -> bool:
-        """Whether there is a game in hand."""
         return self._game is not None
 
     # -- the session -----------------------------------------------------------------------------------------------
 
     def on_connected(self) -> None:
-        """Log in."""
-        self._reader = MessageReader()
+        self._reader = codec.MessageReader()
         self._answers_keepalive = False
         self._keepalive_due = None
         self._login_at = time.monotonic()
         self._deadline = self._login_at + LOGIN_TIMEOUT
         user, game_name = self.account.user, self.server.game_name
-        self.send(format_login(user, self._password.reveal(), game_name), format_login(user, STARS, game_name))
+        self.send(
+            codec.format_login(user, self._password.reveal(), game_name), codec.format_login(user, STARS, game_name)
+        )
 
     def on_lost(self) -> None:
-        """Forget what the connection held; the engine goes on thinking about the game's move."""
+        # The engine continues to think about the game's move.
         self._deadline = self._keepalive_due = self._resume_due = None
         if self._game is not None:
             self._game.may_move = False
@@ -104,7 +80,6 @@ class CsaClient(Client):
                 self.drop_game("")
 
     def on_finish(self) -> None:
-        """Log out where there is no game."""
         if self._game is None and self.is_connected and not self.is_leaving:
             self._log_out()
 
@@ -114,33 +89,32 @@ class CsaClient(Client):
         self.send("LOGOUT")
 
     def on_line(self, line: Line) -> None:
-        """Take a line from the server."""
         message = self._reader.feed(line.text)
         if self._keepalive_due is not None:
             self._keepalive_due = None  # any line will do
         match message:
             case None:
                 pass
-            case LoginAccepted():
+            case codec.LoginAccepted():
                 self._deadline = None
                 self._resume_due = None if self._game is None else line.at + RESUME_TIMEOUT
                 self.lag.note(line.at - self._login_at)
                 self.let_in()
                 self.status("waiting for a game")
-            case LoginRefused():
+            case codec.LoginRefused():
                 self.refused("the password is wrong, or the server still holds this name")
-            case LogoutDone():
+            case codec.LogoutDone():
                 raise SessionOver
-            case Summary():
+            case codec.Summary():
                 self._propose(message)
-            case Broken():
+            case codec.Broken():
                 log.error("%s: %s", self.account.name, self.safe(message.why))
                 raise ConnectionLostError(f"a game that cannot be played: {message.why}")
-            case KeepAlive():
+            case codec.KeepAlive():
                 self._answers_keepalive = True
-            case Other() if message.text.startswith("##"):
+            case codec.Other() if message.text.startswith("##"):
                 log.info("%s: the server says %s", self.account.name, self.safe(message.text))
-            case Other():
+            case codec.Other():
                 self.noise(message.text)
             case _ if self._game is None:
                 self.noise(line.text)
@@ -148,33 +122,33 @@ class CsaClient(Client):
                 self._on_game(self._game, message, line.at)
 
     def _on_game(self, game: CsaGame, message: object, at: float) -> None:
-        """Take a message that belongs to the game in hand."""
         match message:
-            case Started():
+            case codec.Started():
                 self._start(game, at)
-            case Rejected():
+            case codec.Rejected():
                 self.report("rejected", f"the game was rejected: {message.text}")
                 self.drop_game("")
                 raise SessionOver
-            case Moved() if game.is_running:
+            case codec.Moved() if game.is_running:
                 self._moved(game, message, at)
-            case Special():
+            case codec.Special():
                 pass  # what it means follows
-            case Reason():
+            case codec.Reason():
                 game.reason = message.name
-            case Result():
+            case codec.Result():
                 self._over(game, message.name)
             case _:
                 self.noise(str(message))
 
     # -- a game ----------------------------------------------------------------------------------------------------
 
-    def _propose(self, summary: Summary) -> None:
-        """Take up a game that the server proposes, or one that it still holds."""
+    def _propose(self, summary: codec.Summary) -> None:
+        """Accept a game that the server offers, or resume one that it still holds."""
         self._resume_due = None
         if self._game is not None and (self._game.id, self._game.color) != (summary.game_id, summary.color):
             self.drop_game("another game was proposed")
         game = self._game
+        # A game in progress is always played to its end.
         if self.is_leaving or (self.wants_no_more and game is None):
             self.send(f"REJECT:{summary.game_id}")
             self._log_out()
@@ -211,7 +185,7 @@ class CsaClient(Client):
             self._our_turn(game, at)
 
     def _our_turn(self, game: CsaGame, at: float) -> None:
-        """See to it that a move is sent: the one that is decided, the one that is thought about, or a new one."""
+        """Send the decided move, keep thinking about the current one, or start to think."""
         if game.decided is not None and game.decided[0] == game.ply:
             self._answer(game, game.decided[1])
             return
@@ -227,7 +201,7 @@ class CsaClient(Client):
         self.submit(turn, lambda: self.seat.think(turn))
 
     def _ponder(self, game: CsaGame, expected: str, taken: float) -> None:
-        """Think about the position after the move that is expected of the opponent; our last one took `taken`."""
+        """Think about the position after the opponent's expected move; our last move took `taken` seconds."""
         self._stop_thinking(game)
         turn = game.turn = Turn(game.sfen, (*game.usi, expected), Request(None, ponder=True))
         self.seat.set_clocks(turn.request, game.clock.clocks(game.color, taken), self.lag.expected)
@@ -239,7 +213,7 @@ class CsaClient(Client):
             game.turn.request.stop()
             game.turn = None
 
-    def _moved(self, game: CsaGame, message: Moved, at: float) -> None:
+    def _moved(self, game: CsaGame, message: codec.Moved, at: float) -> None:
         color = BLACK if message.move[0] == "+" else WHITE
         if color == game.color:
             if game.sent_at is None or not game.is_last(message.move):
@@ -274,7 +248,6 @@ class CsaClient(Client):
             self._our_turn(game, at)
 
     def on_done(self, done: Done) -> None:
-        """Take what the engine has done."""
         game = self._game
         turn = game.turn if game is not None and done.tag is game.turn else None
         error = done.error
@@ -288,7 +261,7 @@ class CsaClient(Client):
             self.send(f"AGREE:{game.id}")
 
     def _start_over(self, game: CsaGame | None, error: Exception) -> None:
-        """Start the engine anew; it has what is left of the clock for a move that is due."""
+        """Restart the engine. A move that is due has the rest of its clock."""
         self.engine_failed(error)
         self.submit("reopen", self.reopen)
         if game is None:
@@ -312,9 +285,10 @@ class CsaClient(Client):
             self._answer(game, decision)
 
     def _answer(self, game: CsaGame, decision: Decision) -> None:
-        """Send what was decided, and think on."""
+        """Send a decision, and ponder."""
         taken = time.monotonic() - game.asked_at
         game.max_seconds = max(game.max_seconds, taken)
+        # The server confirms %KACHI and %TORYO by ending the game.
         if decision.win:
             self.send("%KACHI")
         elif decision.resign or decision.move is None:
@@ -332,10 +306,9 @@ class CsaClient(Client):
         score = note.score if self.server.comments else None
         if score is not None and game.color != BLACK:
             score = -score
-        return format_move(game.play_own(note), score, note.pv)
+        return codec.format_move(game.play_own(note), score, note.pv)
 
     def _over(self, game: CsaGame, result: str) -> None:
-        """Complete the game and log out."""
         self._stop_thinking(game)
         outcome = game.finish(result)
         self._game = None
@@ -346,7 +319,6 @@ class CsaClient(Client):
             self._log_out()
 
     def drop_game(self, why: str) -> None:
-        """Give up a game that will not go on."""
         game, self._game = self._game, None
         if game is None:
             return
@@ -356,14 +328,14 @@ class CsaClient(Client):
             self.dropped(game, why)
 
     def resign_game(self) -> None:
-        """Resign, as nothing is there to play on."""
+        # Without an engine the game cannot continue.
         if self._game is not None and self._game.may_move and self._game.is_our_turn:
             self.send("%TORYO")
 
     # -- time ------------------------------------------------------------------------------------------------------
 
     def dues(self) -> list[Due]:
-        """Return when to send a keep-alive, or to give up a server that is silent or a game that it no longer holds."""
+        """Return the times for keep-alives and for giving up a silent server or a lost game."""
         dues: list[Due] = []
         if self._deadline is not None:
             dues.append(self.lost_at(self._deadline, "no answer to the log-in"))
@@ -378,13 +350,14 @@ class CsaClient(Client):
             if game.sent_at is not None:
                 dues.append(self.lost_at(game.sent_at + ANSWER_TIMEOUT, "no answer to our move"))
             if game.clock.is_limited and not game.is_our_turn:
+                # Any line shows that the server lives, not that the opponent moves.
                 begin = max(self.last_line, game.asked_at)
                 patience = game.clock.allowed(opponent(game.color)) + OPPONENT_GRACE
                 dues.append(self.lost_at(begin + patience, "silence beyond the opponent's time"))
         return dues
 
     def _resume_no_game(self) -> None:
-        """Go on without the game in hand, which the server would have proposed by now."""
+        """Drop the current game: the server would have offered it by now."""
         self._resume_due = None
         self.drop_game("it ended while there was no connection")
         if self.wants_no_more:
@@ -397,7 +370,7 @@ class CsaClient(Client):
 
 
 def _fault_of(game: CsaGame, decision: object) -> Exception | None:
-    """Return what is wrong with the move of a decision; None where nothing is, or its turn is over."""
+    """Return the fault of a decision's move, or None if it is legal or no longer of use."""
     assert isinstance(decision, Decision)
     if decision.move is None or decision.win or decision.resign or game.turn_ply != game.ply:
         return None

@@ -1,8 +1,8 @@
-"""The CSA server protocol 1.2.1 as text: lines into messages, moves and log-ins into lines. No socket, no clock.
+"""The CSA server protocol 1.2.1 as text: lines into messages, moves and log-ins into lines.
 
-A game's summary takes many lines and becomes one message. Whatever else a line may be (chat, answers to commands that
-were never sent, noise) is an `Other`. Source: the Computer Shogi Association's protocol, and the server in Ruby that
-runs floodgate, whose increments (`Increment`) and `#MAX_MOVES` stand in no specification.
+A game's summary takes many lines and becomes one message. Chat, unexpected answers and noise become `Other`. Source:
+the Computer Shogi Association's protocol, and the server in Ruby that runs floodgate, whose increments (`Increment`)
+and `#MAX_MOVES` are in no specification.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.shogi.placement import SfenError, check
 from yomi.engine.shogi.records.csa import read_csa
 from yomi.engine.shogi.records.record import GameRecord, RecordError
-from yomi.engine.shogi.sfen import SfenError, check
 
 COLORS = {"+": BLACK, "-": WHITE}
 RESULTS = ("WIN", "LOSE", "DRAW", "CENSORED", "CHUDAN")
-MAX_SUMMARY = 5000
-"""Lines of a game's summary; what goes on longer is none."""
+MAX_SUMMARY = 5000  # lines of a game's summary; a longer one is refused
 MAX_SECONDS = 10.0**7
 UNITS = {"msec": 0.001, "ms": 0.001, "sec": 1.0, "s": 1.0, "min": 60.0}
 
@@ -37,40 +36,30 @@ class TimeRule:
     total: float = 0.0
     byoyomi: float = 0.0
     increment: float = 0.0
-    delay: float = 0.0
-    """Time that is free at each move."""
-    unit: float = 1.0
-    """What times on the wire are counted in."""
-    is_rounded_up: bool = False
-    """A unit that has begun counts in full; else one that has not ended counts for nothing."""
+    delay: float = 0.0  # free time of each move
+    unit: float = 1.0  # of times in messages
+    is_rounded_up: bool = False  # whether a unit that has begun counts in full; otherwise only complete units count
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is a limit."""
         return self.total > 0 or self.byoyomi > 0 or self.increment > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the server tells of a game before it starts, or when it goes on after a break."""
+    """The server's description of a game before its start or its resumption."""
 
     game_id: str
-    color: int
-    """Our side."""
+    color: int  # our side
     names: dict[int, str]
     rules: dict[int, TimeRule]
-    record: GameRecord
-    """The initial position, and the moves made so far where the game goes on."""
-    max_moves: int = 0
-    """0: no limit."""
-    remaining: dict[int, float] = field(default_factory=dict)
-    """What the clocks show, where the server says so."""
+    record: GameRecord  # the initial position, and the moves of a resumed game
+    max_moves: int = 0  # 0: no limit
+    remaining: dict[int, float] = field(default_factory=dict)  # clocks of a resumed game, if the server sends them
 
 
 @dataclass(frozen=True, slots=True)
 class LoginAccepted:
-    """We are in, under `name`."""
-
     name: str
 
 
@@ -81,19 +70,19 @@ class LoginRefused:
 
 @dataclass(frozen=True, slots=True)
 class LogoutDone:
-    """We are out."""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Both sides have agreed: the clock of the side to move runs."""
+    """Both sides have agreed. The clock of the side to move runs."""
 
     game_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Someone has not agreed: there will be no game."""
+    """A side has refused the game."""
 
     text: str
 
@@ -102,10 +91,8 @@ class Rejected:
 class Moved:
     """A move of either side, ours included."""
 
-    move: str
-    """With its sign, such as `+7776FU`."""
-    units: int | None
-    """Time charged for it, in units of the game; None where the server does not say."""
+    move: str  # with its sign, such as +7776FU
+    units: int | None  # time charged in the game's units; None if not sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +105,14 @@ class Special:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A `#` word that says why a game is over: RESIGN, TIME_UP, SENNICHITE and so on."""
+    """A `#` word for the reason of the end: RESIGN, TIME_UP, SENNICHITE and others."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The `#` word that ends a game: one of RESULTS."""
+    """A `#` word that ends a game, one of RESULTS."""
 
     name: str
 
@@ -137,8 +124,6 @@ class KeepAlive:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Anything else."""
-
     text: str
 
 
@@ -167,7 +152,7 @@ Message = (
 
 
 def parse_line(line: str) -> Message:
-    """Read a line that stands outside a game's summary."""
+    """Read a line outside a game's summary."""
     text = line.strip()
     if not text:
         return KeepAlive()
@@ -194,16 +179,17 @@ def parse_line(line: str) -> Message:
 
 @dataclass(slots=True)
 class MessageReader:
-    """Turns lines into messages; keeps the lines of a summary until it is complete."""
+    """Turns lines into messages; keeps a summary's lines until it is complete."""
 
     _lines: list[str] | None = field(default=None, init=False)
 
     def feed(self, line: str) -> Message | None:
-        """Take a line; return the message that it completes, or None."""
+        """Return the message that a line completes, or None."""
         text = line.strip()
         if text == "BEGIN Game_Summary":
             self._lines = []
             return None
+        # Outside a summary every line is a message.
         if self._lines is None:
             return parse_line(line)
         if text == "END Game_Summary":
@@ -220,11 +206,7 @@ class MessageReader:
 
 
 def parse_summary(lines: Iterable[str]) -> Summary:
-    """Read what stands between the lines that begin and end a game's summary.
-
-    Raises:
-        ValueError: something that a game needs is missing or is not what it should be; one line.
-    """
+    """Read the lines of a game's summary. Raises ValueError if a field is missing or wrong."""
     sections: dict[str, list[str]] = {"": [], "Time": [], "Time+": [], "Time-": [], "Position": []}
     current = ""
     for line in lines:
@@ -277,11 +259,7 @@ def _time_rule(fields: dict[str, str]) -> TimeRule:
 
 
 def _seconds(fields: dict[str, str], key: str, unit: float) -> float:
-    """Return a time of at most MAX_SECONDS; 0 if it is missing.
-
-    Raises:
-        ValueError: it is not a number of units.
-    """
+    """Return a time of at most MAX_SECONDS; 0 if it is missing."""
     text = fields.get(key) or "0"
     if not re.fullmatch(NUMBER, text):
         raise ValueError(f"{key}:{text[:20]}: expected a number")
@@ -308,16 +286,10 @@ def _position(lines: list[str]) -> GameRecord:
 
 
 def format_login(user: str, password: str, game_name: str) -> str:
-    """Return the log-in; servers in the manner of floodgate take the kind of game with the password."""
+    """Return the log-in. Servers like floodgate expect the kind of game before the password."""
     return f"LOGIN {user} {game_name},{password}" if game_name else f"LOGIN {user} {password}"
 
 
 def format_move(move: str, score: int | None, line: str) -> str:
-    """Return a move with floodgate's comment.
-
-    Args:
-        move: such as `+7776FU`.
-        score: centipawns for Black; None for no comment.
-        line: the moves expected after it, in CSA's form, between blanks.
-    """
+    """Return a move with floodgate's comment: centipawns for Black (None: no comment) and the expected line in CSA."""
     return move if score is None else f"{move},'* {score} {line}".rstrip()

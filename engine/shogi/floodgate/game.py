@@ -1,26 +1,74 @@
-"""One game on a CSA server, as its client knows it: position, clocks, and what is recorded."""
+"""One game on a CSA server, as its client sees it: position, clocks and record. All times are in seconds."""
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
+from yomi.engine.clock import Clock, Clocks
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.players.request import Decision
 from yomi.engine.servers.connection import OutOfStepError
 from yomi.engine.servers.recording import RecordFile
-from yomi.engine.shogi.floodgate.clock import CsaClock
-from yomi.engine.shogi.floodgate.codec import Summary
-from yomi.engine.shogi.floodgate.yomi_seat import Turn
+from yomi.engine.shogi.floodgate.codec import Summary, TimeRule
+from yomi.engine.shogi.floodgate.seats import Turn
 from yomi.engine.shogi.notation import NotationError, format_csa, format_usi, illegal_action, parse_csa
-from yomi.engine.shogi.placement import DROP_PAWN_MATE
+from yomi.engine.shogi.placement import DROP_PAWN_MATE, START_WORD, format_sfen
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError
-from yomi.engine.shogi.sfen import START_WORD, format_sfen
+
+
+class CsaClock:
+    """Remaining times of both sides, computed from the time that the server charges for each move.
+
+    The server in Ruby adds the increment after a move, and a side may already use the next increment: a move may take
+    the remaining time and one increment. `clocks` excludes this increment, because engines add it themselves.
+    """
+
+    def __init__(self, rules: Mapping[int, TimeRule], remaining: Mapping[int, float] | None = None) -> None:
+        """Start a game, or resume one with its remaining times."""
+        self.rules = dict(rules)
+        self.left = {color: rules[color].total for color in (BLACK, WHITE)} | dict(remaining or {})
+
+    @property
+    def is_limited(self) -> bool:
+        return any(rule.is_limited for rule in self.rules.values())
+
+    def charge(self, color: int, units: int | None) -> float | None:
+        """Charge a move and return its seconds, or None if the server sent no time."""
+        rule = self.rules[color]
+        seconds = None if units is None else units * rule.unit
+        self.left[color] = max(self.left[color] + rule.increment - (seconds or 0.0), 0.0)
+        return seconds
+
+    def allowed(self, color: int) -> float:
+        """Return the longest time of a side's next move."""
+        rule = self.rules[color]
+        return self.left[color] + rule.byoyomi + rule.increment + rule.delay
+
+    def clocks(self, color: int, spent: float = 0.0) -> Clocks | None:
+        """Return the clocks for a move of `color`, or None without a time limit.
+
+        `spent` are seconds of this move that are not charged yet. If the server rounds up, the last unit is excluded,
+        because a move that ends in it counts in full.
+        """
+        if not self.is_limited:
+            return None
+        rule = self.rules[color]
+        last = rule.unit if rule.is_rounded_up else 0.0
+        left = dict(self.left)
+        left[color] = max(left[color] - spent, 0.0)
+        if not rule.byoyomi:
+            left[color] = max(left[color] - last, 0.0)
+        byoyomi = max(rule.byoyomi - last, 0.0)
+        return {side: Clock.of(left[side], byoyomi, self.rules[side].increment) for side in (BLACK, WHITE)}
+
 
 log = logging.getLogger("yomi.servers")
 
+# CSA's endings in records by the server's words. `#OUTE_SENNICHITE` depends on the loser: see `finish`.
 ENDINGS = {
     "RESIGN": "TORYO",
     "TIME_UP": "TIME_UP",
@@ -29,41 +77,26 @@ ENDINGS = {
     "JISHOGI": "KACHI",
     "MAX_MOVES": "MAX_MOVES",
 }
-"""CSA's names of endings in records by the server's words; `#OUTE_SENNICHITE` names the loser, see `finish`."""
+# Results for us by the server's words; CHUDAN has none. See yomi.engine.servers.client.OUTCOME_NAMES.
 OUTCOMES = {"WIN": 1, "LOSE": -1, "DRAW": 0, "CENSORED": 0}
-"""For us, by the server's words; CHUDAN has none. See yomi.engine.servers.client.OUTCOME_NAMES."""
 
 
 class CsaGame:
-    """A game in hand."""
-
     def __init__(self, summary: Summary, records: Path) -> None:
-        """Begin a game, or take up one that goes on.
-
-        Raises:
-            OSError: the folder of the records cannot be made.
-        """
+        """Start or resume a game. Raises OSError if the folder of the records cannot be made."""
         self.id = summary.game_id
         self.color = summary.color
         self.names = summary.names
         self.max_moves = summary.max_moves
-        self.is_running = False
-        """The clock runs: both sides have agreed."""
-        self.may_move = False
-        """The server has started it on the present connection, and takes moves."""
-        self.reason = ""
-        """The server's word for why the game is over."""
-        self.turn: Turn | None = None
-        """What the engine thinks about, ahead or for our move."""
+        self.is_running = False  # both sides have agreed: the clock runs
+        self.may_move = False  # the server has started the game on the current connection and accepts moves
+        self.reason = ""  # the server's word for the game's end
+        self.turn: Turn | None = None  # the engine's task: pondering or our move
         self.turn_ply = -1
-        self.decided: tuple[int, Decision] | None = None
-        """Our last decision and the ply that it was for."""
-        self.sent_at: float | None = None
-        """When our move was sent; None where the server has confirmed it."""
-        self.asked_at = time.monotonic()
-        """When our clock started."""
-        self.max_seconds = 0.0
-        """The longest that one of our moves took, as seen from here."""
+        self.decided: tuple[int, Decision] | None = None  # (ply, our last decision)
+        self.sent_at: float | None = None  # send time of our last move; None once the server has confirmed it
+        self.asked_at = time.monotonic()  # start time of our clock
+        self.max_seconds = 0.0  # our longest move, measured here
         self.file = RecordFile(records, f"{time.strftime('%Y%m%d')}-{summary.game_id}", ".csa")
         self.record = GameRecord()
         self._started = time.strftime("%Y/%m/%d %H:%M:%S")
@@ -72,26 +105,27 @@ class CsaGame:
         self.resume(summary)
 
     def _take_up_record(self, summary: Summary) -> None:
-        """Go on with the record that was written before this program was started; `resume` keeps what it says."""
+        """Continue the record that an earlier process wrote; `resume` keeps its comments."""
         known = [move.move for move in summary.record.moves]
         for path in self.file.of_all_days():
             try:
                 record = load_records(path)[0]
             except RecordError as error:
-                log.warning("the record of the game so far is passed over: %s", error)
+                log.warning("cannot continue the game's record, a new one begins: %s", error)
                 continue
             played = [move.move for move in record.moves]
             names = {BLACK: record.black, WHITE: record.white}
             is_same = record.initial == summary.record.initial and names == self.names
             count = min(len(known), len(played))
             # the server may lack our last move
+            # The record is this game's if it differs at most by our last move.
             if is_same and not record.ending and len(played) <= len(known) + 1 and played[:count] == known[:count]:
                 self.record, self.file.path = record, path
                 self._started = record.info.get("START_TIME", self._started)
                 return
 
     def resume(self, summary: Summary) -> None:
-        """Bring the game to what the server says, which may lack our last move."""
+        """Adapt the game to the server's summary, which may lack our last move."""
         old = self.record.moves
         given = summary.record
         self.record = GameRecord(given.initial, black=self.names[BLACK], white=self.names[WHITE])
@@ -101,6 +135,7 @@ class CsaGame:
         self.usi: list[str] = []
         for index, move in enumerate(given.moves):
             kept = old[index] if index < len(old) and old[index].move == move.move else None
+            # In summaries, T counts units and not seconds.
             units = None if move.seconds is None else int(move.seconds)
             seconds = self.clock.charge(self.placement.side, units)
             kept = kept or RecordedMove(move.move)
@@ -123,31 +158,25 @@ class CsaGame:
 
     @property
     def is_our_turn(self) -> bool:
-        """Whether we are to move."""
         return self.placement.side == self.color
 
     @property
     def sfen(self) -> str:
-        """The initial position as the engine gets it."""
+        """The initial position for the engine."""
         return START_WORD if self.record.initial == START else format_sfen(self.record.initial)
 
     @property
     def opponent(self) -> str:
-        """The other side's name."""
         return self.names[opponent(self.color)]
 
     def play_own(self, note: RecordedMove) -> str:
-        """Play our move; return it in CSA's form."""
+        """Play our move; return it in CSA."""
         text = format_csa(note.move, self.placement)
         self._append(note)
         return text
 
     def play_theirs(self, text: str) -> str:
-        """Play the opponent's move; return it in USI's form.
-
-        Raises:
-            OutOfStepError: it cannot be played.
-        """
+        """Play the opponent's move and return it in USI. Raises OutOfStepError if it is illegal."""
         try:
             move = parse_csa(text, self.placement)
         except NotationError as error:
@@ -161,22 +190,22 @@ class CsaGame:
         return self.usi[-1]
 
     def is_last(self, text: str) -> bool:
-        """Whether a move in CSA's form is the last one played."""
+        """Whether a move in CSA is the last move played."""
         if not self.record.moves:
             return False
         before = self.record.placements()[-2]
         return text == format_csa(self.record.moves[-1].move, before)
 
     def charge(self, color: int, units: int | None) -> None:
-        """Charge the last move to a side's clock and note it in the record."""
+        """Charge the last move to a side's clock, and note its time in the record."""
         seconds = self.clock.charge(color, units)
         if seconds is not None:
             self.record.moves[-1].seconds = seconds
 
     def finish(self, result: str) -> int | None:
-        """Complete the record; return +1 where we have won, -1 lost, 0 drawn, None without result.
+        """Complete the record. Return +1 for a win, -1 for a loss, 0 for a draw, None without result.
 
-        A move of ours that the server has not confirmed when it says how the game ended was not taken.
+        If the server ends the game before it confirms our last move, the move was not accepted and is removed.
         """
         outcome = OUTCOMES.get(result)
         if self.sent_at is not None and outcome is not None:
@@ -190,14 +219,11 @@ class CsaGame:
         elif not self.record.ending:
             self.record.ending = "HIKIWAKE" if outcome == 0 else "CHUDAN"
         winner = {1: self.color, -1: opponent(self.color), 0: DRAW, None: None}[outcome]
+        # CSA has no word for this end, so the server's words become the comment.
         if winner != self.record.winner:
             self.record.comment = f"#{self.reason} #{result}: the server's words, for {self.names[self.color]}"
         return outcome
 
     def save(self) -> None:
-        """Write the record.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write the record. Raises OSError."""
         self.file.write(to_bytes([self.record], ".csa"))

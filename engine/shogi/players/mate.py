@@ -1,43 +1,36 @@
-"""The search for a mate at the root: df-pn in a thread of its own, beside the search or alone for `go mate`."""
+"""Mate search at the root: df-pn in a thread beside the search, or alone for `go mate`."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from yomi.engine.shogi.game import ShogiGame
 from yomi.native.shogi.dfpn import MATE, MAX_PLY, NO_MATE, NODES, make_solver, prove
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from yomi.engine.shogi.game import ShogiGame
-
-DEFAULT_MEMORY = 64 * 2**20
-"""Bytes of the table: two million positions."""
+DEFAULT_MEMORY = 64 * 2**20  # bytes of the table: two million positions
+# After a mate, a shorter one is searched with at most SHORTENING times the nodes of the first, but at least
+# MIN_SHORTENING.
 SHORTENING = 2
-"""A mate is searched for a shorter one as long as that costs at most so many times the nodes it took, ..."""
 MIN_SHORTENING = 5_000
-"""... but these in any case."""
 
 
 @dataclass(frozen=True, slots=True)
 class MateAnswer:
-    """What a search for a mate has found."""
+    """The result of a mate search. Without moves and refutation the search was stopped early."""
 
-    moves: tuple[int, ...] = ()
-    """The mate; empty where none was found."""
-    is_refuted: bool = False
-    """There is no mate. Neither this nor moves: the search was ended first."""
+    moves: tuple[int, ...] = ()  # the mate; empty if none was found
+    is_refuted: bool = False  # there is no mate
 
 
 def can_be_played(game: ShogiGame, line: Sequence[int]) -> bool:
-    """Whether a line does not end the game before its last move, by a repetition or the limit of moves.
+    """Whether no repetition and no move limit ends the game before a line's last move.
 
-    The search for a mate knows nothing of the game so far: its check may be the last of a perpetual check, which loses.
+    The mate search ignores the game's history: a check may be the last of a perpetual check, which loses.
     """
     game = game.copy()
     for move in line:
@@ -48,7 +41,7 @@ def can_be_played(game: ShogiGame, line: Sequence[int]) -> bool:
 
 
 class MateSearch:
-    """Looks for a mate by the side to move. One thread calls its methods; `interrupt` and `answer` are for any."""
+    """Looks for a mate by the side to move. One thread calls the methods, any thread `interrupt` and `answer`."""
 
     def __init__(self, memory: int = DEFAULT_MEMORY) -> None:
         """Allocate a table of at most `memory` bytes."""
@@ -59,40 +52,39 @@ class MateSearch:
         self._error: BaseException | None = None
         self._finished = threading.Event()
         self._finished.set()
-        self.nodes = 0
-        """Positions searched since `start`, as far as they are counted: after each of its searches."""
+        self.nodes = 0  # positions searched since `start`; updated after each search
 
     @property
     def answer(self) -> MateAnswer:
-        """What is known so far; a mate may still be replaced by a shorter one."""
+        """The result so far. A shorter mate may still replace a mate."""
         return self._answer
 
     @property
     def is_running(self) -> bool:
-        """Whether the search is at work."""
         return not self._finished.is_set()
 
     def start(self, position: np.void, *, max_ply: int, nodes: int, moves: Sequence[int] | None = None) -> None:
-        """Begin to search a position, and return.
+        """Start to search a copy of a position (POSITION_DTYPE) for a mate of at most `max_ply` plies.
 
-        Args:
-            position: POSITION_DTYPE; copied.
-            max_ply: plies that the mate may take.
-            nodes: positions that may be searched for the first mate; shortening it may take as many again.
-            moves: the only ones that the mate may begin with; None for all. A refutation is then one of these alone.
+        `nodes` limits the positions for the first mate; shortening it may take as many again. `moves` are the allowed
+        first moves (None: all); a refutation then applies to these moves only.
         """
-        self.stop()
-        self._answer = MateAnswer()
-        self.nodes = 0
-        self._solver.stop[0] = 0
+        self._reset()
         self._finished.clear()
-        root = position.copy()  # np.array of a record would share its memory
+        # np.array of a record would share its memory, which the caller may change during the search.
+        root = position.copy()
         arguments = (root, max_ply, nodes, moves)
         self._thread = threading.Thread(target=self._run, args=arguments, name="mate-search", daemon=True)
         self._thread.start()
 
+    def _reset(self) -> None:
+        self.stop()
+        self._solver.stop[0] = 0
+        self._answer = MateAnswer()
+        self.nodes = 0
+
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the search has ended by itself; False where `timeout` seconds did not suffice."""
+        """Wait until the search ends by itself; return False after `timeout` seconds."""
         return self._finished.wait(timeout)
 
     def interrupt(self) -> None:
@@ -100,11 +92,7 @@ class MateSearch:
         self._solver.stop[0] = 1
 
     def stop(self) -> MateAnswer:
-        """End the search, which takes microseconds, and return what it has found.
-
-        Raises:
-            BaseException: what was raised in the search's thread; once.
-        """
+        """End the search within microseconds and return its result. Raises an exception of its thread once."""
         self.interrupt()
         if self._thread is not None:
             self._thread.join()
@@ -115,11 +103,8 @@ class MateSearch:
         return self._answer
 
     def solve(self, position: np.void, *, max_ply: int, nodes: int, shorten: bool = True) -> MateAnswer:
-        """Search a position in the calling thread, until an answer is found, the nodes are used up or `interrupt`."""
-        self.stop()
-        self._solver.stop[0] = 0
-        self._answer = MateAnswer()
-        self.nodes = 0
+        """Search in the calling thread until there is an answer, the nodes are used up, or `interrupt` is called."""
+        self._reset()
         self._search(position, max_ply, nodes, None, shorten)
         return self._answer
 
@@ -139,6 +124,7 @@ class MateSearch:
             state, length = prove(self._solver, allowed, budget, max_ply, self._variation)
             spent = int(self._solver.counters[NODES])
             self.nodes += spent
+            # A failed attempt to shorten a mate keeps the mate.
             if state != MATE:
                 if not self._answer.moves:
                     self._answer = MateAnswer(is_refuted=state == NO_MATE)

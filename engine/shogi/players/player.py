@@ -1,4 +1,15 @@
-"""The player of shogi: books, declarations, the search for a mate, pondering before the expected move."""
+"""The shogi player: book, declaration of wins, mate search, pondering before the expected move, and time control.
+
+The interface sends both clocks with every `go`, so no state is kept between moves. lag is the reserve for delays of
+every move, lateness a single reserve for a loaded machine, M the estimated number of moves still to play.
+
+- Byo-yomi: soft = main time / M + byo-yomi - reserves (lag, margin, lateness). hard = three times the main time's
+  share + byo-yomi - reserves. Without main time both are byo-yomi - reserves.
+- Increments: as byo-yomi, but an increment is not spent before it is on the clock. Exception: the clock shows less than
+  one increment, as before the first move of a game without main time if the interface adds it later. The reserve for
+  lag is at most a third of the main time.
+- Sudden death: the time per move decays geometrically. The lag of many moves and lateness remain in reserve.
+"""
 
 from __future__ import annotations
 
@@ -9,45 +20,32 @@ import random
 import time
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from yomi.engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
 from yomi.engine.color import BLACK, opponent
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.queue import EvaluationQueue
+from yomi.engine.options import Options
 from yomi.engine.players.player import Player, Restrictions
 from yomi.engine.players.request import Decision, LoadingError, Request
 from yomi.engine.players.thinking import PATIENCE, POLL, Schedule, end_search
 from yomi.engine.players.tuning import tuned
 from yomi.engine.scores import winrate_of
 from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.report import MoveReport, SearchReport
 from yomi.engine.search.search import Search
 from yomi.engine.shogi.book import Book, BookError
 from yomi.engine.shogi.book import choose as choose_from_book
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.mate import MateAnswer, MateSearch, can_be_played
-from yomi.engine.shogi.players.setup import (
-    NetworkDefaults,
-    book_settings,
-    loading_key,
-    make_book,
-    make_queue,
-    search_settings,
-    spec_for,
-)
-from yomi.engine.shogi.players.timing import find_budget, time_left
+from yomi.engine.shogi.players.setup import LOADED, NetworkDefaults, make_book, make_queue, search_settings, spec_for
 from yomi.native.shogi.dfpn import MAX_PLY
 from yomi.nets.dlshogi.network import SIDE
 
-if TYPE_CHECKING:
-    from yomi.engine.clock import Budget, Clock
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
-
 log = logging.getLogger("yomi.shogi")
 
-MATE_NODES = 10**9
-"""Positions that `go mate` may look at; its time ends it long before."""
+MATE_NODES = 10**9  # positions of `go mate`; its time ends it long before
 
 
 class BookLoadingError(LoadingError):
@@ -55,33 +53,25 @@ class BookLoadingError(LoadingError):
 
 
 class ShogiPlayer(Player[ShogiGame]):
-    """Plays shogi."""
-
     def __init__(self, options: Options) -> None:
-        """Load the network, or what judges without one, and the book.
-
-        Raises:
-            LoadingError: see Player.
-        """
+        """Load evaluator and book. Raises LoadingError."""
         self._network_defaults = NetworkDefaults()
         self._book: Book | None = None
         self._mate = MateSearch()
         self._seeks_mate = False
         self._mate_root = ShogiGame()
         self._judged_mate: tuple[int, ...] = ()
-        self._is_mate = False
-        """Whether `_judged_mate` can be played from `_mate_root`."""
+        self._is_mate = False  # whether `_judged_mate` can be played from `_mate_root`
         self._rules: object = None
         super().__init__(options, ShogiGame())
 
     def close(self) -> None:
-        """Stop everything and release devices, threads and the book."""
         self._mate.stop()
         super().close()
         self._close_book()
 
     def find_mate(self, request: Request[ShogiGame]) -> MateAnswer | None:
-        """Search for a mate until one is found or refuted, the time is over or the request is stopped."""
+        """Search for a mate until it is found or refuted, the time is over, or the request is stopped."""
         seconds = request.limits.seconds
         end = math.inf if seconds is None else request.start + seconds
         self._mate.start(request.game.position, max_ply=MAX_PLY, nodes=MATE_NODES, moves=_listed(request.allow))
@@ -98,10 +88,10 @@ class ShogiPlayer(Player[ShogiGame]):
     # -- loading ---------------------------------------------------------------------------------------------------
 
     def _loading_key(self, game: ShogiGame) -> object:
-        return loading_key(self.options)
+        return tuple(self.options.get(name) for name in LOADED)
 
     def _load(self, game: ShogiGame) -> Search:
-        """Load network and book; a search and a mate search have been made then, before a clock runs."""
+        # Search and mate search are made once, so that nothing is compiled while a clock runs.
         with contextlib.ExitStack() as opened:
             self._network_defaults.apply(self.options)
             try:
@@ -131,16 +121,18 @@ class ShogiPlayer(Player[ShogiGame]):
     # -- the position ----------------------------------------------------------------------------------------------
 
     def _root(self, request: Request[ShogiGame]) -> ShogiGame:
-        """Return the position under the options' rules; a tree that was grown under other rules is dropped."""
+        """Return the position with the options' rules. Rules that differ from the last position's clear the tree."""
         game, options = request.game.copy(), self._options(request)
         draw = options.draw_value_black if game.side_to_move == BLACK else 1.0 - options.draw_value_white
         game.position["all_moves"] = options.all_legal_moves
+        # `searchmoves` may ask for a move that searches skip, such as a pointless non-promotion.
         if request.allow is not None and not set(request.allow).issubset(game.searched_moves()):
             game.position["all_moves"] = True
         is_all = bool(game.position["all_moves"])
         rules = (options.entering_king, options.max_moves or 0, options.leaf_mate_depth, is_all, draw)
         game.set_rules(entering_king=options.entering_king, max_moves=options.max_moves or 0)
         game.position["mate_depth"] = options.leaf_mate_depth
+        # One value for each side, in the search's range of -1 to 1.
         game.position["draw_value"] = (2.0 * draw - 1.0, 1.0 - 2.0 * draw)
         if rules != self._rules:
             self._rules = rules
@@ -161,6 +153,7 @@ class ShogiPlayer(Player[ShogiGame]):
             return Decision(None)
         if request.infinite:
             return None
+        # A declaration is no move, so it cannot be among allowed moves.
         if root.can_declare and request.allow is None:
             return Decision(None, win=True, note="declaration of the win")
         allowed = _allowed(request, root)
@@ -170,15 +163,13 @@ class ShogiPlayer(Player[ShogiGame]):
         return decision
 
     def _from_book(self, options: Options, root: ShogiGame, allowed: list[int]) -> Decision | None:
-        """Return a move of the book, if it has one; a book that turns out to be broken is not used any more."""
+        """Return a move of the book, or None. A broken book is closed."""
         if self._book is None or not options.own_book or not options.book_moves:
             return None
         try:
-            found = choose_from_book(
-                self._book, root.placement, self._book_rng, lambda move: move in allowed, book_settings(options)
-            )
+            found = choose_from_book(self._book, root.placement, self._book_rng, lambda move: move in allowed, options)
         except BookError as error:
-            log.warning("%s; the game goes on without the book", error)
+            log.warning("%s; the game continues without the book", error)
             self._close_book()
             return None
         if found is None:
@@ -190,16 +181,17 @@ class ShogiPlayer(Player[ShogiGame]):
         return Decision(found.move, ponder=found.ponder, report=report, note="book move")
 
     def _ponder_before(self, request: Request[ShogiGame], root: ShogiGame, allowed: list[int]) -> Decision | None:
-        """Search the position before the expected move, until `ponderhit` (returns None) or `stop`.
+        """Search the position before the expected move until `ponderhit` (returns None) or `stop`.
 
-        All moves of the opponent are so thought about, and the tree is of use whatever comes. What is reported is the
-        expected move's part of it, a line that begins with an `allowed` move.
+        The search covers all moves of the opponent, so the tree is of use after each of them. Reports contain the
+        expected move's part of the tree, a line that begins with an `allowed` move.
         """
         expected = root.moves[-1][1]
 
         def below(report: SearchReport) -> SearchReport:
             return _below(report, expected, allowed)
 
+        # The tree of this position also serves if the opponent plays another move.
         before = root.copy()
         before.undo()
         self._search.set_position(before, keep_tree=request.keep_tree)
@@ -227,7 +219,6 @@ class ShogiPlayer(Player[ShogiGame]):
     # -- the mate beside the search --------------------------------------------------------------------------------
 
     def _end_background(self) -> None:
-        """End a search that nobody waits for, and forget the mate that was found beside the last one."""
         super()._end_background()
         self._seeks_mate = False
 
@@ -244,20 +235,20 @@ class ShogiPlayer(Player[ShogiGame]):
         self._mate.stop()
 
     def _line_beside(self) -> tuple[int, ...]:
-        """Return the mate that was found, so far; none that the game would end before."""
+        """Return the mate found so far. A mate that the game would end before is ignored."""
         line = self._mate.answer.moves if self._seeks_mate else ()
         if line != self._judged_mate:
             self._judged_mate, self._is_mate = line, can_be_played(self._mate_root, line)
         return line if self._is_mate else ()
 
     def _has_answer(self, request: Request[ShogiGame]) -> bool:
-        """Whether a mate is found that may be played, and no shorter one is looked for."""
+        """Whether a playable mate is found and the search for a shorter one has ended."""
         if request.infinite or request.is_pondering or self._mate.is_running:
             return False
         return bool(self._line_beside())
 
     def _shown(self, report: SearchReport) -> SearchReport:
-        """Return a report that tells mates; one that was found beside the search stands first."""
+        """Return a report with mate lengths; the mate search's line comes first."""
         moves = [replace(move, mate=mate_in(move)) for move in report.moves]
         line = self._line_beside()
         if line:
@@ -279,7 +270,7 @@ class ShogiPlayer(Player[ShogiGame]):
 
 
 def _allowed(request: Request[ShogiGame], root: ShogiGame) -> list[int]:
-    """Return the moves that may be chosen; all that the search tries if a request leaves none."""
+    """Return the moves that may be chosen; all searched moves if the request excludes every one."""
     moves = root.searched_moves()
     allow = moves if request.allow is None else request.allow
     return [move for move in moves if move in allow and move not in request.avoid] or moves
@@ -290,8 +281,9 @@ def _listed(moves: Collection[int] | None) -> list[int] | None:
 
 
 def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchReport:
-    """Return the part of a report on the opponent's position that follows the expected move, for our side."""
+    """Return our side's report from a report on the opponent's position, restricted to the expected move."""
     found = next((move for move in report.moves if move.move == expected), MoveReport(expected))
+    # Values change sides with the point of view.
     winrate, pv = 1.0 - found.winrate, found.pv[1:]
     moves = (MoveReport(pv[0], found.visits, winrate=winrate, pv=pv),) if pv and pv[0] in allowed else ()
     side, deepest = opponent(report.side_to_move), max(0, report.deepest - 1)
@@ -300,9 +292,9 @@ def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchRep
 
 
 def mate_in(move: MoveReport) -> int | None:
-    """Return the plies to the mate that is proven of a move, negative for the side that is mated; None without proof.
+    """Return the plies to a move's proven mate, negative if the mover is mated, or None without proof.
 
-    Where the proof ends with a mate search at a leaf its length is not known: one ply, the least, is counted for it.
+    A proof by the mate search at a leaf has no known length: it counts as one ply.
     """
     if move.proven == 0:
         return None
@@ -310,3 +302,45 @@ def mate_in(move: MoveReport) -> int | None:
     if move.proven > 0:
         return length if length % 2 else length + 1
     return -(length if length % 2 == 0 else length + 1)
+
+
+MAX_RESERVE = 0.4  # largest share of a byo-yomi for the reserves, so that periods below a second are of use
+
+
+def moves_left(ply: int) -> float:
+    """Estimate the own moves that a game still has. Most of the time is spent before the endgame."""
+    return max(18.0, 44.0 - 0.5 * ply)
+
+
+def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: float = 0.0) -> Budget:
+    """Return the limits of a move from the start of its clock; both are 0 if no time is left.
+
+    The clock shows main time with byo-yomi, or with an increment that is not on the clock yet. Seconds: `lag` passes
+    between the end of the search and the interface's clock, `margin` is a further reserve in byo-yomi, `lateness` the
+    recent delay of this process.
+    """
+    left, increment = clock.left.main, clock.settings.increment
+    moves = moves_left(ply)
+    last = time_left(clock, lag, margin, lateness)
+    if clock.settings.system is TimeSystem.BYOYOMI:
+        period = last - left
+        spare = left
+    else:
+        period = max(increment - lag, 0.0)
+        reserve = lag_reserve(lag, moves)
+        if increment > 0:
+            reserve = min(reserve, left / 3 + lag)
+        spare = max(left - reserve - lateness, 0.0)
+    soft = min(spare / moves + period, last)
+    hard = min(max(3 * spare / moves + period, soft), last)
+    return Budget(soft, hard)
+
+
+def time_left(clock: Clock, lag: float, margin: float, lateness: float) -> float:
+    """Return the seconds in which a move arrives in time; arguments as for find_budget."""
+    left, settings = clock.left.main, clock.settings
+    if settings.system is TimeSystem.BYOYOMI:
+        period = settings.period
+        reserve = min(min(lag + margin, MAX_RESERVE * period) + lateness, MOST_RESERVE * period)
+        return left + period - reserve
+    return max(max(left, settings.increment) - lag - lateness, 0.0)

@@ -1,57 +1,46 @@
-"""From the options to an evaluation queue, the search's settings and a book, for shogi."""
+"""From the options to an evaluation queue, search settings and a book; positions for benchmarks."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import FileEvaluator, network_in, recognise
-from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
+from yomi.engine.evaluators.queue import EvaluationQueue
+from yomi.engine.game import Subject
+from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, Options, Value, rows_for
 from yomi.engine.own_network import has_network, named_file, network_file
-from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import Judges, common_settings
-from yomi.engine.shogi.book import Book, BookError, BookSettings, open_book
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.networks import FORMATS
-from yomi.engine.shogi.networks.material import MaterialEvaluator
-from yomi.engine.shogi.networks.nnue import LeafSearch, Nnue, WithLeafSearch
+from yomi.engine.shogi.networks import FORMATS, LeafSearch, MaterialEvaluator, Nnue, WithLeafSearch
+from yomi.engine.shogi.notation import parse_usi
+from yomi.native.shogi.planes import write_bits, write_planes
 from yomi.native.shogi.spec import shogi_spec
+from yomi.native.spec import GameSpec
 from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.dlshogi.settings import read_settings
 from yomi.nets.errors import NetworkError
 from yomi.nets.models import default_network
 
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.base import Evaluator
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.options import Options, Value
-    from yomi.engine.search.parameters import SearchSettings
-    from yomi.native.spec import GameSpec
-
 log = logging.getLogger("yomi.shogi")
 
+# Options that take effect when the player loads. A seed is one of them, because search and book keep their generators
+# (Go's player accepts a new seed at any time).
 LOADED = (*(row.name for row in rows_for("shogi") if not row.live and row.group != LOG), "seed")
-"""The options that take effect when the player loads. Go's player takes up a seed at any time; here search and book
-draw from it for as long as they are loaded."""
-
-
-def loading_key(options: Options) -> tuple[Value, ...]:
-    """Return what is loaded by these options."""
-    return tuple(options.get(name) for name in LOADED)
 
 
 JUDGES = Judges("shogi", "shogi", "material", lambda options: MaterialEvaluator(options.batch_size or 1), FORMATS)
 
 
 def make_queue(options: Options) -> EvaluationQueue:
-    """Return the evaluation queue that the options describe; see Judges.
-
-    Raises:
-        NetworkError, EvaluatorError: see Judges; and the value network is no NNUE evaluation, or has no use.
-    """
+    """Return the evaluation queue for the options. Raises NetworkError or EvaluatorError, as for Judges."""
     if options.value_net is not None and not has_network(options):
         raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
 
@@ -60,6 +49,7 @@ def make_queue(options: Options) -> EvaluationQueue:
             if options.value_net is not None:
                 name = network.info.source_file
                 raise NetworkError(f"{name}: an NNUE evaluation found for --net, expected one for --value-net only")
+            # An NNUE evaluation has no policy: moves come from the small default network.
             moves = load(FORMATS, default_network("shogi", on_processor=True), SIDE, "cpu", precision="auto")
             return _with_leaf_search(moves, network.format, options)
         if options.value_net is None:
@@ -75,27 +65,22 @@ def make_queue(options: Options) -> EvaluationQueue:
 
 
 def _with_leaf_search(network: FileEvaluator, values: Nnue, options: Options) -> WithLeafSearch:
-    """Return a network with a search at each leaf as the options describe it."""
+    """Return a network with the options' search at each leaf."""
     values.use(LeafSearch.of(options))
     return WithLeafSearch(network, values)
 
 
-def shogi_sampling(network: FileEvaluator) -> Sampling[ShogiGame]:
-    """Return how games are played on which precisions are compared."""
-    return Sampling(network.spec, ShogiGame)
-
-
 def spec_for(evaluator: Evaluator) -> GameSpec:
-    """Return what a search with an evaluator has to know of shogi."""
+    """Return shogi's spec for an evaluator."""
     network = network_in(evaluator)
     return shogi_spec() if network is None else network.spec
 
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
-    """Return the settings of the search; what the options leave open is chosen for the machine.
+    """Return the search settings; unset options get values for this machine.
 
-    As dlshogi has it, unvisited moves are judged from the mean below their parent, and the spread of the values has no
-    say in exploration; scores and owners there are none.
+    As in dlshogi, unvisited moves get the mean value below their parent, and the spread of values does not influence
+    exploration. Scores and ownership do not exist.
     """
     return common_settings(
         options,
@@ -114,11 +99,7 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
 
 
 def make_book(options: Options) -> Book | None:
-    """Return the book of openings; None where none is named.
-
-    Raises:
-        BookError: the file cannot be used.
-    """
+    """Return the opening book, or None if none is set. Raises BookError if the file cannot be used."""
     if options.book_file is None:
         return None
     if not Path(options.book_file).is_file():
@@ -126,32 +107,14 @@ def make_book(options: Options) -> Book | None:
     return open_book(options.book_file, both_colors=options.book_flipped, ignore_ply=options.book_ignore_ply)
 
 
-def book_settings(options: Options) -> BookSettings:
-    """Return which moves of the book are played."""
-    return BookSettings(
-        max_moves=options.book_moves,
-        ignore_rate=options.book_ignore_rate,
-        narrow=options.narrow_book,
-        depth_limit=options.book_depth_limit,
-        eval_diff=options.book_eval_diff,
-        eval_limits=(options.book_eval_black_limit, options.book_eval_white_limit),
-        by_count=options.book_counts,
-    )
-
-
 def network_defaults(options: Options) -> dict[str, Value]:
-    """Return what the file beside the network (such as `MODEL.onnx.ini`) says of options left at their defaults.
-
-    Raises:
-        NetworkError: the file cannot be read.
-        OptionError: a value in it does not suit its option.
-    """
+    """Return the values of `MODEL.onnx.ini` for options at their defaults. Raises NetworkError or OptionError."""
     net = network_file(options, "shogi")
     found: dict[str, Value] = {}
     for name, text in read_settings(net).items() if net is not None else ():
         row = USI_NAMES.get(name.lower())
         if row is None:
-            log.info("%s.ini: %s is passed over: no such option", net, name)
+            log.info("%s.ini: %s ignored: no such option", net, name)
         elif options.get(row.name) == row.default_for("shogi"):
             try:
                 found[row.name] = row.parse_usi(text)
@@ -161,18 +124,74 @@ def network_defaults(options: Options) -> dict[str, Value]:
 
 
 class NetworkDefaults:
-    """What the file beside the network says, set in options whose network may change."""
+    """Applies the values of the network's .ini file to options whose network may change."""
 
     def __init__(self) -> None:
-        """Begin without a network."""
         self._set: dict[str, Value] = {}
 
     def apply(self, options: Options) -> None:
-        """Take back what the last network has set, then set what this one says; see `network_defaults`."""
+        """Reset the values of the last network, then set those of the current network."""
         for name, value in self._set.items():
+            # A value that the user has set meanwhile stays.
             if options.get(name) == value:
                 options.set(name, TABLE[name].default_for("shogi"))
         self._set.clear()
         for name, value in network_defaults(options).items():
             options.set(name, value)
             self._set[name] = value
+
+
+BISHOP_EXCHANGE = (
+    "7g7f 8c8d 2g2f 8d8e 8h7g 3c3d 7i8h 4a3b 6i7h 2b7g+ 8h7g 3a2b 3i3h 7a7b 4g4f 2b3c 3h4g 6c6d 5i6h 7b6c 1g1f 1c1d "
+    "9g9f 9c9d 4g5f 6c5d 6h7i 5a4b 3g3f 4b3a 4i5h 6a5b 6g6f 4c4d 7i8h 3a2b"
+)
+FOURTH_FILE_ROOK = (
+    "7g7f 3c3d 2g2f 4c4d 3i4h 8b4b 5i6h 5a6b 6h7h 6b7b 5g5f 7b8b 4i5h 7a7b 9g9f 9c9d 3g3f 3a3b 6g6f 3b4c 5h6g 4a5b "
+    "2f2e 2b3c 4h5g 8b7a 4g4f 4b2b 2i3g 5b6b 4f4e 4d4e 2h4h 2b1b 7i6h 4c5d 6i7i 1b4b 1g1f 6c6d 6g7g 8c8d 7f7e 4b4a "
+    "8g8f 2c2d 2e2d 3c2d 4h2h P*2c P*2e 2d5a 2h4h 5a3c 7h6i 2c2d 2e2d 3c2d"
+)
+FOURTH_FILE_ROOK_LATER = (
+    f"{FOURTH_FILE_ROOK} 4h2h P*2c P*2e 2d5a 2h4h 3d3e 5f5e 3e3f 5e5d 3f3g+ 4h1h P*3b 5d5c+ 6b5c S*3d N*3a 2e2d 3g4g "
+    "2d2c+ 4a4d 3d2e 3a2c 5g5f P*2b 5f4g 4e4f 4g3f 2a3c P*2d 3c2e 3f2e 4f4g+ 2d2c 2b2c 6i7h 2c2d"
+)
+# The start, two openings, a middle game, two endgames.
+LINES = (
+    "",
+    "7g7f 3c3d 2g2f 8c8d 2f2e 8d8e 6i7h 4a3b 2e2d 2c2d 2h2d",
+    BISHOP_EXCHANGE,
+    FOURTH_FILE_ROOK,
+    FOURTH_FILE_ROOK_LATER,
+    f"{BISHOP_EXCHANGE} B*7e 5b6c 8h7i 8b9b 7i6i B*2d 5h4g 2b3a 2h1h 3c2b 7e9g 9d9e 9f9e 9b9e 7h7i P*9f 9g8h 2a3c P*9g "
+    "9e9b 9g9f 9b8b 2f2e 3c2e P*2f 9a9b 2f2e 2d5a N*2f 5d4c 7i7h 2c2d 2e2d 5a2d 4f4e 4d4e 5f4e 2b3c 7f7e 7c7d 7e7d "
+    "6c7d 7g6h 8e8f 8g8f 8b8f P*4d 3c4d P*8g 8f8e 4e4d 4c4d 6f6e S*4c S*2e 2d3c P*7b P*8f 8i9g 8e6e 2i3g 9b9f 7b7a+ "
+    "9f9g+ 8h9g N*7f",
+)
+
+
+def shogi_positions() -> list[ShogiGame]:
+    games = []
+    for line in LINES:
+        game = ShogiGame()
+        for word in line.split():
+            game.play(parse_usi(word))
+        games.append(game)
+    return games
+
+
+def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Subject:
+    """Return the benchmark's subject; without a spec dlshogi's usual one. `mate_depth` is in plies."""
+    spec = spec or shogi_spec()
+    games = shogi_positions()
+    for game in games:
+        for name, value in (*spec.marks, ("mate_depth", mate_depth)):
+            game.position[name] = value
+    return Subject("shogi", spec, tuple(games), write_planes, write_bits)
+
+
+@contextlib.contextmanager
+def measured(options: Options) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
+    with contextlib.closing(make_queue(options)) as queue:
+        spec = spec_for(queue.evaluator)
+        searched = ("mate_depth", options.leaf_mate_depth), ("all_moves", int(options.all_legal_moves))
+        spec = replace(spec, marks=(*spec.marks, *searched))
+        yield shogi_subject(spec, options.leaf_mate_depth), queue, search_settings(options, queue)

@@ -1,8 +1,8 @@
-"""Records in CSA's form (the standard's versions 2 to 3), with times, evaluations and comments.
+"""Records in CSA's form (versions 2 to 3), with times, evaluations and comments.
 
-Evaluations are comments `'** SCORE LINE` after a move, as Floodgate writes them, in centipawns for Black. The visits of
-a search are a comment of our own, `'visits +7776FU:40 +2726FU:9`. It has no star, because stars ask programs to show a
-comment.
+Evaluations are comments `'** SCORE LINE` after a move, as Floodgate writes them, in centipawns for Black. A search's
+visits are a comment of our own, `'visits +7776FU:40 +2726FU:9`, without a star, because programs show comments with a
+star.
 """
 
 import itertools
@@ -21,35 +21,43 @@ from yomi.engine.shogi.notation import (
     illegal_action,
     parse_csa,
 )
-from yomi.engine.shogi.pieces import COUNTS, HAND_INDEX, HAND_TYPES, code_of, color_of, type_of, unpromoted
-from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement
-from yomi.engine.shogi.records.evaluation import csa_pv, is_read, read_evaluation
+from yomi.engine.shogi.placement import (
+    COUNTS,
+    DROP_PAWN_MATE,
+    HAND_INDEX,
+    HAND_TYPES,
+    Placement,
+    code_of,
+    color_of,
+    type_of,
+    unpromoted,
+)
+from yomi.engine.shogi.records.japanese import csa_pv, is_read, read_evaluation
 from yomi.engine.shogi.records.record import (
     ENDINGS,
-    INTERRUPTED,
     MAX_SECONDS,
     START,
     GameRecord,
     ImpossibleMoveError,
     RecordedMove,
     RecordError,
+    checked,
     cut_before,
     joined,
     lines_of,
     one_line,
 )
-from yomi.engine.shogi.sfen import SfenError, check
 
 COLORS = {"+": BLACK, "-": WHITE}
 LINE = re.compile(r"V[0-9.]+|N[+-].*|\$.*|P[I1-9+-].*|[+-]|[+-][0-9]{4}[A-Z]{2}.*|T.*|%.*|/|'.*")
 MOVE_START = re.compile(r"[+-][0-9]")
+# lines that only CSA has
 BEGINNING = re.compile(
     r"V[123](\.[0-9])?|N[+-].*|PI.*|P[1-9](?:[+-][A-Z]{2}| ?\*).*|P[+-][0-9]{2}[A-Z]{2}.*|[+-]|[+-][0-9]{4}[A-Z]{2}.*"
     r"|%[+-]?[A-Z_]+|'CSA encoding=.*"
 )
-"""Lines that tell CSA from other forms."""
+# Comments of Floodgate for programs, which begin without a star.
 PROGRAM_LINE = re.compile(r"\$[A-Z_]+:.*|(summary|rating|black_rate|white_rate|Max_Moves|Least_Time_Unit|Increment):.*")
-"""Comments of Floodgate for programs, which begin without a star."""
 VISITS = re.compile(r"visits((?: [+-][0-9]{4}[A-Z]{2}:[0-9]{1,12})+)\s*")
 CELL = re.compile(r"[+-][A-Z]{2}| [* ] |\*  |  \*")
 LAST_MOVE = re.compile(r"[+-][0-9]{4}[A-Z]{2}\s*$")
@@ -57,7 +65,7 @@ SCORE = re.compile(r"\*\*\s*(-?[0-9]{1,9})(?:\s+(.*))?$")
 
 
 def looks_like_csa(lines: list[str]) -> bool:
-    """Whether the lines of a text (none of them empty) are CSA's."""
+    """Whether the lines of a text (without empty lines) are CSA's."""
     return any(BEGINNING.fullmatch(line.rstrip()) for line in lines)
 
 
@@ -65,27 +73,21 @@ class _Reader:
     """Reads one game, line by line."""
 
     def __init__(self, statements: Sequence[tuple[int, str]]) -> None:
-        self.statements = statements
-        """Of the whole file, each with the number of its line."""
-        self.index = 0
-        """Of the statement that is being read."""
+        self.statements = statements  # of the whole file, each with its line number
+        self.index = 0  # of the current statement
         self.record = GameRecord()
         self.board = [0] * 81
         self.hands = ([0] * 7, [0] * 7)
         self.has_board = False
         self.is_collapsed = False
-        self.placement: Placement | None = None
-        """The position after the moves so far, once the side to move is known."""
-        self.before: Placement | None = None
-        """The position before the last move."""
-        self.last_comment = ""
-        """Comment since the last move."""
-        self.is_over = False
-        """The rest of the game is left out."""
+        self.placement: Placement | None = None  # after the moves so far, once the side to move is known
+        self.before: Placement | None = None  # before the last move
+        self.last_comment = ""  # since the last move
+        self.is_over = False  # ignore the rest of the game
 
     @property
     def number(self) -> int:
-        """Number of the line that is being read."""
+        """Number of the current line."""
         return self.statements[self.index][0]
 
     def note(self, text: str) -> None:
@@ -109,8 +111,7 @@ class _Reader:
                     self.record.white = line[2:]
             case "$":
                 key, _, value = line[1:].partition(":")
-                info = self.record.info
-                info[key] = joined(info[key], value) if key in info else value
+                self.record.info[key] = joined(self.record.info.get(key, ""), value)
             case "P":
                 self._pieces(line)
             case "+" | "-":
@@ -125,14 +126,14 @@ class _Reader:
         return self.placement is None and not self.has_board
 
     def ends_by_foul(self) -> bool:
-        """Give the game up for the side to move, whose move is impossible, if only an ending by its fault follows."""
+        """End the game with a foul of the side to move, unless moves or another ending follow its impossible move."""
         if self._is_foul() is False:
             return False
         self.record.ending = illegal_action(self._mover())
         return True
 
     def _is_foul(self) -> bool | None:
-        """Whether the game ends by a fault of the side to move here; None if only comments follow."""
+        """Whether the game ends by a foul of the side to move here; None if only comments follow."""
         for _, statement in itertools.islice(self.statements, self.index + 1, None):
             if statement == "/":
                 break
@@ -146,6 +147,7 @@ class _Reader:
         record = self.record
         self.last_comment = text
         if not record.moves:
+            # The encoding is a property of the file, not a comment.
             if self.has_board or not text.startswith("CSA encoding="):
                 record.comment = joined(record.comment, text.removeprefix("*"))
         elif record.ending:
@@ -154,9 +156,10 @@ class _Reader:
             record.moves[-1].comment = joined(record.moves[-1].comment, text.removeprefix("*"))
 
     def _evaluation(self, text: str) -> bool:
-        """Read the evaluation of the last move, if the text is one. A later one takes the place of an earlier one."""
+        """Read a comment that is the evaluation of the last move. A later evaluation replaces an earlier one."""
         last, by_black = self.record.moves[-1], self._mover() == WHITE
         score = SCORE.match(text)
+        # Other programs write their evaluations into CSA as they do into KIF.
         if score is None:
             return text.startswith("*") and read_evaluation(last, text[1:], by_black=by_black)
         last.score = int(score[1]) if by_black else -int(score[1])
@@ -164,29 +167,20 @@ class _Reader:
         return True
 
     def _visits(self, text: str) -> bool:
-        """Read the visits of the search for the last move, if the text has them."""
+        """Read a comment that contains the visits of the search for the last move."""
         counts = VISITS.fullmatch(text)
         if counts is None:
             return False
-        pairs = [word.split(":") for word in counts[1].split()]
-        try:
-            self.record.moves[-1].counts = tuple((self._parse(move), int(visits)) for move, visits in pairs)
-        except RecordError as error:
-            self.note(f"{error}; the visits are kept as a comment")
-            return False
-        return True
-
-    def _parse(self, text: str) -> int:
-        """Return a move of the position before the last one.
-
-        Raises:
-            RecordError: it cannot be.
-        """
         assert self.before is not None
-        try:
-            return parse_csa(text, self.before)
-        except NotationError as error:
-            raise RecordError(f"visits of {text}: {error}") from None
+        pairs = []
+        for move, visits in (word.split(":") for word in counts[1].split()):
+            try:
+                pairs.append((parse_csa(move, self.before), int(visits)))
+            except NotationError as error:
+                self.note(f"visits of {move}: {error}; the visits are kept as a comment")
+                return False
+        self.record.moves[-1].counts = tuple(pairs)
+        return True
 
     def _mover(self) -> int:
         assert self.placement is not None
@@ -211,6 +205,7 @@ class _Reader:
         cells = line[2:].ljust(27)
         found = [cells[i : i + 3] for i in range(0, 27, 3)]
         if cells[27:].strip() or not all(CELL.fullmatch(cell) for cell in found):
+            # Blanks may be lost: nine cells are accepted without them.
             collapsed = re.findall(r"[+-][A-Z]{2}|\*", line[2:])
             if len(collapsed) == 9 and "".join(collapsed) == "".join(line[2:].split()):
                 if not self.is_collapsed:
@@ -230,6 +225,7 @@ class _Reader:
     def _put(self, line: str) -> None:
         color = COLORS[line[1]]
         if line[2:] == "00AL":
+            # 00AL: all pieces that are not placed yet go to this hand.
             left = dict(COUNTS)
             for code in self.board:
                 if code:
@@ -256,24 +252,16 @@ class _Reader:
             return
         board = self.board if self.has_board else START.board
         hands = (tuple(self.hands[0]), tuple(self.hands[1]))
-        placement = Placement(tuple(board), hands, color)
-        try:
-            check(placement)
-        except SfenError as error:
-            raise RecordError(f"the position: {error}") from None
-        self.placement = self.record.initial = placement
+        self.placement = self.record.initial = checked(Placement(tuple(board), hands, color))
 
     def _move(self, line: str) -> None:
         if self.placement is None:
             self._side(COLORS[line[0]])  # some programs leave the line of the side to move out
         assert self.placement is not None
-        if self.record.ending in INTERRUPTED:
-            self.note("the game continues after its interruption")
-            self.record.ending, self.record.ending_seconds = "", None
-        elif self.record.ending:
-            self.note(f"the moves from '{line}' on, after the end of the game, are left out")
-            self.is_over = True
+        self.is_over = not self.record.can_continue(line, self.number)
+        if self.is_over:
             return
+        # The wrong side moves: a move is hidden in a comment, or the side to move is wrong.
         if COLORS[line[0]] != self.placement.side and not self._take_from_comment() and not self.record.moves:
             self.placement = self.record.initial = self._other_side()
         number = len(self.record.moves) + 1
@@ -282,6 +270,7 @@ class _Reader:
         except NotationError as error:
             raise RecordError(f"move {number}: {error}") from None
         name = f"{number} '{line}'"
+        # Plain rules allow drop-pawn mate; it counts as illegal if the record says so.
         if self.placement.is_drop_pawn_mate(move) and self._is_foul():
             raise ImpossibleMoveError(f"move {name}: {DROP_PAWN_MATE}")
         self._play(move, name)
@@ -292,7 +281,7 @@ class _Reader:
         self.last_comment = ""
 
     def _take_from_comment(self) -> bool:
-        """Play a move that stands at the end of the last comment's line, because its own line has been joined to it."""
+        # A lost line end has joined the move to the comment before it.
         assert self.placement is not None
         found = LAST_MOVE.search(self.last_comment)
         if found is None:
@@ -308,18 +297,12 @@ class _Reader:
         return True
 
     def _other_side(self) -> Placement:
-        """Return the first position with the other side to move, which the first move asks for.
-
-        Raises:
-            RecordError: that side cannot be to move.
-        """
+        """Return the first position with the other side to move, as the first move requires."""
         assert self.placement is not None
+        sign = CSA_SIGNS[opponent(self.placement.side)]
         turned = replace(self.placement, side=opponent(self.placement.side))
-        try:
-            check(turned)
-        except SfenError as error:
-            raise RecordError(f"the position, whose first move is {CSA_SIGNS[turned.side]}: {error}") from None
-        self.note(f"the first move is {CSA_SIGNS[turned.side]}, which is taken for the side to move")
+        checked(turned, f"the position, whose first move is {sign}")
+        self.note(f"the first move is {sign}, which is taken for the side to move")
         return turned
 
     def _time(self, line: str) -> None:
@@ -348,7 +331,6 @@ class _Reader:
 
 
 def _pairs(text: str) -> list[tuple[int, str]]:
-    """Return (square, name) of pieces written as `82HI22KA`."""
     found = []
     for match in re.finditer(r".{1,4}", text.strip()):
         piece = re.fullmatch(r"([1-9])([1-9])([A-Z]{2})", match[0])
@@ -359,16 +341,10 @@ def _pairs(text: str) -> list[tuple[int, str]]:
 
 
 def read_csa(text: str, *, cut: bool = False) -> list[GameRecord]:
-    """Read the games of CSA text, which a line `/` separates. Lines that cannot be read are notes.
+    """Read the games of CSA text, separated by lines `/`. Unknown lines become notes.
 
-    A last move that is illegal is left out, with a note.
-
-    Args:
-        text: the text.
-        cut: cut a game before an impossible move and add a note.
-
-    Raises:
-        RecordError: an impossible position or, without `cut`, an impossible move; the message names the line.
+    A last move that is illegal is left out, with a note. `cut` cuts a game before another impossible move, with a note.
+    Otherwise, or for an impossible position, RecordError names the line.
     """
     statements = list(_statements(text))
     records, reader = [], _Reader(statements)
@@ -386,6 +362,7 @@ def read_csa(text: str, *, cut: bool = False) -> list[GameRecord]:
             try:
                 reader.read(statement)
             except RecordError as error:
+                # A foul ends a game, so an impossible last move is no broken file.
                 if isinstance(error, ImpossibleMoveError) and reader.ends_by_foul():
                     reader.note(f"{error}; the illegal move is left out")
                 elif cut and MOVE_START.match(statement) and reader.placement is not None:
@@ -401,7 +378,6 @@ def read_csa(text: str, *, cut: bool = False) -> list[GameRecord]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each statement with the number of its line."""
     for number, line in enumerate(lines_of(text), 1):
         # Statements may share a line, except comments, names and headers, which may contain a comma.
         for part in [line] if line[:1] in ("'", "N", "$", "#") else line.split(","):
@@ -419,7 +395,7 @@ def _finished(reader: _Reader) -> GameRecord:
 
 
 def format_position(placement: Placement) -> list[str]:
-    """Return the lines of a position, the side to move last."""
+    """Return the lines of a position; the last line is the side to move."""
     if placement.board == START.board and not any(map(any, placement.hands)):
         return ["PI", CSA_SIGNS[placement.side]]
     lines = []
@@ -439,10 +415,7 @@ def format_position(placement: Placement) -> list[str]:
 
 
 def format_csa_record(record: GameRecord) -> str:
-    """Return a game as CSA text with names, times, evaluations and comments.
-
-    The version is 2.2, whose times are whole seconds, or 3.0 if that is the record's.
-    """
+    """Return a game as CSA text: version 3.0 if the record has decimals, otherwise 2.2 with whole seconds."""
     lines = [f"V{'3.0' if record.is_csa3 else '2.2'}", f"N+{one_line(record.black)}", f"N-{one_line(record.white)}"]
     lines += [f"${key}:{line}" for key, value in record.info.items() for line in lines_of(value)]
     lines += _comments(record.comment)
@@ -464,7 +437,7 @@ def format_csa_record(record: GameRecord) -> str:
 
 
 def format_csa_records(records: list[GameRecord]) -> str:
-    """Return several games, separated by a line `/`."""
+    """Return games separated by lines `/`."""
     text = "/\n".join(format_csa_record(record) for record in records)
     return text if text.isascii() else f"'CSA encoding=UTF-8\n{text}"
 
@@ -476,7 +449,6 @@ def _time(seconds: float | None, has_decimals: bool) -> list[str]:
 
 
 def _comments(text: str, recorded: RecordedMove | None = None) -> list[str]:
-    """Return the lines of a comment. A blank keeps a line from being read as an evaluation."""
     lines = []
     for line in lines_of(text) if text else []:
         is_number = line.startswith("*") or (recorded is not None and is_read(recorded, line))

@@ -1,4 +1,4 @@
-"""Files of game records in every form: CSA, KIF, KI2, JKF, lines of USI and hcpe3. hcpe is written only."""
+"""Files of game records: CSA, KIF, KI2, JKF, lines of USI and hcpe3. hcpe is written only."""
 
 from __future__ import annotations
 
@@ -8,36 +8,27 @@ from pathlib import Path
 
 from yomi.engine.records import Note, read_record_bytes
 from yomi.engine.shogi.records.csa import format_csa_records, looks_like_csa, read_csa
-from yomi.engine.shogi.records.hcpe import write_hcpe
-from yomi.engine.shogi.records.hcpe3 import write_hcpe3
 from yomi.engine.shogi.records.jkf import read_jkf
 from yomi.engine.shogi.records.kif import format_kif_record, looks_like_kif, read_kif
+from yomi.engine.shogi.records.packed import write_hcpe, write_hcpe3
 from yomi.engine.shogi.records.record import GameRecord, RecordError, format_usi_line, lines_of, read_usi_lines
 from yomi.nets.files import write_atomically
 
 SUFFIXES = (".csa", ".kif", ".kifu", ".usi", ".sfen", ".hcpe", ".hcpe3")
+# Encodings by Python's names. The first one is preferred.
 ENCODINGS = {"utf-8": "UTF-8", "cp932": "Shift JIS", "euc_jp": "EUC-JP"}
-"""Names of encodings by Python's names. The first one is preferred."""
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-HEAD = 40
-"""Lines in which a KIF file shows its form, as a rule."""
-MAX_BROKEN_SHARE = 0.3
-"""A file with more broken characters than this share is no text."""
+HEAD = 40  # lines in which a KIF file usually shows its form
+MAX_BROKEN_SHARE = 0.3  # a file with more broken characters is not text
+# Penalties for signs of a wrong encoding: broken, private or control characters, half-width katakana.
 UNLIKELY = {"\ufffd": 4, "[\ue000-\uf8ff\x80-\x9f]": 2, "[\uff61-\uff9f]": 1}
-"""Penalties for characters that appear when the encoding is wrong: broken, private or control, half-width katakana."""
-INVALID = re.compile("[\0\uf8f0-\uf8f3]")
-"""NUL, and Python's characters for bytes that Shift JIS does not have."""
+INVALID = re.compile("[\0\uf8f0-\uf8f3]")  # NUL, and Python's characters for bytes that Shift JIS does not have
 
 
 def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
-    """Read the games of CSA, KIF, KI2, JKF or USI text. The content decides the form.
+    """Read CSA, KIF, KI2, JKF or USI; the content decides. Raises RecordError for other texts.
 
-    Args:
-        data: the text; see `decode` for bytes.
-        cut: cut games before a move that the rules forbid, and add a note.
-
-    Raises:
-        RecordError: the text has none of the forms, or is broken.
+    `cut` cuts games before a move that the rules forbid, and adds a note. `decode` turns bytes into text.
     """
     text, notes = (data, []) if isinstance(data, str) else decode(data)
     lines = [line for line in lines_of(text) if line.strip()]
@@ -60,13 +51,10 @@ def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
 
 
 def decode(data: bytes) -> tuple[str, list[Note]]:
-    """Decode a record and return the text with notes about broken bytes, which become U+FFFD.
+    """Return a record's text, and notes about broken bytes, which become U+FFFD. Raises RecordError if it is not text.
 
-    A byte order mark decides the encoding. Otherwise it is UTF-8 if the bytes allow that, and if not, the one of Shift
-    JIS and EUC-JP that gives fewer unlikely characters.
-
-    Raises:
-        RecordError: the bytes are no text.
+    A byte order mark decides the encoding. Without one it is UTF-8 if the bytes are valid, otherwise Shift JIS or
+    EUC-JP, whichever gives fewer unlikely characters.
     """
     mark = next((mark for mark in BYTE_ORDER_MARKS if data.startswith(mark)), None)
     if mark is not None:
@@ -103,11 +91,7 @@ def _penalty(text: str) -> int:
 
 
 def load_records(path: str | Path, *, cut: bool = False) -> list[GameRecord]:
-    """Read the games of a file; `cut` as in `read_records`.
-
-    Raises:
-        RecordError: the file cannot be read, or see `read_records`.
-    """
+    """Read a file's games; `cut` as for `read_records`. Raises RecordError, also if it cannot be read."""
     try:
         return read_records(read_record_bytes(path), cut=cut)
     except OSError as error:
@@ -117,12 +101,9 @@ def load_records(path: str | Path, *, cut: bool = False) -> list[GameRecord]:
 
 
 def to_bytes(records: Iterable[GameRecord], suffix: str) -> bytes:
-    """Return games as the content of a file whose name ends in `suffix`: KIF holds one game, the others any number.
+    """Return the content of a file with this suffix. A `.kif` is Shift JIS, other text UTF-8.
 
-    A `.kif` is Shift JIS, all other text UTF-8.
-
-    Raises:
-        RecordError: an unknown suffix, several games for KIF, or a name that Shift JIS cannot write.
+    Raises RecordError for an unknown suffix, several games for KIF, or a name that Shift JIS cannot write.
     """
     games = list(records)
     match suffix.lower():
@@ -148,12 +129,9 @@ def to_bytes(records: Iterable[GameRecord], suffix: str) -> bytes:
 
 
 def save_records(path: str | Path, records: Iterable[GameRecord]) -> None:
-    """Write games to a file, in the form that its name tells; see `to_bytes`.
-
-    Raises:
-        RecordError: see `to_bytes`, or the file cannot be written.
-    """
+    """Write games in the form of the suffix. Raises RecordError, also if the file cannot be written."""
     path = Path(path)
+    # An error in a record must not leave an empty file.
     data = to_bytes(records, path.suffix)
     try:
         write_atomically(path, data)

@@ -1,7 +1,7 @@
 """Records in JKF, the JSON form of Kifu for JS. They are read only.
 
-`moves` begins with an entry for the first position. Further entries hold a move or the ending, and `forks`: other lines
-in place of the entry's move.
+The first entry of `moves` is the initial position. Further entries contain a move or the ending, and `forks`: other
+lines instead of the entry's move.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 from typing import Any
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.shogi.moves import board_move, drop, target_of
 from yomi.engine.shogi.notation import (
     CSA_TYPES,
     JAPANESE_NAMES,
@@ -19,13 +18,11 @@ from yomi.engine.shogi.notation import (
     japanese_square,
     parse_japanese,
 )
-from yomi.engine.shogi.pieces import HAND_INDEX, HAND_TYPES, code_of
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.records.evaluation import read_evaluation
-from yomi.engine.shogi.records.kif_position import parse_handicap
-from yomi.engine.shogi.records.record import ENDINGS, GameRecord, RecordError, cut_before, joined, one_line
-from yomi.engine.shogi.sfen import SfenError, check
+from yomi.engine.shogi.placement import HAND_INDEX, HAND_TYPES, Placement, board_move, code_of, drop, target_of
+from yomi.engine.shogi.records.japanese import parse_handicap, read_comment
+from yomi.engine.shogi.records.record import ENDINGS, GameRecord, RecordError, checked, cut_before, one_line
 
+# KIF's names of initial positions. Other handicaps are numbers of pieces.
 PRESETS = {
     "HIRATE": "平手",
     "KY": "香落ち",
@@ -33,27 +30,13 @@ PRESETS = {
     "KA": "角落ち",
     "HI": "飛車落ち",
     "HIKY": "飛香落ち",
-} | {
-    "5_L": "左五枚落ち",
-    "7_L": "左七枚落ち",
-    "7_R": "右七枚落ち",
-}
-"""KIF's names of first positions; those of other handicaps are numbers of pieces."""
+} | {"5_L": "左五枚落ち", "7_L": "左七枚落ち", "7_R": "右七枚落ち"}
 WORDS = {"L": "左", "C": "直", "R": "右", "U": "上", "M": "寄", "D": "引", "H": "打"}
-MAX_DEPTH = 100
-"""Forks within forks."""
+MAX_DEPTH = 100  # of forks within forks
 
 
 def read_jkf(text: str, *, cut: bool = False) -> GameRecord:
-    """Read a game.
-
-    Args:
-        text: the JSON text.
-        cut: cut the game before an impossible move and add a note.
-
-    Raises:
-        RecordError: not JKF, an impossible position or, without `cut`, an impossible move.
-    """
+    """Read a game from JSON. Raises RecordError; `cut` as for `read_csa`."""
     try:
         whole = json.dumps(json.loads(text), ensure_ascii=False)
         # halves of characters, which JSON can escape and nothing can write, become U+FFFD
@@ -69,7 +52,6 @@ def read_jkf(text: str, *, cut: bool = False) -> GameRecord:
 
 
 def _initial(data: Any) -> Placement:
-    """Return the first position."""
     preset = str(_get(data, "preset", "HIRATE")) if data is not None else "HIRATE"
     if preset != "OTHER":
         placement = parse_handicap(PRESETS.get(preset, f"{preset}枚落ち"))
@@ -91,12 +73,7 @@ def _initial(data: Any) -> Placement:
         if any(count and kind not in HAND_INDEX for kind, count in counts.items()):
             raise RecordError(f"the hand {str(hand)[:40]}: expected pieces that can be in hand")
         hands.append(tuple(counts.get(kind, 0) for kind in HAND_TYPES))
-    placement = Placement(tuple(board), (hands[0], hands[1]), _color_of(_get(state, "color", 0)))
-    try:
-        check(placement)
-    except SfenError as error:
-        raise RecordError(f"the position: {error}") from None
-    return placement
+    return checked(Placement(tuple(board), (hands[0], hands[1]), _color_of(_get(state, "color", 0))))
 
 
 def _headers(record: GameRecord, data: Any) -> None:
@@ -117,19 +94,14 @@ def _read_line(
 ) -> None:
     """Read the entries of a game or a fork into `record`, and their forks into the game's variations.
 
-    Args:
-        game: the game.
-        record: the game or a variation.
-        entries: of JSON.
-        previous: the square where the move before the entries ended.
-        cut: as in `read_jkf`; a fork is always cut.
-        depth: of the fork.
+    `previous` is the target of the move before the entries. A fork is always cut.
     """
     placement = record.initial
     forks: list[tuple[Placement, int | None, list[Any]]] = []
     special: Any
     for entry in entries:
         for fork in _entries(_get(entry, "forks", None) or []):
+            # Forks replace the entry's move, so they start before it.
             forks.append((placement, previous, _entries(fork)))
         move, special = _get(entry, "move", None), _get(entry, "special", None)
         if move is not None and not record.ending:
@@ -144,6 +116,7 @@ def _read_line(
                 break
             previous = target_of(record.moves[-1].move)
             record.moves[-1].seconds = _seconds(_get(entry, "time", None))
+        # A move after the end: what follows is another program's business.
         elif move is not None:
             game.add_note("the moves after the end of the game are left out")
             break
@@ -152,7 +125,7 @@ def _read_line(
         elif special is not None:
             game.add_note(f"the ending '{str(special)[:40]}' is unknown and left out")
         for comment in _entries(_get(entry, "comments", None) or []):
-            _comment(record, str(comment), by_black=placement.side == WHITE)
+            read_comment(record, str(comment), by_black=placement.side == WHITE)
     if forks and depth >= MAX_DEPTH:
         game.add_note(f"forks in more than {MAX_DEPTH} forks are left out")
         return
@@ -165,24 +138,11 @@ def _read_line(
             game.variations.remove(variation)
 
 
-def _comment(record: GameRecord, text: str, *, by_black: bool) -> None:
-    if not record.moves:
-        record.comment = joined(record.comment, text)
-    elif record.ending:
-        record.end_comment = joined(record.end_comment, text)
-    elif not read_evaluation(record.moves[-1], text, by_black=by_black):
-        record.moves[-1].comment = joined(record.moves[-1].comment, text)
-
-
 def _move_of(data: Any, placement: Placement, previous: int | None) -> int:
-    """Return a move. Records that were made from KI2 do not tell where a piece comes from.
-
-    Raises:
-        NotationError: no piece can make it, or several.
-        RecordError: no move.
-    """
+    """Return a move. A record made from KI2 contains no source square."""
     piece, promote = _type_of(_get(data, "piece", None)), _get(data, "promote", None)
     to, source = _get(data, "to", None), _get(data, "from", None)
+    # JKF leaves `to` out for 同.
     if to is None and previous is None:
         raise RecordError("a move without 'to': expected a square")
     target = previous if to is None else _square(to)

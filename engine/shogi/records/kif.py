@@ -1,15 +1,14 @@
 """Records in KIF and KI2, the forms of Japanese shogi programs, and diagrams (BOD).
 
-A KIF file has one move a line, with the square from which the piece comes and the time. KI2 has moves as players write
-them. Variations follow the game. A variation begins with `変化：N手` and leaves the line before it after N - 1 moves.
-Evaluations are comments: see `yomi.engine.shogi.records.evaluation`.
+A KIF file has one move a line, with its source square and time. KI2 has moves as players write them. Variations follow
+the game. A variation begins with `変化：N手` and leaves the line before it after N - 1 moves. Evaluations are comments
+(`yomi.engine.shogi.records.japanese`).
 """
 
 import itertools
 import re
 
 from yomi.engine.color import BLACK, WHITE, opponent
-from yomi.engine.shogi.moves import target_of
 from yomi.engine.shogi.notation import (
     JAPANESE_NAMES,
     MARKED_MOVE,
@@ -22,37 +21,40 @@ from yomi.engine.shogi.notation import (
     is_playable,
     parse_japanese,
 )
-from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement
-from yomi.engine.shogi.records.evaluation import format_evaluation, is_read, read_evaluation
-from yomi.engine.shogi.records.kif_position import (
+from yomi.engine.shogi.placement import DROP_PAWN_MATE, MAX_NUMBER, Placement, target_of
+from yomi.engine.shogi.records.japanese import (
     HANDICAPS,
+    format_evaluation,
     format_position,
+    is_read,
     parse_board,
     parse_hand,
     parse_handicap,
+    read_comment,
     sides_of,
 )
 from yomi.engine.shogi.records.record import (
     ENDINGS,
-    INTERRUPTED,
     MAX_SECONDS,
     START,
     GameRecord,
     ImpossibleMoveError,
     RecordedMove,
     RecordError,
+    checked,
     cut_before,
     joined,
     lines_of,
     one_line,
 )
-from yomi.engine.shogi.sfen import MAX_NUMBER, SfenError, check
 
+# CSA's names of headers
 KEYS = {"開始日時": "START_TIME", "終了日時": "END_TIME", "棋戦": "EVENT", "場所": "SITE", "持ち時間": "TIME_LIMIT"}
-"""CSA's names of headers."""
 
 NAMES = {"先手": BLACK, "下手": BLACK, "後手": WHITE, "上手": WHITE}
 
+# KIF's words for an ending, ShogiHome's included. CSA has no word for a king that reaches the opponent's first square
+# (トライ) or for an absent player (不戦敗): read as a resignation, because the side to move has lost.
 WORDS = {word: name for name, (word, _) in reversed(ENDINGS.items()) if word} | {
     "詰": "TSUMI",
     "時間切れ": "TIME_UP",
@@ -64,15 +66,10 @@ WORDS = {word: name for name, (word, _) in reversed(ENDINGS.items()) if word} | 
     "最大手数": "MAX_MOVES",
     "引き分け": "HIKIWAKE",
 }
-"""KIF's words for an ending, also those of ShogiHome.
 
-CSA has no word for a king that reaches the opponent's first square (トライ), nor for an absent player (不戦敗).
-They are read as a resignation: the side to move has lost.
-"""
+WINS = ("反則勝ち", "不戦勝")  # the side to move wins: the opponent broke a rule, or did not come (不戦勝)
 
-WINS = ("反則勝ち", "不戦勝")
-"""Words for a win of the side to move: the opponent has broken a rule, or has not come (不戦勝)."""
-
+# Headers that need no note. They keep their Japanese names.
 KNOWN_HEADERS = frozenset(
     [
         *(
@@ -91,48 +88,46 @@ KNOWN_HEADERS = frozenset(
         *("作者", "発表誌", "発表年月", "出典", "手数", "完全性", "分類", "受賞", "図", "詰手数", "開始局面", "対局ID"),
     ]
 )
-"""Headers that need no note. They are kept by their Japanese names."""
 
+# Number, move, time, and a second time (東大将棋), which is not read.
 MOVE_LINE = re.compile(
     r"\s*([0-9]{1,6})\s+(\S.*?)\s*"
     r"(?:[(（]\s*([0-9]+:[0-9:. ]*?)\s*(?:/[0-9:. ]*)?[)）]\s*(?:[(（][0-9:/. ]+[)）])?)?\s*\+?"
 )
-"""A number, a move, its time, and a second time (東大将棋), which is not read."""
 MAX_MOVE_LINE = 500
+# Texts meant as moves.
 LIKE_MOVE = re.compile(
     rf"[{SIDE_MARKS}]?\s*(?:同|[1-9１-９](?:[{RANKS}]|[1-9１-９][{''.join(JAPANESE_NAMES)}]))|.*[(（][1-9１-９]{{2}}[)）]"
 )
-"""A text that is meant as a move."""
 HEADER = re.compile(r"([^：:]+)[：:](.*)")
 SAFE_KEY = re.compile(r"(?!変化|まで|(?:手合割|手番|(?:先手|後手|上手|下手)(?:の?持ち?駒)?)$)[^\W\d][\w+-]*")
 POSITION_HEADER = re.compile(r"手合割|手番|((先手|後手|上手|下手)の?持ち?駒)")
 TURN = re.compile(r"(先手|後手|上手|下手)番")
 COUNT = re.compile(r"手数[＝=]\s*([0-9]+).*")
+# Lines around a diagram, and a line about its orientation.
 FRAME = re.compile(r"\+-+\+|[９9]\s*[８8].*|盤面回転")
-"""Lines around a diagram, and a line about its orientation."""
-BOOKMARK = "&"
-"""Begins the name of a position, which is kept as a line of the comment."""
+BOOKMARK = "&"  # begins the name of a position, which is kept in the comment
 VARIATION = re.compile(r"変化[：:]\s*([0-9]{1,6})手.*")
 RESULT = re.compile(r"\s*まで、?\s*(?:\d+手で?)?(.*)")
 SIDE_RESULT = re.compile(
     r"(先手|後手|上手|下手)[のが]?[^先後上下、。]*?"
     r"(反則負け|反則勝ち|入玉勝ち|時間切れ負け|切れ負け|時間切れ(?!勝ち|により|で)|勝ち|負け)"
 )
+# Results that need no note.
 USUAL_RESULT = re.compile(
     r"(?:(?:時間切れ|反則|投了|詰み|入玉宣言|宣言)(?:により|で)?、?)?(?:先手|後手|上手|下手)の?"
     r"(?:反則負け|反則勝ち|入玉勝ち|時間切れ負け|切れ負け|時間切れ|勝ち|負け)"
 )
-"""Results that need no note."""
 
 
 def _numbered_move(line: str) -> re.Match[str] | None:
-    """Return the number, the move and its time of a line; None for another line."""
+    """Return number, move and time of a line, or None."""
     # The expression takes quadratic time, and no line with a move is long.
     return MOVE_LINE.fullmatch(line) if len(line) <= MAX_MOVE_LINE else None
 
 
 def looks_like_kif(lines: list[str]) -> bool:
-    """Whether the lines of a text (none of them empty) are those of KIF, KI2 or BOD."""
+    """Whether the lines of a text (without empty lines) are KIF, KI2 or BOD."""
     return any(
         line.startswith(("#KIF", "手数----", "手合割", "開始日時"))
         or ((header := HEADER.fullmatch(line)) and (header[1] in NAMES or POSITION_HEADER.fullmatch(header[1])))
@@ -147,28 +142,20 @@ class _Reader:
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
-        self.number = 0
-        """Of the line that is being read."""
+        self.number = 0  # of the current line
         self.game = GameRecord()
-        self.record = self.game
-        """The game, or the variation that is being read."""
-        self.path: list[tuple[Placement, int]] = []
-        """(position, move) from the start of the game to the line that is being read."""
-        self.placement: Placement | None = None
-        """The position after the moves so far; None before the first."""
+        self.record = self.game  # the game, or the current variation
+        self.path: list[tuple[Placement, int]] = []  # (position, move) from the start of the game to the current line
+        self.placement: Placement | None = None  # after the moves so far; None before the first
         self.rows: list[str] = []
         self.hands: dict[int, tuple[int, ...]] = {BLACK: (0,) * 7, WHITE: (0,) * 7}
         self.side: int | None = None
-        self.count = 0
-        """Moves before a diagram."""
+        self.count = 0  # moves before a diagram
         self.handicap = ""
-        self.is_over = False
-        """The line まで... has been read."""
-        self.is_skipped = False
-        """The rest of the game or the variation is left out."""
+        self.is_over = False  # まで... has been read
+        self.is_skipped = False  # ignore the rest of the game or variation
         self.is_variation = False
-        self.unknown: str | None = None
-        """The word for the ending, if it is none of WORDS."""
+        self.unknown: str | None = None  # the ending's word, if it is not one of WORDS
 
     def note(self, text: str) -> None:
         self.game.add_note(text, self.number)
@@ -197,7 +184,7 @@ class _Reader:
                 self.note(f"'{line[:40]}' is no line of KIF or KI2 and left out")
 
     def _position_line(self, line: str) -> bool:
-        """Read a line about the first position; False for another line."""
+        """Read a line of the initial position. Return False for other lines."""
         header = HEADER.fullmatch(line)
         key, value = (header[1].strip(), header[2].strip(" 　")) if header else ("", "")
         turn, count = TURN.fullmatch(line), COUNT.fullmatch(line)
@@ -211,6 +198,7 @@ class _Reader:
         elif turn:
             self.side = NAMES[turn[1]]
         elif count:
+            # Longer numbers are nonsense and would only cost time.
             self.count = int(count[1][:8])
         elif key == "手合割":
             self.handicap = value
@@ -227,17 +215,18 @@ class _Reader:
             self.record.white = value
         else:
             name = KEYS.get(key, key)
-            self.record.info[name] = joined(self.record.info[name], value) if name in self.record.info else value
+            self.record.info[name] = joined(self.record.info.get(name, ""), value)
             if key not in KEYS and key not in KNOWN_HEADERS and not re.fullmatch("[A-Z_+-]+", key):
                 self.note(f"the header '{key[:40]}' is unknown and kept as it is")
 
     def begin(self) -> Placement:
-        """Return the position of the next move; the first call sets up the initial position."""
+        """Return the position of the next move. The first call sets up the initial position."""
         if self.placement is None:
             named = parse_handicap(self.handicap)
             if self.rows:
                 side = self.side or (named or START).side
                 hands = (self.hands[BLACK], self.hands[WHITE])
+                # A diagram shows the moves that were made before it.
                 number = self.count + 1 if self.count < MAX_NUMBER else 1
                 self.placement = Placement(parse_board(self.rows), hands, side, number)
             elif named is not None:
@@ -245,15 +234,10 @@ class _Reader:
             else:
                 names = ", ".join(("平手", *HANDICAPS))
                 raise RecordError(f"手合割：{self.handicap} without a diagram: expected one of {names}")
-            try:
-                check(self.placement)
-            except SfenError as error:
-                raise RecordError(f"the position: {error}") from None
-            self.record.initial = self.placement
+            self.record.initial = checked(self.placement)
         return self.placement
 
     def _variation(self, line: str) -> None:
-        """Go back to before a move of the line read last, or on from its end."""
         placement = self.begin()
         self.is_variation = True
         match = VARIATION.fullmatch(line)
@@ -269,7 +253,7 @@ class _Reader:
         self.unknown = None
 
     def leave_out(self, error: RecordError, *, cut: bool) -> bool:
-        """Skip the rest of a variation that cannot be read, or of a game that is to be cut; False for neither."""
+        """Skip the rest of a broken variation, or of a game that is cut. Return False if neither applies."""
         if self.is_variation:
             self.note(f"{error}; the rest of the variation is left out")
         elif cut and isinstance(error, ImpossibleMoveError):
@@ -280,13 +264,8 @@ class _Reader:
         return True
 
     def _comment(self, text: str) -> None:
-        record = self.record
-        if not record.moves:
-            record.comment = joined(record.comment, text)
-        elif record.ending or self.is_over or self.unknown is not None:
-            record.end_comment = joined(record.end_comment, text)
-        elif not read_evaluation(record.moves[-1], text, by_black=self.begin().side == WHITE):
-            record.moves[-1].comment = joined(record.moves[-1].comment, text)
+        by_black = bool(self.record.moves) and self.begin().side == WHITE
+        read_comment(self.record, text, by_black=by_black, is_over=self.is_over or self.unknown is not None)
 
     def _move_line(self, match: re.Match[str]) -> None:
         seconds = self._seconds(match[3]) if match[3] else None
@@ -297,6 +276,7 @@ class _Reader:
             self._move(word.replace("　", ""), seconds)
         elif (following := self._next_number()) is None:
             self._unknown_ending(word)
+        # The moves before and after have this place already.
         elif int(match[1]) == len(self.path) or following <= int(match[1]):
             self.note(f"'{word[:40]}' is no move and left out")
         else:
@@ -307,9 +287,10 @@ class _Reader:
         self.note(f"the ending '{word[:40]}' is unknown and left out")
 
     def _ki2_line(self, line: str) -> None:
-        """Read moves. The last one may be a word for the ending (△投了)."""
+        """Read moves. The last one may be an ending (△投了)."""
         texts = [text.strip().replace("　", "") for text in MARKED_MOVE.findall(line)]
         for text, following in itertools.pairwise([*texts, ""]):
+            # Only the last word of a line can be an ending.
             if not following and (text[1:] in WORDS or text[1:] in WINS):
                 self._end(text[1:])
             elif not following and not LIKE_MOVE.match(text) and self._next_number() is None:
@@ -318,7 +299,7 @@ class _Reader:
                 self._move(text, following=following)
 
     def _next_number(self) -> int | None:
-        """Return the number of the game's or variation's next line with a move; 0 in KI2, None if there is none."""
+        """Return the number of the line's next move; 0 in KI2, None if there is no move."""
         for line in self.lines[self.number :]:
             if line.startswith("変化") or RESULT.match(line):
                 break
@@ -329,20 +310,13 @@ class _Reader:
         return None
 
     def _move(self, text: str, seconds: float | None = None, *, following: str = "") -> None:
-        """Read a move; an impossible one that ends the game is left out, and its side has lost.
+        """Read a move. If an impossible move ends the game, leave it out: its side has lost.
 
-        Args:
-            text: the move.
-            seconds: its time.
-            following: the move or the ending behind it on its line.
+        `following` is the text after the move on its line.
         """
         placement, number = self.begin(), len(self.path) + 1
-        if self.record.ending in INTERRUPTED:
-            self.note("the game continues after its interruption")
-            self.record.ending, self.record.ending_seconds = "", None
-        elif self.record.ending:
-            self.note(f"the moves from '{text}' on, after the end of the game, are left out")
-            self.is_skipped = True
+        self.is_skipped = not self.record.can_continue(text, self.number)
+        if self.is_skipped:
             return
         previous = target_of(self.path[-1][1]) if self.path else None
         try:
@@ -362,11 +336,9 @@ class _Reader:
             self.path.append((placement, move))
 
     def _is_foul(self, mover: int, following: str) -> bool | None:
-        """Whether the game, and no variation, ends by a fault of `mover` here; None if only comments follow.
+        """Whether the game (not a variation) ends by a foul of `mover` here; None if only comments follow.
 
-        Args:
-            mover: the side that has moved.
-            following: the text behind the move on its line.
+        `following` is the text after the move on its line.
         """
         if self.is_variation:
             return False
@@ -374,19 +346,20 @@ class _Reader:
             if line.startswith("変化"):
                 break
             if RESULT.match(line) or _numbered_move(line) or MARKED_MOVE.match(line):
+                # A win of the other side after an impossible move means a foul, too.
                 won = re.search("(先手|後手|上手|下手)の勝ち", line)
                 return "反則" in line or (won is not None and NAMES[won[1]] != mover)
         return None
 
     def _end(self, word: str, seconds: float | None = None) -> None:
-        """Set the ending, unless a line before has set it: some programs add a second ending."""
+        # Some programs add a second ending.
         side = self.begin().side
         if not self.record.ending:
             self.record.ending = illegal_action(opponent(side)) if word in WINS else WORDS[word]
             self.record.ending_seconds = seconds
 
     def _result(self, text: str) -> None:
-        """Read the line まで...; it counts only if no line of the moves has told the ending."""
+        """Read the line まで..., which decides only if the moves have no ending."""
         self.is_over = True
         mover = self.begin().side
         if self.record.ending or text == self.unknown:
@@ -402,6 +375,7 @@ class _Reader:
         color = NAMES[match[1]]
         winner = color if match[2].endswith("勝ち") else opponent(color)
         if "反則" in text or "連続王手" in text:
+            # The sign of the ending is the loser's.
             ending = illegal_action(opponent(winner))
         elif "入玉" in text or "宣言" in text:
             ending = "KACHI"
@@ -410,6 +384,7 @@ class _Reader:
         else:
             ending = "TSUMI" if text.startswith("詰") else "TORYO"
         self.record.ending = ending
+        # Every ending implies which side won; a contradiction drops the ending.
         if self.record.winner != winner:
             self.record.ending = ""
             why = "it is the winner's turn" if winner == mover else "it is the loser's turn"
@@ -418,7 +393,6 @@ class _Reader:
             self.note(f"the ending '{text[:40]}' is read as {ending}")
 
     def _seconds(self, text: str) -> float | None:
-        """Return the seconds of `0:16` or `00:01:02`; None, with a note, for another text."""
         total = 0.0
         try:
             for part in text.replace(" ", "").split(":"):
@@ -432,16 +406,10 @@ class _Reader:
 
 
 def read_kif(text: str, *, cut: bool = False) -> GameRecord:
-    """Read the game of KIF or KI2 text, or the position of a diagram.
+    """Read the game of KIF or KI2 text, or the position of a diagram. Unknown lines become notes.
 
-    Lines that cannot be read are notes. A variation is read up to its first fault.
-
-    Args:
-        text: the text.
-        cut: cut the game before an impossible move and add a note.
-
-    Raises:
-        RecordError: an impossible position or, without `cut`, an impossible move; the message names the line.
+    A variation is read up to its first fault. `cut` cuts the game before an impossible move, with a note. Otherwise, or
+    for an impossible position, RecordError names the line.
     """
     reader = _Reader([line.strip() for line in lines_of(text)])
     for line in reader.lines:
@@ -473,11 +441,9 @@ def _headers(record: GameRecord) -> list[str]:
 
 
 def format_kif_record(record: GameRecord, encoding: str) -> str:
-    """Return a game as KIF text, with times and variations, and with evaluations as comments.
+    """Return a game as KIF text, with times, variations, and evaluations as comments.
 
-    Args:
-        record: the game.
-        encoding: name of the text's encoding, for its first line.
+    `encoding` is the encoding's name in the first line.
     """
     lines = [f"#KIF version=2.0 encoding={encoding}", *_headers(record)]
     lines += ["手数----指手---------消費時間--", *_comments(record.comment)]
@@ -491,7 +457,6 @@ def format_kif_record(record: GameRecord, encoding: str) -> str:
 
 
 def _move_lines(record: GameRecord, first: int) -> list[str]:
-    """Return the lines of a game's or a variation's moves, which are numbered from `first` on, and of its ending."""
     lines: list[str] = []
     placement, previous, totals = record.initial, None, {BLACK: 0, WHITE: 0}
     for number, recorded in enumerate(record.moves, first):
@@ -506,7 +471,7 @@ def _move_lines(record: GameRecord, first: int) -> list[str]:
 
 
 def _word(record: GameRecord) -> str:
-    """Return KIF's word for how a game has ended."""
+    """Return KIF's word for a game's ending."""
     word = ENDINGS[record.ending][0]
     if word:
         return word
@@ -537,7 +502,7 @@ def _numbered(number: int, text: str, seconds: float | None, totals: dict[int, i
 
 
 def _notes(recorded: RecordedMove, before: Placement) -> list[str]:
-    """Return a move's evaluation and comment. A blank keeps a line of the comment from being read as an evaluation."""
+    # A blank prevents that a comment is read as an evaluation.
     comments = [f"* {line[1:]}" if is_read(recorded, line[1:]) else line for line in _comments(recorded.comment)]
     return comments if recorded.score is None else [format_evaluation(recorded, before), *comments]
 

@@ -1,7 +1,7 @@
-"""Game records: the content of a record, and lines of USI. Files of every form: `yomi.engine.shogi.records.files`.
+"""Game records, and their form as lines of USI. Files of every form: `yomi.engine.shogi.records.files`.
 
 Readers check every move by the plain rules of `yomi.engine.shogi.placement`. An error names the line of an impossible
-move. A line that a reader does not understand is a note, and the moves are kept. cshogi is not used, because its
+move. A line that a reader does not understand becomes a note, and the moves are kept. cshogi is not used, because its
 readers accept impossible moves silently.
 """
 
@@ -10,24 +10,35 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from yomi.engine.color import DRAW, opponent
 from yomi.engine.records import Note, printable
+from yomi.engine.scores import record_score
 from yomi.engine.search.report import Counts
-from yomi.engine.shogi.moves import is_move
-from yomi.engine.shogi.notation import NotationError, format_usi, guilty_of, parse_usi
-from yomi.engine.shogi.placement import Placement
-from yomi.engine.shogi.sfen import START_WORD, STARTPOS, SfenError, format_sfen, parse_sfen
+from yomi.engine.shogi.notation import NotationError, csa_line, format_usi, guilty_of, parse_usi
+from yomi.engine.shogi.placement import (
+    START_WORD,
+    STARTPOS,
+    Placement,
+    SfenError,
+    check,
+    format_sfen,
+    is_move,
+    parse_sfen,
+)
 from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
+    from yomi.engine.players.request import Decision
     from yomi.engine.shogi.game import ShogiGame
 
 START = parse_sfen(STARTPOS)
 
 MOVER, WAITER, NOBODY = "mover", "waiter", "nobody"
 
+# CSA's endings: KIF's word, and the winner (the side to move, the other side or nobody; None if unknown). The sign of
+# an ILLEGAL_ACTION, such as perpetual check, is the guilty side's.
 ENDINGS: dict[str, tuple[str, str | None]] = {
     "TORYO": ("投了", WAITER),
     "TSUMI": ("詰み", WAITER),
@@ -45,26 +56,17 @@ ENDINGS: dict[str, tuple[str, str | None]] = {
     "ERROR": ("中断", None),
     "FUZUMI": ("不詰", None),
 }
-"""Endings by CSA's names: KIF's word, and the winner (the side to move, the other side or nobody; None if unknown).
 
-The sign of an ILLEGAL_ACTION, such as perpetual check, is that of the guilty side.
-"""
-
-INTERRUPTED = ("CHUDAN", "MATTA", "ERROR")
-"""Endings of games that may continue."""
-USI_ENDINGS = {"resign": "TORYO", "win": "KACHI"}
-"""Words of USI in place of a last move."""
-MAX_SECONDS = 10**8
-"""Time of a move. A longer one is a fault."""
-MAX_NOTES = 50
-"""Notes of a record. A last note says that there are more."""
+INTERRUPTED = ("CHUDAN", "MATTA", "ERROR")  # games with these endings may continue
+USI_ENDINGS = {"resign": "TORYO", "win": "KACHI"}  # words of USI in place of a last move
+MAX_SECONDS = 10**8  # a longer time of a move is a fault
+MAX_NOTES = 50  # further faults get one last note
 
 
 class RecordError(LineError, ValueError):
-    """A record that cannot be read or written; the message is one line without control characters."""
+    """A record that cannot be read or written. The message is one line without control characters."""
 
     def __init__(self, message: str) -> None:
-        """Make an error."""
         super().__init__(printable(message))
 
 
@@ -74,49 +76,35 @@ class ImpossibleMoveError(RecordError):
 
 @dataclass(slots=True)
 class RecordedMove:
-    """A move with its time, evaluation and comment."""
-
     move: int
-    seconds: float | None = None
-    """Time taken; None if unknown."""
-    score: int | None = None
-    """Centipawns for the side that played the move; None if unknown."""
-    pv: str = ""
-    """The line expected after the move, as text in CSA, USI or Japanese."""
+    seconds: float | None = None  # time taken; None if unknown
+    score: int | None = None  # centipawns for the side that played the move; None if unknown
+    pv: str = ""  # the line expected after the move, in CSA, USI or Japanese
     comment: str = ""
-    counts: Counts = ()
-    """Visits of the search for the move; empty if unknown."""
-    is_review: bool = False
-    """The score is that of a later review, not of the player."""
+    counts: Counts = ()  # visits of the search for the move; empty if unknown
+    is_review: bool = False  # the score comes from a later review, not from the player
 
 
 @dataclass(slots=True)
 class GameRecord:
-    """One game."""
-
     initial: Placement = START
     moves: list[RecordedMove] = field(default_factory=list)
     black: str = ""
     white: str = ""
-    ending: str = ""
-    """One of ENDINGS; empty if unknown."""
+    ending: str = ""  # a key of ENDINGS; empty if unknown
     ending_seconds: float | None = None
+    # Other headers by CSA's names, such as EVENT, SITE, START_TIME. A repeated header has several lines.
     info: dict[str, str] = field(default_factory=dict)
-    """Other headers by CSA's names, such as EVENT, SITE, START_TIME. A header that is repeated has several lines."""
-    comment: str = ""
-    """Comment before the first move."""
-    end_comment: str = ""
-    """Comment after the end of the game, such as Floodgate's summary."""
+    comment: str = ""  # before the first move
+    end_comment: str = ""  # after the end of the game, such as Floodgate's summary
+    # Lines that leave the game, or the line before them, at their initial position, in the file's order (KIF).
     variations: list[GameRecord] = field(default_factory=list)
-    """Lines that leave the game, or the one before them, at their initial position, in the file's order (KIF)."""
-    notes: list[Note] = field(default_factory=list)
-    """Lines that could not be read or were corrected."""
-    is_csa3: bool = False
-    """The record is CSA 3.0, whose times have decimals."""
+    notes: list[Note] = field(default_factory=list)  # lines that could not be read or were corrected
+    is_csa3: bool = False  # CSA 3.0, whose times have decimals
 
     @property
     def winner(self) -> int | None:
-        """BLACK, WHITE or DRAW; None for a game without an end."""
+        """BLACK, WHITE or DRAW; None for a game without a known result."""
         guilty = guilty_of(self.ending)
         if guilty is not None:
             return opponent(guilty)
@@ -125,14 +113,22 @@ class GameRecord:
         return None if who is None else {MOVER: mover, WAITER: opponent(mover), NOBODY: DRAW}[who]
 
     def add_note(self, text: str, line: int = 0) -> None:
-        """Add a note, up to MAX_NOTES."""
         if len(self.notes) < MAX_NOTES:
             self.notes.append(Note(printable(text), line))
         elif len(self.notes) == MAX_NOTES:
             self.notes.append(Note("there are more faults, which are not listed", line))
 
+    def can_continue(self, move: str, line: int) -> bool:
+        """Whether a further move can follow, perhaps after an interruption; adds a note otherwise."""
+        if self.ending in INTERRUPTED:
+            self.add_note("the game continues after its interruption", line)
+            self.ending, self.ending_seconds = "", None
+        elif self.ending:
+            self.add_note(f"the moves from '{move}' on, after the end of the game, are left out", line)
+        return not self.ending
+
     def placements(self) -> list[Placement]:
-        """Return the position before each move, and the last one."""
+        """Return the position before each move, and the last position."""
         found = [self.initial]
         for recorded in self.moves:
             found.append(found[-1].after(recorded.move))
@@ -141,13 +137,7 @@ class GameRecord:
     def add(self, placement: Placement, move: int, name: str = "") -> Placement:
         """Append a move played in `placement`, the record's last position, and return the position after it.
 
-        Args:
-            placement: the position before the move.
-            move: the move.
-            name: what an error calls it; its number and USI where this is empty.
-
-        Raises:
-            ImpossibleMoveError: the move cannot be played.
+        Raises ImpossibleMoveError, which calls the move `name` (default: its number and USI).
         """
         why = placement.why_not(move)
         if why:
@@ -169,15 +159,11 @@ class GameRecord:
                 self.add_note(cut_before(f"move {count + 1}: {error}"))
                 return
 
-    def game(self, moves: int | None = None) -> ShogiGame:
-        """Return the game after `moves` moves (all of them for None).
-
-        Raises:
-            RecordError: a move that the rules forbid.
-        """
+    def game(self, moves: int | None = None, **rules: Any) -> ShogiGame:
+        """Return the game after `moves` moves (None: all), under the rules of `ShogiGame`. Raises RecordError."""
         from yomi.engine.shogi.game import IllegalMove, ShogiGame
 
-        game = ShogiGame(format_sfen(self.initial))
+        game = ShogiGame(format_sfen(self.initial), **rules)
         for number, recorded in enumerate(self.moves[:moves], 1):
             try:
                 game.play(recorded.move)
@@ -186,13 +172,22 @@ class GameRecord:
         return game
 
 
+def checked(placement: Placement, name: str = "the position") -> Placement:
+    """Return a possible position. Raises RecordError for an impossible one."""
+    try:
+        check(placement)
+    except SfenError as error:
+        raise RecordError(f"{name}: {error}") from None
+    return placement
+
+
 def cut_before(fault: RecordError | str) -> str:
-    """Return the text of a note about a game that is cut before an impossible move."""
+    """Return the note for a game that is cut before an impossible move."""
     return f"{fault}; the game is read up to there"
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a record. CR, LF and CR LF end a line, no other character does."""
+    # Other characters that Python's splitlines knows do not end a line.
     return re.split(r"\r\n|\r|\n", text)
 
 
@@ -202,7 +197,7 @@ def one_line(text: str) -> str:
 
 
 def joined(text: str, line: str) -> str:
-    """Return a comment with a further line."""
+    """Return a comment with one more line."""
     return f"{text}\n{line}" if text else line
 
 
@@ -211,13 +206,7 @@ def _name(move: int) -> str:
 
 
 def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) -> GameRecord:
-    """Return the record of a game.
-
-    Args:
-        game: its initial position and moves.
-        notes: what is known of each move (the move itself is taken from the game); may be shorter.
-        info: fields of `GameRecord`, such as black="A", ending="TORYO".
-    """
+    """Return a game's record. `notes` are times, scores and comments of its first moves, `info` other fields."""
     record = GameRecord(parse_sfen(game.initial_sfen))
     for name, value in info.items():
         setattr(record, name, value)
@@ -231,16 +220,10 @@ def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) 
 
 
 def parse_usi_line(line: str, *, cut: bool = False) -> GameRecord:
-    """Read `[position] startpos [moves ...]` or `[position] sfen SFEN [moves ...]`; a bare SFEN is a position, too.
+    """Read `[position] startpos [moves ...]` or `[position] sfen SFEN [moves ...]`, or a bare SFEN.
 
-    A last word `resign` or `win` is the game's ending; another word is a note.
-
-    Args:
-        line: the line.
-        cut: cut a game before an impossible move and add a note.
-
-    Raises:
-        RecordError: not such a line, or, without `cut`, an impossible move.
+    A last word `resign` or `win` is the game's ending; another word becomes a note. `cut` cuts a game before an
+    impossible move, with a note; otherwise RecordError is raised.
     """
     words = line.split()
     if words[:1] == ["position"]:
@@ -281,11 +264,7 @@ def format_usi_line(record: GameRecord) -> str:
 
 
 def read_usi_lines(text: str, *, cut: bool = False) -> list[GameRecord]:
-    """Read a game from each line, except empty ones and comments (#); `cut` as in `parse_usi_line`.
-
-    Raises:
-        RecordError: a line that is no game.
-    """
+    """Read a game from each line, except empty lines and comments (#). Raises RecordError."""
     records = []
     for number, line in enumerate(lines_of(text), 1):
         if line.strip() and not line.startswith("#"):
@@ -295,3 +274,17 @@ def read_usi_lines(text: str, *, cut: bool = False) -> list[GameRecord]:
                 raise RecordError(str(Note(str(error), number))) from None
             records[-1].notes = [replace(note, line=number) for note in records[-1].notes]
     return records
+
+
+LINE_MOVES = 8  # moves of the expected line that a record keeps
+
+
+def note_of(decision: Decision, placement: Placement, seconds: float, scale: float) -> RecordedMove:
+    """Return a decision's move with its evaluation and the line after it; `scale` is centipawns of a logit."""
+    assert decision.move is not None
+    lines = [move for move in decision.report.moves if move.move == decision.move]
+    note = RecordedMove(decision.move, seconds, comment=decision.note)
+    if lines and (decision.report.playouts or lines[0].mate):
+        note.score = record_score(lines[0].winrate, lines[0].mate, scale)
+        note.pv = " ".join(csa_line(lines[0].pv[:LINE_MOVES], placement)[1:])
+    return note

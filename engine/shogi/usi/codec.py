@@ -1,6 +1,6 @@
-"""USI as text: lines into commands and their arguments, answers into lines. No state, no streams, no rules of shogi.
+"""USI as text: lines into commands and arguments, answers into lines.
 
-Moves stay texts here. Source: the USI draft of T. Romstad, and what ShogiGUI, ShogiHome and YaneuraOu send.
+Moves remain text here. Source: the USI draft of T. Romstad, and the commands of ShogiGUI, ShogiHome and YaneuraOu.
 """
 
 from __future__ import annotations
@@ -12,29 +12,23 @@ from dataclasses import dataclass
 
 from yomi.engine.protocols.text import MAX_LINE, decode
 
-MAX_ERROR = 500
-"""Characters of a message; it quotes what was sent."""
+MAX_ERROR = 500  # characters of a message, which quotes the input
 MAX_MILLISECONDS = 10**10
 MAX_COUNT = 10**15
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One line of the controller."""
-
-    name: str
-    """In lower case."""
-    text: str
-    """All after the name, as it was sent."""
+    name: str  # in lower case
+    text: str  # all text after the name
 
     @property
     def words(self) -> list[str]:
-        """The words after the name."""
         return self.text.split()
 
 
 def parse_line(line: bytes) -> Command | None:
-    """Read one line of input; None where there is nothing to do (empty)."""
+    """Read one line of input; None for an empty line."""
     text = decode(line[: MAX_LINE + 1])
     name, _, rest = text.partition(" ")
     return Command(name.lower(), rest.strip(" ")) if name else None
@@ -44,13 +38,8 @@ def parse_line(line: bytes) -> Command | None:
 
 
 def parse_setoption(text: str) -> tuple[str, str | None]:
-    """Return name and value of `setoption`; the value is None where there is none (buttons).
-
-    Names may hold blanks. The word `value` ends the name; the value goes on to the end of the line.
-
-    Raises:
-        ValueError: there is no name.
-    """
+    """Return name (which may contain blanks) and value; None for buttons. Raises ValueError without a name."""
+    # Some interfaces leave the word `name` out.
     found = re.fullmatch(r"(?:name +)?(.*?)(?: +value(?: +(.*))?)?", text.strip(" "), re.IGNORECASE | re.DOTALL)
     if found is None or not found[1] or found[1].lower().split(" ")[0] in ("name", "value"):
         raise ValueError(f"expected name NAME value VALUE, found {text[:MAX_ERROR]!r}")
@@ -59,12 +48,8 @@ def parse_setoption(text: str) -> tuple[str, str | None]:
 
 
 def parse_position(text: str) -> tuple[str, list[str]]:
-    """Return (`startpos` or the four fields of an SFEN, moves) of `position`.
-
-    Raises:
-        ValueError: it is of another form.
-    """
-    from yomi.engine.shogi.sfen import START_WORD  # `usi` does without it
+    """Return (`startpos` or the four fields of an SFEN, moves). Raises ValueError for other forms."""
+    from yomi.engine.shogi.placement import START_WORD  # `usi` does without it
 
     kind, *words = text.split() or [""]
     cut = words.index("moves") if "moves" in words else len(words)
@@ -78,7 +63,7 @@ def parse_position(text: str) -> tuple[str, list[str]]:
 
 @dataclass(slots=True)
 class Go:
-    """The arguments of `go`. Times are in seconds; None is not given."""
+    """The arguments of `go`. Times are in seconds; None if not given."""
 
     ponder: bool = False
     infinite: bool = False
@@ -90,18 +75,16 @@ class Go:
     movetime: float | None = None
     nodes: int | None = None
     depth: int | None = None
-    mate: float | None = None
-    """Time for `go mate`; infinity for `infinite` and where none is given."""
+    mate: float | None = None  # time for `go mate`; infinity for `infinite` or no number
     searchmoves: list[str] | None = None
 
     @property
     def has_clock(self) -> bool:
-        """Whether there is a clock."""
         return any(value is not None for value in (self.btime, self.wtime, self.byoyomi, self.binc, self.winc))
 
     @property
     def is_endless(self) -> bool:
-        """Whether only `stop` ends the search: shogiarena sends `nodes 500 infinite` and waits for an answer."""
+        """Whether only `stop` ends the search. (shogiarena sends `nodes 500 infinite` and expects an answer.)"""
         return self.infinite and self.nodes is None and self.depth is None and self.movetime is None
 
 
@@ -112,7 +95,7 @@ _KEYS = (*_TIMES, *_COUNTS, *_FLAGS, "mate", "searchmoves")
 
 
 def parse_go(words: Sequence[str]) -> tuple[Go, list[str]]:
-    """Return the arguments of `go` (or `ponderhit`), and what is wrong with those that were passed over."""
+    """Return the arguments of `go` (or `ponderhit`), and errors for the words that were ignored."""
     go = Go()
     faults = []
     i = 0
@@ -148,7 +131,7 @@ def parse_go(words: Sequence[str]) -> tuple[Go, list[str]]:
 
 
 def _number(word: str) -> int | None:
-    """Return a number from 0 on; a clock that is overdrawn shows 0."""
+    """Return a number from 0 on; an overdrawn clock shows less and counts as 0."""
     if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?", word, re.ASCII):
         return None
     digits = word.partition(".")[0].lstrip("+")
@@ -160,39 +143,31 @@ def _number(word: str) -> int | None:
 # -- answers -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Info:
-    """One report of a search, for the side to move."""
+def format_info(
+    depth: int,
+    seldepth: int,
+    seconds: float,
+    nodes: int,
+    fullness: float,
+    pv: Sequence[str],
+    *,
+    centipawns: int = 0,
+    mate: int | None = None,
+    multipv: int | None = None,
+) -> str:
+    """Return an `info` line for the side to move.
 
-    depth: int
-    seldepth: int
-    seconds: float
-    nodes: int
-    hashfull: int
-    """In thousandths."""
-    pv: tuple[str, ...]
-    centipawns: int = 0
-    mate: int | None = None
-    """Plies to the mate, negative where the side to move is mated; goes before `centipawns`."""
-    multipv: int | None = None
-    """From 1; None where only one move is reported."""
-
-
-def format_info(info: Info) -> str:
-    """Return an `info` line; a mate of 0 plies for the side to move is `mate -0`."""
-    milliseconds = int(1000 * info.seconds)
-    words = [f"info depth {info.depth} seldepth {info.seldepth}"]
-    if info.multipv is not None:
-        words.append(f"multipv {info.multipv}")
-    if info.mate is None:
-        words.append(f"score cp {info.centipawns}")
-    else:
-        words.append(f"score mate {info.mate}" if info.mate else "score mate -0")
-    nps = int(info.nodes / info.seconds) if info.seconds >= 0.001 else 0
-    words.append(f"nodes {info.nodes} nps {nps} hashfull {info.hashfull} time {milliseconds}")
-    if info.pv:
-        words.append("pv " + " ".join(info.pv))
-    return " ".join(words)
+    `mate` are plies, negative if the side to move is mated; it overrides `centipawns`. `multipv` counts from 1, and is
+    None if only one move is reported.
+    """
+    words = [f"info depth {depth} seldepth {seldepth}"]
+    if multipv is not None:
+        words.append(f"multipv {multipv}")
+    # USI's mate of 0 plies against the side to move is "-0".
+    words.append(f"score cp {centipawns}" if mate is None else f"score mate {mate or '-0'}")
+    nps, hashfull = int(nodes / seconds) if seconds >= 0.001 else 0, min(1000, int(1000 * fullness))
+    words.append(f"nodes {nodes} nps {nps} hashfull {hashfull} time {int(1000 * seconds)}")
+    return " ".join([*words, "pv", *pv] if pv else words)
 
 
 def format_string(text: str) -> str:
@@ -202,7 +177,6 @@ def format_string(text: str) -> str:
 
 
 def format_error(text: str) -> str:
-    """Return the `info string` that says what is wrong."""
     return format_string(f"Error! {text}")
 
 
@@ -212,5 +186,5 @@ def format_bestmove(move: str, ponder: str | None = None) -> str:
 
 
 def format_checkmate(moves: Sequence[str] | str) -> str:
-    """Return the answer to `go mate`: the moves of the mate, or nomate, timeout or notimplemented."""
+    """Return the answer to `go mate`: a line of moves, nomate, timeout or notimplemented."""
     return "checkmate " + (moves if isinstance(moves, str) else " ".join(moves))

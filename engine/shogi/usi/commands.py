@@ -1,9 +1,18 @@
-"""The commands of USI. What `usi` does not need is imported where it is used: its answer comes at once."""
+"""The commands of USI, its `option` lines, and the process that serves them.
+
+Handlers import slow modules on use, because `usi` must answer at once.
+"""
 
 from __future__ import annotations
 
-from yomi.engine.levels import FULL, describe_level
-from yomi.engine.options import OptionError
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+
+from yomi.engine.levels import FULL, LevelSwitch, describe_level
+from yomi.engine.options import USI_NAMES, Option, OptionError, Options, rows_for
+from yomi.engine.protocols.process import run_session
+from yomi.engine.protocols.streams import OutputClosedError
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.usi.codec import (
     Command,
@@ -14,9 +23,43 @@ from yomi.engine.shogi.usi.codec import (
     parse_position,
     parse_setoption,
 )
-from yomi.engine.shogi.usi.options import CLEAR_TREE, find_option, option_lines, set_option
-from yomi.engine.shogi.usi.session import Session, UsiError, command
+from yomi.engine.shogi.usi.session import MakePlayer, Session, UsiError, command
 from yomi.engine.version import VERSION
+
+CLEAR_TREE = "Clear_Tree"  # the one button: forget the tree and all evaluations
+TYPES = {"file": "filename", "text": "string", "choice": "combo", "flag": "check"}
+
+
+def option_lines(level: LevelSwitch) -> Iterator[str]:
+    """Yield an `option` line for each option. The defaults are the values at full strength.
+
+    Interfaces send all defaults back. Defaults of a level would then remain.
+    """
+    for row in rows_for("shogi"):
+        if row.usi is None:
+            continue
+        values = ""
+        if row.kind == "choice":
+            values = "".join(f" var {choice}" for choice in row.usi.choices or row.choices)
+        elif row.kind not in TYPES:
+            values = " min {} max {}".format(*row.usi_limits())
+        default, kind = row.format_usi(level.own(row.name)), TYPES.get(row.kind, "spin")
+        yield f"option name {row.usi.names[0]} type {kind} default {default}{values}"
+    yield f"option name {CLEAR_TREE} type button"
+
+
+def set_option(row: Option, text: str, level: LevelSwitch) -> None:
+    """Set an option. A value that the level overrides waits for full strength. Raises OptionError."""
+    try:
+        level.set(row.name, row.parse_usi(text), wins=False)
+    except OptionError as error:
+        raise OptionError(f"{error}; it stays {row.format_usi(level.own(row.name))}") from None
+
+
+def find_option(name: str) -> Option | None:
+    """Return an option by its USI name, in any case, with blanks or underscores."""
+    return USI_NAMES.get("_".join(name.lower().split()))
+
 
 AUTHORS = "the yomi authors"
 
@@ -26,13 +69,13 @@ AUTHORS = "the yomi authors"
 
 @command("usi")
 def usi(session: Session, request: Command) -> None:
-    """Introduce the engine. Nothing slow may be imported for this."""
+    # Nothing slow may be imported for this.
     session.send(f"id name yomi {VERSION}", f"id author {AUTHORS}", *option_lines(session.level), "usiok")
 
 
 @command("isready")
 def isready(session: Session, request: Command) -> None:
-    """Load what is not loaded; `readyok` comes at once, also during a search, where nothing is to be loaded."""
+    # Without anything to load, `readyok` comes at once, also during a search.
     if not session.is_loaded:
         session.end_turn()
         session.load()
@@ -44,7 +87,7 @@ def isready(session: Session, request: Command) -> None:
 
 @command("setoption")
 def setoption(session: Session, request: Command) -> None:
-    """Change a setting; it takes effect with the next `go`, or the next `isready` where something has to be loaded."""
+    # A change takes effect with the next `go`, or with the next `isready` if it needs loading.
     try:
         name, value = parse_setoption(request.text)
     except ValueError as error:
@@ -60,15 +103,11 @@ def setoption(session: Session, request: Command) -> None:
         raise UsiError(f"unknown option {name[:100]!r}")
     if value is None:
         raise UsiError(f"{name[:100]}: expected a value")
-    try:
-        set_option(row, value, session.level)
-    except OptionError as error:
-        raise UsiError(str(error)) from None
+    set_option(row, value, session.level)
 
 
 @command("usinewgame")
 def usinewgame(session: Session, request: Command) -> None:
-    """Forget what belongs to the last game."""
     session.end_turn()
     player = session.player_if_made()
     if player is not None:
@@ -77,13 +116,12 @@ def usinewgame(session: Session, request: Command) -> None:
 
 @command("gameover")
 def gameover(session: Session, request: Command) -> None:
-    """End a search that is still running (mostly pondering)."""
+    # Mostly pondering still runs here.
     session.end_turn()
 
 
 @command("quit")
 def quit_(session: Session, request: Command) -> None:
-    """End the session."""
     session.quit()
 
 
@@ -92,7 +130,7 @@ def quit_(session: Session, request: Command) -> None:
 
 @command("position")
 def position(session: Session, request: Command) -> None:
-    """Take up a position. After a refused one, searches answer that there is no move, until a position is accepted."""
+    # After a refused position searches answer "resign", until a position is accepted.
     session.end_turn()
     try:
         sfen, moves = parse_position(request.text)
@@ -110,7 +148,6 @@ def _check_position(session: Session) -> None:
 
 @command("d")
 def diagram(session: Session, request: Command) -> None:
-    """Show the position."""
     session.end_turn()
     _check_position(session)
     game = session.game
@@ -119,7 +156,6 @@ def diagram(session: Session, request: Command) -> None:
 
 @command("moves")
 def moves(session: Session, request: Command) -> None:
-    """Show the legal moves."""
     from yomi.engine.shogi.notation import format_usi
 
     session.end_turn()
@@ -133,7 +169,7 @@ def moves(session: Session, request: Command) -> None:
 
 @command("go")
 def go(session: Session, request: Command) -> None:
-    """Start a search; its answer comes later, exactly one."""
+    # The one answer comes later.
     from yomi.engine.shogi.usi.turn import Turn
 
     session.end_turn()
@@ -147,9 +183,9 @@ def go(session: Session, request: Command) -> None:
 
 
 def _searchmoves(session: Session, arguments: Go, faults: list[str]) -> tuple[int, ...] | None:
-    """Return the legal ones of `searchmoves`, and add to the faults what is wrong with the others.
+    """Return the legal moves of `searchmoves`, and append the faults of others.
 
-    Without a legal one there is no restriction: an answer is owed.
+    None means no restriction: without a legal move all moves are searched, because an answer is due.
     """
     from yomi.engine.shogi.notation import parse_usi
 
@@ -174,7 +210,6 @@ def _searchmoves(session: Session, arguments: Go, faults: list[str]) -> tuple[in
 
 @command("stop")
 def stop(session: Session, request: Command) -> None:
-    """End the search; without one nothing happens."""
     if session.turn is not None:
         session.turn.stop()
     session.end_turn()
@@ -182,7 +217,7 @@ def stop(session: Session, request: Command) -> None:
 
 @command("ponderhit")
 def ponderhit(session: Session, request: Command) -> None:
-    """Turn pondering into thinking; the clocks may be told (`ponderhit btime ...`), as ShogiHome does."""
+    # ShogiHome sends the clocks along: `ponderhit btime ...`.
     from yomi.engine.shogi.usi.turn import clocks_of
 
     if session.turn is None or not session.turn.is_pondering:
@@ -191,3 +226,35 @@ def ponderhit(session: Session, request: Command) -> None:
     if faults:
         session.send(*(format_string(f"ponderhit: {fault}") for fault in faults))
     session.turn.ponderhit(clocks_of(arguments), session.arrival)
+
+
+# loggers whose warnings the user sees
+SHOWN = ("yomi.evaluators", "yomi.networks", "yomi.player", "yomi.search", "yomi.shogi")
+
+
+class _InfoStrings(logging.Handler):
+    """Shows warnings of the player as `info string`, because a graphical interface has no stderr."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._note = note
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OutputClosedError):  # the session's loop hears of it by itself
+            self._note(f"{record.levelname.lower()}: {record.getMessage()}")
+
+
+def serve(options: Options, make_player: MakePlayer, level: LevelSwitch | None = None) -> int:
+    """Serve the controller on stdin and stdout until it ends; return the exit status.
+
+    `make_player` makes the player after `isready`, in a thread of its own.
+    """
+
+    def make_session(write: Callable[[str], None]) -> Session:
+        session = Session(options, make_player, write, level)
+        handler = _InfoStrings(session.note)
+        for name in SHOWN:
+            logging.getLogger(name).addHandler(handler)
+        return session
+
+    return run_session(make_session)

@@ -1,9 +1,9 @@
-"""A USI session: what the handlers share, and the loop that owns the streams.
+"""A USI session: the state that handlers share, and the loop that owns the streams.
 
-The loop takes a line, finds the handler and lets it answer. It never waits for a search: `go` starts a `Turn`, a thread
-that thinks and writes the one answer to its `go`. Whatever cannot be done during a turn ends it first, so that every
-`go` has its answer before the next command takes effect. The loop waits in two places only: for a turn that was told
-to end, and for the player while it loads, with a line now and then, and with an eye on `quit` and the end of input.
+The loop reads a line, finds the handler and lets it answer. It never waits for a search: `go` starts a `Turn`, a thread
+that thinks and writes the one answer. A command that a turn excludes ends the turn first, so that every `go` has its
+answer before the next command takes effect. The loop waits in two places only: for a turn that has been stopped, and
+for a player that loads. While it waits it shows signs of life and watches for `quit` and the end of input.
 """
 
 from __future__ import annotations
@@ -30,30 +30,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("yomi.usi")
 
-KEEP_ALIVE = 5.0
-"""Seconds between signs of life while the player loads; graphical interfaces give up at 10 and more."""
-GRACE = 0.4
-"""Seconds that a search may go on after the controller has gone away."""
-PATIENCE = 0.5
-"""Seconds to wait for the last answer when the session ends."""
+KEEP_ALIVE = 5.0  # seconds between signs of life during loading; interfaces give up at 10 or more
+GRACE = 0.4  # seconds that a search may continue after the controller has gone away
+PATIENCE = 0.5  # seconds to wait for the last answer at the session's end
 
-POLL = 0.05
-"""Seconds between two looks at the input while the loop waits for something."""
+POLL = 0.05  # seconds between two looks at the input while the loop waits
 
 MakePlayer = Callable[[Callable[[str], None]], "ShogiPlayer"]
 Handler = Callable[["Session", Command], None]
 
 
 class UsiError(Exception):
-    """A command that cannot be done; the message is one line and goes to the controller."""
+    """A command that cannot be executed. The message is one line for the controller."""
 
 
 class SessionOverError(Exception):
-    """The controller wants the session to end while it waits for something."""
+    """The controller ends the session while the loop waits."""
 
 
 HANDLERS: dict[str, Handler] = {}
-"""Every command with what handles it."""
 
 
 def command(*names: str) -> Callable[[Handler], Handler]:
@@ -70,37 +65,27 @@ def command(*names: str) -> Callable[[Handler], Handler]:
 
 
 class Session:
-    """What the handlers of one controller share."""
-
     def __init__(
         self, options: Options, make_player: MakePlayer, write: Callable[[str], None], level: LevelSwitch | None = None
     ) -> None:
-        """Make a session; nothing is loaded yet.
+        """Make a session with shared options; nothing is loaded yet.
 
-        Args:
-            options: Settings, shared with the player.
-            make_player: Makes the player; called once, in a thread of its own; gets what shows a line to the user.
-            write: Writes text to the controller at once; raises OutputClosedError.
-            level: Keeps the options at their level; None: made here.
+        `make_player` is called once in a thread of its own, with a function that shows a line to the user. `write`
+        writes text to the controller at once; it raises OutputClosedError.
         """
         self.options = options
         self.level = level or LevelSwitch(GAME, options)
         self.inbox = Inbox()
-        self.arrival = time.monotonic()
-        """When the command in progress came."""
-        self.lock = threading.RLock()
-        """Held while lines are written that belong together."""
-        self.turn: Turn | None = None
-        """The `go` that has no answer yet."""
-        self.is_patient = False
-        """Input comes from a file: searches with a limit go on to it."""
+        self.arrival = time.monotonic()  # arrival of the current command
+        self.lock = threading.RLock()  # held while lines are written that belong together
+        self.turn: Turn | None = None  # the `go` without an answer
+        self.is_patient = False  # input comes from a file: searches run to their limits
         self._write = logged(write, log)
         self._make_player = make_player
         self._player: ShogiPlayer | None = None
         self._game: ShogiGame | None = None
         self._failure: str | None = None
-        self.position_fault: str | None = None
-        """Why the last `position` was refused; None if it was accepted."""
+        self.position_fault: str | None = None  # why the last `position` was refused, or None
         self._is_output_closed = False
         self._quitting = False
         self._last_sent = 0.0
@@ -108,11 +93,7 @@ class Session:
     # -- output ----------------------------------------------------------------------------------------------------
 
     def send(self, *lines: str) -> None:
-        """Write lines at once and together.
-
-        Raises:
-            OutputClosedError: Nobody reads them.
-        """
+        """Write lines at once and together. Raises OutputClosedError if nobody reads them."""
         with self.lock:
             self._last_sent = time.monotonic()
             try:
@@ -123,24 +104,18 @@ class Session:
                 raise
 
     def note(self, text: str) -> None:
-        """Show the user a line."""
         self.send(format_string(text))
 
     # -- the player ------------------------------------------------------------------------------------------------
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the player is there and has all that the options name."""
+        """Whether the player is made and has loaded everything that the options name."""
         return self._player is not None and not self._player.needs_loading(self.game)
 
     @property
     def player(self) -> ShogiPlayer:
-        """The player; made first where there is none. What the options name since then waits for `load`.
-
-        Raises:
-            LoadError: It could not be made.
-            SessionOverError: The controller went away while it was loading.
-        """
+        """The player, made on first use. Raises LoadError, or SessionOverError if the controller goes away."""
         if self._player is None:
             self.load()
         assert self._player is not None
@@ -148,11 +123,7 @@ class Session:
 
     @property
     def game(self) -> ShogiGame:
-        """The game as it stands; it belongs to the turn in progress, if there is one.
-
-        Raises:
-            LoadError, SessionOverError: as `player`.
-        """
+        """The current game, which belongs to the turn in progress. Errors as for `player`."""
         if self._game is None:
             self.load()
         assert self._game is not None
@@ -163,15 +134,12 @@ class Session:
         self._game = game
 
     def player_if_made(self) -> ShogiPlayer | None:
-        """Return the player, or None where nothing has asked for it yet."""
+        """Return the player, or None before its first use."""
         return self._player
 
     def load(self) -> None:
-        """Make the player, or let it load what the options name now; show signs of life meanwhile.
-
-        Raises:
-            LoadError, SessionOverError: as `player`.
-        """
+        """Make the player, or load what the options name now, with signs of life. Errors as for `player`."""
+        # Loading takes minutes at worst, and `quit` must end it.
         thread = threading.Thread(target=self._load, name="load", daemon=True)
         thread.start()
         begin = self._last_sent = time.monotonic()
@@ -202,7 +170,6 @@ class Session:
             pass  # the loop hears of it by itself
 
     def _make(self) -> None:
-        """Make or load the player, and the first game."""
         from yomi.engine.shogi.game import ShogiGame
 
         player = self._player or self._make_player(self.note)
@@ -215,16 +182,12 @@ class Session:
         if self.is_patient:
             return False
         waiting = (parse_line(line) for line in self.inbox.lines_waiting())
-        return self.inbox.is_closed or any(each is not None and each.name == "quit" for each in waiting)
+        return self.inbox.is_closed or any(request is not None and request.name == "quit" for request in waiting)
 
     # -- turns -----------------------------------------------------------------------------------------------------
 
     def end_turn(self) -> None:
-        """Let the `go` in progress, if any, have its answer now; a script's search goes on to its limit.
-
-        Raises:
-            SessionOverError: The controller went away before the answer came.
-        """
+        """Let `go` answer now; a script's search runs to its limit. Raises SessionOverError."""
         turn = self.turn
         if turn is None:
             return
@@ -242,12 +205,7 @@ class Session:
         self._quitting = True
 
     def handle(self, line: bytes) -> bool:
-        """Handle one line; False when the session is over.
-
-        Raises:
-            OutputClosedError: Nobody reads the answers.
-            LoadError: There is no player, nor will there be.
-        """
+        """Handle one line; return False when the session is over. Raises OutputClosedError or LoadError."""
         log_line(log, line)
         request = parse_line(line)
         if request is None:
@@ -273,26 +231,20 @@ class Session:
         return not self._quitting
 
     def receive(self, line: bytes) -> None:
-        """Take a line from the reader's thread."""
         self.inbox.put(line)
 
     def receive_end(self, is_script: bool) -> None:
         """Take the end of input from the reader's thread.
 
-        A script (a file, or input that ended before a `go` in it could be taken up, as in `printf ... | yomi usi`) gets
-        its searches in full; otherwise the controller has gone away.
+        A script (a file, or input that ended before one of its `go` was handled, as in `printf ... | yomi usi`) gets
+        full searches. Otherwise the controller has gone away.
         """
         waiting = (parse_line(line) for line in self.inbox.lines_waiting())
-        self.is_patient = is_script or any(each is not None and each.name == "go" for each in waiting)
+        self.is_patient = is_script or any(request is not None and request.name == "go" for request in waiting)
         self.inbox.close()
 
     def run(self) -> None:
-        """Handle lines until quit or the end of input; then end the turn in progress.
-
-        Raises:
-            OutputClosedError: Nobody reads the answers.
-            LoadError: The player could not be made.
-        """
+        """Handle lines until quit or the end of input. Raises OutputClosedError or LoadError."""
         while (item := self.inbox.take()) is not None:
             line, self.arrival = item
             if not self.handle(line):
@@ -313,6 +265,6 @@ class Session:
         turn.join(PATIENCE)
 
     def close(self) -> None:
-        """Release the player, unless a thread is still at work with it."""
+        """Release the player, unless a thread still uses it."""
         if self._player is not None and (self.turn is None or self.turn.is_answered):
             self._player.close()

@@ -17,15 +17,7 @@ from yomi.engine.scores import usi_centipawns
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.report import SearchReport
 from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.usi.codec import (
-    Go,
-    Info,
-    format_bestmove,
-    format_checkmate,
-    format_error,
-    format_info,
-    format_string,
-)
+from yomi.engine.shogi.usi.codec import Go, format_bestmove, format_checkmate, format_error, format_info, format_string
 
 if TYPE_CHECKING:
     from yomi.engine.clock import Clocks
@@ -35,27 +27,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("yomi.usi")
 
-MIN_INTERVAL = 0.01
-"""Seconds between reports, at least."""
+MIN_INTERVAL = 0.01  # seconds between reports
 
 
 class Turn:
     """The time from a `go` to its answer.
 
-    Three threads meet here: the turn's own, which thinks, reports and answers; the session's loop, which tells it
-    `stop` and `ponderhit`; nobody else writes `info` or `bestmove`. `go infinite` and `go ponder` hold the answer back
-    until it may be given, also where the search has ended long before.
+    Two threads meet here. The turn's own thread thinks, reports and answers; only it writes `info` and `bestmove`. The
+    session's loop calls `stop` and `ponderhit`. `go infinite` and `go ponder` hold the answer back until it may be
+    given, even if the search has ended long before.
     """
 
     def __init__(self, session: Session, player: ShogiPlayer, go: Go, moves: tuple[int, ...] | None) -> None:
-        """Make a turn; `start` starts it.
-
-        Args:
-            session: Writes what the turn says.
-            player: Thinks.
-            go: The arguments.
-            moves: Its `searchmoves`.
-        """
+        """Prepare the thread; `moves` are the `searchmoves`."""
         self._session = session
         self._player = player
         self._go = go
@@ -83,36 +67,34 @@ class Turn:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the answer comes by itself."""
+        """Whether the answer comes without a further command."""
         return self._may_answer.is_set() or (self._go.mate is not None and self.request.limits.seconds is not None)
 
     @property
     def is_answered(self) -> bool:
-        """Whether the answer has been written."""
         return self._answered.is_set()
 
     @property
     def is_pondering(self) -> bool:
-        """Whether `ponderhit` may come."""
+        """Whether `ponderhit` is allowed."""
         return self._go.mate is None and self.request.is_pondering and not self.request.is_stopped
 
     def start(self) -> None:
-        """Start thinking."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask for the answer now."""
+        """Request the answer now."""
         self.request.stop()
         self._may_answer.set()
 
     def ponderhit(self, clocks: Clocks | None, at: float) -> None:
-        """Let the clock run from `at` on."""
+        """Start the clock at time `at`."""
         self.request.ponderhit(clocks, at)
         if not self._go.is_endless:
             self._may_answer.set()
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until the answer is written and the thread through; False where `timeout` seconds pass first."""
+        """Wait until the thread has ended; return False after `timeout` seconds."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -131,7 +113,7 @@ class Turn:
             self._give_up(internal_error(log, "while thinking", error))
 
     def _give_up(self, reason: str) -> None:
-        """Say at once what is wrong, and answer that there is no answer when that may be given."""
+        """Show the error at once, and answer with `timeout` or `resign` when an answer is allowed."""
         try:
             self._session.send(format_error(reason))
         except OutputClosedError:
@@ -144,6 +126,7 @@ class Turn:
 
     def _answer(self, lines: list[str]) -> None:
         try:
+            # The session must see the turn as answered before the controller reads the answer.
             with self._session.lock:
                 self._answered.set()
                 self._session.send(*lines)
@@ -170,22 +153,19 @@ class Turn:
 
     def _info_lines(self, report: SearchReport) -> list[str]:
         options = self._session.options
-        shown = report.moves[: options.multipv]
         return [
             format_info(
-                Info(
-                    depth=len(move.pv),
-                    seldepth=max(report.deepest, len(move.pv)),
-                    seconds=report.seconds,
-                    nodes=report.playouts,
-                    hashfull=min(1000, int(1000 * report.fullness)),
-                    pv=tuple(format_usi(each) for each in move.pv),
-                    centipawns=usi_centipawns(move.winrate, options.centipawns),
-                    mate=move.mate,
-                    multipv=i + 1 if options.multipv > 1 else None,
-                )
+                len(move.pv),
+                max(report.deepest, len(move.pv)),
+                report.seconds,
+                report.playouts,
+                report.fullness,
+                tuple(map(format_usi, move.pv)),
+                centipawns=usi_centipawns(move.winrate, options.centipawns),
+                mate=move.mate,
+                multipv=number if options.multipv > 1 else None,
             )
-            for i, move in enumerate(shown)
+            for number, move in enumerate(report.moves[: options.multipv], 1)
         ]
 
     # -- a mate ----------------------------------------------------------------------------------------------------
@@ -200,7 +180,7 @@ class Turn:
 
 
 def clocks_of(go: Go) -> Clocks | None:
-    """Return the clocks that `go` (or `ponderhit`) tells of; None if it tells of none."""
+    """Return the clocks of `go` or `ponderhit`, or None without clocks."""
     if not go.has_clock:
         return None
     byoyomi = go.byoyomi or 0.0
@@ -211,7 +191,6 @@ def clocks_of(go: Go) -> Clocks | None:
 
 
 def format_decision(decision: Decision) -> str:
-    """Return the `bestmove` line."""
     if decision.win:
         return format_bestmove("win")
     if decision.resign or decision.move is None:

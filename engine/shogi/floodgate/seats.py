@@ -1,0 +1,176 @@
+"""The engine of a server account: yomi's own player, or another USI engine."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from yomi.engine.clients.client import EngineMove
+from yomi.engine.clients.process import TIMEOUT, EngineError
+from yomi.engine.clients.usi import CENTIPAWNS, UsiClient, clock_words
+from yomi.engine.clock import Clock, Clocks, TimeSystem
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.options import OptionError
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.servers.seat import EngineSeat, Seat, YomiSeat
+from yomi.engine.servers.settings import Account
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.notation import NotationError, parse_usi, parse_usi_moves
+from yomi.engine.shogi.players.player import ShogiPlayer
+from yomi.engine.shogi.records.record import LINE_MOVES
+
+
+@dataclass(slots=True)
+class Turn:
+    """A move to choose, or a position to ponder."""
+
+    sfen: str  # the initial position or `startpos`
+    moves: Sequence[str]  # moves since, in USI; the last one is a guess if the request ponders
+    # Other threads stop it or confirm the guess here. The seat sets its game.
+    request: Request[Any]
+
+
+class ShogiSeat(Seat, Protocol):
+    """An engine on a server. Its calls come one after the other, except `set_clocks`."""
+
+    @property
+    def centipawns(self) -> float:
+        """Centipawns of a logit of its winrates."""
+
+    def begin(self, max_moves: int) -> None:
+        """Start a game, which is drawn after `max_moves` moves (0: unknown)."""
+
+    def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
+        """Put the server's clocks into a turn's request; each move loses `lag` seconds. Any thread may call."""
+
+    def think(self, turn: Turn) -> Decision:
+        """Choose a move; block until it is chosen or the request is stopped."""
+
+    def end(self, result: str) -> None:
+        """Note that a game is over: win, lose or draw."""
+
+
+class YomiShogiSeat(YomiSeat[ShogiPlayer]):
+    def __init__(self, player: ShogiPlayer) -> None:
+        super().__init__(player)
+        self._options = player.options
+        self._game = ShogiGame()
+
+    @property
+    def centipawns(self) -> float:
+        return self._player.options.centipawns
+
+    def begin(self, max_moves: int) -> None:
+        # The user's own limit remains if the option does not accept the server's.
+        self._options = self._player.options.copy()
+        with contextlib.suppress(OptionError):
+            self._options.set("max_moves", max_moves)
+        self._player.new_game(self._game)
+
+    def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
+        # The player reserves only a share of a byo-yomi, so the lag is taken off the byo-yomi itself.
+        if clocks is not None and any(clock.settings.system is TimeSystem.BYOYOMI for clock in clocks.values()):
+            clocks, lag = {color: less_byoyomi(clock, lag) for color, clock in clocks.items()}, 0.0
+        request.clocks, request.options = clocks, replace(self._options, lag=self._options.lag + lag)
+
+    def think(self, turn: Turn) -> Decision:
+        self._game = turn.request.game = self._game.going_on(turn.sfen, turn.moves)
+        return self._player.decide(turn.request)
+
+    def end(self, result: str) -> None: ...
+
+
+def less_byoyomi(clock: Clock, lag: float) -> Clock:
+    """Return a clock whose byo-yomi is shorter by `lag` seconds."""
+    return Clock.of(clock.left.main, max(clock.settings.period - lag, 0.0))
+
+
+class UsiSeat(EngineSeat[UsiClient]):
+    """A USI engine as a ShogiSeat."""
+
+    centipawns = CENTIPAWNS
+
+    def __init__(self, account: Account) -> None:
+        """Start the engine. Raises GaveUpError if it does not start, or lacks an option."""
+        super().__init__(account, UsiClient, options=account.usi_options)
+        self._limit = account.go
+        self.ponders = account.usi_options.get("USI_Ponder") == "true"
+
+    def begin(self, max_moves: int) -> None:
+        # The engine's options decide how long a game may be.
+        self._client.new_game()
+
+    def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
+        # The engine does not know the lag, so all times are reduced.
+        request.clocks = None if clocks is None else {color: _less(clock, lag) for color, clock in clocks.items()}
+
+    def think(self, turn: Turn) -> Decision:
+        request = turn.request
+        words = go_words(request, self._limit)
+        search = self._client.start(turn.sfen, turn.moves, words, allowed(request), request.start)
+
+        def tell() -> None:
+            if request.is_stopped:
+                search.stop()
+            elif request.ponder and not request.is_pondering:
+                search.ponderhit(allowed(request), request.start)
+
+        request.on_change = tell
+        tell()  # what changed before anybody listened
+        try:
+            return decision_of(search.wait())
+        finally:
+            request.on_change = None
+
+    def end(self, result: str) -> None:
+        if result in ("win", "lose", "draw"):
+            self._client.game_over(result)
+
+
+def go_words(request: Request[Any], limit: str = "") -> str:
+    """Return the words after `go`: `limit`, the clocks, or without clocks a long byo-yomi."""
+    clocks = request.clocks or dict.fromkeys((BLACK, WHITE), Clock.of(0.0, TIMEOUT))
+    black, white = clocks[BLACK], clocks[WHITE]
+    increments = black.settings.increment, white.settings.increment
+    words = limit or clock_words(black.left.main, white.left.main, _byoyomi(black), *increments)
+    return f"ponder {words}" if request.ponder else words
+
+
+def allowed(request: Request[Any]) -> float:
+    """Return the seconds that the clocks allow a request; infinity without clocks or during pondering."""
+    if request.clocks is None or request.is_pondering:
+        return math.inf
+    return max(clock.left.main + clock.settings.increment + _byoyomi(clock) for clock in request.clocks.values())
+
+
+def _byoyomi(clock: Clock) -> float:
+    return clock.settings.period if clock.settings.system is TimeSystem.BYOYOMI else 0.0
+
+
+def _less(clock: Clock, lag: float) -> Clock:
+    """Return a clock with each time shorter by `lag` seconds."""
+    times = (clock.left.main, _byoyomi(clock), clock.settings.increment)
+    return Clock.of(*(max(seconds - lag, 0.0) for seconds in times))
+
+
+def decision_of(found: EngineMove) -> Decision:
+    """Return an engine's move as a decision. Raises EngineError if it is not a move."""
+    if found.move in ("resign", "win"):
+        return Decision(None, resign=found.move == "resign", win=found.move == "win")
+    try:
+        move = parse_usi(found.move)
+    except NotationError as error:
+        raise EngineError(f"bestmove: {error}") from None
+    expected = parse_usi_moves([found.reply])
+    report = SearchReport()
+    evaluation = found.evaluation
+    if evaluation is not None and evaluation.winrate is not None:
+        is_its = evaluation.pv[:1] == (found.move,)
+        line = parse_usi_moves(evaluation.pv[:LINE_MOVES]) if is_its else (move,)
+        best = MoveReport(move, winrate=evaluation.winrate, pv=line, mate=evaluation.mate)
+        report = SearchReport(winrate=evaluation.winrate, playouts=evaluation.visits or 1, moves=(best,))
+    return Decision(move, ponder=expected[0] if expected else None, report=report)

@@ -1,0 +1,221 @@
+"""Evaluators of shogi positions: networks by format, and material.
+
+NNUE evaluations (nn.bin) give a search's value at each leaf; another network gives the moves.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.network import Feed
+from yomi.engine.evaluators.policy_value import PolicyValueFormat
+from yomi.engine.evaluators.sparse import KernelFormat, SparseFormat
+from yomi.native.forward.emit import WIDTH
+from yomi.native.shogi.effects import EFFECTS_DTYPE
+from yomi.native.shogi.material import evaluate_rows as evaluate_material
+from yomi.native.shogi.nnue import make_inputs
+from yomi.native.shogi.position import MAX_MOVES
+from yomi.native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE
+from yomi.native.shogi.spec import shogi_spec
+from yomi.native.sparse.network import make_scratch
+from yomi.native.sparse.nnue import network_of
+from yomi.native.sparse.nnue_leaf import LeafSettings, make_leaf_scratch, make_settings
+from yomi.native.sparse.nnue_shogi import clear_rows, evaluate_leaves
+from yomi.native.sparse.shogi import evaluate_rows as evaluate_sparse_rows
+from yomi.native.spec import Inputs
+from yomi.nets.features import SHOGI_BOARD
+from yomi.nets.files import source_digest
+from yomi.nets.load import NetworkKind, prepare_shogi
+from yomi.nets.metadata import NetworkInfo
+from yomi.nets.nnue.file import read_nnue
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from yomi.engine.evaluators.network import FileEvaluator, FloatArray
+    from yomi.engine.options import Options
+    from yomi.native.calls import Calls
+    from yomi.native.tree.arrays import Batch
+    from yomi.nets.dlshogi.network import ShogiNetwork
+    from yomi.nets.load import NetworkFile
+
+
+class ShogiSparse(SparseFormat):
+    """Sparse networks with the inputs of yomi.native.shogi.sparse."""
+
+    title = "a sparse network for shogi"
+    inputs, move_rows = INPUTS, MOVE_ROWS
+    spec = shogi_spec()
+
+    @classmethod
+    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
+        return cls(file) if file.feature_set == SHOGI_BOARD else None
+
+    def bind(self, batch: Batch) -> Calls:
+        seen = np.zeros(1, SCRATCH_DTYPE)[0]
+        return evaluate_sparse_rows.bind(batch, self.network, make_scratch(self.network, MAX_MOVES), seen)
+
+
+class Dlshogi(PolicyValueFormat):
+    """dlshogi's two inputs, or AlphaZero's one; policy [directions * 81] and value."""
+
+    title = "a network for shogi (dlshogi ONNX)"
+
+    def __init__(self, path: Path, network: ShogiNetwork, info: NetworkInfo) -> None:
+        """Describe an ONNX file by its inputs and outputs (`network`) and its metadata."""
+        # dlshogi's second input is constant over the board; AlphaZero's form has counts among its planes.
+        feeds = tuple(
+            Feed(tensor.name, tensor.shape[1:], tensor.element_type, constant=tensor is network.hands)
+            for tensor in (network.board, network.hands)
+            if tensor is not None and tensor.shape is not None
+        )
+        super().__init__(path, info, shogi_spec(int(network.form), network.extras), network.ends, feeds)
+        self.is_chance = network.is_chance
+        self.fixed_rows = network.fixed_rows
+
+    @classmethod
+    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
+        return cls(file.path, *prepare_shogi(file.path)) if file.game == "shogi" else None
+
+    def check(self, outputs: Sequence[FloatArray]) -> None:
+        # The value's range depends on the form: a winrate, or -1 to 1.
+        value = float(outputs[1][0, 0])
+        least = 0.0 if self.is_chance else -1.0
+        if not least <= value <= 1.0:
+            name = self.info.source_file
+            raise EvaluatorError(f"{name}: value {value:g} for an empty board found, expected {least:g} to 1")
+        super().check(outputs)
+
+
+_LAYERS = ("first", "second", "last")
+FEATURE_SET = "nnue"
+
+
+@dataclass(frozen=True)
+class LeafSearch:
+    """Settings of the search at leaves, as in the options of these names."""
+
+    fv_scale: int = 24
+    nodes: int = 100
+    value_scale: float = 450.0
+    weight: float = 1.0
+    boost: float = 0.0
+
+    @classmethod
+    def of(cls, options: Options) -> LeafSearch:
+        return cls(
+            options.fv_scale, options.leaf_nodes, options.leaf_value_scale, options.leaf_weight, options.leaf_boost
+        )
+
+    @property
+    def settings(self) -> LeafSettings:
+        return make_settings(self.nodes, self.value_scale, self.weight, self.boost)
+
+
+class Nnue(KernelFormat):
+    """An NNUE evaluation. It has no policy: see `WithLeafSearch`."""
+
+    title = "an NNUE evaluation (nn.bin)"
+    noun = "an NNUE evaluation"
+    backend = f"NNUE kernels, vectors of {WIDTH}"
+    precision = "int8"
+    feature_set = FEATURE_SET
+    spec = shogi_spec()
+
+    def __init__(self, file: NetworkFile) -> None:
+        """Read a file. Raises NetworkError or OSError if it cannot be used."""
+        self.file = read_nnue(file.path)
+        name = f"{file.path.stem} ({self.file.architecture.name})"
+        digest = source_digest(file.path)
+        self.info = NetworkInfo("shogi", 9, FEATURE_SET, name, file.path.name, digest, 0, 0, 0)
+        self._tensors: dict[str, Any] = {"rows": self.file.rows, "bias": self.file.bias}
+        for layer, numbers in zip(_LAYERS, self.file.layers, strict=True):
+            self._tensors |= {layer: numbers.weights, f"{layer}_bias": numbers.bias}
+        self.use(LeafSearch())
+
+    @classmethod
+    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
+        return cls(file) if file.kind is NetworkKind.NNUE else None
+
+    def use(self, search: LeafSearch) -> None:
+        """Set the leaf search of later `bind` calls."""
+        self.search = search
+        inputs = make_inputs(self.file.architecture.features.name)
+        self.network = network_of(inputs, self._tensors, search.fv_scale)
+
+    def bind(self, batch: Batch) -> Calls:
+        """Return the calls that evaluate a batch with equal priors."""
+        arguments = batch, self.network, make_leaf_scratch(self.network), self.search.settings
+        return clear_rows.bind(*arguments) + evaluate_leaves.bind(*arguments)
+
+    def bind_mixed(self, batch: Batch) -> Calls:
+        return evaluate_leaves.bind(batch, self.network, make_leaf_scratch(self.network), self.search.settings)
+
+
+class WithLeafSearch:
+    """A network's policy with the values of an NNUE search at each leaf, or with a mix of both values."""
+
+    def __init__(self, network: FileEvaluator, values: Nnue) -> None:
+        self.network = network
+        self.values = values
+        self.inputs = network.inputs | Inputs.POSITIONS
+        self.batch_size = network.batch_size
+
+    @property
+    def description(self) -> str:
+        search = self.values.search
+        part = "" if search.weight == 1.0 else f"{search.weight:.0%} "
+        return f"{self.network.description}, {part}values of {self.values.info.name} ({search.nodes} nodes a leaf)"
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        self.network.evaluate(batch, rows)
+        self.values.bind_mixed(batch).run(rows)
+
+    def bind(self, batch: Batch) -> Calls | None:
+        network = self.network.bind(batch)
+        return None if network is None else network + self.values.bind_mixed(batch)
+
+    def close(self) -> None:
+        self.network.close()
+
+
+class _Local(threading.local):
+    # attack tables, one set for each thread
+
+    def __init__(self) -> None:
+        self.effects = np.zeros(1, EFFECTS_DTYPE)[0]
+
+
+class MaterialEvaluator:
+    """Hand-made values and priors. Equal positions get equal results."""
+
+    inputs = Inputs.POSITIONS
+
+    def __init__(self, batch_size: int = 1) -> None:
+        # A position costs microseconds, so single rows give the best search.
+        self.batch_size = batch_size
+        self._local = _Local()
+
+    @property
+    def description(self) -> str:
+        return "material, exchanges and the safety of the kings"
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        self.bind(batch).run(rows)
+
+    def bind(self, batch: Batch) -> Calls:
+        """Return the call that evaluates this batch, with scratch memory of the calling thread."""
+        return evaluate_material.bind(batch, self._local.effects)
+
+    def close(self) -> None: ...
+
+
+# Formats in the order in which they try to recognise a file.
+FORMATS = (ShogiSparse, Nnue, Dlshogi)

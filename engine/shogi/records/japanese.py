@@ -1,0 +1,268 @@
+"""Positions and evaluations in the Japanese forms of records: KIF, KI2, BOD and JKF.
+
+A position is the name of a handicap, or a diagram with both hands. Evaluations are comments, which shogi programs write
+in several forms. All scores are centipawns for Black. These forms are read; in a KIF file a further star precedes them:
+
+- ShogiHome: `*評価値=35` or `#詰み=先手勝ち:7手`, then a line `#読み筋=LINE`
+- ShogiGUI and Shogidokoro: `*対局 時間 00:01.0 評価値 35 読み筋 LINE`, `*解析 0 候補1 評価値 +詰 7`
+- Kishin Analytics: `* Engine NAME 評価値 35 読み筋 LINE`
+- Piyo Shogi: `#指し手[35]LINE`
+- Floodgate: `* 35 LINE`
+- yomi 0.1: `評価値 35 LINE`
+
+ShogiGUI's form is written, because both ShogiGUI and ShogiHome draw its scores.
+"""
+
+import re
+import unicodedata
+
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.scores import MATE_SCORE
+from yomi.engine.shogi.diagram import SHORT_NAMES, japanese_hand
+from yomi.engine.shogi.notation import JAPANESE_TYPES, RANKS, csa_line, japanese_line, japanese_number, parse_line
+from yomi.engine.shogi.placement import (
+    HAND_INDEX,
+    Placement,
+    code_of,
+    color_of,
+    format_sfen,
+    parse_sfen,
+    target_of,
+    type_of,
+)
+from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, joined, one_line
+
+# Boards of handicap games. White gives the pieces and moves first.
+HANDICAPS = {
+    "香落ち": "lnsgkgsn1/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "右香落ち": "1nsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "角落ち": "lnsgkgsnl/1r7/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "飛車落ち": "lnsgkgsnl/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "飛香落ち": "lnsgkgsn1/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "二枚落ち": "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "三枚落ち": "lnsgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "四枚落ち": "1nsgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "五枚落ち": "2sgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "左五枚落ち": "1nsgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "六枚落ち": "2sgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "左七枚落ち": "2sgkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "右七枚落ち": "3gkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "八枚落ち": "3gkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "十枚落ち": "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+}
+
+# Handicaps that all programs know by name. ShogiHome takes others for even games or refuses them.
+COMMON_HANDICAPS = (
+    *("香落ち", "右香落ち", "角落ち", "飛車落ち", "飛香落ち"),
+    *("二枚落ち", "四枚落ち", "六枚落ち", "八枚落ち", "十枚落ち"),
+)
+
+OTHER = "その他"  # handicap of a game that begins with a diagram
+EVEN = "平手"
+ALIASES = {"左香": "香", "飛": "飛車", "右五枚": "五枚"}  # other names of handicaps, without 落ち
+COUNTS = dict(zip("2345678", "二三四五六七八", strict=True)) | {"10": "十"}
+HAND_ITEM = re.compile(r"([歩香桂銀金角飛])([一二三四五六七八九十]{1,3}|[0-9]{1,2})?枚?")
+BLACK_MARKS, WHITE_MARKS = " ^+▲", "vVｖ∨-△▽"
+EMPTY = "・．.　 *＊"
+
+
+def parse_handicap(name: str) -> Placement | None:
+    """Return the position of a handicap (with or without ち), or None for an unknown name."""
+    # Half-width and full-width digits are equal.
+    key = unicodedata.normalize("NFKC", name).replace(" ", "")
+    if key == "" or key.startswith(EVEN):
+        return START
+    key = re.sub(r"^([左右]?)(10|[2-8])枚", lambda match: f"{match[1]}{COUNTS[match[2]]}枚", key)
+    key = re.sub(r"落(ち|し)?$", "", key)
+    board = HANDICAPS.get(f"{ALIASES.get(key, key)}落ち")
+    return parse_sfen(f"{board} w - 1") if board else None
+
+
+def parse_hand(text: str) -> tuple[int, ...]:
+    """Read a hand such as `飛二　歩十七` or `飛二歩17`. Raises RecordError for another text."""
+    hand = [0] * 7
+    rest = re.sub(r"[\s、,]+", "", unicodedata.normalize("NFKC", text))
+    if rest in ("なし", "無し", "無"):
+        return tuple(hand)
+    while rest:
+        match = HAND_ITEM.match(rest)
+        count = _number(match[2]) if match else None
+        if match is None or count is None:
+            raise RecordError(f"'{rest[:20]}' in the hand '{text[:40]}': expected pieces such as 歩三")
+        hand[HAND_INDEX[JAPANESE_TYPES[match[1]]]] += count
+        rest = rest[match.end() :]
+    return tuple(hand)
+
+
+def _number(text: str | None) -> int | None:
+    """Return a Japanese or decimal number from 1 to 19; 1 for an empty text, None for another text."""
+    return next((n for n in range(1, 20) if text in (japanese_number(n), str(n))), None) if text else 1
+
+
+def parse_board(rows: list[str]) -> tuple[int, ...]:
+    """Read a diagram's ranks: nine lines such as `| ・v玉 歩|一`. Raises RecordError."""
+    if len(rows) != 9:
+        raise RecordError(f"a diagram of {len(rows)} ranks: expected 9")
+    board = [0] * 81
+    for rank, row in enumerate(rows):
+        for column, (mark, name) in enumerate(_squares(row)):
+            if name in EMPTY:
+                continue
+            if name not in JAPANESE_TYPES:
+                raise RecordError(f"'{name}' in '{row}': expected a piece")
+            board[9 * (8 - column) + rank] = code_of(JAPANESE_TYPES[name], WHITE if mark in WHITE_MARKS else BLACK)
+    return tuple(board)
+
+
+def _squares(row: str) -> list[tuple[str, str]]:
+    inner = row.replace("｜", "|").strip()[1:].partition("|")[0]
+    if len(inner) == 18:
+        return [(inner[i], inner[i + 1]) for i in range(0, 18, 2)]
+    cells = re.findall(
+        rf"([{re.escape(BLACK_MARKS + WHITE_MARKS)}]?)([^{re.escape(BLACK_MARKS + WHITE_MARKS)}|])", inner
+    )
+    if len(cells) != 9:
+        raise RecordError(f"'{row}' has {len(cells)} squares: expected 9")
+    return [(mark or " ", name) for mark, name in cells]
+
+
+def sides_of(initial: Placement) -> dict[int, str]:
+    """Return Japanese names of the sides: 下手 and 上手 in handicap games, otherwise 先手 and 後手."""
+    return {BLACK: "下手", WHITE: "上手"} if _handicap_of(initial) else {BLACK: "先手", WHITE: "後手"}
+
+
+def _handicap_of(placement: Placement) -> str:
+    """Return the name of a handicap position, or an empty text."""
+    bare = format_sfen(placement, number=False)
+    return next((name for name, board in HANDICAPS.items() if bare == f"{board} w -"), "")
+
+
+def format_position(placement: Placement) -> list[str]:
+    """Return a position's header lines: a handicap that all programs know, or a diagram."""
+    if placement.number == 1 and placement == START:
+        return [f"手合割：{EVEN}"]
+    name = _handicap_of(placement)
+    if name in COMMON_HANDICAPS:
+        return [f"手合割：{name}"]
+    sides = sides_of(placement)
+    lines = [f"手合割：{OTHER}", f"{sides[WHITE]}の持駒：{japanese_hand(placement.hands[1])}"]
+    lines += ["  ９ ８ ７ ６ ５ ４ ３ ２ １", "+---------------------------+"]
+    for rank in range(9):
+        cells = ""
+        for file in range(8, -1, -1):
+            code = placement.board[9 * file + rank]
+            cells += ("v" if color_of(code) == WHITE else " ") + SHORT_NAMES[type_of(code)] if code else " ・"
+        lines.append(f"|{cells}|{RANKS[rank]}")
+    lines += ["+---------------------------+", f"{sides[BLACK]}の持駒：{japanese_hand(placement.hands[0])}"]
+    return lines if placement.side == BLACK else [*lines, f"{sides[WHITE]}番"]
+
+
+NUMBER = r"[+-]?[0-9]+(?:\.[0-9]+)?"
+LABELLED = re.compile(
+    r"(?:[*#]*|[*#]*(?P<kind>対局|解析|検討)\s.*?|\*\s.*?\s)評価値[ =＝：:]*"
+    rf"(?:(?P<score>{NUMBER})|(?P<sign>[+-]?)詰\s*(?P<plies>[0-9]{{0,6}}))[↑↓]?"
+    r"(?:\s+(?:読み筋[ =＝：:]*)?(?P<line>.*))?"
+)
+MATE = re.compile(r"[*#]*詰み=(?P<winner>先手|後手)勝ち(?::(?P<plies>[0-9]{1,6})手)?")
+BRACKETED = re.compile(rf"#(?:形勢|指し手)\[(?P<score>{NUMBER})\](?P<line>.*)")
+FLOODGATE = re.compile(rf"\*\s*(?P<score>{NUMBER})(?P<line>(?:\s+[+-][0-9]{{4}}[A-Z]{{2}})*(?:\s+#[0-9]+)?)")
+LINE = re.compile(r"[*#]?読み筋[=＝](?P<line>.*)")
+MAX_SCORE = 10**6  # greater scores are comments
+
+
+def read_comment(record: GameRecord, text: str, *, by_black: bool, is_over: bool = False) -> None:
+    """Add a comment line before the first move, to the last move (which Black played or not), or at the end."""
+    if not record.moves:
+        record.comment = joined(record.comment, text)
+    elif record.ending or is_over:
+        record.end_comment = joined(record.end_comment, text)
+    elif not read_evaluation(record.moves[-1], text, by_black=by_black):
+        record.moves[-1].comment = joined(record.moves[-1].comment, text)
+
+
+def read_evaluation(move: RecordedMove, text: str, *, by_black: bool) -> bool:
+    """Read a comment line after `move` into it. Return whether the line is an evaluation."""
+    text = text.rstrip()
+    if move.score is not None:
+        match = LINE.fullmatch(text)
+        # The line belongs to another evaluation that stayed a comment.
+        if match is None or move.pv or "評価値" in move.comment:
+            return False
+        move.pv = match["line"].strip()
+        return True
+    score = _score_of(text)
+    if score is None:
+        return False
+    found = next(filter(None, (form.fullmatch(text) for form in (LABELLED, BRACKETED, FLOODGATE))), None)
+    move.score = score if by_black else -score
+    move.pv = (found["line"] or "").strip() if found else ""
+    move.is_review = text.startswith("#") or (found is not None and found.groupdict().get("kind") in ("解析", "検討"))
+    return True
+
+
+def is_read(move: RecordedMove, text: str) -> bool:
+    """Whether a comment line of `move` would be read as a part of its evaluation."""
+    if move.score is None:
+        return _score_of(text.rstrip()) is not None
+    return not move.pv and LINE.fullmatch(text.rstrip()) is not None
+
+
+def _score_of(text: str) -> int | None:
+    """Return an evaluation in centipawns for Black, or None for another text."""
+    if mate := MATE.fullmatch(text):
+        return (1 if mate["winner"] == "先手" else -1) * (MATE_SCORE - min(int(mate["plies"] or 0), MATE_SCORE // 2))
+    for form in (LABELLED, BRACKETED, FLOODGATE):
+        match = form.fullmatch(text)
+        if match is None:
+            continue
+        if match["score"] is None:
+            score = MATE_SCORE - min(int(match["plies"] or 0), MATE_SCORE // 2)
+            return -score if match["sign"] == "-" else score
+        value = float(match["score"])
+        return round(value) if abs(value) <= MAX_SCORE else None
+    return None
+
+
+def format_evaluation(recorded: RecordedMove, before: Placement) -> str:
+    """Return the evaluation of a move with a score as a KIF comment with its first star; `before` is the position
+    before it.
+    """
+    assert recorded.score is not None
+    score = recorded.score if before.side == BLACK else -recorded.score
+    if recorded.is_review:
+        head = "解析 0 候補1"
+    elif recorded.seconds is None:
+        head = "対局 候補1"  # ShogiHome wants a word before the score
+    else:
+        tenths = round(10 * recorded.seconds)
+        head = f"対局 時間 {tenths // 600:02}:{tenths % 600 / 10:04.1f}"
+    line = japanese_pv(recorded, before)
+    return f"**{head} 評価値 {score}" + (f" 読み筋 {line}" if line else "")
+
+
+def japanese_pv(recorded: RecordedMove, before: Placement) -> str:
+    """Return the line expected after a move in KIF; unchanged if it cannot be read."""
+    moves = _moves_of(recorded, before)
+    if moves is None:
+        return one_line(recorded.pv)
+    return " ".join(japanese_line(moves, before.after(recorded.move), target_of(recorded.move), kif=True))
+
+
+def csa_pv(recorded: RecordedMove, before: Placement) -> str:
+    """Return the line expected after a move in CSA; unchanged if it cannot be read."""
+    moves = _moves_of(recorded, before)
+    return one_line(recorded.pv) if moves is None else " ".join(csa_line(moves, before.after(recorded.move)))
+
+
+def _moves_of(recorded: RecordedMove, before: Placement) -> list[int] | None:
+    """Return the line expected after a move (whose text may begin with the move), or None if it cannot be read."""
+    text, target = recorded.pv, target_of(recorded.move)
+    after = before.after(recorded.move)
+    # Most programs write the line after the move; some repeat the move first.
+    moves = parse_line(text, after, target)
+    if moves is None:
+        moves = parse_line(text, before)
+        if moves is not None and moves[:1] != [recorded.move]:
+            return None
+        return None if moves is None else moves[1:]
+    return moves

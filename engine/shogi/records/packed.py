@@ -1,0 +1,331 @@
+"""Packed training positions: hcpe, hcpe3 and psv files.
+
+hcpe are dlshogi's positions of 38 bytes: the board in 32 bytes (hcp), the evaluation in centipawns for the side to
+move, the move played, the game's result and a spare byte. Positions without an evaluation are not written. The packed
+board is Apery's, lowest bits first: the side to move, both kings' squares in 7 bits each, a Huffman code for every
+other square, then one for every piece in hand. All 40 pieces give 256 bits. (cshogi packs the same, but damaged data
+end its process.)
+
+hcpe3 are whole games with the visits of their searches. A game is its first position in 32 bytes, the number of moves,
+the result, and the opponent (0: none). A move is followed by its evaluation in centipawns for the side that plays it,
+the number of searched moves, and each of these with its visits. dlshogi learns only from positions with searched
+moves, and uses the shares of the visits. (dlshogi: cppshogi.h, HuffmanCodedPosAndEval3; python_module.cpp,
+__load_hcpe3.)
+
+psv are YaneuraOu's positions of 40 bytes (PackedSfenValue): the board in 32 bytes, the evaluation in centipawns for
+the side to move, the move, the ply, the game's result for the side to move (1, 0, -1), and a spare byte in which yomi
+marks games. Whole files are read by yomi.engine.shogi.datasets.rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from yomi.engine.color import BLACK, DRAW, WHITE, opponent
+from yomi.engine.search.report import Counts
+from yomi.engine.shogi.notation import illegal_action
+from yomi.engine.shogi.placement import (
+    BISHOP,
+    GOLD,
+    HAND_INDEX,
+    HAND_TYPES,
+    KING,
+    KNIGHT,
+    LANCE,
+    PAWN,
+    PROMOTION,
+    ROOK,
+    SILVER,
+    Placement,
+    board_move,
+    can_promote,
+    code_of,
+    color_of,
+    drop,
+    dropped_type,
+    promotes,
+    source_of,
+    target_of,
+    type_of,
+    unpromoted,
+)
+from yomi.engine.shogi.records.record import GameRecord, ImpossibleMoveError, RecordError, checked
+
+# yomi marks games in the last byte, which is 0 in files of other programs: see `yomi.engine.shogi.datasets.rows`.
+HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("mark", "u1")])
+BITS = 256
+MAX_SCORE = 0x7FFF
+RESULTS = {DRAW: 0, BLACK: 1, WHITE: 2}
+
+# Bits of each kind of piece on the board in reading order; an empty square is 0. The color follows, then promotion
+# (except for gold).
+CODES = {PAWN: "10", LANCE: "1100", KNIGHT: "1110", SILVER: "1101", GOLD: "11110", BISHOP: "111110", ROOK: "111111"}
+
+# Bits of each kind of piece in hand, one fewer than on the board. The color follows.
+HAND_CODES = {PAWN: "00", LANCE: "1000", KNIGHT: "1100", SILVER: "1010", GOLD: "1110", BISHOP: "111110", ROOK: "111111"}
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPosition:
+    """A position of a game, and the game's result."""
+
+    placement: Placement
+    score: int  # centipawns for the side to move
+    move: int
+    winner: int  # BLACK, WHITE or DRAW
+
+
+def pack(placement: Placement) -> bytes:
+    """Return a position as 32 bytes. Raises RecordError unless all 40 pieces are present."""
+    return pack_bits(placement, "hcp", lambda kind, promotion, color: CODES[kind] + color + promotion, HAND_CODES)
+
+
+def pack_bits(
+    placement: Placement, form: str, board_code: Callable[[int, str, str], str], hand_codes: Mapping[int, str]
+) -> bytes:
+    """Return side, kings' squares, other squares and hands as 32 bytes. Raises RecordError without all 40 pieces.
+
+    `board_code` returns the bits of a piece on the board from its kind, promotion bit (empty for gold) and color bit.
+    `hand_codes` are the bits of a piece in hand before its color bit. `form` names the format in errors.
+    """
+    kings = [placement.king_square(color) for color in (BLACK, WHITE)]
+    if None in kings:
+        raise RecordError(f"a position without two kings found, expected all 40 pieces: {form} holds no others")
+    # Numbers are written lowest bit first, hence the reversed strings.
+    parts = ["1" if placement.side == WHITE else "0", *(f"{king:07b}"[::-1] for king in kings)]
+    for code in placement.board:
+        piece_type = type_of(code) if code else KING
+        if not code:
+            parts.append("0")
+        elif piece_type != KING:
+            kind = unpromoted(piece_type)
+            promotion = ("1" if piece_type != kind else "0") if can_promote(kind) else ""
+            parts.append(board_code(kind, promotion, "1" if color_of(code) == WHITE else "0"))
+    for color, hand in zip("01", placement.hands, strict=True):
+        for piece_type, count in zip(HAND_TYPES, hand, strict=True):
+            parts += [hand_codes[piece_type] + color] * count
+    bits = "".join(parts)
+    if len(bits) != BITS:
+        raise RecordError(
+            f"a position without all 40 pieces found, such as that of a handicap game: {form} holds no others"
+        )
+    return int(bits[::-1], 2).to_bytes(BITS // 8, "little")
+
+
+class _Bits:
+    def __init__(self, data: bytes) -> None:
+        self._value = int.from_bytes(data, "little")
+        self.left = BITS
+
+    def take(self, count: int) -> int:
+        """Return a number of `count` bits, lowest bit first."""
+        if self.left < count:
+            raise RecordError("found a packed board without an end, expected 256 bits")
+        value = self._value & (1 << count) - 1
+        self._value >>= count
+        self.left -= count
+        return value
+
+    def piece(self, codes: dict[int, str], begin: str) -> tuple[int, int]:
+        """Return color and type of the next piece. `begin` contains the bits of its code that have been read."""
+        # No code begins another one, so the first hit is the piece.
+        kinds = {code: piece_type for piece_type, code in codes.items()}
+        code = begin
+        while code not in kinds:
+            if len(code) == 6:
+                raise RecordError(f"a packed board with the code {code}, which is no piece's")
+            code += str(self.take(1))
+        return (WHITE if self.take(1) else BLACK), kinds[code]
+
+
+def unpack(data: bytes) -> Placement:
+    """Read a position of 32 bytes, which contain no move number. Raises RecordError if it is impossible."""
+    bits = _Bits(data)
+    side = WHITE if bits.take(1) else BLACK
+    kings = {bits.take(7): code_of(KING, BLACK)}
+    kings[bits.take(7)] = code_of(KING, WHITE)
+    if len(kings) != 2 or max(kings) > 80:
+        raise RecordError("a packed board without two kings on it")
+    board, hands = [0] * 81, ([0] * 7, [0] * 7)
+    for square in range(81):
+        if square in kings:
+            board[square] = kings[square]
+        elif bits.take(1):
+            color, piece_type = bits.piece(CODES, "1")
+            is_promoted = can_promote(piece_type) and bits.take(1)
+            board[square] = code_of(piece_type + PROMOTION if is_promoted else piece_type, color)
+    while bits.left:
+        color, piece_type = bits.piece(HAND_CODES, "")
+        hands[color - 1][HAND_INDEX[piece_type]] += 1
+    return checked(Placement(tuple(board), (tuple(hands[0]), tuple(hands[1])), side))
+
+
+def pack_game(rows: Iterable[tuple[bytes, int, int]], winner: int, mark: int = 0) -> bytes:
+    """Return (packed board, centipawns for the side to move, move) of a finished game as hcpe."""
+    found = [
+        (np.frombuffer(hcp, np.uint8), min(max(score, -MAX_SCORE), MAX_SCORE), move, RESULTS[winner], mark)
+        for hcp, score, move in rows
+    ]
+    return np.array(found, HCPE_DTYPE).tobytes()
+
+
+def write_hcpe(records: Iterable[GameRecord]) -> bytes:
+    """Return the evaluated positions of finished games. Raises RecordError for handicap games."""
+    parts = []
+    for record in records:
+        pack(record.initial)
+        if record.winner is not None:
+            scored = [
+                (pack(placement), recorded.score, recorded.move)
+                for recorded, placement in zip(record.moves, record.placements(), strict=False)
+                if recorded.score is not None
+            ]
+            parts.append(pack_game(scored, record.winner))
+    return b"".join(parts)
+
+
+def read_hcpe(data: bytes) -> list[TrainingPosition]:
+    """Read an hcpe file. Raises RecordError for incomplete records and impossible positions, moves or results."""
+    if len(data) % HCPE_DTYPE.itemsize:
+        raise RecordError(f"{len(data)} bytes: expected whole records of {HCPE_DTYPE.itemsize} bytes (hcpe)")
+    found = []
+    winners = {code: winner for winner, code in RESULTS.items()}
+    for number, row in enumerate(np.frombuffer(data, HCPE_DTYPE), 1):
+        score, move, result = (int(row[name]) for name in ("score", "move", "result"))
+        try:
+            placement = unpack(row["hcp"].tobytes())
+        except RecordError as error:
+            raise RecordError(f"record {number}: {error}") from None
+        if result not in winners:
+            raise RecordError(f"record {number} has the result {result}: expected 0, 1 or 2")
+        if why := placement.why_not(move):
+            raise RecordError(f"record {number}, its move: {why}")
+        found.append(TrainingPosition(placement, score, move, winners[result]))
+    return found
+
+
+HCPE3_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("moves", "<u2"), ("result", "u1"), ("opponent", "u1")])
+MOVE_DTYPE = np.dtype([("move", "<u2"), ("score", "<i2"), ("counts", "<u2")])
+COUNT_DTYPE = np.dtype([("move", "<u2"), ("visits", "<u2")])
+MAX_VISITS = 0xFFFF
+WINNER_BITS = 3
+ENDINGS = {"SENNICHITE": 4, "KACHI": 8, "MAX_MOVES": 16}  # bits of the result beside the winner's, by CSA's endings
+
+
+def write_hcpe3(records: Iterable[GameRecord]) -> bytes:
+    """Return the games with a known result. Raises RecordError for handicap games."""
+    return b"".join(_format(record) for record in records if record.winner is not None)
+
+
+def _format(record: GameRecord) -> bytes:
+    assert record.winner is not None
+    result = RESULTS[record.winner] | ENDINGS.get(record.ending, 0)
+    hcp = np.frombuffer(pack(record.initial), np.uint8)
+    parts = [np.array((hcp, len(record.moves), result, 0), HCPE3_DTYPE).tobytes()]
+    for recorded in record.moves:
+        counts = _bounded(recorded.counts)
+        score = min(max(recorded.score or 0, -MAX_SCORE), MAX_SCORE)
+        parts.append(np.array((recorded.move, score, len(counts)), MOVE_DTYPE).tobytes())
+        parts.append(np.array(counts, COUNT_DTYPE).tobytes())
+    return b"".join(parts)
+
+
+def _bounded(counts: Counts) -> list[tuple[int, int]]:
+    """Return visits scaled to 16 bits."""
+    most = max((visits for _, visits in counts), default=0)
+    scale = min(1.0, MAX_VISITS / max(most, 1))
+    found = [(move, round(scale * visits)) for move, visits in counts]
+    return [(move, visits) for move, visits in found if visits]
+
+
+def read_hcpe3(data: bytes) -> list[GameRecord]:
+    """Read an hcpe3 file. An evaluation of 0 without visits counts as missing. Raises RecordError."""
+    games: list[GameRecord] = []
+    place = 0
+    while place < len(data):
+        try:
+            record, place = _read(data, place)
+        except RecordError as error:
+            raise RecordError(f"game {len(games) + 1}: {error}") from None
+        games.append(record)
+    return games
+
+
+def _read(data: bytes, place: int) -> tuple[GameRecord, int]:
+    """Return the game at an offset, and the offset after it."""
+    head = _take(data, place, HCPE3_DTYPE, 1)[0]
+    place += HCPE3_DTYPE.itemsize
+    record = GameRecord(unpack(head["hcp"].tobytes()))
+    placement = record.initial
+    for number in range(1, int(head["moves"]) + 1):
+        row = _take(data, place, MOVE_DTYPE, 1)[0]
+        place += MOVE_DTYPE.itemsize
+        counts = _take(data, place, COUNT_DTYPE, int(row["counts"]))
+        place += counts.nbytes
+        for move in counts["move"].tolist():
+            if why := placement.why_not(move):
+                raise ImpossibleMoveError(f"move {number}, searched {move}: {why}")
+        # The searched moves belong to the position before this move.
+        placement = record.add(placement, int(row["move"]))
+        recorded = record.moves[-1]
+        recorded.counts = tuple(counts.tolist())
+        recorded.score = int(row["score"]) if len(counts) or row["score"] else None
+    record.ending = _ending(record, placement.side, int(head["result"]))
+    return record, place
+
+
+def _take(data: bytes, place: int, dtype: np.dtype[np.void], count: int) -> npt.NDArray[np.void]:
+    if place + count * dtype.itemsize > len(data):
+        raise RecordError(f"{len(data) - place} bytes at the end: expected whole games (hcpe3)")
+    return np.frombuffer(data, dtype, count, place)
+
+
+def _ending(record: GameRecord, side: int, result: int) -> str:
+    # A foul is the only ending whose winner is the side to move.
+    winners = {code: winner for winner, code in RESULTS.items()}
+    names = [name for name, bit in ENDINGS.items() if result & bit]
+    winner = winners.get(result & WINNER_BITS)
+    if winner is None or len(names) > 1 or result & ~(WINNER_BITS | sum(ENDINGS.values())):
+        raise RecordError(f"the result {result}: expected 0, 1 or 2, and 4, 8 or 16 for how the game ended")
+    if winner == DRAW:
+        wanted = names[0] if names else "HIKIWAKE"
+    else:
+        wanted = names[0] if names else illegal_action(opponent(winner)) if winner == side else "TORYO"
+    record.ending = wanted
+    if record.winner != winner:
+        raise RecordError(f"the result {result}: expected one that an ending with {wanted} can have")
+    return wanted
+
+
+PSV_DTYPE = np.dtype(
+    [("sfen", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("ply", "<u2"), ("result", "i1"), ("spare", "u1")]
+)
+DROP_BIT, PROMOTION_BIT = 1 << 14, 1 << 15
+_CODES = {**CODES, KNIGHT: CODES[SILVER], SILVER: CODES[KNIGHT]}
+# In hand, the first bit is missing and the promotion bit is 0.
+_HAND_CODES = {kind: code[1:] + ("" if kind == GOLD else "0") for kind, code in _CODES.items()}
+
+
+def pack_psv(placement: Placement) -> bytes:
+    """Return a position as 32 bytes. Raises RecordError unless all 40 pieces are present."""
+    return pack_bits(placement, "psv", lambda kind, promotion, color: _CODES[kind] + promotion + color, _HAND_CODES)
+
+
+def to_psv_move(move: int) -> int:
+    """Return a move in YaneuraOu's encoding."""
+    piece_type = dropped_type(move)
+    if piece_type is not None:
+        return target_of(move) | piece_type << 7 | DROP_BIT
+    source = source_of(move)
+    assert source is not None
+    return target_of(move) | source << 7 | (PROMOTION_BIT if promotes(move) else 0)
+
+
+def from_psv_move(move: int) -> int:
+    """Return a move from YaneuraOu's encoding."""
+    target, source = move & 127, move >> 7 & 127
+    return drop(source, target) if move & DROP_BIT else board_move(source, target, bool(move & PROMOTION_BIT))
