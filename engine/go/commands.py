@@ -1,4 +1,4 @@
-"""What Go adds to commands for all games: flags, examples of their help, and data sets made by the flags."""
+"""Go's additions to commands for all games: flags, examples for the help, and data sets."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _network = functools.partial(network_path, game="go")
 
+# Rows of a shard if searches label the points. A killed run loses its unfinished shard, so a shard should be minutes of
+# work.
 SCORED_ROWS = 256
-"""Positions of a shard whose points are found by searches. A run that is killed loses the shard that it was writing,
-which should be no more than minutes of searches."""
 
 EXAMPLES = {
     "play": """\
@@ -146,7 +146,6 @@ FLAGS = {"play": _add_play, "learn": _add_learn, "dataset make": _add_make, "dat
 
 
 def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
-    """See yomi.engine.game.Game."""
     from yomi.engine.datasets.making import announce_kernels
     from yomi.engine.datasets.sources import GO_SUFFIXES, find_files, named
     from yomi.engine.go.datasets.dataset import GoDataOptions, make_go_dataset
@@ -185,7 +184,7 @@ def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
 
 
 def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
-    """Return what labels points, and how a manifest tells it."""
+    """Return the scorer that labels points, and its description for the manifest."""
     from yomi.engine.datasets.sources import named
     from yomi.engine.go.datasets.scores import STAGES, KomiScorer, parse_stages
     from yomi.engine.go.datasets.teacher import NetworkTeacher
@@ -205,7 +204,6 @@ def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
 
 
 def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
-    """See yomi.engine.game.Game."""
     from yomi.engine.datasets.making import announce_kernels
     from yomi.engine.datasets.sources import named
     from yomi.engine.go.datasets.played import PlayOptions, play_go_dataset

@@ -1,4 +1,4 @@
-"""The board as text, as Go programs show it: coordinates, star points, the last move in brackets."""
+"""The board as text: coordinates, star points, the last move in brackets."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ SYMBOLS = {EMPTY: ".", BLACK: "X", WHITE: "O"}
 
 
 def draw(game: "GoGame") -> str:
-    """Return the board of `game` (X Black, O White, + star points) and below it whose turn it is, captures, rules."""
+    """Return the board (X Black, O White, + star points), then the side to move, captures and rules."""
     size = game.size
     most = max_fixed_handicap(size)
     stars = set(fixed_handicap(most, size)) if most else set()

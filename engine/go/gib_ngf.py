@@ -1,6 +1,7 @@
-"""Records of two servers: GIB (Tygem) and NGF (Cyberoro, WBaduk). Neither has variations or comments.
+"""Readers for two servers' records: GIB (Tygem) and NGF (Cyberoro, WBaduk).
 
-No specification is public; the meaning of the fields is that of the converters xyz2sgf and Sabaki.
+Neither format has variations or comments, and neither has a public specification. Source: the converters xyz2sgf and
+Sabaki.
 """
 
 from __future__ import annotations
@@ -19,20 +20,19 @@ from yomi.native.go.board import MAX_SIZE, MIN_SIZE, PASS
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _GIB_FIELD = re.compile(r"\\\[(\w+)=(.*?)\\\]", re.DOTALL)
 _NGF_MOVE = re.compile(r"PM..([BW])([A-Z])([A-Z])")
+# Tygem's codes (GRLT, W). For 0 and 1 another field has the points times ten.
 _RESULT_CODES = {"0": "B+", "1": "W+", "3": "B+R", "4": "W+R", "7": "B+T", "8": "W+T"}
-"""Tygem's codes (GRLT, W). For 0 and 1 another field has ten times the points."""
 _COLORS = {"1": BLACK, "2": WHITE, "B": BLACK, "W": WHITE}
 _GIB_SIZE = 19
 
 
 def looks_like_gib(data: bytes) -> bool:
-    """Return whether a file begins as GIB does."""
     head = data[:200].lstrip(b"\xef\xbb\xbf \t\r\n")
     return head.startswith((rb"\HS", rb"\[GAME"))
 
 
 def looks_like_ngf(data: bytes) -> bool:
-    """Return whether a file is NGF: its second line is a board size, or lines of moves begin with PM."""
+    """Whether a file is NGF: its second line is a board size, or lines of moves begin with PM."""
     if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"("):
         return False
     lines = data[:2000].splitlines()
@@ -80,7 +80,7 @@ def read_ngf(data: bytes) -> GameRecord:
     """Read a record of Cyberoro or WBaduk.
 
     Raises:
-        SgfError: the record has no moves, or its board size is impossible.
+        SgfError: the record has no moves, or an impossible board size.
     """
     text, notes = decode_sgf(data)
     lines = _LINE_END.split(text)
@@ -120,7 +120,7 @@ def _tygem_result(tags: str) -> str:
 
 
 def _number(digits: str) -> int:
-    """Return a number of a record. Longer ones than any record has are cut off: Python refuses thousands of digits."""
+    """Return a number, cut to nine digits: Python refuses to convert thousands of digits."""
     return int(digits[:9])
 
 
@@ -139,14 +139,14 @@ def _last_word(text: str) -> tuple[str, str]:
 
 
 def _with_rank(record: GameRecord, key: str, name: str, rank: str) -> str:
-    """Return a player's name, and keep the rank in the root."""
+    """Return the name, after storing the rank in the root."""
     if rank:
         record.root.other[key] = [rank.replace("\\", "\\\\").replace("]", "\\]")]
     return name
 
 
 def _place_handicap(record: GameRecord, stones: int, line: int) -> None:
-    """Set up handicap stones. Both servers place them as GTP does."""
+    """Set up handicap stones. Both servers place them on the points of GTP's fixed_handicap."""
     if stones < 2:
         return
     try:
@@ -159,7 +159,7 @@ def _place_handicap(record: GameRecord, stones: int, line: int) -> None:
 
 
 def _add_move(record: GameRecord, node: Node, words: list[str], line: int, text: str) -> Node:
-    """Append a move of [color, column, row], and return its node; columns and rows count from 0 at the top left."""
+    """Append a move [color, column, row] and return its node. Columns and rows count from 0 at the top left."""
     numbers = [int(word) for word in words[1:] if re.fullmatch(r"-?\d{1,3}", word)]
     color = _COLORS.get(words[0]) if words else None
     if color is not None and numbers == [-1, -1]:
@@ -173,7 +173,7 @@ def _add_move(record: GameRecord, node: Node, words: list[str], line: int, text:
 
 
 def _checked(record: GameRecord, word: str) -> GameRecord:
-    """Return a record, unless it has no moves."""
+    """Return a record after checking that it has moves."""
     if not record.root.children:
         raise SgfError(f"no moves found, expected lines that begin with {word}")
     return record

@@ -1,4 +1,4 @@
-"""Go for the learning loop: how games begin and end, and what is learned of their results."""
+"""Go for the learning loop: beginning, end and labels of games."""
 
 from __future__ import annotations
 
@@ -45,17 +45,16 @@ if TYPE_CHECKING:
     from yomi.nets.data.shards import Arrays
     from yomi.nets.features import FeatureSet
 
-KOMI_SPREAD = 1.0
-"""Standard deviation of the komi around what is fair."""
+KOMI_SPREAD = 1.0  # standard deviation of the komi around the fair komi
+# Ko rules drawn with `any_rules`. Under each of them every game ends with a score.
 KO_RULES: tuple[Ko, ...] = ("POSITIONAL", "SITUATIONAL")
-"""That rules are drawn of: those by which every game ends with a score."""
+# Share of games with a wider spread of the komi, and that spread as a multiple of the board's side. Networks also need
+# to learn one-sided games.
 WIDE_SHARE, WIDE_SPREAD = 0.15, 2.0
-"""Share of the games whose komi is spread wider, and by how many of the board's sides: what is said of a game that one
-side is far ahead in is learned, too."""
 
 
 class LearnableGo:
-    """See yomi.engine.learning.learnable.Learnable. Games are played to the end and scored as the board stands."""
+    """Go as a Learnable. Games are played to the end and scored as the board stands."""
 
     features = KATAGO_FEATURES
     network: Mapping[str, Any] = {"kind": "go", "blocks": 4, "channels": 48, "pooled": 16, "pooling_blocks": [1, 3]}
@@ -65,13 +64,13 @@ class LearnableGo:
     def __init__(
         self, options: Options, sizes: Sequence[int] = (), handicap: float = 0.0, *, any_rules: bool = False
     ) -> None:
-        """Begin games by size and rules of the options; their komi is fair as far as the games of late tell it.
+        """Begin games with the options' size and rules.
 
         Args:
             options: the options.
-            sizes: of further boards.
-            handicap: share of the games in which Black has a few stones at random points before White's first move.
-            any_rules: draw superko and suicide of each game, in place of the options'.
+            sizes: further board sizes.
+            handicap: share of games in which Black gets a few stones at random points.
+            any_rules: draw superko and suicide for each game.
         """
         self.asked: Mapping[str, Any] = {"sizes": list(sizes), "handicap": handicap, "any_rules": any_rules}
         self.boards: Sequence[Mapping[str, Any]] = [{"size": size} for size in dict.fromkeys((options.size, *sizes))]
@@ -81,7 +80,7 @@ class LearnableGo:
         self._referee = GoReferee(score)
 
     def begin(self, rng: np.random.Generator, lead: float) -> GoGame:
-        """Return a board with a komi that is drawn, perhaps with handicap stones and other rules."""
+        """Return a board with a random komi around `lead`, and possibly handicap stones and other rules."""
         spread = WIDE_SPREAD * self._size if rng.random() < WIDE_SHARE else KOMI_SPREAD
         komi = round(2.0 * rng.normal(lead, spread)) / 2.0
         rules = self._rules
@@ -96,18 +95,17 @@ class LearnableGo:
         return game
 
     def again(self, game: GoGame) -> GoGame:
-        """Return a board with the same komi, rules and handicap stones."""
+        """Return a new board with the same komi, rules and handicap stones."""
         other = GoGame(game.size, game.rules, game.komi)
         if game.handicap:
             other.place_handicap([point for _, point in game.setup])
         return other
 
     def judge(self, game: GoGame) -> Ended | None:
-        """Return how a game has ended; None while it goes on."""
         return self._referee.judge(game)
 
     def outcome(self, game: GoGame, ended: Ended) -> Outcome:
-        """Return winner, margin and the owner of every point; the winner alone where the board has another."""
+        """Return winner, margin and owner of each point; only the winner if the board was not counted."""
         margin = score(game)
         if score_text(margin) != ended.detail:
             return Outcome(ended.winner)
@@ -117,7 +115,6 @@ class LearnableGo:
         return Outcome(ended.winner, margin, owned)
 
     def komi(self, game: GoGame) -> float:
-        """Return the komi."""
         return float(game.position["komi"])
 
     def show(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
@@ -125,7 +122,7 @@ class LearnableGo:
         return planes_of(positions, history, self.spec, FEATURE_SETS[self.features])
 
     def record(self, finished: Finished[GoGame], name: str) -> bytes:
-        """Return SGF; a comment has winrate, lead and visits of each move, and COUNTS the policy that is learned."""
+        """Return SGF. Comments contain winrate, lead and visits of each move, COUNTS the learned policy."""
         game = finished.game
         black, white = (each.replace("\\", "\\\\").replace("]", "\\]") for each in finished.names(name))
         rules = RULE_NAMES.get(game.rules.name or "", str(game.rules))
@@ -146,7 +143,7 @@ class LearnableGo:
 
 
 def _sgf_point(move: int, size: int) -> str:
-    """Return a move as SGF writes it; a pass is empty. (With sgfmill a record takes a tenth of a small game's time.)"""
+    """Return a move as in SGF. sgfmill would take a tenth of a small game's time."""
     if move == PASS:
         return ""
     index = policy_index(size, move, 0)
@@ -154,7 +151,6 @@ def _sgf_point(move: int, size: int) -> str:
 
 
 def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[GoGame]]]:
-    """See yomi.engine.game.Game.replay."""
     if features.name != KATAGO_FEATURES:
         raise OptionError(f"{path}: rows of {features.name} found, expected {KATAGO_FEATURES}")
     try:
@@ -166,7 +162,7 @@ def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show,
 
 
 def _recorded(record: GameRecord) -> Recorded[GoGame]:
-    """Return a recorded game, which is played through once."""
+    """Return a recorded game, after playing through it once."""
     winner, _, points = parse_result(record.result)
     moves = [move for _, move in record.game().moves]
     margin = None if math.isnan(points) else points if winner == BLACK else -points

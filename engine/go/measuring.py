@@ -1,4 +1,4 @@
-"""What is measured of Go: searches of openings, middle games and endgames as the engine's own play reaches them."""
+"""Benchmark positions of Go: openings, middle games and endgames from the engine's own play."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from yomi.engine.options import Options
     from yomi.engine.search.parameters import SearchSettings
 
+# Board size -> moves of each position, Black first.
 LINES: dict[int, tuple[str, ...]] = {
     9: (
         "",
@@ -40,11 +41,10 @@ LINES: dict[int, tuple[str, ...]] = {
         "R16 D4 Q3 D17 D15 E15 D14 F16 E14 C16 C14 H17 C6 F3 C3 D3 C4 C5 B5 D5 B6 B4 B3 D2 B2 R6 R9 P6 O3 R12 P10",
     ),
 }
-"""Board size -> moves of each position, Black first."""
 
 
 def go_positions(size: int) -> list[GoGame]:
-    """Return the games to search on boards of `size`; sizes without lines of their own get the empty board."""
+    """Return the games to search. Sizes without entries get the empty board."""
     games = []
     for line in LINES.get(size, ("",)):
         game = GoGame(size, PRESETS["tromp-taylor"], 7.5 if size > 9 else 7.0)
@@ -55,13 +55,11 @@ def go_positions(size: int) -> list[GoGame]:
 
 
 def go_subject(size: int) -> Subject:
-    """Return Go on boards of `size`."""
     return Subject(f"{size}x{size}", go_spec(size), tuple(go_positions(size)), write_planes, write_bits)
 
 
 @contextlib.contextmanager
 def measured(options: Options) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
-    """See yomi.engine.game.Game."""
     with contextlib.closing(make_queue(options, options.size, PRESETS["tromp-taylor"])) as queue:
         subject = replace(go_subject(options.size), spec=spec_for(options.size, queue.evaluator))
         yield subject, queue, search_settings(options, queue)

@@ -1,4 +1,4 @@
-"""Files of Go records: SGF, GIB (Tygem) and NGF (Cyberoro, WBaduk). Their content shows the format."""
+"""Files of Go records: SGF, GIB (Tygem) and NGF (Cyberoro, WBaduk). The content determines the format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from yomi.engine.records import read_record_bytes
 
 
 def each_record(data: bytes) -> Iterator[GameRecord | SgfError]:
-    """Yield the games of a file, at least one, each as its record, or as the reason why it cannot be read."""
+    """Yield each game of a file, or the error that prevents reading it; at least one."""
     reader = read_gib if looks_like_gib(data) else read_ngf if looks_like_ngf(data) else None
     if reader is None:
         yield from each_sgf_game(data)
@@ -23,10 +23,10 @@ def each_record(data: bytes) -> Iterator[GameRecord | SgfError]:
 
 
 def load_records(path: str | Path) -> list[GameRecord]:
-    """Read all games of a file, at least one. A game that cannot be read becomes a note of another one.
+    """Read all games of a file. An unreadable game becomes a note of the first game.
 
     Raises:
-        SgfError: the file cannot be opened, or no game in it can be read.
+        SgfError: the file cannot be opened, or no game can be read.
     """
     records: list[GameRecord] = []
     faults: list[SgfError] = []
@@ -54,7 +54,7 @@ def load_record(path: str | Path) -> GameRecord:
 
 
 def load_size(path: str | Path) -> int:
-    """Return the board size of the first game of a file. Of SGF only the root is read.
+    """Return the board size of a file's first game. For SGF only the root is read.
 
     Raises:
         SgfError: see `load_record`.

@@ -1,4 +1,4 @@
-"""When a game of Go is over, and who has won it."""
+"""The end of a game, its winner, and results as text."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from yomi.engine.play import (
     Referee,
 )
 
-MOVES_PER_POINT = 3
-"""Moves per point of the board after which a game is scored as it stands, unless told otherwise."""
+MOVES_PER_POINT = 3  # Default maximum of moves for each point. A longer game is scored as it stands.
+# First letter after the winner's (R, Resign, Res., Time, Forfeit). Anything else is a score.
 SGF_ENDINGS = {"R": RESIGNATION, "T": TIME, "F": FAILURE}
-"""First letter of what stands behind the winner's (R, Resign, Res., Time, Forfeit); else it is a score."""
 
 
 def read_sgf_result(text: str) -> tuple[int, str] | None:
-    """Return winner and ending of a game whose result SGF writes like this; None if it tells none."""
+    """Return (winner, ending) of an SGF result; None if it names no winner and no draw."""
     if "+" not in text:
         text = result_in_words(text) or text
     letter, _, how = text.strip().partition("+")
@@ -38,7 +37,7 @@ def read_sgf_result(text: str) -> tuple[int, str] | None:
 
 
 def sgf_result(ended: Ended) -> str:
-    """Return how a game ended as SGF writes it."""
+    """Return an SGF result."""
     if ended.ending == NO_RESULT:
         return "Void"
     if ended.winner == DRAW:
@@ -53,16 +52,12 @@ class GoReferee(Referee[GoGame]):
     """Ends games by passes, by a repetition without result, or after too many moves."""
 
     def __init__(self, score: Callable[[GoGame], float], max_moves: int = 0) -> None:
-        """Score games by `score` (Black's points minus White's), after `max_moves` at the latest.
-
-        Args:
-            score: called once per game.
-            max_moves: 0 for MOVES_PER_POINT times the points.
+        """Score games by `score` (Black's points minus White's), after `max_moves` at the latest (0: MOVES_PER_POINT
+        for each point).
         """
         self._score, self._max_moves = score, max_moves
 
     def judge(self, game: GoGame) -> Ended | None:
-        """Return how a game has ended; None while it goes on."""
         if game.is_no_result:
             return Ended(DRAW, NO_RESULT, "third repetition")
         if not game.is_over and game.ply < (self._max_moves or MOVES_PER_POINT * game.size**2):

@@ -1,4 +1,4 @@
-"""Games of Go of the engine against itself, for `yomi selfplay`."""
+"""Recorder of Go for `yomi selfplay`."""
 
 from __future__ import annotations
 
@@ -21,29 +21,26 @@ if TYPE_CHECKING:
 
 
 class GoRecorder:
-    """See yomi.engine.game.Recorder: games from an empty board, as SGF."""
+    """Starts games on an empty board and writes SGF."""
 
     row_bytes: Mapping[str, int] = {}
 
     def __init__(self, options: Options) -> None:
-        """Begin games by size, rules and komi of the options."""
         self._options = options
         self._comments = [""]
         self._counts: list[Counts] = []
 
     def begin(self, number: int) -> GoGame:
-        """Return an empty board."""
         self._comments, self._counts = [""], []
         return new_game(self._options)
 
     def record(self, game: GoGame, decision: Decision, seconds: float) -> None:
-        """Keep winrate, lead and visits for the comment of the move, and the visits of all moves."""
+        """Store winrate, lead and visits for the move's comment, and the visits of all moves."""
         report = decision.report
         self._comments.append(str(Evaluation(report.winrate, report.score_lead, report.visits)))
         self._counts.append(report.counts)
 
     def files(self, game: GoGame, ended: Ended, name: str) -> dict[str, bytes]:
-        """Return the SGF."""
         date, result = time.strftime("%Y-%m-%d"), sgf_result(ended)
         text = to_sgf(game, self._comments, self._counts, black=name, white=name, result=result, date=date)
         return {".sgf": text.encode("utf-8")}

@@ -1,9 +1,9 @@
-"""Game records: SGF in and out, with variations, set-up stones and comments. sgfmill interprets values and writes.
+"""Game records: reads and writes SGF with variations, set-up stones and comments. sgfmill parses values and writes.
 
-A `GameRecord` is the tree of a game, a `GoGame` one position in it with the moves before it. Not done: boards that are
-not square, other games than Go, writing collections. Files: `yomi.engine.go.record_files`.
+A `GameRecord` is the tree of a game; a `GoGame` is one position in it with the moves before it. Not supported:
+rectangular boards, other games, and writing collections. Files: `yomi.engine.go.record_files`.
 
-Faults of a record become notes if moves can be read all the same: `GameRecord.notes`.
+Faults become notes (`GameRecord.notes`) if the moves are still readable.
 """
 
 from __future__ import annotations
@@ -34,60 +34,51 @@ from yomi.engine.version import VERSION
 from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
 from yomi.nets.errors import LineError
 
+# SGF's names of rule sets. Other rule sets are written as in GTP.
 RULE_NAMES = {"japanese": "Japanese", "chinese": "Chinese", "aga": "AGA", "new-zealand": "NZ", "goe": "GOE"}
-"""SGF's own names of rule sets; others are written as in GTP."""
 
 MOVE_PROPERTIES = {"B": BLACK, "W": WHITE}
+# First letters of PL, in lower case. Old programs write numbers.
 SIDES = {"b": BLACK, "w": WHITE, "1": BLACK, "2": WHITE}
-"""First letters of PL, in any case; old programs write numbers."""
 SETUP_PROPERTIES = {"AB": BLACK, "AW": WHITE, "AE": EMPTY}
+# Programs (AP) that write even a small komi in hundredths (KM[50]), and 350 for 3.5 stones.
 HUNDREDTHS = ("foxwq", "SGFC:2.0")
-"""Programs (AP) that write a komi in hundredths even if it is small (KM[50]), and 350 for 3.5 stones."""
+# Properties that only Fox writes. Other programs have replaced Fox's AP in many files.
 FOX_PROPERTIES = ("TC", "TT", "RL")
-"""Properties that only Fox writes. Other programs have replaced its AP in many files."""
-MAX_HUNDREDTHS = 1000
-"""A larger komi is no komi in hundredths."""
-MAX_STONES = 5
-"""A komi with a quarter is in points from here on, in stones below."""
-COUNTS = "VN"
-"""A property of our own: visits of the moves in the search for the node's move, VN[cd:40][:2] for 2 of a pass."""
-APPLICATION = "yomi"
-"""What records that are written here name (AP). Their komi is in points, whatever it looks like."""
+MAX_HUNDREDTHS = 1000  # from here on a komi is not in hundredths
+MAX_STONES = 5  # from here on a komi with a quarter is in points, below in stones
+COUNTS = "VN"  # yomi's property for the visits of the move's search: VN[cd:40][:2] for 40 visits of cd and 2 of a pass
+APPLICATION = "yomi"  # AP of yomi's records. Their komi is always in points.
 
 
 class SgfError(LineError, ValueError):
-    """A game record that cannot be read or played; the message is one line, with the place if there is one."""
+    """A record that cannot be read or played. The message is one line, with the place if it is known."""
 
     def __init__(self, text: str, place: Note | None = None) -> None:
-        """Raise with a text, about the place of a note."""
+        """Use the line and column of `place`."""
         self.note = Note(text, place.line, place.column) if place else Note(text)
         super().__init__(str(self.note))
 
     def __reduce__(self) -> tuple[type[SgfError], tuple[str, Note]]:
-        """Let the error pass between processes."""
+        """Allow pickling."""
         return SgfError, (self.note.text, self.note)
 
 
 @dataclass(slots=True)
 class Node:
-    """One node of a game tree."""
-
-    move: tuple[int, int] | None = None
-    """(color, point or PASS)."""
+    move: tuple[int, int] | None = None  # (color, point or PASS)
+    # (BLACK, WHITE or EMPTY, point): stones placed or removed before the move.
     setup: list[tuple[int, int]] = field(default_factory=list)
-    """(BLACK, WHITE or EMPTY, point): stones put down or taken away before the move."""
-    side: int | None = None
-    """The side to move that the record states (PL)."""
+    side: int | None = None  # side to move according to the record (PL)
     comment: str = ""
-    other: dict[str, list[str]] = field(default_factory=dict)
-    """All other properties, values as they stand in the file (escaped)."""
+    other: dict[str, list[str]] = field(default_factory=dict)  # all other properties, with escaped values
+    # Main line first, then variations. Not in == and repr, which would recurse at each move.
     children: list[Node] = field(default_factory=list, compare=False, repr=False)
-    """The main line first, variations after it. (Left out of == and repr, which would recurse once a move.)"""
+    # Why the node's move cannot be read. The property is kept in `other`.
     fault: Note | None = field(default=None, compare=False)
-    """Why the node's move cannot be read. The property is kept in `other`."""
 
     def add(self, color: int, move: int, comment: str = "") -> Node:
-        """Append a child with a move and return it; the first child is the main line."""
+        """Append a child with a move and return it. The first child is the main line."""
         child = Node((color, move), comment=comment)
         self.children.append(child)
         return child
@@ -95,34 +86,28 @@ class Node:
 
 @dataclass
 class GameRecord:
-    """A game with all its variations, and what the root says about it."""
+    """A game with its variations and the root's properties."""
 
     size: int = 19
-    komi: float | None = None
-    """Without handicap compensation; None where the record has none."""
-    rules: Rules | None = None
-    """None where the record names none or none that is known."""
-    rules_text: str = ""
-    """The name of rules that are not known."""
+    komi: float | None = None  # without handicap compensation; None if missing
+    rules: Rules | None = None  # None if missing or unknown
+    rules_text: str = ""  # name of unknown rules
     handicap: int = 0
     black: str = ""
     white: str = ""
-    result: str = ""
-    """As in SGF: "B+3.5", "W+R", "0", "Void", ..."""
+    result: str = ""  # as in SGF: "B+3.5", "W+R", "0", "Void"
     date: str = ""
-    seconds: float | None = None
-    """Main time of each side (TM)."""
-    overtime: str = ""
-    """Byo-yomi in words (OT)."""
+    seconds: float | None = None  # main time of each side (TM)
+    overtime: str = ""  # byo-yomi in words (OT)
     root: Node = field(default_factory=Node)
+    # Faults that the reader has tolerated. A file's first record has those of the whole file.
     notes: list[Note] = field(default_factory=list, compare=False)
-    """Faults that did not stop the reader. The first record of a file has those of the whole file."""
 
     def line(self, path: Sequence[int] = ()) -> Iterator[Node]:
         """Yield the nodes of one line from the root to its end.
 
         Args:
-            path: which child to take at each node that has several, one after the other; after that the first.
+            path: index of the child at each node with several children; after the path, the first child.
 
         Raises:
             SgfError: a node has no such child.
@@ -138,7 +123,7 @@ class GameRecord:
             yield node
 
     def nodes(self) -> Iterator[Node]:
-        """Yield every node, each before its children, the main line before its variations."""
+        """Yield every node, parents before children, the main line before its variations."""
         pending = [self.root]
         while pending:
             node = pending.pop()
@@ -155,15 +140,15 @@ class GameRecord:
         cut: bool = False,
         komi: float | None = None,
     ) -> GoGame:
-        """Return the game after `moves` moves of a line (all of them for None).
+        """Return the game after `moves` moves of a line.
 
         Args:
-            moves: how many; set-up stones that come before the next move are put down too.
+            moves: number of moves, None for all. Set-up stones before the next move are included.
             path: see `line`.
-            rules: for a record that names none.
-            override_rules: use `rules` whatever the record names.
-            komi: used instead of the record's.
-            cut: end the game before a move that cannot be played, and add a note, instead of raising.
+            rules: rules for a record that names none.
+            override_rules: use `rules` for any record.
+            komi: replaces the record's komi.
+            cut: end the game before an unplayable move and add a note, instead of raising.
 
         Raises:
             SgfError: see `replay`.
@@ -188,13 +173,13 @@ class GameRecord:
         override_rules: bool = False,
         komi: float | None = None,
     ) -> Iterator[GoGame]:
-        """Yield the game before each move of a line, and at its end: one object, which changes in place.
+        """Yield the game before each move of a line, and at its end: one object that changes in place.
 
-        Moves that only the rules of ko and suicide forbid are played: the record says that they were. A record
-        without komi gets the one usual with the rules, with handicap half a point. The arguments are those of `game`.
+        Moves that only ko or suicide forbids are played. The default komi is that of the rules, with handicap half a
+        point. Arguments: see `game`.
 
         Raises:
-            SgfError: an impossible move or set-up, or the record names rules that are not known.
+            SgfError: an impossible move or set-up, or the record names unknown rules.
         """
         if self.rules is None and self.rules_text and not override_rules:
             raise SgfError(f"record has unknown rules '{_line(self.rules_text)}': expected one of {', '.join(PRESETS)}")
@@ -228,7 +213,7 @@ class GameRecord:
         """Return the record as SGF text.
 
         Raises:
-            SgfError: a property's name or value cannot stand in SGF.
+            SgfError: a property's name or value cannot be written.
         """
         try:
             return self._to_sgf()
@@ -258,9 +243,10 @@ class GameRecord:
         return str(sgf_grammar.block_format(self._pieces(root)).decode("utf-8"))
 
     def _pieces(self, root: sgf.Node) -> Iterator[bytes]:
-        """Yield the text in pieces between which lines may end; `root` is sgfmill's, with what is told of the game.
+        """Yield the text in pieces, between which lines may be broken; `root` is sgfmill's node with the game's
+        properties.
 
-        Sgfmill's own tree, of which it would write the same, takes 1 KB for each node.
+        sgfmill's own tree would give the same text, but takes 1 KB for each node.
         """
         presenter = sgf_properties.Presenter(self.size, root.get_encoding())
         pending: list[Node | bytes] = [b"\n", b")", self.root, b"("]  # what comes first is last
@@ -282,7 +268,7 @@ class GameRecord:
                     pending += (b")", child, b"(")
 
     def _set_up(self, game: GoGame, node: Node, rest: Sequence[Node]) -> None:
-        """Apply the set-up of a node; the side to move is as stated, or else as the next move shows."""
+        """Apply the set-up of a node. The side to move is as stated, or as the next move implies."""
         follower = next((later.move[0] for later in rest if later.move), None)
         black_only = self.handicap >= 2 and all(color == BLACK for color, _ in node.setup)
         stated = None if node.move else node.side  # beside a move, PL is about the position after it
@@ -297,10 +283,10 @@ class GameRecord:
 
 
 def read_sgf(data: bytes | str) -> GameRecord:
-    """Read the first game of SGF data.
+    """Read the first game of SGF data; for encodings see `decode_sgf`.
 
-    Encodings: see `decode_sgf`. Broken text is read as far as possible; the record's notes name each place. A TM that
-    is no number is kept as text (in `other`), a HA that is none is left out.
+    Broken text is read as far as possible, with a note for each fault. A TM that is not a number is kept as text in
+    `other`; such a HA is dropped.
 
     Raises:
         SgfError: not SGF, not Go, or a board that is not square or not from 2x2 to 19x19.
@@ -312,9 +298,9 @@ def read_sgf(data: bytes | str) -> GameRecord:
 
 
 def each_sgf_game(data: bytes | str) -> Iterator[GameRecord | SgfError]:
-    """Yield the games of a file, at least one, each as its record, or as the reason why it cannot be read.
+    """Yield each game of a file, or the error that prevents reading it; at least one.
 
-    A game without an end is left at the next root that can be told from a variation by its first property.
+    A game without an end stops at the next root, which its first property distinguishes from a variation.
     """
     text, notes = (data, []) if isinstance(data, str) else decode_sgf(data)
     start = find_game(text)
@@ -348,16 +334,14 @@ def read_size(data: bytes) -> int:
 
 
 class _Reader:
-    """Makes a record of parsed nodes."""
+    """Converts parsed nodes to a record."""
 
     def __init__(self, parser: GameParser) -> None:
-        """Read the game of a parser."""
         self._parser = parser
         self._nodes = parser.nodes()
         self._size = 19
 
     def read(self) -> GameRecord:
-        """Return the whole record."""
         record, last = self.read_root()
         made = [last]
         for raw in self._nodes:
@@ -368,7 +352,7 @@ class _Reader:
         return record
 
     def read_root(self) -> tuple[GameRecord, Node]:
-        """Return a record of the root's properties, and the node that the next ones follow."""
+        """Return a record with the root's properties, and the node that the next nodes follow."""
         raw = next(self._nodes)
         self._size = self._read_size(raw)
         record = GameRecord(self._size)
@@ -417,7 +401,7 @@ class _Reader:
         return size
 
     def _read_komi(self, raw: RawNode) -> float | None:
-        """Return the komi in points; see `komi_in_points` for other units."""
+        """Return the komi in points; see `komi_in_points`."""
         key = "KM" if "KM" in raw.properties else "KO"  # KO: records of the Nihon Ki-in
         text = _text(raw, key).strip()
         if not text:
@@ -475,7 +459,7 @@ class _Reader:
         node.move = (MOVE_PROPERTIES[key], PASS if position is None else _point(position, self._size))
 
     def _setup_points(self, raw: RawNode, key: str) -> list[int]:
-        """Return the points that a property lists, alone or as corners of rectangles."""
+        """Return the points of a property, single or as corners of rectangles."""
         size, values = self._size, raw.properties[key]
         presenter = sgf_properties.Presenter(size, "UTF-8")
         positions = set()
@@ -493,14 +477,14 @@ _SIZE = re.compile(r"([0-9]{1,4})\s*(?:[:x*×路][\s]*([0-9]{1,4})?)?", re.IGNOR
 
 
 def komi_in_points(komi: float, *, is_fox: bool = False) -> float | None:
-    """Convert a record's komi: hundredths (KM[650]) and Chinese stones of two points (KM[3.75], KM[375]).
+    """Convert a record's komi from hundredths (KM[650]) or Chinese stones of two points (KM[3.75], KM[375]).
 
     Args:
         komi: the number in the record.
-        is_fox: whether the program writes hundredths always, and stones without a quarter (KM[350] for 7 points).
+        is_fox: the program always writes hundredths, and stones without a quarter (KM[350] for 7 points).
 
     Returns:
-        The komi in points; None if it is none in any unit.
+        The komi in points; None if it is impossible in any unit.
     """
     if abs(komi) >= MAX_HUNDREDTHS:
         return None
@@ -512,7 +496,7 @@ def komi_in_points(komi: float, *, is_fox: bool = False) -> float | None:
 
 
 def _text(raw: RawNode, key: str) -> str:
-    """Return a property's text, on one line except for comments; empty if the node has none."""
+    """Return a property's text, on one line except for comments; empty if it is missing."""
     return _unescaped(raw.properties[key][0], has_lines=key == "C") if key in raw.properties else ""
 
 
@@ -523,7 +507,7 @@ def _unescaped(value: str, *, has_lines: bool = False) -> str:
 
 
 def _number(raw: RawNode, key: str) -> float | None:
-    """Return a number, NaN for text that is none; None if there is no text."""
+    """Return a number, NaN for other text, or None if it is missing or empty."""
     text = _text(raw, key).strip()
     if not text:
         return None
@@ -548,9 +532,9 @@ def record_of(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Count
     """Return a record of `game` without names or result.
 
     Args:
-        game: its initial position and moves.
-        comments: one for the initial position, then one for each move; may be shorter.
-        counts: visits of the search for each move, which COUNTS tells; may be shorter.
+        game: its initial position and moves are recorded.
+        comments: comments for the initial position and then each move; may be shorter.
+        counts: visits of the search for each move, written as COUNTS; may be shorter.
     """
     texts = [*comments, *[""] * (len(game.moves) + 1 - len(comments))]
     record = GameRecord(game.size, game.komi, game.rules, handicap=game.handicap)
@@ -570,7 +554,7 @@ def to_sgf(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Counts] 
     """Return `game` as SGF text.
 
     Args:
-        game: its initial position and moves.
+        game: its initial position and moves are recorded.
         comments: see `record_of`.
         counts: see `record_of`.
         info: fields of `GameRecord`, such as black="A", white="B", result="B+R".
@@ -598,7 +582,7 @@ def _write_node(node: Node, target: Any, size: int) -> None:
 
 
 def _letters(move: int, size: int) -> str:
-    """Return a move as SGF writes it; nothing for a pass."""
+    """Return a move as in SGF; empty for a pass."""
     if move == PASS:
         return ""
     row, column = _row_and_column(move, size)
@@ -606,7 +590,7 @@ def _letters(move: int, size: int) -> str:
 
 
 def _point(position: tuple[int, int], size: int) -> int:
-    """Return the point of sgfmill's (row, column), rows counted from the bottom."""
+    """Convert sgfmill's (row, column), with rows from the bottom, to a point."""
     row, column = position
     return point_at(column, size - 1 - row, size)
 

@@ -1,7 +1,4 @@
-"""Parsing SGF text into nodes. Faults of grammar become notes: the parser reads as much as it can.
-
-The text must be decoded (`yomi.engine.go.encodings`): in some encodings a character contains the byte of a bracket.
-"""
+"""Parses decoded SGF text into nodes. Faults of grammar become notes: the parser reads as much as it can."""
 
 from __future__ import annotations
 
@@ -13,62 +10,49 @@ from dataclasses import dataclass, field
 
 from yomi.engine.records import Note
 
-MAX_GAME_NOTES = 100
-"""Notes that are kept of a game: a file that is no SGF may have any number of faults."""
-MAX_REPAIR = 2000
-"""Characters between two brackets, the first of which may belong to a text."""
-POINTS = ("B", "W", "AB", "AW", "AE")
-"""Properties whose values are points."""
+MAX_GAME_NOTES = 100  # Maximum notes of a game. A file that is not SGF may have any number of faults.
+MAX_REPAIR = 2000  # maximum characters between two brackets of which the first may belong to a text
+POINTS = ("B", "W", "AB", "AW", "AE")  # properties whose values are points
 _VALUE = re.compile(r"\[([^\\\]]*(?:\\.[^\\\]]*)*)\]", re.DOTALL)
 _VALUE_REST = re.compile(r"[^\\\]]*(?:\\.[^\\\]]*)*\]", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z]{1,64}")
 _BLANK = re.compile(r"[\s\0\ufeff]*")
 _STRAY = re.compile(r"[A-Za-z]{1,64}|[^\s;()\[A-Za-z]+")
+# Beginning of a game. Some programs omit the first `;`, and a damaged file may lack its first `(`.
 _START = re.compile(r"\(\s*(?:;|[A-Z]{1,2}\s*\[)|\A[\s\ufeff]*;\s*[A-Z]{1,2}\s*\[")
-"""The beginning of a game. Some programs leave the first `;` out; a damaged file may lack its first `(`."""
-_ROOT = re.compile(r"\(\s*;\s*(?:GM|FF|SZ|CA|AP)\s*\[")
-"""The beginning of a game and not of a variation."""
-_CONTINUATION = re.compile(r"\s*(?:[\[;()]|[A-Za-z]{1,64}\s*\[|\Z)")
-"""Text that may follow a value."""
+_ROOT = re.compile(r"\(\s*;\s*(?:GM|FF|SZ|CA|AP)\s*\[")  # beginning of a game but not of a variation
+_CONTINUATION = re.compile(r"\s*(?:[\[;()]|[A-Za-z]{1,64}\s*\[|\Z)")  # text that may follow a value
+# A node with only a move, as most nodes. Reading it without the repairs halves the time.
 _PLAIN_NODE = re.compile(r";([BW])\[([a-z]{2})\](?=[;()])")
-"""A node with a move alone, as most nodes are: read without the repairs, which costs half the time."""
 _NODE = re.compile(r";\s*(?:[A-Z]{1,2}\s*\[|\Z)")
+# End of a value that has swallowed the next node, because its own bracket is missing.
 _LOST_END = re.compile(r";\s*[BW]\s*\[[a-z]{0,2}\Z|\(\s*;\s*(?:GM|FF|SZ|CA|AP)\s*\[[^\[\]]*\Z")
-"""The end of a value that has swallowed the next node, because its own bracket is missing."""
-_LOST_POINT = re.compile(r"\[([a-zA-Z]{0,2})(?=\s*(?:;\s*[A-Z]{1,2}\s*\[|[()]|\[))")
-"""A point whose bracket is missing."""
+_LOST_POINT = re.compile(r"\[([a-zA-Z]{0,2})(?=\s*(?:;\s*[A-Z]{1,2}\s*\[|[()]|\[))")  # a point whose bracket is missing
 _NO_LOWER = str.maketrans("", "", string.ascii_lowercase)
 
 
 @dataclass(slots=True)
 class RawNode:
-    """A node as it is in the text."""
-
-    parent: int
-    """Number of the parent in the order of the text; -1 for the root."""
-    properties: dict[str, list[str]] = field(default_factory=dict)
-    """Values are still escaped."""
-    places: dict[str, int] = field(default_factory=dict)
-    """Property name -> offset of the property in the text."""
+    parent: int  # index of the parent in text order; -1 for the root
+    properties: dict[str, list[str]] = field(default_factory=dict)  # values are still escaped
+    places: dict[str, int] = field(default_factory=dict)  # property name -> offset in the text
 
 
 class GameParser:
-    """Parses one game of a text. Nodes are not kept: files of a million nodes exist."""
+    """Parses one game of a text. Nodes are not kept, because some files have a million nodes."""
 
     def __init__(self, text: str, start: int) -> None:
-        """Prepare to parse the game that begins at `start`, a place that `find_game` returned."""
+        """Prepare to parse the game at `start`, an offset from `find_game`."""
         self.text = text
-        self.end = start
-        """Offset of the first character after the game. `nodes` sets it after the last node."""
+        self.end = start  # Offset after the game. `nodes` sets it after the last node.
         self.notes: list[Note] = []
 
     def note(self, offset: int, fault: str) -> None:
-        """Add a note about a place."""
         if len(self.notes) < MAX_GAME_NOTES:
             self.notes.append(Note.at(self.text, offset, fault))
 
     def nodes(self) -> Iterator[RawNode]:
-        """Yield the nodes in the order of the text."""
+        """Yield the nodes in text order."""
         text, place = self.text, _skip(self.text, self.end)
         number = tip = -1  # the last node; the node that the next one follows
         starts: list[int] = []  # the nodes that the open variations follow
@@ -137,7 +121,7 @@ class GameParser:
         return place
 
     def _read_value(self, key: str, begin: int) -> tuple[str | None, int]:
-        """Return the value whose bracket is at `begin`, and the offset after it; None for half a point."""
+        """Return the value whose bracket is at `begin`, and the offset after it. The value is None for half a point."""
         text = self.text
         if key in POINTS and (lost := _LOST_POINT.match(text, begin)):
             self.note(lost.end(), f"no ']' after {key}[{lost[1]}: read as if it was there")
@@ -171,7 +155,7 @@ class GameParser:
         return "\\]".join(pieces), ends[-1] + 1
 
     def _skip_stray(self, place: int) -> int:
-        """Pass text that belongs to no property, and return the offset after it."""
+        """Skip text that belongs to no property, and return the offset after it."""
         found = _VALUE.match(self.text, place) or _STRAY.match(self.text, place)
         end = found.end() if found else len(self.text)
         shown = " ".join(self.text[place : min(end, place + 20)].split())

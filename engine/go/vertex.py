@@ -1,4 +1,4 @@
-"""GTP's names of points and colors: columns A to T without I, rows counted from the bottom, `pass`."""
+"""Points, GTP vertices and colors: columns A to T without I, rows from the bottom, `pass`."""
 
 import functools
 
@@ -10,23 +10,23 @@ COLUMNS = "ABCDEFGHJKLMNOPQRST"
 
 
 class VertexError(LineError, ValueError):
-    """Text that names no vertex of the board, or no color; the message is one line."""
+    """Text that is not a vertex of the board, or not a color. The message is one line."""
 
 
 def point_at(column: int, row: int, size: int) -> int:
-    """Return the point in `column` (0 = left) and `row` (0 = top) of a board of `size`."""
+    """Return the point at (column, row) from the top left corner."""
     return (row + 1) * (size + 1) + column + 1
 
 
 def column_and_row(point: int, size: int) -> tuple[int, int]:
-    """Return (column, row) of a point of the board, both from 0 at the top left corner."""
+    """Return (column, row) of a point, from the top left corner."""
     row, column = divmod(point, size + 1)
     return column - 1, row - 1
 
 
 @functools.cache
 def board_points(size: int) -> tuple[int, ...]:
-    """Return the size * size points row by row from the top left corner: the order of planes, policy and ownership."""
+    """Return all points row by row from the top left corner: the order of planes, policy and ownership."""
     return tuple(point_at(column, row, size) for row in range(size) for column in range(size))
 
 
@@ -39,7 +39,7 @@ def format_vertex(move: int, size: int) -> str:
 
 
 def parse_vertex(text: str, size: int) -> int:
-    """Read a GTP vertex (upper or lower case) or "pass" for a board of `size`.
+    """Parse a GTP vertex or "pass", in any case.
 
     Raises:
         VertexError: not a vertex of this board.
@@ -55,7 +55,7 @@ def parse_vertex(text: str, size: int) -> int:
 
 
 def parse_color(text: str) -> int:
-    """Read "b", "black", "w" or "white" in any case.
+    """Parse "b", "black", "w" or "white" in any case.
 
     Raises:
         VertexError: anything else.
@@ -67,5 +67,4 @@ def parse_color(text: str) -> int:
 
 
 def format_color(color: int) -> str:
-    """Return "B" or "W"."""
     return "B" if color == BLACK else "W"

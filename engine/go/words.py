@@ -1,4 +1,4 @@
-"""Komi and results that records of servers and federations write in words of several languages."""
+"""Komi and results in words of several languages, as records of servers and federations have them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def komi_in_text(text: str) -> float | None:
 
 
 def result_in_words(text: str) -> str:
-    """Return a result as SGF has it, such as "W+R" for "white wins by resign"; empty if no winner is named."""
+    """Return a result as in SGF, such as "W+R" for "white wins by resign"; empty if no winner is named."""
     text = unicodedata.normalize("NFKC", text).lower()
     places = {
         side: min((text.find(word) for word in words if word in text), default=-1) for side, words in _SIDES.items()

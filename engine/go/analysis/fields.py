@@ -1,6 +1,5 @@
-"""Fields of a query, read one by one; KataGo's limits, and its words where clients may look for them.
-
-Source: KataGo's docs/Analysis_Engine.md, and what its analysis engine 1.17 answers to wrong fields.
+"""Readers for the fields of a query. Limits and error messages are those of KataGo's analysis engine 1.17, because
+clients may match them (docs/Analysis_Engine.md).
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from yomi.engine.go.vertex import VertexError, parse_color, parse_vertex, point_
 from yomi.native.go.board import PASS
 
 Fields = Mapping[str, Any]
-"""A JSON object."""
 
 PAIRS = 'Must be an array of pairs of the form: ["b" or "w", GTP board vertex]'
 MAX_SHOWN = 300
@@ -21,10 +19,9 @@ VERTICES = "Must be an array of GTP board vertices"
 
 
 class FieldError(ValueError):
-    """A field of a query that cannot be; the message is one line."""
+    """A query has a wrong field. The message is one line."""
 
     def __init__(self, field: str, message: str) -> None:
-        """Say what was expected of `field`."""
         super().__init__(message)
         self.field = field
 
@@ -33,7 +30,7 @@ def integer(fields: Fields, name: str, low: int, high: int, message: str) -> int
     """Return an integer field.
 
     Raises:
-        FieldError: it is something else, or outside its range.
+        FieldError: not an integer, or outside its range.
     """
     value = fields[name]
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
@@ -42,7 +39,6 @@ def integer(fields: Fields, name: str, low: int, high: int, message: str) -> int
 
 
 def real(fields: Fields, name: str, low: float, high: float, message: str) -> float:
-    """Return a number; see `integer`."""
     value = fields[name]
     if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
         raise FieldError(name, message)
@@ -50,11 +46,7 @@ def real(fields: Fields, name: str, low: float, high: float, message: str) -> fl
 
 
 def boolean(fields: Fields, name: str) -> bool:
-    """Return a boolean field; false where there is none.
-
-    Raises:
-        FieldError: it is something else.
-    """
+    """Return a boolean field; false if it is missing."""
     value = fields.get(name, False)
     if not isinstance(value, bool):
         raise FieldError(name, "Must be a boolean")
@@ -62,7 +54,6 @@ def boolean(fields: Fields, name: str) -> bool:
 
 
 def integers(fields: Fields, name: str, message: str) -> list[int]:
-    """Return an array of integers; see `integer`."""
     values = fields[name]
     if not isinstance(values, list) or not all(isinstance(each, int) and not isinstance(each, bool) for each in values):
         raise FieldError(name, message)
@@ -70,7 +61,6 @@ def integers(fields: Fields, name: str, message: str) -> list[int]:
 
 
 def color(fields: Fields, name: str) -> int:
-    """Return a player."""
     try:
         return parse_color(fields[name])
     except (VertexError, AttributeError):
@@ -78,11 +68,7 @@ def color(fields: Fields, name: str) -> int:
 
 
 def moves(fields: Fields, name: str, size: int, *, passes: bool) -> list[tuple[int, int]]:
-    """Return an array of [player, vertex] as (color, move).
-
-    Raises:
-        FieldError: it is something else, or has a pass where there may be none.
-    """
+    """Return an array of [player, vertex] pairs as (color, move)."""
     pairs = fields[name]
     if not isinstance(pairs, list):
         raise FieldError(name, PAIRS)
@@ -99,17 +85,7 @@ def moves(fields: Fields, name: str, size: int, *, passes: bool) -> list[tuple[i
 
 
 def vertices(fields: Fields, name: str, field: str, size: int) -> list[int]:
-    """Return an array of vertices or passes.
-
-    Args:
-        fields: a JSON object.
-        name: its field.
-        field: what the error names.
-        size: of the board.
-
-    Raises:
-        FieldError: it is something else.
-    """
+    """Return an array of vertices or passes. Errors name `field`."""
     texts = fields[name]
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise FieldError(field, VERTICES)
@@ -133,6 +109,6 @@ def _vertex(field: str, text: str, size: int, passes: bool) -> int:
 
 
 def shown(value: object) -> str:
-    """Return a value of a query as an error quotes it."""
+    """Return a value of a query, shortened for an error message."""
     text = str(value)
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."

@@ -1,4 +1,4 @@
-"""`overrideSettings` of a query: settings by KataGo's names or ours, over those the engine was started with."""
+"""`overrideSettings` of a query: changes to the engine's settings, by KataGo's names or yomi's."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from yomi.engine.go.analysis.fields import FieldError, shown
 from yomi.engine.options import NOT_FOR_ANALYSIS, Option, OptionError, Options, Value, find
 
 FIELD = "overrideSettings"
+# Values of reportAnalysisWinratesAs: the point of view of a response; None for the side to move.
 PERSPECTIVES: dict[str, int | None] = {
     "b": BLACK,
     "black": BLACK,
@@ -18,40 +19,35 @@ PERSPECTIVES: dict[str, int | None] = {
     "white": WHITE,
     "sidetomove": None,
 }
-"""reportAnalysisWinratesAs: whose point of view the values of a response are; None for the side to move."""
-FIXED = ("seed", "rollout_weight")
-"""Options that may change between games of a player, but not between two positions."""
-LIMITS = ("visits", "playouts", "seconds")
-"""Options that may not become none: a search without any limit would never be answered."""
+FIXED = ("seed", "rollout_weight")  # options that are fixed for all positions of an analysis
+LIMITS = ("visits", "playouts", "seconds")  # limits that cannot be removed: an unlimited search would never be answered
 MAX_PV = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a query is to be searched and answered, beyond its own fields."""
+    """Settings of a query's search and answer, besides the query's own fields."""
 
     options: Options
-    perspective: int | None = BLACK
-    """Whose point of view the values are: BLACK, WHITE, or None for the side to move."""
-    pv_length: int = 15
-    """Moves of a principal variation after the first, at most."""
+    perspective: int | None = BLACK  # point of view of all values: BLACK, WHITE, or None for the side to move
+    pv_length: int = 15  # maximum number of moves of a principal variation after the first move
 
     @property
     def policy_power(self) -> float:
-        """Power that makes of the root's priors the network's policy, which KataGo tells without its temperature."""
+        """Exponent that turns the root's priors into the network's policy at temperature 1, which KataGo reports."""
         own = self.options.policy_temperature
         return (self.options.root_policy_temperature or own) / own
 
 
 def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, list[str]]:
-    """Return the settings with some replaced, and the names that are not known, or mean nothing to an analysis.
+    """Return the settings with changes, and the names that are unknown or mean nothing to an analysis.
 
     Args:
-        settings: those that hold else.
-        values: by KataGo's names or ours; numbers and booleans may be written as text.
+        settings: the settings to change; they stay as they are.
+        values: new values by KataGo's names or yomi's. Numbers and booleans may be text.
 
     Raises:
-        FieldError: a value that cannot be, or a setting that cannot be changed for one query.
+        FieldError: a wrong value, or a setting that is fixed for all queries.
     """
     options = settings.options.copy()
     settings = replace(settings, options=options)

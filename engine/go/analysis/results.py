@@ -1,4 +1,4 @@
-"""Analyses as KataGo's JSON: one line each, keys in alphabetical order, numbers with eight digits."""
+"""Formats analyses as KataGo's JSON: one line each, keys in alphabetical order, numbers with eight digits."""
 
 from __future__ import annotations
 
@@ -28,56 +28,44 @@ SYMMETRIES = 8
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What a query wants to be told."""
+    """Parts that a query wants in its responses."""
 
     perspective: int | None = BLACK
-    """Whose point of view the values are: BLACK, WHITE, or None for the side to move."""
     ownership: bool = False
     moves_ownership: bool = False
     policy: bool = False
     pv_visits: bool = False
     policy_power: float = 1.0
-    """Power of the root's priors that is told as the policy; see `Settings.policy_power`."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The point of view of a response, as seen from the side to move."""
+    """Converts values from the side to move's point of view to the response's."""
 
     is_own: bool
 
     def signed(self, value: float) -> float:
-        """Turn a value around zero."""
+        """Convert a value that is symmetric around zero."""
         return rounded(value if self.is_own else -value)
 
     def share(self, value: float) -> float:
-        """Turn a winrate."""
+        """Convert a winrate."""
         return rounded(value if self.is_own else 1.0 - value)
 
 
 def to_line(fields: Mapping[str, Any]) -> str:
-    """Return one line of output."""
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
 
 
 def rounded(value: float) -> float:
-    """Return a number with DIGITS significant digits."""
+    """Return a number with DIGITS significant digits; 0 if it is not finite."""
     return float(f"{value:.{DIGITS}g}") + 0.0 if math.isfinite(value) else 0.0  # + 0.0: no "-0.0"
 
 
 def response(
     identity: str, turn: int, game: GoGame, analysis: Analysis, style: Style, *, is_during_search: bool
 ) -> dict[str, Any]:
-    """Return what is told of a position.
-
-    Args:
-        identity: the query's id.
-        turn: moves before the position.
-        game: the position.
-        analysis: what was found.
-        style: what is wanted.
-        is_during_search: the search goes on.
-    """
+    """Return the response for one position; `turn` is the number of moves before it."""
     report = analysis.report
     view = View(style.perspective in (None, report.side_to_move))
     # The search takes the best bound among the well visited; all else goes by weight.
@@ -105,12 +93,12 @@ def response(
 
 
 def no_results(identity: str, turn: int) -> dict[str, Any]:
-    """Return what is told of a position that was not searched at all."""
+    """Return the response for a position whose search never started."""
     return {"id": identity, "turnNumber": turn, "isDuringSearch": False, "noResults": True}
 
 
 def _raised(policy: npt.NDArray[np.float32], power: float) -> npt.NDArray[Any]:
-    """Return a policy that was raised to a power and made to add up to 1 again."""
+    """Return a policy raised to a power and normalized."""
     if power == 1.0:
         return policy
     raised = (policy / np.nanmax(policy, initial=0.0)).astype(np.float64) ** power
@@ -166,7 +154,7 @@ def _root_info(report: SearchReport, raw: RawEvaluation | None, game: GoGame, vi
 
 
 def _raw_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
-    """Return what the network said; `view` is as seen from White."""
+    """Return the network's raw outputs; `view` converts from White's point of view."""
     extra = dict(raw.extra)
     info = {
         "rawWinrate": view.share(0.5 + 0.5 * (raw.white_win - raw.white_loss)),
@@ -184,7 +172,7 @@ def _raw_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
 
 
 def position_hashes(game: GoGame) -> tuple[str, str]:
-    """Return a text that stands for board, side to move and simple ko, and one that its mirror images share."""
+    """Return a hash of board, side to move and simple ko, and a hash that is equal for all symmetric positions."""
     points = board_points(game.size)
     colors = np.array([game.color_at(point) for point in points], np.uint8)
     ko = int(game.position["simple_ko"])

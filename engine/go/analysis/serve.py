@@ -1,4 +1,4 @@
-"""The process around a session of the analysis protocol."""
+"""Runs a session of the analysis protocol on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def serve(settings: Settings, make_analysts: Callable[[], Sequence[Analyst]], *, quit_without_waiting: bool) -> int:
-    """Serve the client on stdin and stdout until it ends; return the exit status.
+    """Serve the client until the session ends; return the exit status.
 
     Args:
-        settings: what holds where a query says nothing.
-        make_analysts: called in a background thread while the first actions are answered.
-        quit_without_waiting: leave at the end of input although queries are open.
+        settings: defaults for all queries.
+        make_analysts: called in a background thread; the session already answers actions.
+        quit_without_waiting: at the end of input, leave without finishing open queries.
     """
     from yomi.engine.go.analysis.session import Session
 
@@ -32,5 +32,5 @@ def serve(settings: Settings, make_analysts: Callable[[], Sequence[Analyst]], *,
 
 
 def _say(line: str) -> None:
-    """Show the user a line on stderr, where clients look for the one that begins with Started."""
+    """Print a line to stderr. Clients wait for the line that begins with "Started"."""
     print(line, file=sys.stderr, flush=True)

@@ -1,7 +1,7 @@
-"""A session of the analysis protocol: queries wait by priority, analysts take them, responses go out as they come.
+"""A session of the analysis protocol.
 
-The main thread reads lines, answers actions and puts the turns of a query into a heap; each analyst has a thread that
-takes the most urgent turn. What is shared between these threads is guarded by one lock.
+The main thread reads lines, answers actions and pushes the turns of queries onto a heap. Each analyst has a thread that
+takes the most urgent turn. One lock guards everything that these threads share.
 """
 
 from __future__ import annotations
@@ -32,18 +32,15 @@ log = logging.getLogger("yomi.analysis")
 
 @dataclass(order=True, slots=True)
 class Task:
-    """One turn of a query that is open."""
+    """A turn that waits or is being analyzed."""
 
-    urgency: tuple[int, int]
-    """Least first: priority with its sign turned, then the order in which the turns came."""
+    urgency: tuple[int, int]  # smallest first: (negative priority, order of arrival)
     identity: str = field(compare=False)
     turn: Turn = field(compare=False)
     style: Style = field(compare=False)
 
 
 class Session:
-    """What the threads of one client share."""
-
     def __init__(
         self,
         settings: Settings,
@@ -53,14 +50,14 @@ class Session:
         *,
         quit_without_waiting: bool = False,
     ) -> None:
-        """Make a session; nothing is loaded yet.
+        """Load nothing yet.
 
         Args:
-            settings: what holds where a query says nothing.
-            make_analysts: makes the analysts; called once, in a background thread.
+            settings: defaults for all queries.
+            make_analysts: called once, in a background thread.
             write: writes text to the client at once; raises OutputClosedError.
-            say: tells the user a line.
-            quit_without_waiting: leave at the end of input although queries are open.
+            say: shows the user a line.
+            quit_without_waiting: at the end of input, leave without finishing open queries.
         """
         self.settings = settings
         self.inbox = Inbox()
@@ -70,8 +67,7 @@ class Session:
         self._quits_early = quit_without_waiting
         self._lock = threading.Condition()
         self._waiting: list[Task] = []
-        self._running: dict[int, Task] = {}
-        """By the number of the analyst."""
+        self._running: dict[int, Task] = {}  # by number of the analyst
         self._analysts: Sequence[Analyst] = ()
         self._count = itertools.count()
         self._ending = False
@@ -100,12 +96,12 @@ class Session:
         self._say("Started, ready to begin handling requests")
 
     def _fail(self, error: Exception) -> None:
-        """Leave the main loop with an error."""
+        """End the main loop with an error."""
         self._failure = self._failure or error
         self.inbox.close()
 
     def _serve(self, number: int) -> None:
-        """Analyse the most urgent turns until the session ends; an analyst's thread."""
+        """Analyze the most urgent turns until the session ends. Runs in an analyst's thread."""
         try:
             while (task := self._take(number)) is not None:
                 self._analyze(self._analysts[number], task)
@@ -117,7 +113,7 @@ class Session:
             self._fail(LoadError(internal_error(log, "in an analyst's thread", error)))
 
     def _take(self, number: int) -> Task | None:
-        """Return the next turn, waiting for it; None at the end."""
+        """Wait for the next turn and return it; None at the end of the session."""
         with self._lock:
             self._lock.wait_for(lambda: self._waiting or self._ending)
             if not self._waiting or (self._ending and self._quits_early):
@@ -126,10 +122,10 @@ class Session:
             return self._running[number]
 
     def _analyze(self, analyst: Analyst, task: Task) -> None:
-        """Answer a turn, if with an error.
+        """Answer a turn, with its analysis or an error.
 
         Raises:
-            OutputClosedError: nobody reads the answers.
+            OutputClosedError: the client has closed its end.
         """
         request = task.turn.request
 
@@ -165,10 +161,10 @@ class Session:
             self._write(text)
 
     def handle(self, line: bytes) -> None:
-        """Answer one line, or put its turns into the queue.
+        """Answer an action, or queue the turns of a query.
 
         Raises:
-            OutputClosedError: nobody reads the answers.
+            OutputClosedError: the client has closed its end.
         """
         log_line(log, line)
         try:
@@ -200,7 +196,7 @@ class Session:
             self._lock.notify_all()
 
     def _act(self, fields: Fields) -> None:
-        """Obey an action and echo it."""
+        """Carry out an action and echo it."""
         answer = dict(fields)
         match fields["action"]:
             case "query_version":
@@ -223,13 +219,13 @@ class Session:
         self._respond(answer)
 
     def _models(self) -> list[dict[str, Any]]:
-        """Return the network in KataGo's form; none where none is used."""
+        """Return the network in KataGo's form; an empty list without a network."""
         self._loader.join()
         model = self._analysts[0].model if self._analysts else None
         return [] if model is None else [model.to_json(network_file(self.settings.options, "go"))]
 
     def _terminate(self, identity: str | None, turns: set[int] | None) -> None:
-        """End open turns: those that wait are answered without results, those that run with what they have."""
+        """End open turns. Waiting turns are answered without results, running searches with what they have found."""
 
         def is_meant(task: Task) -> bool:
             return identity in (None, task.identity) and (turns is None or task.turn.number in turns)
@@ -247,18 +243,18 @@ class Session:
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def receive(self, line: bytes) -> None:
-        """Take a line from the reader's thread."""
+        """Queue a line. Called by the reader's thread."""
         self.inbox.put(line)
 
     def receive_end(self, is_script: bool) -> None:
-        """Take the end of input from the reader's thread."""
+        """Close the queue of lines. Called by the reader's thread."""
         self.inbox.close()
 
     def run(self) -> None:
-        """Answer lines until the end of input, and what was asked before it.
+        """Answer lines until the end of input, then finish the open queries.
 
         Raises:
-            OutputClosedError: nobody reads the answers.
+            OutputClosedError: the client has closed its end.
             LoadError: the analysts could not be made.
         """
         while self._failure is None and (item := self.inbox.take()) is not None:
@@ -268,7 +264,7 @@ class Session:
             raise self._failure
 
     def _finish(self) -> None:
-        """Wait until the open queries are answered, or end them."""
+        """Wait until the open queries are answered, or stop them."""
         with self._lock:
             self._ending = True
             self._quits_early = self._quits_early or self._failure is not None
@@ -283,7 +279,6 @@ class Session:
             thread.join()
 
     def close(self) -> None:
-        """Release the analysts."""
         for analyst in self._analysts:
             analyst.close()
 

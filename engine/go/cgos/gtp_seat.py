@@ -1,4 +1,4 @@
-"""Another GTP engine in yomi's place."""
+"""A seat for another GTP engine."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove", "quit")
 
 
 class GtpSeat(EngineSeat[GtpClient]):
-    """See yomi.engine.go.cgos.yomi_seat.GoSeat for what each method promises."""
+    """A GoSeat that forwards to a GTP engine."""
 
-    ponders = False
-    """The engine does as it likes in the opponent's time."""
+    ponders = False  # the engine decides by itself whether it ponders
 
     def __init__(self, account: Account) -> None:
         """Start the engine.
 
         Raises:
-            GaveUpError: it cannot be started, or lacks what is needed.
+            GaveUpError: the engine cannot be started, or lacks a command.
         """
         super().__init__(account, GtpClient)
         missing = [command for command in NEEDED if not self._client.knows(command)]
@@ -39,7 +38,6 @@ class GtpSeat(EngineSeat[GtpClient]):
             raise GaveUpError(f"{account.name}: {self.name} has no command {missing[0]}: expected {', '.join(NEEDED)}")
 
     def begin(self, start: GoStart) -> None:
-        """Set the engine up for a game, as far as it has come."""
         client = self._client
         client.new_game(start.size, start.komi, str(RULES), TimeSettings(TimeSystem.ABSOLUTE, start.seconds))
         for command, text in (("cgos-opponent_name", start.opponent), ("cgos-opponent_rating", start.rating)):
@@ -49,11 +47,10 @@ class GtpSeat(EngineSeat[GtpClient]):
             self.play(color, vertex)
 
     def play(self, color: int, vertex: str) -> None:
-        """Tell the engine of a move."""
         self._client.play(LETTERS[color], vertex)
 
     def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
-        """Have the engine choose a move; it is told the time without the lag."""
+        """Ask the engine for a move. Its clock is reduced by the lag."""
         clock = TimeSettings(TimeSystem.ABSOLUTE, max(left - lag - (time.monotonic() - at), 0.0))
         found = self._client.genmove(LETTERS[color], GameClock(clock, 0.0))
         vertex = found.move.lower()
@@ -63,13 +60,12 @@ class GtpSeat(EngineSeat[GtpClient]):
         return GoReply(vertex, raw or analysis_of(vertex, found.evaluation), str(found.evaluation or ""))
 
     def hurry(self) -> None:
-        """Nothing can be done."""
+        """GTP has no command for this."""
 
-    def ponder(self) -> None:
-        """Nothing has to be done."""
+    def ponder(self) -> None: ...
 
     def end(self, result: str) -> None:
-        """Tell the engine the result, if it has a command for it."""
+        """Send the result, if the engine has a command for it."""
         if self._client.knows("cgos-gameover"):
             self._client.ask(f"cgos-gameover {result}")
 

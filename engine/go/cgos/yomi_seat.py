@@ -1,4 +1,4 @@
-"""What plays Go for a client: yomi's own player."""
+"""Interface of the engines that play for a CGOS client, and the seat of yomi's own player."""
 
 from __future__ import annotations
 
@@ -16,74 +16,65 @@ from yomi.engine.go.vertex import format_vertex, parse_vertex
 from yomi.engine.players.request import Request
 from yomi.engine.servers.seat import Seat, YomiSeat
 
+# CGOS's rules: area, positional superko, no suicide, all stones alive at the end.
 RULES = PRESETS["tromp-taylor"].with_rule("suicide", "false")
-"""CGOS's: area, positional superko, no suicide; what stands at the end is alive."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoStart:
-    """A game, as far as it has come."""
+    """A game so far."""
 
     size: int
     komi: float
     seconds: float
-    """Time of each side for the whole game."""
     opponent: str
     rating: str
-    moves: tuple[tuple[int, str], ...]
-    """(color, vertex) so far."""
-    is_new: bool
-    """It begins; else it goes on, and what was thought about it may be kept."""
+    moves: tuple[tuple[int, str], ...]  # (color, vertex)
+    is_new: bool  # Whether the game begins. If it continues, the engine may keep its tree.
 
 
 @dataclass(frozen=True, slots=True)
 class GoReply:
-    """A move that is chosen."""
-
-    vertex: str
-    """A point, `pass` or `resign`."""
-    analysis: str = ""
-    """In CGOS's form (JSON); empty where there is none."""
-    comment: str = ""
-    """The evaluation for the record."""
+    vertex: str  # a point, `pass` or `resign`
+    analysis: str = ""  # JSON in CGOS's form; empty if there is none
+    comment: str = ""  # the evaluation for the record
 
 
 class GoSeat(Seat, Protocol):
-    """See yomi.engine.servers.seat.Seat; one thread calls it, but for `hurry`."""
+    """A seat for Go. One thread calls all methods except `hurry`."""
 
     def begin(self, start: GoStart) -> None:
-        """Take up a game."""
+        """Set up a game."""
 
     def play(self, color: int, vertex: str) -> None:
         """Play the opponent's move."""
 
     def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
-        """Choose a move and play it; block until it is chosen.
+        """Choose a move, play it and return it.
 
         Args:
-            color: whose.
+            color: the side to play.
             left: seconds on our clock.
-            at: when it started (time.monotonic()).
-            lag: seconds that each move loses on its way.
+            at: when the clock started (time.monotonic()).
+            lag: seconds that each move loses in transit.
         """
 
     def hurry(self) -> None:
-        """Make a `genmove` that runs end soon, if that can be done; any thread may call."""
+        """Make a running `genmove` end soon, if possible. Any thread may call this."""
 
     def ponder(self) -> None:
-        """Think in the opponent's time until the next call; return at once. Called if it `ponders`."""
+        """Start pondering until the next call; return at once. Called only if `ponders` is set."""
 
 
 class YomiGoSeat(YomiSeat[GoPlayer]):
-    """yomi's own player."""
+    """The seat of yomi's own player."""
 
     def __init__(self, player: GoPlayer) -> None:
-        """Play with `player`."""
         super().__init__(player)
         self._current: Request[GoGame] | None = None
 
     def begin(self, start: GoStart) -> None:
-        """Take up a game; what its board needs is loaded here, before a clock runs."""
+        """Set up a game, and load everything for its board before a clock runs."""
         player = self._player
         player.stop()
         self._game = GoGame(start.size, RULES, start.komi)
@@ -96,12 +87,11 @@ class YomiGoSeat(YomiSeat[GoPlayer]):
             self.play(color, vertex)
 
     def play(self, color: int, vertex: str) -> None:
-        """Play a move; whether it was legal is up to the server, whose rule of ko may be another."""
+        """Play a move. Legality is not checked, because the server's ko rule may differ."""
         self._player.stop()
         self._game.play(color, parse_vertex(vertex, self._game.size), strict=False)
 
     def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
-        """Choose a move and play it."""
         player, size = self._player, self._game.size
         request = self._request(color)
         request.options = replace(player.options, lag=player.options.lag + lag)
@@ -118,18 +108,15 @@ class YomiGoSeat(YomiSeat[GoPlayer]):
         return GoReply(format_vertex(decision.move, size).lower(), analysis, comment)
 
     def hurry(self) -> None:
-        """Make a running `genmove` end soon."""
         if self._current is not None:
             self._current.stop()
 
     def ponder(self) -> None:
-        """Think in the opponent's time."""
         request = self._request(self._game.side_to_move)
         request.ponder = True
         self._player.start(request)
 
     def end(self, result: str) -> None:
-        """Stop thinking."""
         self._player.stop()
 
     def _request(self, color: int) -> Request[GoGame]:

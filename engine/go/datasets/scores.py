@@ -1,8 +1,8 @@
-"""Labels of points for positions of Go: the komi at which both sides win equally often, as COSUMI found it.
+"""Points labels: the komi at which both sides win equally often (as in COSUMI).
 
-A search says how often Black wins at a komi. The komi moves by steps to where the winrate comes nearer to one half
-until it has crossed it; a straight line between the last two tells where. Each stage begins at what the one before has
-found, with smaller steps and more playouts.
+A search estimates Black's winrate at a komi. The komi moves in steps towards a winrate of one half until it has crossed
+it, then is interpolated between the last two steps. Each stage starts at the komi of the stage before, with smaller
+steps and more playouts.
 """
 
 from __future__ import annotations
@@ -27,24 +27,22 @@ from yomi.engine.search.search import Search
 from yomi.native.go.spec import go_spec
 from yomi.nets.errors import NetworkError
 
-STAGES = "10:2000,4:20000,2:50000"
-"""COSUMI's."""
+STAGES = "10:2000,4:20000,2:50000"  # COSUMI's stages
 START_KOMI = 6.5
 
-Winrate = Callable[[float], float]
-"""Black's winrate, [0, 1], at a komi."""
+Winrate = Callable[[float], float]  # Black's winrate in [0, 1] at a komi
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """How far the komi moves at a time, and how long each search is."""
+    """Step of the komi in points, and playouts of each search."""
 
     points: int
     playouts: int
 
 
 def parse_stages(text: str) -> tuple[Stage, ...]:
-    """Read `POINTS:PLAYOUTS,...`.
+    """Parse `POINTS:PLAYOUTS,...`.
 
     Raises:
         NetworkError: anything else.
@@ -59,9 +57,9 @@ def fair_komi(winrate: Callable[[int, float], float], stages: Sequence[Stage], a
     """Return the komi at which Black's winrate is one half.
 
     Args:
-        winrate: of Black, by a number of playouts at a komi.
-        stages: one after the other.
-        area: points of the board; the komi is not moved beyond them.
+        winrate: Black's winrate for (playouts, komi).
+        stages: run one after the other.
+        area: points of the board, the limit of the komi.
     """
     komi = START_KOMI
     for stage in stages:
@@ -72,7 +70,7 @@ def fair_komi(winrate: Callable[[int, float], float], stages: Sequence[Stage], a
 
 
 def crossing(winrate: Winrate, komi: float, step: float, area: int) -> float:
-    """Return where the winrate crosses one half, searched from a komi on by steps; see `fair_komi`."""
+    """Return the komi at which the winrate crosses one half, searched from `komi` on in steps."""
     share = winrate(komi)
     while share != 0.5:
         following = komi + (step if share > 0.5 else -step)
@@ -86,23 +84,17 @@ def crossing(winrate: Winrate, komi: float, step: float, area: int) -> float:
 
 
 class KomiScorer:
-    """Labels positions with the points that one side leads by."""
+    """Labels positions with the lead in points, found by searches. Several threads may use it."""
 
     def __init__(self, teacher: NetworkTeacher | None, stages: Sequence[Stage], seed: int) -> None:
-        """Score by searches, several threads at once.
-
-        Args:
-            teacher: holds the network that judges; None for rollouts.
-            stages: of the search for each position.
-            seed: of the searches.
-        """
+        """Score by searches with the network of a teacher; None for rollouts."""
         self.teacher = teacher
         self.stages = tuple(stages)
         self.seed = seed
         self._settings = _settings(teacher is not None, max(stage.playouts for stage in stages))
 
     def black_lead(self, row: Row) -> float:
-        """Return the points that Black leads by without komi.
+        """Return Black's lead in points without komi.
 
         Raises:
             NetworkError, EvaluatorError: the network cannot be used.
@@ -121,12 +113,11 @@ class KomiScorer:
         return fair_komi(winrate, self.stages, int(position["size"]) ** 2)
 
     def label(self, row: Row, sign: float, columns: Columns, index: int) -> None:
-        """Write the lead into a row of `columns`, komi included; `sign` is 1 where they are Black's, else -1."""
+        """Write the lead, with komi, into a row of `columns`; see `RowWriter.sign` for `sign`."""
         lead = sign * (self.black_lead(row) - float(row.position["komi"]))
         columns["lead"][index] = columns["score_mean"][index] = lead
 
     def _new_search(self, position: Any) -> Search:
-        """Return the search for one position."""
         settings = replace(self._settings, seed=seed_of(position, self.seed))
         if self.teacher is not None:
             return self.teacher.new_search(position, settings)
@@ -135,7 +126,7 @@ class KomiScorer:
 
 
 def _settings(has_network: bool, playouts: int) -> SearchSettings:
-    """Return the settings of a search for which a win counts and its size does not."""
+    """Return the settings of a search that counts wins only, not points."""
     settings = SearchSettings(
         memory=memory_for(playouts),
         cache_size=0,

@@ -1,4 +1,4 @@
-"""Labels for positions of Go by a network: its own outputs, or those of a short search with it."""
+"""Labels by a network: its own outputs, or those of a short search."""
 
 from __future__ import annotations
 
@@ -41,50 +41,48 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LABELS_VERSION = 1
-"""Of what labels mean. It rises when that changes: a set goes on only with labels of the version it was begun with."""
-TOP_MOVES = 32
-"""Moves of a policy target that are kept: the others of a strong network's policy sum to less than a percent."""
+LABELS_VERSION = 1  # Version of the meaning of labels. A set continues only with labels of the same version.
+TOP_MOVES = 32  # Moves of a policy target that are kept. The rest of a strong network's policy sums to less than 1%.
+# Minimum bytes of a search's memory, and bytes for each playout (twice the need on 19×19). Each position gets its own
+# search, and 64 MiB would cost it 1.6 ms.
 LEAST_MEMORY, PLAYOUT_BYTES = 2**20, 4096
-"""Bytes of a search's memory, at least, and twice what a playout takes on 19×19. Each position has a search of its own,
-and memory that is not needed takes time: 1.6 ms for 64 MiB."""
 KO_NAMES = {code: name for name, code in KO_RULES.items()}
 SCORING_NAMES = {code: name for name, code in SCORINGS.items()}
 
 
 class NetworkTeacher:
-    """Labels with policy, value, score and ownership of a network of KataGo's kind."""
+    """Labels positions with policy, value, score and ownership of a KataGo network."""
 
     top_moves = TOP_MOVES
 
     def __init__(self, path: Path, visits: int, device: str, precision: str, seed: int) -> None:
-        """Load nothing yet: an evaluator is made for each board size that comes up.
+        """Load nothing yet. An evaluator is made for each board size on demand.
 
         Args:
             path: the network.
-            visits: of the search for each position; 1 for the network alone, under a random symmetry.
+            visits: visits of the search for each position; 1 for the network alone, under a random symmetry.
             device: auto, cpu, cuda or tensorrt.
-            precision: fp32, int16, int8, bf16, or auto: the fastest that agrees with fp32, as when it plays.
-            seed: of symmetries and searches.
+            precision: fp32, int16, int8, bf16, or auto: the fastest that agrees with fp32.
+            seed: seed of symmetries and searches.
         """
         self.path = path
         self.visits = visits
         self.device = device
         self.precision = precision
         self.seed = seed
+        # By board size: (for rules under which every game has a result, for the others).
         self._evaluators: dict[int, tuple[NetworkEvaluator, NetworkEvaluator]] = {}
-        """By board size: one for rules under which all games have a result, and one for the others."""
         # An evaluator on a GPU is bound to the thread that makes it; one on a processor serves all threads.
         self._thread = None if chooses_cpu(device) else ThreadPoolExecutor(1, "teacher")
         self._lock = threading.Lock()
         self._scratch = Scratch()
 
     def evaluator(self, size: int, *, may_have_no_result: bool = False) -> NetworkEvaluator:
-        """Return the evaluator for boards of `size`; a search has to say whether the rules know games without a result.
+        """Return the evaluator for a board size, and for rules with or without games that have no result.
 
         Raises:
             NetworkError: the file cannot be used.
-            EvaluatorError: the device cannot.
+            EvaluatorError: the device cannot be used.
         """
         with self._lock:
             if size not in self._evaluators:
@@ -96,7 +94,7 @@ class NetworkTeacher:
             return self._evaluators[size][may_have_no_result]
 
     def _make(self, size: int) -> NetworkEvaluator:
-        """Return an evaluator in the precision in which the network plays."""
+        """Return an evaluator in the precision used for playing."""
 
         def make(precision: str) -> NetworkEvaluator:
             return load(FORMATS, self.path, size, self.device, precision=precision)
@@ -109,11 +107,11 @@ class NetworkTeacher:
         return self._thread is None
 
     def on_device(self, call: Callable[[], T]) -> T:
-        """Return what `call` returns, called in the thread that the device is bound to."""
+        """Run `call` in the thread that owns the device, and return its result."""
         return call() if self._thread is None else self._thread.submit(call).result()
 
     def label(self, rows: list[Row], columns: Columns, first: int) -> None:
-        """Write the labels of `rows`, all on boards of one size, into `columns` from row `first` on."""
+        """Write the labels of `rows`, all of one board size, into `columns` from row `first` on."""
         size = int(rows[0].position["size"])
         evaluator = self.evaluator(size)
         step = evaluator.batch_size
@@ -124,9 +122,8 @@ class NetworkTeacher:
                 self.search(row.position, row.history, columns, index)
 
     def search(self, position: Any, history: npt.NDArray[np.uint64], columns: Columns, index: int) -> None:
-        """Write what a search of `visits` says of a position, as it stands, over the network's own labels in a row.
-
-        The mean of the final score stays the network's: searches add up leads alone.
+        """Replace a row's labels with those of a search. `score_mean` stays the network's, because searches only
+        average leads.
         """
         settings = SearchSettings(memory=memory_for(self.visits), cache_size=0, seed=seed_of(position, self.seed))
         search = self.new_search(position, settings)
@@ -134,13 +131,12 @@ class NetworkTeacher:
         _write_report(search.run(Limits(visits=self.visits)), int(position["size"]), columns, index)
 
     def new_search(self, position: Any, settings: SearchSettings) -> Search:
-        """Return a search for positions of the board size and the rules of one."""
+        """Return a search for positions of this board size and rules."""
         size = int(position["size"])
         network = self.evaluator(size, may_have_no_result=no_result_possible(position))
         return Search(network.spec, DeviceQueue(self, network), settings)
 
     def close(self) -> None:
-        """Release the evaluators."""
         for evaluator, _ in self._evaluators.values():
             self.on_device(evaluator.close)
         if self._thread is not None:
@@ -167,34 +163,33 @@ class NetworkTeacher:
 
 
 def no_result_possible(position: Any) -> bool:
-    """Whether the rules of a position know games without a result."""
+    """Whether games can end without a result under the rules of a position."""
     return has_no_result(KO_NAMES[position["ko_rule"]], SCORING_NAMES[position["scoring"]])
 
 
 def memory_for(playouts: int) -> int:
-    """Return the bytes that a search of so many playouts needs."""
+    """Return the bytes of memory for a search."""
     return max(LEAST_MEMORY, PLAYOUT_BYTES * playouts)
 
 
 def seed_of(position: Any, seed: int) -> int:
-    """Return the seed for a position's labels: they do not depend on what else the thread has labelled before."""
+    """Return the seed for a position's labels. It is independent of the order of labeling."""
     return int(position["hash"]) ^ seed
 
 
 class Searchable:
-    """A position as the search wants it."""
+    """A position in the form that Search takes."""
 
     search_key = None
 
     def __init__(self, position: Any, history: npt.NDArray[np.uint64]) -> None:
-        """Make it of the game's arrays."""
         self.position = position
         self.history = history
         self.moves: list[tuple[int, int]] = []
 
 
 class DeviceQueue(InlineQueue):
-    """Evaluates in the thread that the teacher's device is bound to."""
+    """A queue that evaluates in the thread that owns the teacher's device."""
 
     def __init__(self, teacher: NetworkTeacher, evaluator: NetworkEvaluator) -> None:
         super().__init__(evaluator)
@@ -209,13 +204,13 @@ class DeviceQueue(InlineQueue):
 
 
 def write_outputs(outputs: Outputs, columns: Columns, rows: slice, seen: npt.NDArray[np.int64] | None = None) -> None:
-    """Write what a network says of positions as their labels.
+    """Write a network's outputs as labels.
 
     Args:
-        outputs: for B positions.
-        columns: of the shard.
-        rows: B rows of it.
-        seen: where the network saw each point, the pass last [B, A + 1]; None where labels are to lie as it saw them.
+        outputs: outputs for B positions.
+        columns: columns of the shard.
+        rows: B rows of the shard.
+        seen: index of each point (pass last) in the outputs [B, A + 1]; None to keep the network's symmetry.
     """
     policy, ownership = outputs.policy, outputs.ownership
     if seen is not None:
@@ -237,7 +232,7 @@ def _write_policy(shares: npt.NDArray[np.float32], columns: Columns, rows: slice
 
 
 def _write_report(report: SearchReport, size: int, columns: Columns, index: int) -> None:
-    """Write what a search found; a game that is over has no moves and keeps its labels."""
+    """Write the results of a search. Without moves, as at the end of a game, the labels stay."""
     if not report.moves:
         return
     shares = np.zeros(size * size + 1, np.float32)

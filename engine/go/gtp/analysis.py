@@ -1,4 +1,4 @@
-"""Analysis until the next line of input, and the arguments that all analysing commands share."""
+"""Analysis until the next line of input, and the arguments of all analyzing commands."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from yomi.native.go.board import PASS
 log = logging.getLogger("yomi.gtp")
 
 DEFAULT_INTERVAL = 1.0
-MIN_INTERVAL = 0.02
-"""Seconds between reports; a smaller request would only keep the interpreter busy."""
-MAX_INTERVAL = 1e7
-"""Seconds; a greater request would be too long to wait for."""
+MIN_INTERVAL = 0.02  # Minimum seconds between reports. More frequent reports would keep the interpreter busy.
+MAX_INTERVAL = 1e7  # maximum seconds between reports, so that waits cannot overflow
+# Arguments that take true or false.
 FLAGS = {
     "ownership",
     "rootinfo",
@@ -32,28 +31,20 @@ FLAGS = {
     "movesownershipstdev",
     "noresultvalue",
 }
-"""Arguments that take true or false."""
+# Flags that change the output of each form. Any other flag gets a warning.
 ANSWERED = {KATA: {"ownership", "rootinfo", "pvvisits", "pvedgevisits"}, SABAKI: {"ownership"}, LZ: set[str]()}
-"""Flags that change the lines of a form; each other flag gets a warning."""
 
 
 @dataclass
 class AnalysisArguments:
-    """What an analysing command asks for."""
-
     color: int
-    interval: float = DEFAULT_INTERVAL
-    """Seconds."""
+    interval: float = DEFAULT_INTERVAL  # seconds between reports
     max_moves: int | None = None
-    flags: set[str] = field(default_factory=set)
-    """Those of FLAGS that are on."""
-    avoid: set[int] = field(default_factory=set)
-    """Moves of the root that are not to be searched."""
-    allow: set[int] | None = None
-    """The only moves of the root to be searched."""
+    flags: set[str] = field(default_factory=set)  # enabled members of FLAGS
+    avoid: set[int] = field(default_factory=set)  # moves excluded at the root
+    allow: set[int] | None = None  # the only moves searched at the root; None for all
 
     def style(self, form: str) -> Style:
-        """Return what the lines are to contain."""
         return Style(
             form,
             self.max_moves,
@@ -65,17 +56,16 @@ class AnalysisArguments:
 
 
 def form_of(name: str) -> str:
-    """Return the form of a command's lines: that of its name."""
     if name.startswith("lz-"):
         return LZ
     return KATA if name.startswith("kata-") else SABAKI
 
 
 def read_arguments(session: Session, request: Command) -> AnalysisArguments:
-    """Read `[color] [interval] [key value ...]`, as Leela Zero, KataGo and their clients write it.
+    """Parse `[color] [interval] [key value ...]`, as Leela Zero, KataGo and their clients write it.
 
     Raises:
-        GtpError: There is anything else, or a color or vertex that does not exist.
+        GtpError: an unknown argument, color or vertex.
     """
     game = session.game
     words = iter(request.arguments)
@@ -116,7 +106,7 @@ def read_arguments(session: Session, request: Command) -> AnalysisArguments:
 
 
 def _warn_once(session: Session, request: Command, text: str) -> None:
-    """Log a warning unless this session has logged it before: clients send the same arguments at every move."""
+    """Log a warning once per session: clients send the same arguments at every move."""
     warning = f"{request.name}: {text}"
     if warning not in session.warned:
         session.warned.add(warning)
@@ -131,12 +121,12 @@ def _value(words: Iterator[str], key: str) -> str:
 
 
 def _seconds(interval: str) -> float:
-    """Read the centiseconds between reports."""
+    """Parse the centiseconds between reports."""
     return min(max(real(interval, "interval") / 100, MIN_INTERVAL), MAX_INTERVAL)
 
 
 def _restrict(arguments: AnalysisArguments, key: str, parts: list[str], size: int) -> None:
-    """Add `avoid` or `allow COLOR VERTEX,VERTEX,... DEPTH`; only the root's moves are restricted."""
+    """Parse `avoid|allow COLOR VERTEX,VERTEX,... DEPTH`. Only the root's moves are restricted."""
     color, vertices, depth = parts
     applies = parse_color(color) == arguments.color
     moves = {parse_vertex(vertex, size) for vertex in vertices.split(",") if vertex}
@@ -156,7 +146,6 @@ def _restrict(arguments: AnalysisArguments, key: str, parts: list[str], size: in
 
 @command("analyze", "lz-analyze", "kata-analyze")
 def analyze(session: Session, request: Command) -> Stream:
-    """Search until the next line of input and print a line in every interval."""
     arguments = read_arguments(session, request)
     style = arguments.style(form_of(request.name))
     player, size = session.player, session.game.size

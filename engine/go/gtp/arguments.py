@@ -1,4 +1,4 @@
-"""Reading the arguments of a command, with errors that say what was expected."""
+"""Parsers for arguments of commands."""
 
 from __future__ import annotations
 
@@ -12,14 +12,8 @@ from yomi.engine.go.gtp.session import GtpError
 def expect_count(command: Command, least: int, most: int | None, usage: str) -> None:
     """Check the number of arguments.
 
-    Args:
-        command: The command.
-        least: Fewest arguments.
-        most: Most arguments; None for any number.
-        usage: The arguments in words, for the message.
-
     Raises:
-        GtpError: There are more or fewer.
+        GtpError: fewer than `least` or more than `most` (None: no limit); the message shows `usage`.
     """
     count = len(command.arguments)
     if count < least or (most is not None and count > most):
@@ -27,22 +21,14 @@ def expect_count(command: Command, least: int, most: int | None, usage: str) -> 
 
 
 def integer(text: str, what: str) -> int:
-    """Read an integer of at most 9 digits.
-
-    Raises:
-        GtpError: It is something else.
-    """
+    """Parse an integer of at most 9 digits."""
     if not re.fullmatch(r"[+-]?[0-9]{1,9}", text):
         raise GtpError(f"invalid {what} {text!r}: expected an integer")
     return int(text)
 
 
 def real(text: str, what: str) -> float:
-    """Read a finite number.
-
-    Raises:
-        GtpError: It is something else.
-    """
+    """Parse a finite number."""
     try:
         value = float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
@@ -53,11 +39,6 @@ def real(text: str, what: str) -> float:
 
 
 def boolean(text: str, what: str) -> bool:
-    """Read true or false.
-
-    Raises:
-        GtpError: It is something else.
-    """
     if text.lower() not in ("true", "false", "1", "0"):
         raise GtpError(f"invalid {what} {text!r}: expected true or false")
     return text.lower() in ("true", "1")

@@ -1,4 +1,4 @@
-"""Commands about the engine itself; nothing here waits for the player or imports the game."""
+"""Commands about the engine. They never wait for the player or import the game."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ none/Forget evaluations/clear_cache"""
 
 
 def gtp_version(version: str) -> str:
-    """Return a version that every client accepts: `a.b` with numbers only and b of at least 15.
+    """Return a version that every client accepts: `a.b`, numbers only, b at least 15.
 
-    Lizzie takes a second number below 15 for an old Leela Zero and shows a warning. 0.1.0 becomes 0.110, 0.1.2
-    0.112, 1.0.0 1.100.
+    Lizzie takes a second number below 15 for an old Leela Zero and warns. 0.1.0 becomes 0.110, 0.1.2 becomes 0.112,
+    1.0.0 becomes 1.100.
     """
     major, minor, patch = (int(part) for part in version.split(".")[:3])
     return f"{major}.{100 + 10 * minor + patch}"
@@ -45,37 +45,32 @@ def gtp_version(version: str) -> str:
 
 @command("protocol_version")
 def protocol_version(session: Session, request: Command) -> str:
-    """Answer 2."""
     return "2"
 
 
 @command("name")
 def name(session: Session, request: Command) -> str:
-    """Answer the engine's name."""
     return NAME
 
 
 @command("version")
 def version(session: Session, request: Command) -> str:
-    """Answer the version; `gogui-title` has the usual form of it."""
     return gtp_version(VERSION)
 
 
 @command("gogui-version")
 def gogui_version(session: Session, request: Command) -> str:
-    """Answer the version of GoGui's extensions that is spoken."""
     return "1.6.0"
 
 
 @command("gogui-title")
 def gogui_title(session: Session, request: Command) -> str:
-    """Answer a title for a window."""
     return f"{NAME} {VERSION}"
 
 
 @command("gomill-describe_engine")
 def describe_engine(session: Session, request: Command) -> str:
-    """Answer name, version and settings that are not the default."""
+    """Answer name, version and options that differ from their defaults."""
     values = [(row, session.options.get(row.name)) for row in rows_for("go")]
     changed = [f"{row.name} {row.format(value)}" for row, value in values if value != row.default]
     return "\n".join([f"{NAME} {VERSION}", *changed])
@@ -83,14 +78,13 @@ def describe_engine(session: Session, request: Command) -> str:
 
 @command("known_command")
 def known_command(session: Session, request: Command) -> str:
-    """Answer true or false, never an error (q5go ends the session at one)."""
+    """Answer true or false, never an error: q5go ends the session at an error."""
     known = request.arguments and table.find(request.arguments[0].lower()) is not None
     return "true" if known else "false"
 
 
 @command("list_commands")
 def list_commands(session: Session, request: Command) -> str:
-    """Answer the names of all commands."""
     return "\n".join(table.names())
 
 
@@ -102,28 +96,27 @@ def quit_(session: Session, request: Command) -> None:
 
 @command("echo")
 def echo(session: Session, request: Command) -> str:
-    """Answer the arguments."""
     return request.text
 
 
 @command("gogui-interrupt")
 def gogui_interrupt(session: Session, request: Command) -> None:
-    """Say that the comment line `# interrupt` ends the search in progress."""
+    """Announce support for the comment line `# interrupt`, which ends the search in progress."""
 
 
 @command("gogui-analyze_commands")
 def gogui_analyze_commands(session: Session, request: Command) -> str:
-    """Answer what GoGui can show: type/label/command on each line."""
+    """Answer GoGui's menu: type/label/command on each line."""
     return ANALYZE_COMMANDS
 
 
 @command("cputime", "gomill-cpu_time")
 def cpu_time(session: Session, request: Command) -> str:
-    """Answer the seconds that all processor cores together spent in this process."""
+    """Answer the processor time of this process in seconds, summed over cores."""
     expect_count(request, 0, 0, "")
     return f"{time.process_time():.3f}"
 
 
 @command("cgos-opponent_name", "cgos-opponent_rating")
 def cgos_opponent(session: Session, request: Command) -> None:
-    """Hear who the opponent is; nothing depends on it."""
+    """Accept the opponent's name or rating, which are not used."""

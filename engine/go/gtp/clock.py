@@ -1,8 +1,8 @@
-"""The clocks of a game as a GTP controller tells of them.
+"""The clocks of a game, as set by a GTP controller or measured here.
 
-The session starts the clock when a move is asked for and stops it when the move is answered; what the controller says
-(`set_left`) goes before what was measured here. Without such reports each of our moves is also charged the lag, since
-the controller's clock runs on while the move travels.
+The session starts a clock when a move is requested and stops it at the answer. Times reported by the controller
+(`set_left`) replace measured ones. Without reports each of our moves is also charged the lag, because the controller's
+clock includes the transit.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from yomi.engine.color import BLACK, WHITE
 
 
 class GtpClocks:
-    """The clocks of both sides, as the controller sets and reports them, or as they are measured here."""
-
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        """Make a clock without limits; `now` returns seconds from any start."""
+        """Start without limits; `now` returns seconds from any origin."""
         self._now = now
         self.settings = TimeSettings()
         self._is_set = False
@@ -28,13 +26,13 @@ class GtpClocks:
         self._reported = {BLACK: False, WHITE: False}
 
     def set(self, settings: TimeSettings) -> None:
-        """Take new settings; both sides have all their time."""
+        """Change the settings and reset both clocks."""
         self.settings = settings
         self._is_set = True
         self.reset()
 
     def reset(self) -> None:
-        """Give both sides all their time again (a new game under the same settings)."""
+        """Reset both clocks for a new game with the same settings."""
         s = self.settings
         for color in (BLACK, WHITE):
             self._left[color] = Left(s.main, s.period, s.count)
@@ -42,16 +40,16 @@ class GtpClocks:
         self._started = None
 
     def left(self, color: int) -> Left:
-        """Return what the clock of `color` shows; while it runs, what it showed at its start."""
+        """Return the clock of `color`. A running clock shows its value at the start."""
         return self._left[color]
 
     def set_left(self, color: int, seconds: float, stones: int) -> None:
-        """Take over what the controller's clock shows (GTP `time_left`).
+        """Set a clock to the controller's (GTP `time_left`).
 
         Args:
-            color: Whose clock.
-            seconds: Main time where `stones` is 0, else the rest of the period.
-            stones: Stones to play in the period; with byo-yomi the periods left, as KGS has it.
+            color: side.
+            seconds: main time if `stones` is 0, otherwise the rest of the period.
+            stones: stones left in the period; with byo-yomi the periods left, as on KGS.
         """
         seconds = min(max(seconds, 0.0), MAX_TIME)
         if not self.settings.is_limited:
@@ -69,20 +67,20 @@ class GtpClocks:
         self._reported[color] = True
 
     def start(self, color: int, at: float | None = None) -> None:
-        """Start the clock of `color`: it has been asked for a move, now or at the time `at` of `now`'s scale."""
+        """Start the clock of `color`, at the time `at` (default: now)."""
         self._color = color
         self._started = self._now() if at is None else at
 
     def elapsed(self) -> float:
-        """Return the time since `start`; 0 where no clock runs."""
+        """Return the seconds since `start`; 0 if no clock runs."""
         return 0.0 if self._started is None else self._now() - self._started
 
     def cancel(self) -> None:
-        """Stop the clock and charge nothing (no move was made)."""
+        """Stop the clock without a charge, because no move was made."""
         self._started = None
 
     def stop(self, lag: float = 0.0) -> None:
-        """Stop the clock and charge the move to it; `lag` is added where the controller does not report the time."""
+        """Stop the clock and charge the move; also `lag` if the controller does not report times."""
         if self._started is None:
             return
         used = self.elapsed() + (0.0 if self._reported[self._color] else lag)
@@ -91,5 +89,5 @@ class GtpClocks:
         self._left[self._color] = charge(self.settings, self._left[self._color], used)
 
     def clocks(self) -> Clocks:
-        """Return what both clocks show; while one runs, what it showed at its start."""
+        """Return both clocks. A running clock shows its value at the start."""
         return {each: Clock(self.settings, self._left[each], self._reported[each]) for each in (BLACK, WHITE)}

@@ -1,7 +1,7 @@
-"""Search reports as the text of analysis commands: Leela Zero's, Sabaki's, KataGo's and CGOS's forms.
+"""Formats search reports for Leela Zero's, Sabaki's, KataGo's and CGOS's clients.
 
-All values are for the side to move, as in the reports. Sources: KataGo's docs/GTP_Extensions.md, Sabaki's
-docs/guides/engine-analysis-integration.md, and for CGOS the reference client (its JSON form is base-64 for ownership).
+All values are from the side to move's point of view, as in the reports. Sources: KataGo's docs/GTP_Extensions.md,
+Sabaki's docs/guides/engine-analysis-integration.md, and CGOS's reference client.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from yomi.engine.search.report import MoveReport, SearchReport
 
 BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
+# Outputs of kata-raw-nn that not all networks have.
 RAW_EXTRAS = ("varTimeLeft", "shorttermWinlossError", "shorttermScoreError")
-"""Outputs that not all networks have, as kata-raw-nn prints them."""
 
 LZ, SABAKI, KATA = "lz", "sabaki", "kata"
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What the lines of an analysis contain."""
+    """Content of the lines of an analysis."""
 
-    form: str = KATA
-    """LZ, SABAKI or KATA."""
+    form: str = KATA  # LZ, SABAKI or KATA
     max_moves: int | None = None
     ownership: bool = False
     root_info: bool = False
@@ -45,7 +44,7 @@ def number(value: float) -> str:
 
 
 def info_line(report: SearchReport, size: int, style: Style) -> str:
-    """Return one line of an analysis; empty where there is nothing to say yet."""
+    """Return one line of an analysis; empty if there is no move yet."""
     moves = report.moves[: style.max_moves]
     parts = [_move_info(move, size, style) for move in moves]
     if not parts:
@@ -95,12 +94,12 @@ def _per_10000(value: float) -> int:
 
 
 def floats(values: Iterable[float]) -> str:
-    """Return numbers as KataGo prints ownership."""
+    """Return numbers in KataGo's form for ownership."""
     return " ".join(number(float(value)) for value in values)
 
 
 def cgos_json(report: SearchReport, size: int, max_moves: int = 20) -> str:
-    """Return a report as CGOS stores it with a move: one line of JSON (protocol notes, section 8)."""
+    """Return a report as CGOS stores it: one line of JSON."""
     moves = [
         {
             "move": format_vertex(move.move, size).upper() if move.pv else "",
@@ -128,7 +127,7 @@ def _level(ownership: float) -> int:
 
 
 def raw_evaluation(raw: RawEvaluation, size: int) -> str:
-    """Return one evaluation in the form of KataGo's kata-raw-nn: -1 for what the network does not say."""
+    """Return an evaluation as kata-raw-nn does; -1 for missing outputs."""
     extra = dict(raw.extra)
     lines = [
         f"symmetry {raw.symmetry}",
@@ -153,7 +152,7 @@ def _probability(value: float) -> str:
 
 
 def board_of(cells: list[str], size: int) -> str:
-    """Return [area] texts as rows of a board, the top row first."""
+    """Return [area] texts as rows of a board, top row first."""
     return "\n".join(" ".join(cells[row * size : (row + 1) * size]) for row in range(size))
 
 

@@ -1,7 +1,7 @@
-"""What GoGui shows on the board, and the raw output of the network.
+"""GoGui's maps of the board, and the raw output of the network.
 
-The maps of visits, winrates and the principal variation are those of a short search, which builds on the tree that is
-kept for the position where there is one.
+Maps of visits, winrates and the principal variation come from a short search, which continues the position's tree if
+there is one.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ from yomi.engine.search.limits import Limits
 from yomi.engine.search.report import MoveReport, SearchReport
 from yomi.native.go.board import PASS
 
-SECONDS = 1.0
-"""For a search that a map needs."""
-CANDIDATES = 5
-"""Moves that get a label."""
+SECONDS = 1.0  # time limit of the short search
+CANDIDATES = 5  # number of moves with a label
 
 
 def search(session: Session) -> SearchReport:
-    """Search the present position for a moment, or as far as the options allow, and return the report."""
+    """Search the current position briefly and return the report."""
     request = session.request()
     request.limits = Limits(seconds=SECONDS)
     report = session.player.decide(request).report
@@ -45,9 +43,9 @@ def _for_black(report: SearchReport, value: float) -> float:
 
 @command("kata-raw-nn")
 def kata_raw_nn(session: Session, request: Command) -> str:
-    """Answer what the network says as if it were COLOR's turn: [COLOR] SYMMETRY [OPTIMISM]; symmetry 0 to 7 or all.
+    """Answer the network's outputs: [COLOR] SYMMETRY [OPTIMISM], with symmetry 0 to 7 or all.
 
-    OPTIMISM, 0 to 1, is the share of the optimistic policy; networks without one pay no heed to it.
+    OPTIMISM (0 to 1) is the share of the optimistic policy. Networks without that output ignore it.
     """
     words = list(request.arguments)
     color = parse_color(words.pop(0)) if words and words[0].lower() in COLORS else None
@@ -84,7 +82,7 @@ def visits(session: Session, request: Command) -> str:
 
 
 def _colors(values: npt.NDArray[np.float32]) -> list[str]:
-    """Return a color from pale to deep red for each value above 0; the square root keeps small ones visible."""
+    """Return a color from pale to deep red for each positive value. The square root keeps small values visible."""
     top = float(values.max(initial=0.0))
     cells = []
     for value in values:
@@ -96,7 +94,7 @@ def _colors(values: npt.NDArray[np.float32]) -> list[str]:
 
 @command("yomi-winrate")
 def winrate(session: Session, request: Command) -> str:
-    """Answer the winrate after each searched move, +1 where Black wins, as numbers."""
+    """Answer 2 * (Black's winrate) - 1 after each searched move."""
     game = session.game
     report = search(session)
     moves = _by_point(report)
@@ -108,27 +106,26 @@ def winrate(session: Session, request: Command) -> str:
 
 @command("yomi-ownership")
 def ownership(session: Session, request: Command) -> str:
-    """Answer the expected owner of each point, +1 Black, as numbers."""
+    """Answer the expected owner of each point, +1 for Black."""
     return dboard(session.final_ownership(), session.game.size)
 
 
 @command("yomi-territory")
 def territory(session: Session, request: Command) -> str:
-    """Answer the probable owner of each point by name."""
+    """Answer the expected owner of each point by name."""
     cells = ["b" if value > 0.5 else "w" if value < -0.5 else '""' for value in session.final_ownership()]
     return board_of(cells, session.game.size)
 
 
 @command("yomi-pv")
 def principal_variation(session: Session, request: Command) -> str:
-    """Answer the principal variation."""
     report = search(session)
     return " ".join(format_vertex(move, session.game.size) for move in report.moves[0].pv) if report.moves else ""
 
 
 @command("yomi-evaluation")
 def evaluation(session: Session, request: Command) -> str:
-    """Answer winrate and lead of a short search for Black."""
+    """Answer Black's winrate and lead after a short search."""
     report = search(session)
     lead = _for_black(report, report.score_lead)
     chance = report.winrate if report.side_to_move == BLACK else 1 - report.winrate
@@ -137,7 +134,7 @@ def evaluation(session: Session, request: Command) -> str:
 
 @command("yomi-best")
 def best_moves(session: Session, request: Command) -> str:
-    """Answer the best moves as GoGui's graphics: winrates as labels, the expected course as a variation."""
+    """Answer GoGui graphics: winrates as labels, the principal variation as a variation."""
     report = search(session)
     size = session.game.size
     if not report.moves:

@@ -1,4 +1,4 @@
-"""Commands that let the engine choose a move."""
+"""Commands that choose a move."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ from yomi.engine.go.vertex import format_vertex, parse_color
 from yomi.engine.players.request import Decision
 from yomi.engine.search.report import SearchReport
 
-POLL = 0.02
-"""Seconds between looks at the input in a search that a line of input cancels."""
+POLL = 0.02  # seconds between checks for input during a cancellable search
 
 
 class CancelledError(Exception):
-    """A line of input came during a search that it cancels."""
+    """Input arrived during a cancellable search."""
 
 
 def decide(
     session: Session, command: Command, arguments: AnalysisArguments, *, show: bool, play: bool = True
 ) -> Decision:
-    """Choose a move, and play it unless it is only asked for.
+    """Choose a move and, unless `play` is False, play it.
 
     Args:
-        session: The session.
-        command: The command; its name says how the reports look and what else is special.
-        arguments: Color and restrictions.
-        show: Print reports while the search runs; the answer has begun then.
-        play: Play the move, charge the clock for it, and think on in the opponent's time. Else it is kept in mind: a
-            controller that plays it next wants the same.
+        session: the session.
+        command: the command. Its name selects the form of the reports and special behavior.
+        arguments: color and restrictions.
+        show: print reports during the search. The answer must have begun.
+        play: play the move, charge the clock, then ponder. Otherwise remember the move: if the controller plays it
+            next, pondering continues.
     """
     player, game = session.player, session.game
     style = arguments.style(form_of(command.name))
@@ -74,7 +73,7 @@ def decide(
 
 
 def move_of(decision: Decision) -> int:
-    """Return the move that was chosen: in Go there always is one."""
+    """Return the chosen move. In Go there always is one."""
     assert decision.move is not None
     return decision.move
 
@@ -107,7 +106,7 @@ def search(session: Session, request: Command) -> str:
 
 @command("genmove_analyze", "lz-genmove_analyze", "kata-genmove_analyze")
 def genmove_analyze(session: Session, request: Command) -> Finished:
-    """Choose and play a move and print reports meanwhile; `play VERTEX` is the last line."""
+    """Choose and play a move and print reports during the search. The last line is `play VERTEX`."""
     arguments = read_arguments(session, request)
     session.begin()
     decision = decide(session, request, arguments, show=True)
@@ -127,7 +126,7 @@ def search_analyze(session: Session, request: Command) -> Finished:
 
 
 def _finish(session: Session, request: Command, arguments: AnalysisArguments, decision: Decision) -> Finished:
-    """Print the final report, which is what clients show for the move, and the move."""
+    """Return the final report, which clients show for the move, and the move."""
     style = arguments.style(form_of(request.name))
     last = info_line(decision.report, session.game.size, style)
     move = f"play {_answer(decision, session.game.size)}"
@@ -136,7 +135,7 @@ def _finish(session: Session, request: Command, arguments: AnalysisArguments, de
 
 @command("cgos-genmove_analyze")
 def cgos_genmove_analyze(session: Session, request: Command) -> str:
-    """Choose and play a move; answer one line of JSON for the server's records, then `play VERTEX`."""
+    """Choose and play a move; answer a line of JSON for the server's records, then `play VERTEX`."""
     if not request.arguments:
         raise GtpError("syntax error: expected cgos-genmove_analyze COLOR")
     arguments = AnalysisArguments(parse_color(request.arguments[0]))
@@ -147,7 +146,7 @@ def cgos_genmove_analyze(session: Session, request: Command) -> str:
 
 @command("stop")
 def stop(session: Session, request: Command) -> None:
-    """End pondering (which any command of this module does before it starts)."""
+    """End pondering, which the table does before every command of this module."""
 
 
 @command("clear_cache")

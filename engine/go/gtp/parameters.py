@@ -1,4 +1,4 @@
-"""Reading and changing options from a controller."""
+"""Commands that read and change options."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from yomi.engine.own_network import network_file
 
 
 def set_value(session: Session, row: Option, value: Value) -> None:
-    """Put a checked value in force.
+    """Set an option to a checked value.
 
     Raises:
-        GtpError: The option cannot be changed while the engine runs.
-        EvaluatorError: There is no evaluator for it; it stays as it was.
+        GtpError: the option cannot be changed while the engine runs.
+        EvaluatorError: no evaluator is available; the option is unchanged.
     """
     if not row.live:
         raise GtpError(f"{row.name} can only be set at the start: {row.flag} on the command line, or the TOML file")
@@ -40,7 +40,6 @@ def list_params(session: Session, request: Command) -> str:
 
 @command("kata-get-param")
 def get_param(session: Session, request: Command) -> str:
-    """Answer the value of an option."""
     expect_count(request, 1, 1, "PARAMETER")
     row = find(request.arguments[0], "go")
     return row.format(session.options.get(row.name))
@@ -48,7 +47,6 @@ def get_param(session: Session, request: Command) -> str:
 
 @command("kata-set-param")
 def set_param(session: Session, request: Command) -> None:
-    """Change an option."""
     expect_count(request, 2, None, "PARAMETER VALUE")
     row = find(request.arguments[0], "go")
     set_value(session, row, row.parse(" ".join(request.arguments[1:])))
@@ -62,7 +60,7 @@ def get_params(session: Session, request: Command) -> str:
 
 @command("kata-set-params")
 def set_params(session: Session, request: Command) -> None:
-    """Change several options, given as a JSON object, or none where one of them is wrong."""
+    """Change several options of a JSON object, or none if one is wrong."""
     try:
         values = json.loads(request.text)
     except (ValueError, RecursionError):
@@ -87,14 +85,14 @@ def set_params(session: Session, request: Command) -> None:
 
 @command("kata-get-models")
 def get_models(session: Session, request: Command) -> str:
-    """Answer the network in KataGo's JSON form; an empty list where there is none."""
+    """Answer the network in KataGo's JSON form, or an empty list."""
     model = session.player.model
     return json.dumps([] if model is None else [model.to_json(network_file(session.options, "go"))])
 
 
 @command("yomi-param")
 def gogui_param(session: Session, request: Command) -> str:
-    """Show the options in the form of GoGui's parameter dialog, or change one."""
+    """Answer GoGui's parameter dialog, or change an option."""
     if request.arguments:
         set_param(session, request)
         return ""

@@ -1,4 +1,4 @@
-"""The score and the status of stones at the end of a game."""
+"""Score and status of stones at the end of a game."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ STATUS = ("alive", "dead", "seki")
 
 @command("final_score")
 def final_score(session: Session, request: Command) -> str:
-    """Answer the score, dead stones taken off where players agree on them; before the end, as if it ended here."""
+    """Answer the score, without dead stones if the rules have agreement. Before the end, score as if the game ended
+    here.
+    """
     expect_count(request, 0, 0, "")
     game = session.game
     if game.is_no_result:
@@ -26,7 +28,7 @@ def final_score(session: Session, request: Command) -> str:
 
 @command("final_status_list")
 def final_status_list(session: Session, request: Command) -> str:
-    """Answer the stones of a status, one chain in a line."""
+    """Answer the stones with a status, one chain on each line."""
     expect_count(request, 1, 1, "alive|dead|seki")
     status = request.arguments[0].lower()
     if status not in STATUS:
@@ -41,7 +43,6 @@ def final_status_list(session: Session, request: Command) -> str:
 
 @command("final_status")
 def final_status_(session: Session, request: Command) -> str:
-    """Answer the status of the stone on a vertex."""
     expect_count(request, 1, 1, "VERTEX")
     game = session.game
     point = parse_vertex(request.arguments[0], game.size)

@@ -1,4 +1,4 @@
-"""The process around a GTP session."""
+"""Runs a GTP session on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def serve(options: Options, make_player: Callable[[], GoPlayer], level: LevelSwitch | None = None) -> int:
-    """Serve the controller on stdin and stdout until it ends; return the exit status.
+    """Serve the controller until the session ends; return the exit status.
 
     Args:
-        options: Settings.
-        make_player: Makes the player; called in a background thread while the first commands are answered.
-        level: keeps the options at their level; None: made here.
+        options: the settings.
+        make_player: called in a background thread; the session already answers commands.
+        level: keeps the options at their level; None to make one.
     """
 
     def make_session(write: Callable[[str], None]) -> Session:

@@ -1,7 +1,7 @@
-"""Which commands there are and which module handles each.
+"""The table of GTP commands: module and effect on pondering.
 
-The names stand here and not with the handlers, so that `list_commands` is answered before anything slow is imported.
-A handler is registered with `@command(name)`; a test compares both.
+The table is separate from the handlers so that `list_commands` can be answered before slow imports. Handlers are
+registered with `@command(name)`; a test compares both.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 
 PACKAGE = "yomi.engine.go.gtp"
 
-QUIET = "quiet"
-"""A command neither needs nor disturbs a search in the background."""
+QUIET = "quiet"  # the command neither needs nor ends a background search
+# The command ends a background search; pondering resumes afterwards, because the side to move is the same.
 RESUMES = "resumes"
-"""A command ends it, and pondering goes on afterwards: whose turn it is has not changed."""
-ENDS = "ends"
-"""A command ends it for good."""
+ENDS = "ends"  # the command ends a background search for good
 
+# Module -> (effect of its commands on a background search, their names).
 MODULES: dict[str, tuple[str, str]] = {
     "basics": (
         QUIET,
@@ -59,24 +58,19 @@ MODULES: dict[str, tuple[str, str]] = {
         " yomi-territory",
     ),
 }
-"""By module: what its commands do to a search in the background, and their names."""
+# Commands of other modules that only read game and options, so they are quiet.
 QUESTIONS = (
     "query_boardsize get_komi showboard printsgf list_stones color is_legal all_legal captures move_history last_move"
     " kata-get-rules kata-get-param kata-list-params kata-get-params kata-get-models"
 )
-"""Commands of other modules that only look at game and options, and so are quiet."""
-OTHERS = {"komi": RESUMES} | dict.fromkeys(QUESTIONS.split(), QUIET)
-"""What commands do that differ from their module."""
+OTHERS = {"komi": RESUMES} | dict.fromkeys(QUESTIONS.split(), QUIET)  # exceptions from a module's effect
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One command."""
-
     name: str
     module: str
-    background: str
-    """QUIET, RESUMES or ENDS."""
+    background: str  # QUIET, RESUMES or ENDS
 
 
 _ROWS = {
@@ -88,24 +82,22 @@ _HANDLERS: dict[str, Handler] = {}
 
 
 def names() -> list[str]:
-    """Return the names of all commands."""
     return list(_ROWS)
 
 
 def find(name: str) -> Row | None:
-    """Return the row of a command (in lower case); None where there is none."""
     return _ROWS.get(name)
 
 
 def load(row: Row) -> Handler:
-    """Return the handler of a command, importing its module where necessary."""
+    """Return the handler of a command, importing its module if necessary."""
     if row.name not in _HANDLERS:
         importlib.import_module(f"{PACKAGE}.{row.module}")
     return _HANDLERS[row.name]
 
 
 def load_all() -> None:
-    """Import all handlers, so that none is imported while a clock runs."""
+    """Import all handlers now, so that none is imported while a clock runs."""
     for row in _ROWS.values():
         load(row)
 

@@ -1,4 +1,4 @@
-"""Commands about time. They are answered without waiting for the player."""
+"""Commands about time, which never wait for the player."""
 
 from __future__ import annotations
 
@@ -26,25 +26,21 @@ def time_settings(session: Session, request: Command) -> None:
 
 @command("kgs-time_settings")
 def kgs_time_settings(session: Session, request: Command) -> None:
-    """Set one of KGS's time systems."""
     session.clock.set(TimeSettings.parse(list(request.arguments), KGS_SYSTEMS))
 
 
 @command("kata-time_settings")
 def kata_time_settings(session: Session, request: Command) -> None:
-    """Set one of KataGo's time systems."""
     session.clock.set(TimeSettings.parse(list(request.arguments), tuple(TimeSystem)))
 
 
 @command("kata-list_time_settings")
 def kata_list_time_settings(session: Session, request: Command) -> str:
-    """Answer the time systems that kata-time_settings knows."""
     return " ".join(system.value for system in TimeSystem)
 
 
 @command("time_left")
 def time_left(session: Session, request: Command) -> None:
-    """Take over what the controller's clock shows."""
     expect_count(request, 2, 3, "COLOR TIME [STONES]")
     color = COLORS.get(request.arguments[0].lower())
     if color is None:

@@ -1,7 +1,4 @@
-"""What the analysis protocol needs of an analyst of Go; `yomi.engine.go.players.analyst` is the real one.
-
-An analyst searches positions one after the other. One thread asks it; any may call `interrupt` and `clear_cache`.
-"""
+"""The interface between the analysis protocol and its analysts."""
 
 from __future__ import annotations
 
@@ -22,23 +19,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What an analyst says of a position, at the end of a search or while it runs."""
+    """The state of a position's analysis, during or after the search."""
 
     report: SearchReport
+    # Priors of the root [area + 1], row by row from the top left, pass last, NaN for illegal moves.
     policy: npt.NDArray[np.float32]
-    """[area + 1], row by row from the top left, pass last, NaN illegal: the root's priors."""
-    raw: RawEvaluation | None = None
-    """What the network says of the position without a search; None if there is no network."""
+    raw: RawEvaluation | None = None  # the network's outputs without search; None without a network
+    # By move of the root: [area] ownership, +1 for the side to move at the root. Empty unless requested.
     moves_ownership: dict[int, npt.NDArray[np.float32]] = field(default_factory=dict)
-    """Owners by move of the root, as SearchReport.ownership (+1 the side to move at the root), if they were wanted."""
 
 
 class Analyst(Protocol):
-    """Analyses positions of any size and rules."""
+    """Searches positions of any size and rules, one after the other. One thread calls it, but any thread may call
+    `clear_cache`.
+    """
 
     @property
-    def description(self) -> str:
-        """What judges, on one line."""
+    def description(self) -> str: ...
 
     @property
     def model(self) -> Model | None:
@@ -50,16 +47,16 @@ class Analyst(Protocol):
         """Search a position to its limits, or until the request is stopped.
 
         Args:
-            request: the position; its `on_report` is not used.
-            on_report: called in this thread during the search as the request's intervals say.
-            moves_ownership: tell who owns each point after each move of the report.
+            request: the position; its `on_report` is ignored.
+            on_report: called in this thread during the search, at the request's intervals.
+            moves_ownership: also find the ownership after each reported move.
 
         Raises:
             EvaluatorError: the network cannot be used for this board.
         """
 
     def clear_cache(self) -> None:
-        """Forget all evaluations; a search that runs goes on."""
+        """Forget all evaluations. A running search continues."""
 
     def close(self) -> None:
-        """Release devices and threads; nothing may be called afterwards."""
+        """Release devices and threads. The analyst cannot be used afterwards."""

@@ -1,4 +1,4 @@
-"""One evaluation of a position by the network, without search."""
+"""Evaluates a position by the network, without search."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def network_behind(evaluator: Evaluator) -> NetworkEvaluator | None:
-    """Return the network in an evaluator if it says all that KataGo's do."""
+    """Return the network in an evaluator if it has all outputs of KataGo's networks."""
     network = network_in(evaluator)
     if isinstance(network, NetworkEvaluator) and isinstance(network.format, KataGo):
         return network
@@ -31,7 +31,7 @@ def network_behind(evaluator: Evaluator) -> NetworkEvaluator | None:
 
 
 def model_of(evaluator: Evaluator) -> Model | None:
-    """Return what to tell of the network in an evaluator; None if there is none."""
+    """Return the metadata of the network in an evaluator, or None without a network."""
     network = network_in(evaluator)
     if network is None:
         return None
@@ -39,7 +39,7 @@ def model_of(evaluator: Evaluator) -> Model | None:
 
 
 def spec_for(size: int, evaluator: Evaluator) -> GameSpec:
-    """Return what a search with an evaluator has to know of Go on a `size` × `size` board."""
+    """Return the GameSpec for a search with this evaluator."""
     network = network_in(evaluator)
     return go_spec(size) if network is None else network.spec
 
@@ -47,10 +47,10 @@ def spec_for(size: int, evaluator: Evaluator) -> GameSpec:
 def ask_network(
     queue: EvaluationQueue, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
 ) -> RawEvaluation:
-    """Return the opinion of the network behind a queue on a game; see `evaluate_position`.
+    """Evaluate a game by the network of a queue; see `evaluate_position`.
 
     Raises:
-        EvaluatorError: there is none.
+        EvaluatorError: there is no network with all outputs.
     """
 
     def ask(evaluator: Evaluator) -> RawEvaluation:
@@ -69,13 +69,13 @@ def ask_network(
 def evaluate_position(
     network: NetworkEvaluator, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
 ) -> RawEvaluation:
-    """Return the network's opinion of a game for White.
+    """Evaluate a game by a network, from White's point of view.
 
     Args:
-        network: with KataGo's features.
+        network: a network with KataGo's features.
         game: the position.
-        symmetry: 0 to 7; None averages over all eight.
-        optimism: share of the optimistic policy, 0 to 1; without effect on a network that has none.
+        symmetry: 0 to 7; None for the average over all eight.
+        optimism: share of the optimistic policy, 0 to 1. Ignored by networks without that output.
     """
     chosen = list(range(8)) if symmetry is None else [symmetry]
     spec = network.spec
@@ -101,7 +101,7 @@ def _for_white(
     game: GoGame,
     symmetry: int | None,
 ) -> RawEvaluation:
-    """Turn the rows back to the board, average them and take White's point of view."""
+    """Undo the symmetries, average the rows and take White's point of view."""
     black = int(game.position["side_to_move"]) == BLACK
     sign = -1.0 if black else 1.0
     policy = np.zeros(legal.shape[1], np.float32)

@@ -1,4 +1,4 @@
-"""What a network of Go is, and what it says of a position without search."""
+"""Results of a network of Go for a position, without search, and the network's metadata."""
 
 from __future__ import annotations
 
@@ -13,45 +13,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RawEvaluation:
-    """One evaluation of a position, without search. Values are for White, as KataGo's `kata-raw-nn` prints them."""
+    """A network's outputs for one position, from White's point of view, as in KataGo's `kata-raw-nn`."""
 
+    # Symmetry of the evaluation, 0 to 7, or -1 for the average of all. The fields below are in the board's orientation.
     symmetry: int
-    """0..7: the symmetry under which the evaluator saw the board; -1 the average of all. All below is turned back."""
-    white_win: float
-    """Probability in [0, 1]; with `white_loss` and `no_result` the sum is 1."""
+    white_win: float  # probability; sums to 1 with `white_loss` and `no_result`
     white_loss: float
     no_result: float
-    white_lead: float
-    """Points."""
-    white_score_selfplay: float
-    """Points that self-play would end with on average."""
-    white_score_stdev: float
-    """Points."""
-    white_score_mean_square: float
-    """Mean of that score's square."""
-    policy: npt.NDArray[np.float32]
-    """[area + 1], row by row from the top left, pass last, NaN illegal."""
-    white_ownership: npt.NDArray[np.float32]
-    """[area], +1 White owns the point."""
-    extra: tuple[tuple[str, float], ...] = ()
-    """Further outputs of the network by the names that KataGo prints (such as varTimeLeft)."""
+    white_lead: float  # points
+    white_score_selfplay: float  # mean final score of self-play, in points
+    white_score_stdev: float  # points
+    white_score_mean_square: float  # mean square of the final score
+    policy: npt.NDArray[np.float32]  # [area + 1], row by row from the top left, pass last, NaN for illegal moves
+    white_ownership: npt.NDArray[np.float32]  # [area], +1 for White
+    extra: tuple[tuple[str, float], ...] = ()  # further outputs by KataGo's names, such as varTimeLeft
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A network as `query_models` and `kata-get-models` tell it."""
+    """A network's metadata, as `query_models` and `kata-get-models` report it."""
 
     name: str
-    """The network's own."""
-    version: int
-    """KataGo's model version."""
-    batch_size: int
-    """Positions that are evaluated together."""
-    precision: str
-    """What it computes with: fp32, int16, int8, bf16, fp16."""
+    version: int  # KataGo's model version
+    batch_size: int  # positions evaluated together
+    precision: str  # fp32, int16, int8, bf16 or fp16
 
     def to_json(self, net: str | None) -> dict[str, Any]:
-        """Return what KataGo tells of a network that was read from the file `net`."""
+        """Return KataGo's JSON for a network read from the file `net`."""
         return {
             "name": Path(net or self.name).name,
             "internalName": self.name,

@@ -1,7 +1,7 @@
-"""Moves of the root that are not worth a search: mirror images of others, and those that only prolong a game.
+"""Moves of the root that need no search: symmetric moves, and moves that only prolong a game.
 
-As KataGo's rootSymmetryPruning and rootPruneUselessMoves. The latter waits for four passes of the opponent, and counts
-no dead stones inside living territory; here a move is left out from the first on, but only where it cannot count.
+As KataGo's rootSymmetryPruning and rootPruneUselessMoves. KataGo prunes useless moves only after four passes of the
+opponent; here they are pruned from the start, but only if they cannot matter.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 SYMMETRIES = 8
 
+# Move -> (symmetric move that is searched instead, symmetry from that move as point -> point).
 Twins = Mapping[int, tuple[int, Mapping[int, int]]]
-"""By move: the move that is searched in its place, and the symmetry that leads from that to it, by point."""
 
 
 def twins(game: GoGame) -> Twins:
-    """Return the moves that are the same as another by a symmetry of the board; that other is none of them.
+    """Return the moves that are symmetric to another move. The other move is not among them.
 
-    A board is not symmetric if what ko and superko forbid is not. For Black the first in the upper right stays, for
-    White the first in the lower left, as games are shown.
+    The position with its ko and superko bans must be symmetric. The searched move is the first in the upper right for
+    Black, and in the lower left for White, as is usual in diagrams.
     """
     points = board_points(game.size)
     legal = [move for move in game.legal_moves() if move != PASS]
@@ -50,7 +50,7 @@ def twins(game: GoGame) -> Twins:
 
 
 def with_twins(report: SearchReport, twins: Twins) -> SearchReport:
-    """Return a report in which twins stand behind the move that was searched, with what was found of it."""
+    """Return a report in which each searched move is followed by its symmetric moves."""
     moves: list[MoveReport] = []
     for each in report.moves:
         moves.append(replace(each, order=len(moves)))
@@ -62,14 +62,14 @@ def with_twins(report: SearchReport, twins: Twins) -> SearchReport:
 
 
 def useless_moves(game: GoGame, *, counts_dead: bool) -> set[int]:
-    """Return the moves that a pass is no worse than: those inside territory that is safe whatever its owner does.
+    """Return moves that are no better than a pass, inside unconditionally safe territory.
 
-    None while there is a ko, whose ban such a move could lift, or under a tax on the groups.
+    The set is empty during a ko, because such moves are ko threats, and under a tax on groups.
 
     Args:
         game: the position.
-        counts_dead: dead stones count unless they are captured: moves inside the opponent's territory are a threat
-            then, and so may be those that capture such stones inside one's own.
+        counts_dead: dead stones count as alive unless they are captured. Then moves inside the opponent's territory are
+            threats, and captures inside one's own territory may be needed.
     """
     if game.rules.tax == "ALL" or int(game.position["simple_ko"]) != NO_POINT:
         return set()

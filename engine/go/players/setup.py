@@ -1,4 +1,4 @@
-"""From the options to an evaluation queue and the search's settings, for Go."""
+"""Go's evaluation queues and search settings, made from options."""
 
 from __future__ import annotations
 
@@ -27,18 +27,14 @@ if TYPE_CHECKING:
     from yomi.engine.options import Options
 
 ROLLOUTS_A_LEAF = 1
-ROLLOUT_BATCH = 8
-"""Leaves that a thread takes at once for rollouts: the cost of a call is shared, and the leaves are still good ones."""
-ROLLOUT_C_PUCT = 1.8
-"""What beat 1.1 by 58% ± 6 with rollouts, whose values are far noisier than a network's (9×9, 60 games)."""
+ROLLOUT_BATCH = 8  # leaves of a rollout batch: they share the cost of a call without a worse selection
+ROLLOUT_C_PUCT = 1.8  # won 58% ± 6 against 1.1 (9×9, 60 games): rollouts are far noisier than a network's values
 
 
-QueueKey = tuple[int, bool]
-"""Board size, and whether the rules know games without result: what one evaluator is made for."""
+QueueKey = tuple[int, bool]  # (board size, whether the rules have games without result). Equal keys share an evaluator.
 
 
 def queue_key(size: int, rules: Rules) -> QueueKey:
-    """Return the key of the evaluator for these boards and rules; those of one key share an evaluator."""
     return size, has_no_result(rules.ko, rules.scoring)
 
 
@@ -52,10 +48,10 @@ JUDGES = Judges(
 
 
 def check_evaluator(options: Options) -> None:
-    """See that what the options say of evaluators goes together.
+    """Check the options about evaluators.
 
     Raises:
-        EvaluatorError: a mixture with rollouts was asked for without a network, or what Judges refuse.
+        EvaluatorError: a network is required but not used, or a fault found by `Judges`.
     """
     if options.rollout_weight > 0.0 and not has_network(options):
         raise EvaluatorError(
@@ -68,7 +64,7 @@ def check_evaluator(options: Options) -> None:
 
 
 def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
-    """Return the evaluation queue that the options describe for boards of `size`; see Judges."""
+    """Return the evaluation queue for boards of `size`; see `Judges`."""
     check_evaluator(options)
 
     def finish(network: FileEvaluator, device: str) -> Evaluator:
@@ -84,11 +80,11 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
 
 
 def _with_values(network: FileEvaluator, options: Options, size: int, device: str) -> WithValues:
-    """Return a network with the values of the one that the options name for them, in half precision if that is.
+    """Return a network with the values of --value-net, in half precision if the network is.
 
     Raises:
         NetworkError: the file cannot be used, or has no values.
-        EvaluatorError: the device cannot.
+        EvaluatorError: the device cannot be used.
     """
     assert options.value_net is not None
     with contextlib.ExitStack() as on_failure:
@@ -104,12 +100,12 @@ def _with_values(network: FileEvaluator, options: Options, size: int, device: st
 
 
 def go_sampling(size: int, rules: Rules, network: Evaluator) -> Sampling[GoGame]:
-    """Return how games are played on which precisions are compared."""
+    """Return the sampling of games for the comparison of precisions."""
     return Sampling(spec_for(size, network), lambda: GoGame(size, rules))
 
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
-    """Return the settings of the search; what the options leave open is chosen for the machine."""
+    """Return the settings of a search. Open options get values for the machine."""
     if queue.evaluator.inputs & Inputs.NETWORK:
         return common_settings(options, "go", queue, SearchSettings.c_puct)
     return common_settings(

@@ -1,16 +1,16 @@
-"""Time control of Go: how much time a move may take, from what the clock of the side to move shows.
+"""Time control of Go: the time for a move, from the clock of the side to move.
 
-lag is what may be lost on every move; lateness what a loaded machine may take besides, which is kept in reserve once,
-for this move; moves_left an estimate from board size and ply.
+lag is the possible loss on every move. lateness is an extra reserve for this move on a loaded machine. moves_left is an
+estimate from board size and ply.
 
 - sudden death: soft = (left - reserve) / moves_left with reserve = lag_reserve + lateness. The estimate has a floor, so
-  that the time decays geometrically and never runs out. hard = at most 3 times soft, never more than left - reserve.
-- byo-yomi: a move may use one period, less lag and lateness (MOST_RESERVE of it at most); periods are not spent.
-- Canadian: period left / stones left, less lag and lateness, likewise.
-- main time followed by byo-yomi or Canadian overtime: as sudden death, but at least what a move in overtime has.
-- Fischer: as sudden death, plus the increment, less the lag; lateness and lag stay on the clock.
+  that the time decays geometrically and never runs out. hard = min(3 * soft, left - reserve).
+- byo-yomi: a move may use one period, less lag and lateness (at most MOST_RESERVE of the period). Periods are kept.
+- Canadian: period left / stones left, less lag and lateness in the same way.
+- main time before byo-yomi or Canadian overtime: as sudden death, but at least the time of a move in overtime.
+- Fischer: as sudden death, plus the increment less the lag. Lateness and lag stay on the clock.
 
-If nothing is left after the reserve the budget is 0: answer at once.
+If nothing is left after the reserve, the budget is 0: answer at once.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from yomi.engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reser
 def moves_left(area: int, ply: int) -> float:
     """Return an estimate of the moves that one side still has to play.
 
-    Games end (by resignation, mostly) after about 0.6 moves a point; the floor keeps time for the endgame and for
-    cleaning up.
+    Games end (mostly by resignation) after about 0.6 moves for each point. The floor keeps time for the endgame and for
+    clean-up.
     """
     return max(10 + area / 12, (0.6 * area + 10 - ply) / 2)
 
 
 def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -> Budget:
-    """Return the time for a move from the start of its clock on; the rules are at the top of this module.
+    """Return the time for a move from the start of its clock; see the module's rules.
 
     Args:
-        clock: of the side to move; it has a limit. In a Canadian period that is not exact every move gets the same
-            share of the period, which is right for any count of stones.
+        clock: the limited clock of the side to move. In an inexact Canadian period each move gets an equal share of the
+            period, which is right for any number of stones.
         moves: estimate of the moves still to play.
-        lag: reserve for a move.
-        lateness: reserve for this move besides the lag.
+        lag: reserve for each move.
+        lateness: further reserve for this move.
     """
     settings, left = clock.settings, clock.left
     reserve = lag_reserve(lag, moves) + lateness
