@@ -6,15 +6,18 @@ milliseconds in the protocol and seconds here. Moves stay text (`d4`, `pass`). S
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
 from yomi.engine.color import BLACK, COLORS, WHITE
-from yomi.engine.go.vertex import VertexError, parse_vertex
+from yomi.engine.go.vertex import VertexError, format_vertex, parse_vertex
 from yomi.engine.options import MAX_KOMI
+from yomi.engine.search.report import SearchReport
 from yomi.engine.version import VERSION
 from yomi.native.go.board import MAX_SIZE, MIN_SIZE
 
+BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 ANALYZE = "genmove_analyze"
 MAX_ANALYSIS = 48_000  # maximum characters of an analysis; servers drop a connection whose line is longer than 64 KiB
 MAX_MILLISECONDS = 10**10
@@ -220,3 +223,31 @@ def format_move(vertex: str, analysis: str = "") -> str:
     """
     has_analysis = analysis and len(analysis) <= MAX_ANALYSIS and vertex != "resign"
     return f"{vertex.lower()} {analysis}" if has_analysis else vertex.lower()
+
+
+def cgos_json(report: SearchReport, size: int, max_moves: int = 20) -> str:
+    """Return a report as CGOS stores it: one line of JSON."""
+    moves = [
+        {
+            "move": format_vertex(move.move, size).upper() if move.pv else "",
+            "winrate": round(move.winrate, 4),
+            "score": round(move.score_lead, 2),
+            "prior": round(move.prior, 4),
+            "visits": move.visits,
+            "pv": " ".join(format_vertex(later, size).upper() for later in move.pv[1:]),
+        }
+        for move in report.moves[:max_moves]
+    ]
+    data: dict[str, object] = {
+        "moves": moves,
+        "winrate": round(report.winrate, 4),
+        "score": round(report.score_lead, 2),
+        "visits": report.visits,
+    }
+    if report.ownership is not None:
+        data["ownership"] = "".join(BASE64[_level(value)] for value in report.ownership)
+    return json.dumps(data, separators=(",", ":"))
+
+
+def _level(ownership: float) -> int:
+    return round(min(max((float(ownership) + 1) / 2, 0.0), 1.0) * 62)

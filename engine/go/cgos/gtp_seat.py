@@ -13,7 +13,6 @@ from yomi.engine.clients.process import EngineError
 from yomi.engine.clock import TimeSettings, TimeSystem
 from yomi.engine.color import LETTERS
 from yomi.engine.go.cgos.yomi_seat import RULES, GoReply, GoStart
-from yomi.engine.go.gtp.formats import number
 from yomi.engine.servers.seat import EngineSeat, GaveUpError
 from yomi.engine.servers.settings import Account
 
@@ -74,7 +73,7 @@ def analysis_of(vertex: str, evaluation: Evaluation | None) -> str:
     """Return an evaluation of a move in CGOS's form; empty if there is none."""
     if evaluation is None or evaluation.winrate is None:
         return ""
-    data: dict[str, object] = {"winrate": float(number(evaluation.winrate))}
+    data: dict[str, object] = {"winrate": float(f"{evaluation.winrate:.6g}")}
     if evaluation.score is not None:
         data["score"] = evaluation.score
     if evaluation.visits is not None:

@@ -8,8 +8,8 @@ from typing import Protocol
 from yomi.engine.clients.client import Evaluation
 from yomi.engine.clock import Clock, Left, TimeSettings, TimeSystem
 from yomi.engine.color import opponent
+from yomi.engine.go.cgos.codec import cgos_json
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.gtp.formats import cgos_json
 from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.vertex import format_vertex, parse_vertex

@@ -9,9 +9,8 @@ from pathlib import Path
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.game import GoGame, IllegalMove, SetupError
-from yomi.engine.go.gtp.arguments import expect_count, integer, real
-from yomi.engine.go.gtp.codec import Command
-from yomi.engine.go.gtp.session import USER_ERRORS, GtpError, Session
+from yomi.engine.go.gtp.codec import Command, GtpError, expect_count, integer, real
+from yomi.engine.go.gtp.session import USER_ERRORS, Session
 from yomi.engine.go.gtp.table import command
 from yomi.engine.go.handicap import HandicapError, fixed_handicap, free_handicap, parse_free_handicap
 from yomi.engine.go.record_files import load_record

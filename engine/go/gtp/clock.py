@@ -1,4 +1,4 @@
-"""The clocks of a game, as set by a GTP controller or measured here.
+"""The clocks of a game, as set by a GTP controller or measured here, and the commands about time.
 
 The session starts a clock when a move is requested and stops it at the answer. Times reported by the controller
 (`set_left`) replace measured ones. Without reports each of our moves is also charged the lag, because the controller's
@@ -9,9 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from yomi.engine.clock import MAX_TIME, Clock, Clocks, Left, TimeSettings, TimeSystem, charge
-from yomi.engine.color import BLACK, WHITE
+from yomi.engine.clock import MAX_TIME, Clock, ClockError, Clocks, Left, TimeSettings, TimeSystem, charge
+from yomi.engine.color import BLACK, COLORS, WHITE
+from yomi.engine.go.gtp.codec import Command, GtpError, expect_count, integer, real
+from yomi.engine.go.gtp.table import command
+
+if TYPE_CHECKING:
+    from yomi.engine.go.gtp.session import Session
 
 
 class GtpClocks:
@@ -91,3 +97,46 @@ class GtpClocks:
     def clocks(self) -> Clocks:
         """Return both clocks. A running clock shows its value at the start."""
         return {each: Clock(self.settings, self._left[each], self._reported[each]) for each in (BLACK, WHITE)}
+
+
+KGS_SYSTEMS = (TimeSystem.NONE, TimeSystem.ABSOLUTE, TimeSystem.BYOYOMI, TimeSystem.CANADIAN)
+
+
+@command("time_settings")
+def time_settings(session: Session, request: Command) -> None:
+    """Set main time, Canadian period and stones."""
+    expect_count(request, 3, 3, "MAIN_TIME BYO_YOMI_TIME BYO_YOMI_STONES")
+    main, period, stones = request.arguments
+    session.clock.set(
+        TimeSettings.from_gtp(
+            real(main, "main time"), real(period, "byo-yomi time"), integer(stones, "number of byo-yomi stones")
+        )
+    )
+
+
+@command("kgs-time_settings")
+def kgs_time_settings(session: Session, request: Command) -> None:
+    session.clock.set(TimeSettings.parse(list(request.arguments), KGS_SYSTEMS))
+
+
+@command("kata-time_settings")
+def kata_time_settings(session: Session, request: Command) -> None:
+    session.clock.set(TimeSettings.parse(list(request.arguments), tuple(TimeSystem)))
+
+
+@command("kata-list_time_settings")
+def kata_list_time_settings(session: Session, request: Command) -> str:
+    return " ".join(system.value for system in TimeSystem)
+
+
+@command("time_left")
+def time_left(session: Session, request: Command) -> None:
+    expect_count(request, 2, 3, "COLOR TIME [STONES]")
+    color = COLORS.get(request.arguments[0].lower())
+    if color is None:
+        raise GtpError(f"invalid color {request.arguments[0]!r}: expected black or white")
+    seconds = real(request.arguments[1], "time")
+    stones = integer(request.arguments[2], "number of stones") if len(request.arguments) > 2 else 0
+    if stones < 0 or seconds > MAX_TIME:
+        raise ClockError(f"expected a time up to {MAX_TIME:.0f} and stones of at least 0")
+    session.clock.set_left(color, seconds, stones)

@@ -1,13 +1,21 @@
-"""GTP 2 as text: lines to commands, answers to text.
+"""GTP 2 as text: lines to commands, arguments to values, answers to text.
 
 Source: GTP version 2 draft 2, sections 2.5 to 2.7 (syntax) and 3 (preprocessing).
 """
 
+from __future__ import annotations
+
+import math
+import re
 from dataclasses import dataclass
 
 from yomi.engine.protocols.text import MAX_LINE, decode
 
 MAX_ERROR = 500  # maximum characters of an error message, which quotes its input
+
+
+class GtpError(Exception):
+    """A failed command. The message is one line for the controller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +71,38 @@ def format_response(number: str | None, text: str = "", ok: bool = True) -> str:
     body = "\n".join(kept)
     gap = "" if not body or body.startswith("\n") else " "
     return f"{header(number, ok)}{gap}{body}\n\n"
+
+
+def expect_count(command: Command, least: int, most: int | None, usage: str) -> None:
+    """Check the number of arguments.
+
+    Raises:
+        GtpError: fewer than `least` or more than `most` (None: no limit); the message shows `usage`.
+    """
+    count = len(command.arguments)
+    if count < least or (most is not None and count > most):
+        raise GtpError(f"syntax error: expected {command.name} {usage}".rstrip())
+
+
+def integer(text: str, what: str) -> int:
+    """Parse an integer of at most 9 digits."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,9}", text):
+        raise GtpError(f"invalid {what} {text!r}: expected an integer")
+    return int(text)
+
+
+def real(text: str, what: str) -> float:
+    """Parse a finite number."""
+    try:
+        value = float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise GtpError(f"invalid {what} {text!r}: expected a number")
+    return value
+
+
+def boolean(text: str, what: str) -> bool:
+    if text.lower() not in ("true", "false", "1", "0"):
+        raise GtpError(f"invalid {what} {text!r}: expected true or false")
+    return text.lower() in ("true", "1")

@@ -1,18 +1,238 @@
-"""Commands that choose a move."""
+"""Commands that search: analysis until the next line of input, and choosing moves.
+
+All values are from the side to move's point of view. Sources of the formats: KataGo's docs/GTP_Extensions.md and
+Sabaki's docs/guides/engine-analysis-integration.md.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
-from yomi.engine.go.gtp.analysis import AnalysisArguments, form_of, read_arguments
-from yomi.engine.go.gtp.arguments import expect_count
-from yomi.engine.go.gtp.codec import Command
-from yomi.engine.go.gtp.formats import cgos_json, info_line
-from yomi.engine.go.gtp.session import Finished, GtpError, Session
+from yomi.engine.go.cgos.codec import cgos_json
+from yomi.engine.go.gtp.codec import Command, GtpError, boolean, expect_count, integer, real
+from yomi.engine.go.gtp.session import Finished, Session, Stream
 from yomi.engine.go.gtp.table import command
-from yomi.engine.go.vertex import format_vertex, parse_color
+from yomi.engine.go.vertex import board_points, format_color, format_vertex, parse_color, parse_vertex
 from yomi.engine.players.request import Decision
-from yomi.engine.search.report import SearchReport
+from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.native.go.board import PASS
+
+log = logging.getLogger("yomi.gtp")
+
+LZ, SABAKI, KATA = "lz", "sabaki", "kata"
+DEFAULT_INTERVAL = 1.0
+MIN_INTERVAL = 0.02  # Minimum seconds between reports. More frequent reports would keep the interpreter busy.
+MAX_INTERVAL = 1e7  # maximum seconds between reports, so that waits cannot overflow
+# Arguments that take true or false.
+FLAGS = {
+    "ownership",
+    "rootinfo",
+    "pvvisits",
+    "pvedgevisits",
+    "movesownership",
+    "ownershipstdev",
+    "movesownershipstdev",
+    "noresultvalue",
+}
+# Flags that change the output of each form. Any other flag gets a warning.
+ANSWERED = {KATA: {"ownership", "rootinfo", "pvvisits", "pvedgevisits"}, SABAKI: {"ownership"}, LZ: set[str]()}
+
+
+@dataclass(frozen=True, slots=True)
+class LineStyle:
+    """Content of the lines of an analysis."""
+
+    form: str = KATA  # LZ, SABAKI or KATA
+    max_moves: int | None = None
+    ownership: bool = False
+    root_info: bool = False
+    pv_visits: bool = False
+    pv_edge_visits: bool = False
+
+
+def number(value: float) -> str:
+    """Return a float with six digits and always a decimal point."""
+    text = f"{value:.6g}"
+    return text if any(c in text for c in ".en") else text + ".0"
+
+
+def info_line(report: SearchReport, size: int, style: LineStyle) -> str:
+    """Return one line of an analysis; empty if there is no move yet."""
+    moves = report.moves[: style.max_moves]
+    parts = [_move_info(move, size, style) for move in moves]
+    if not parts:
+        return ""
+    if style.form == KATA and style.root_info:
+        parts.append(_root_info(report))
+    if style.form != LZ and style.ownership and report.ownership is not None:
+        parts.append("ownership " + floats(report.ownership))
+    return " ".join(parts)
+
+
+def _move_info(move: MoveReport, size: int, style: LineStyle) -> str:
+    vertex = format_vertex(move.move, size)
+    pv = " ".join(format_vertex(later, size) for later in move.pv)
+    if style.form != KATA:
+        lead = f" scoreLead {number(move.score_lead)}" if style.form == SABAKI else ""
+        return (
+            f"info move {vertex} visits {move.visits} winrate {_per_10000(move.winrate)}{lead}"
+            f" prior {_per_10000(move.prior)} lcb {round(10000 * move.lcb)} order {move.order} pv {pv}"
+        )
+    twin = "" if move.symmetry_of is None else f" isSymmetryOf {format_vertex(move.symmetry_of, size)}"
+    text = (
+        f"info move {vertex} visits {move.node_visits} edgeVisits {move.visits} utility {number(move.utility)}"
+        f" winrate {number(move.winrate)} scoreMean {number(move.score_lead)} scoreStdev {number(move.score_stdev)}"
+        f" scoreLead {number(move.score_lead)} scoreSelfplay {number(move.score_lead)}"
+        f" prior {number(move.prior)} lcb {number(move.lcb)} utilityLcb {number(move.utility_lcb)}"
+        f" weight {number(move.node_weight)}{twin} order {move.order} pv {pv}"
+    )
+    if style.pv_visits:
+        text += " pvVisits " + " ".join(map(str, move.pv_node_visits))
+    if style.pv_edge_visits:
+        text += " pvEdgeVisits " + " ".join(map(str, move.pv_visits))
+    return text
+
+
+def _root_info(report: SearchReport) -> str:
+    return (
+        f"rootInfo visits {report.visits} utility {number(report.utility)} winrate {number(report.winrate)}"
+        f" scoreMean {number(report.score_lead)} scoreStdev {number(report.score_stdev)}"
+        f" scoreLead {number(report.score_lead)} scoreSelfplay {number(report.score_lead)}"
+        f" weight {number(report.weight)}"
+    )
+
+
+def _per_10000(value: float) -> int:
+    return min(max(round(10000 * value), 0), 10000)
+
+
+def floats(values: Iterable[float]) -> str:
+    """Return numbers in KataGo's form for ownership."""
+    return " ".join(number(float(value)) for value in values)
+
+
+@dataclass
+class AnalysisArguments:
+    color: int
+    interval: float = DEFAULT_INTERVAL  # seconds between reports
+    max_moves: int | None = None
+    flags: set[str] = field(default_factory=set)  # enabled members of FLAGS
+    avoid: set[int] = field(default_factory=set)  # moves excluded at the root
+    allow: set[int] | None = None  # the only moves searched at the root; None for all
+
+    def style(self, form: str) -> LineStyle:
+        return LineStyle(
+            form,
+            self.max_moves,
+            "ownership" in self.flags,
+            "rootinfo" in self.flags,
+            "pvvisits" in self.flags,
+            "pvedgevisits" in self.flags,
+        )
+
+
+def form_of(name: str) -> str:
+    if name.startswith("lz-"):
+        return LZ
+    return KATA if name.startswith("kata-") else SABAKI
+
+
+def read_arguments(session: Session, request: Command) -> AnalysisArguments:
+    """Parse `[color] [interval] [key value ...]`, as Leela Zero, KataGo and their clients write it.
+
+    Raises:
+        GtpError: an unknown argument, color or vertex.
+    """
+    game = session.game
+    words = iter(request.arguments)
+    arguments = AnalysisArguments(game.side_to_move)
+    for word in words:
+        key = word.lower()
+        if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", key):
+            arguments.interval = _seconds(key)
+        elif key in ("b", "w", "black", "white"):
+            arguments.color = parse_color(key)
+        elif key == "interval":
+            arguments.interval = _seconds(_value(words, key))
+        elif key == "maxmoves":
+            arguments.max_moves = integer(_value(words, key), key)
+            if arguments.max_moves < 0:
+                raise GtpError(f"invalid maxmoves {arguments.max_moves}: expected a number from 0 on")
+        elif key == "minmoves":
+            if integer(_value(words, key), key) > 0:
+                _warn_once(session, request, "minmoves is ignored: only moves with visits are reported")
+        elif key in FLAGS:
+            is_on = boolean(_value(words, key), word)
+            (arguments.flags.add if is_on else arguments.flags.discard)(key)
+            if is_on and key not in ANSWERED[form_of(request.name)]:
+                _warn_once(session, request, f"{word} is ignored: the lines leave it out")
+        elif key in ("avoid", "allow"):
+            _restrict(arguments, key, [_value(words, key) for _ in range(3)], game.size)
+        else:
+            raise GtpError(
+                f"unknown argument {word!r}: expected a color, an interval in centiseconds, interval, minmoves,"
+                " maxmoves, avoid, allow, ownership, rootInfo or pvVisits"
+            )
+    if arguments.allow is not None or arguments.avoid:
+        left = set(board_points(game.size)) | {PASS} if arguments.allow is None else arguments.allow
+        if not any(game.is_legal(arguments.color, move) for move in left - arguments.avoid):
+            key = "avoid" if arguments.avoid else "allow"
+            raise GtpError(f"{key}: expected at least one legal move to be left")
+    return arguments
+
+
+def _warn_once(session: Session, request: Command, text: str) -> None:
+    """Log a warning once per session: clients send the same arguments at every move."""
+    warning = f"{request.name}: {text}"
+    if warning not in session.warned:
+        session.warned.add(warning)
+        log.warning("%s", warning)
+
+
+def _value(words: Iterator[str], key: str) -> str:
+    value = next(words, None)
+    if value is None:
+        raise GtpError(f"{key}: expected a value after it")
+    return value
+
+
+def _seconds(interval: str) -> float:
+    """Parse the centiseconds between reports."""
+    return min(max(real(interval, "interval") / 100, MIN_INTERVAL), MAX_INTERVAL)
+
+
+def _restrict(arguments: AnalysisArguments, key: str, parts: list[str], size: int) -> None:
+    """Parse `avoid|allow COLOR VERTEX,VERTEX,... DEPTH`. Only the root's moves are restricted."""
+    color, vertices, depth = parts
+    applies = parse_color(color) == arguments.color
+    moves = {parse_vertex(vertex, size) for vertex in vertices.split(",") if vertex}
+    if integer(depth, "depth") < 1 or not moves:
+        raise GtpError(f"{key}: expected COLOR VERTEX,VERTEX,... DEPTH with a depth of at least 1")
+    if not applies:
+        log.warning(
+            "%s %s is ignored: only the first move, %s's, is restricted", key, color, format_color(arguments.color)
+        )
+    elif integer(depth, "depth") > 1:
+        log.warning("%s: depth %s is read as 1: only the first move is restricted", key, depth)
+    if applies and key == "avoid":
+        arguments.avoid |= moves
+    elif applies:
+        arguments.allow = (arguments.allow or set()) | moves
+
+
+@command("analyze", "lz-analyze", "kata-analyze")
+def analyze(session: Session, request: Command) -> Stream:
+    arguments = read_arguments(session, request)
+    style = arguments.style(form_of(request.name))
+    player, size = session.player, session.game.size
+    search = session.request(arguments.color, is_analysis=True)
+    search.avoid, search.allow = arguments.avoid, arguments.allow
+    player.start(search)
+    return Stream(lambda: info_line(player.report(), size, style), arguments.interval, player.stop)
+
 
 POLL = 0.02  # seconds between checks for input during a cancellable search
 

@@ -20,11 +20,11 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME
 from yomi.engine.go.gtp import table
 from yomi.engine.go.gtp.clock import GtpClocks
-from yomi.engine.go.gtp.codec import Command, format_response, header, is_interrupt, parse_line
+from yomi.engine.go.gtp.codec import Command, GtpError, format_response, header, is_interrupt, parse_line
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import OptionError, Options
 from yomi.engine.players.request import Request
-from yomi.engine.protocols.process import LoadError, internal_error, load_error, loading
+from yomi.engine.protocols.process import LoadError, internal_error, load_error, loading, run_session
 from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from yomi.engine.protocols.text import MAX_LINE
 from yomi.nets.errors import NetworkError
@@ -40,10 +40,6 @@ log = logging.getLogger("yomi.gtp")
 
 GRACE = 0.5  # seconds that a search may continue after the controller has disconnected
 HURRY = 0.02  # seconds between interruptions of the remaining commands after that
-
-
-class GtpError(Exception):
-    """A failed command. The message is one line for the controller."""
 
 
 # Errors whose message goes to the controller. Modules that import the game add its errors.
@@ -265,7 +261,7 @@ class Session:
             log.error("no pondering: %s", error)
 
     def _dispatch(self, command: Command) -> Answer:
-        row = table.find(command.name)
+        row = table.ROWS.get(command.name)
         if row is None:
             raise GtpError(
                 f"unknown command {command.name}" if command.name else "unknown command: nothing after the id"
@@ -359,3 +355,20 @@ class Session:
     def close(self) -> None:
         if self._player is not None:
             self._player.close()
+
+
+def serve(options: Options, make_player: Callable[[], GoPlayer], level: LevelSwitch | None = None) -> int:
+    """Serve the controller until the session ends; return the exit status.
+
+    Args:
+        options: the settings.
+        make_player: called in a background thread; the session already answers commands.
+        level: keeps the options at their level; None to make one.
+    """
+
+    def make_session(write: Callable[[str], None]) -> Session:
+        session = Session(options, make_player, write, level)
+        session.load()
+        return session
+
+    return run_session(make_session)
