@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from yomi.engine.go.cgos.codec import cgos_json
@@ -22,35 +22,25 @@ from yomi.native.go.board import PASS
 
 log = logging.getLogger("yomi.gtp")
 
-LZ, SABAKI, KATA = "lz", "sabaki", "kata"
+LZ, SABAKI, KATA = "lz", "sabaki", "kata"  # forms of the lines of an analysis
 DEFAULT_INTERVAL = 1.0
 MIN_INTERVAL = 0.02  # Minimum seconds between reports. More frequent reports would keep the interpreter busy.
 MAX_INTERVAL = 1e7  # maximum seconds between reports, so that waits cannot overflow
-# Arguments that take true or false.
-FLAGS = {
-    "ownership",
-    "rootinfo",
-    "pvvisits",
-    "pvedgevisits",
-    "movesownership",
-    "ownershipstdev",
-    "movesownershipstdev",
-    "noresultvalue",
-}
 # Flags that change the output of each form. Any other flag gets a warning.
 ANSWERED = {KATA: {"ownership", "rootinfo", "pvvisits", "pvedgevisits"}, SABAKI: {"ownership"}, LZ: set[str]()}
+# Arguments that take true or false.
+FLAGS = ANSWERED[KATA] | {"movesownership", "ownershipstdev", "movesownershipstdev", "noresultvalue"}
 
 
-@dataclass(frozen=True, slots=True)
-class LineStyle:
-    """Content of the lines of an analysis."""
-
+@dataclass
+class AnalysisArguments:
+    color: int
     form: str = KATA  # LZ, SABAKI or KATA
+    interval: float = DEFAULT_INTERVAL  # seconds between reports
     max_moves: int | None = None
-    ownership: bool = False
-    root_info: bool = False
-    pv_visits: bool = False
-    pv_edge_visits: bool = False
+    flags: set[str] = field(default_factory=set)  # enabled members of FLAGS
+    avoid: set[int] = field(default_factory=set)  # moves excluded at the root
+    allow: set[int] | None = None  # the only moves searched at the root; None for all
 
 
 def number(value: float) -> str:
@@ -59,24 +49,24 @@ def number(value: float) -> str:
     return text if any(c in text for c in ".en") else text + ".0"
 
 
-def info_line(report: SearchReport, size: int, style: LineStyle) -> str:
+def info_line(report: SearchReport, size: int, arguments: AnalysisArguments) -> str:
     """Return one line of an analysis; empty if there is no move yet."""
-    moves = report.moves[: style.max_moves]
-    parts = [_move_info(move, size, style) for move in moves]
+    moves = report.moves[: arguments.max_moves]
+    parts = [_move_info(move, size, arguments.form, arguments.flags) for move in moves]
     if not parts:
         return ""
-    if style.form == KATA and style.root_info:
+    if arguments.form == KATA and "rootinfo" in arguments.flags:
         parts.append(_root_info(report))
-    if style.form != LZ and style.ownership and report.ownership is not None:
-        parts.append("ownership " + floats(report.ownership))
+    if arguments.form != LZ and "ownership" in arguments.flags and report.ownership is not None:
+        parts.append("ownership " + " ".join(number(float(value)) for value in report.ownership))
     return " ".join(parts)
 
 
-def _move_info(move: MoveReport, size: int, style: LineStyle) -> str:
+def _move_info(move: MoveReport, size: int, form: str, flags: set[str]) -> str:
     vertex = format_vertex(move.move, size)
     pv = " ".join(format_vertex(later, size) for later in move.pv)
-    if style.form != KATA:
-        lead = f" scoreLead {number(move.score_lead)}" if style.form == SABAKI else ""
+    if form != KATA:
+        lead = f" scoreLead {number(move.score_lead)}" if form == SABAKI else ""
         return (
             f"info move {vertex} visits {move.visits} winrate {_per_10000(move.winrate)}{lead}"
             f" prior {_per_10000(move.prior)} lcb {round(10000 * move.lcb)} order {move.order} pv {pv}"
@@ -89,9 +79,9 @@ def _move_info(move: MoveReport, size: int, style: LineStyle) -> str:
         f" prior {number(move.prior)} lcb {number(move.lcb)} utilityLcb {number(move.utility_lcb)}"
         f" weight {number(move.node_weight)}{twin} order {move.order} pv {pv}"
     )
-    if style.pv_visits:
+    if "pvvisits" in flags:
         text += " pvVisits " + " ".join(map(str, move.pv_node_visits))
-    if style.pv_edge_visits:
+    if "pvedgevisits" in flags:
         text += " pvEdgeVisits " + " ".join(map(str, move.pv_visits))
     return text
 
@@ -109,31 +99,6 @@ def _per_10000(value: float) -> int:
     return min(max(round(10000 * value), 0), 10000)
 
 
-def floats(values: Iterable[float]) -> str:
-    """Return numbers in KataGo's form for ownership."""
-    return " ".join(number(float(value)) for value in values)
-
-
-@dataclass
-class AnalysisArguments:
-    color: int
-    interval: float = DEFAULT_INTERVAL  # seconds between reports
-    max_moves: int | None = None
-    flags: set[str] = field(default_factory=set)  # enabled members of FLAGS
-    avoid: set[int] = field(default_factory=set)  # moves excluded at the root
-    allow: set[int] | None = None  # the only moves searched at the root; None for all
-
-    def style(self, form: str) -> LineStyle:
-        return LineStyle(
-            form,
-            self.max_moves,
-            "ownership" in self.flags,
-            "rootinfo" in self.flags,
-            "pvvisits" in self.flags,
-            "pvedgevisits" in self.flags,
-        )
-
-
 def form_of(name: str) -> str:
     if name.startswith("lz-"):
         return LZ
@@ -148,7 +113,7 @@ def read_arguments(session: Session, request: Command) -> AnalysisArguments:
     """
     game = session.game
     words = iter(request.arguments)
-    arguments = AnalysisArguments(game.side_to_move)
+    arguments = AnalysisArguments(game.side_to_move, form_of(request.name))
     for word in words:
         key = word.lower()
         if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", key):
@@ -167,7 +132,7 @@ def read_arguments(session: Session, request: Command) -> AnalysisArguments:
         elif key in FLAGS:
             is_on = boolean(_value(words, key), word)
             (arguments.flags.add if is_on else arguments.flags.discard)(key)
-            if is_on and key not in ANSWERED[form_of(request.name)]:
+            if is_on and key not in ANSWERED[arguments.form]:
                 _warn_once(session, request, f"{word} is ignored: the lines leave it out")
         elif key in ("avoid", "allow"):
             _restrict(arguments, key, [_value(words, key) for _ in range(3)], game.size)
@@ -226,12 +191,11 @@ def _restrict(arguments: AnalysisArguments, key: str, parts: list[str], size: in
 @command("analyze", "lz-analyze", "kata-analyze")
 def analyze(session: Session, request: Command) -> Stream:
     arguments = read_arguments(session, request)
-    style = arguments.style(form_of(request.name))
     player, size = session.player, session.game.size
     search = session.request(arguments.color, is_analysis=True)
     search.avoid, search.allow = arguments.avoid, arguments.allow
     player.start(search)
-    return Stream(lambda: info_line(player.report(), size, style), arguments.interval, player.stop)
+    return Stream(lambda: info_line(player.report(), size, arguments), arguments.interval, player.stop)
 
 
 POLL = 0.02  # seconds between checks for input during a cancellable search
@@ -255,7 +219,6 @@ def decide(
             next, pondering continues.
     """
     player, game = session.player, session.game
-    style = arguments.style(form_of(command.name))
     cancellable = command.name.endswith("_cancellable")
     due = session.arrival + arguments.interval
 
@@ -265,7 +228,7 @@ def decide(
             raise CancelledError
         if show and session.now() >= due:
             due = session.now() + arguments.interval
-            if text := info_line(report, game.size, style):
+            if text := info_line(report, game.size, arguments):
                 session.write(text + "\n")
 
     session.clock.start(arguments.color, session.arrival)
@@ -330,7 +293,7 @@ def genmove_analyze(session: Session, request: Command) -> Finished:
     arguments = read_arguments(session, request)
     session.begin()
     decision = decide(session, request, arguments, show=True)
-    return _finish(session, request, arguments, decision)
+    return _finish(session, arguments, decision)
 
 
 @command("kata-search_analyze", "kata-search_analyze_cancellable")
@@ -342,13 +305,12 @@ def search_analyze(session: Session, request: Command) -> Finished:
         decision = decide(session, request, arguments, show=True, play=False)
     except CancelledError:
         return Finished("play cancelled")
-    return _finish(session, request, arguments, decision)
+    return _finish(session, arguments, decision)
 
 
-def _finish(session: Session, request: Command, arguments: AnalysisArguments, decision: Decision) -> Finished:
+def _finish(session: Session, arguments: AnalysisArguments, decision: Decision) -> Finished:
     """Return the final report, which clients show for the move, and the move."""
-    style = arguments.style(form_of(request.name))
-    last = info_line(decision.report, session.game.size, style)
+    last = info_line(decision.report, session.game.size, arguments)
     move = f"play {_answer(decision, session.game.size)}"
     return Finished(f"{last}\n{move}" if last else move)
 
