@@ -1,6 +1,6 @@
 """Clocks of both games: how a game is timed, what a clock shows after a move, and the time that lags take.
 
-All times are float seconds. How long a move may take is up to each game: yomi.engine.go.players.timing and
+All times are float seconds. How long a move may take is up to each game: yomi.engine.go.players.decisions and
 yomi.engine.shogi.players.timing.
 """
 

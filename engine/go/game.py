@@ -10,11 +10,16 @@ from typing import Any
 import numpy as np
 
 from yomi.engine.color import BLACK, WHITE, opponent
-from yomi.engine.go.diagram import draw
-from yomi.engine.go.handicap import HandicapError, check_free_handicap, handicap_stones
+from yomi.engine.go.handicap import (
+    HandicapError,
+    check_free_handicap,
+    fixed_handicap,
+    handicap_stones,
+    max_fixed_handicap,
+)
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.go.scoring import score
-from yomi.engine.go.vertex import board_points, format_color, format_vertex
+from yomi.engine.go.vertex import COLUMNS, board_points, format_color, format_vertex, point_at
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import MAX_KOMI, Options
 from yomi.native.go import board
@@ -431,3 +436,45 @@ def score_text(score: float) -> str:
     if score == 0:
         return "0"
     return f"{'B' if score > 0 else 'W'}+{abs(score):g}"
+
+
+SYMBOLS = {EMPTY: ".", BLACK: "X", WHITE: "O"}
+
+
+def draw(game: "GoGame") -> str:
+    """Return the board (X Black, O White, + star points), then the side to move, captures and rules."""
+    size = game.size
+    most = max_fixed_handicap(size)
+    stars = set(fixed_handicap(most, size)) if most else set()
+    last = game.last_move[1] if game.last_move else None
+    header = "    " + " ".join(COLUMNS[:size])
+    lines = [header]
+    for row in range(size):
+        cells = []
+        for column in range(size):
+            point = point_at(column, row, size)
+            symbol = SYMBOLS[game.color_at(point)]
+            cells.append(symbol if symbol != "." or point not in stars else "+")
+        text = "".join(
+            (")" if last == point_at(column - 1, row, size) else "(" if last == point_at(column, row, size) else " ")
+            + cells[column]
+            for column in range(size)
+        )
+        text += ")" if last == point_at(size - 1, row, size) else " "
+        lines.append(f" {size - row:2}{text}{size - row}")
+    lines.append(header)
+    return "\n".join(lines + _facts(game))
+
+
+def _facts(game: "GoGame") -> list[str]:
+    side = "Black (X)" if game.side_to_move == BLACK else "White (O)"
+    last = ""
+    if game.last_move:
+        color, move = game.last_move
+        last = f", last move {format_color(color)} {format_vertex(move, game.size)}"
+    bonus = f" + {game.handicap_bonus} for handicap" if game.handicap_bonus else ""
+    return [
+        f"{side} to move, {len(game.moves)} played{last}",
+        f"Captured by Black: {game.captures(BLACK)}, by White: {game.captures(WHITE)}",
+        f"Rules: {game.rules}, komi {game.komi:g}{bonus}",
+    ]

@@ -1,9 +1,10 @@
-"""Go for the learning loop: beginning, end and labels of games."""
+"""Self-play of Go: the records of `yomi selfplay`, and games for the learning loop."""
 
 from __future__ import annotations
 
 import functools
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,12 @@ import numpy as np
 from yomi.engine.clients.client import Evaluation
 from yomi.engine.color import BLACK
 from yomi.engine.go.datasets.games import parse_result
-from yomi.engine.go.game import GoGame, score_text
+from yomi.engine.go.game import GoGame, new_game, score_text
 from yomi.engine.go.record_files import load_records
 from yomi.engine.go.referee import GoReferee, sgf_result
 from yomi.engine.go.rules import Ko, Rules
 from yomi.engine.go.scoring import owners, score
-from yomi.engine.go.sgf import COUNTS, RULE_NAMES, GameRecord, SgfError
+from yomi.engine.go.sgf import COUNTS, RULE_NAMES, GameRecord, SgfError, to_sgf
 from yomi.engine.go.vertex import format_color
 from yomi.engine.learning.learnable import Outcome
 from yomi.engine.learning.replay import Recorded
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from yomi.engine.learning.selfplay import Finished
     from yomi.engine.options import Options
     from yomi.engine.play import Ended
+    from yomi.engine.players.request import Decision
+    from yomi.engine.search.report import Counts
     from yomi.native.spec import GameSpec
     from yomi.nets.data.shards import Arrays
     from yomi.nets.features import FeatureSet
@@ -167,3 +170,29 @@ def _recorded(record: GameRecord) -> Recorded[GoGame]:
     moves = [move for _, move in record.game().moves]
     margin = None if math.isnan(points) else points if winner == BLACK else -points
     return Recorded(record.game(0), moves, winner if winner >= 0 else None, margin)
+
+
+class GoRecorder:
+    """Starts games on an empty board and writes SGF."""
+
+    row_bytes: Mapping[str, int] = {}
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._comments = [""]
+        self._counts: list[Counts] = []
+
+    def begin(self, number: int) -> GoGame:
+        self._comments, self._counts = [""], []
+        return new_game(self._options)
+
+    def record(self, game: GoGame, decision: Decision, seconds: float) -> None:
+        """Store winrate, lead and visits for the move's comment, and the visits of all moves."""
+        report = decision.report
+        self._comments.append(str(Evaluation(report.winrate, report.score_lead, report.visits)))
+        self._counts.append(report.counts)
+
+    def files(self, game: GoGame, ended: Ended, name: str) -> dict[str, bytes]:
+        date, result = time.strftime("%Y-%m-%d"), sgf_result(ended)
+        text = to_sgf(game, self._comments, self._counts, black=name, white=name, result=result, date=date)
+        return {".sgf": text.encode("utf-8")}

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from yomi.engine.game import Subject
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.players.network import spec_for
-from yomi.engine.go.players.setup import make_queue, search_settings
+from yomi.engine.go.players.setup import make_queue, search_settings, spec_for
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.vertex import parse_vertex
 from yomi.native.go.planes import write_bits, write_planes

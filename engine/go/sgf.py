@@ -23,10 +23,10 @@ from yomi.engine.color import BLACK, LETTERS, WHITE
 from yomi.engine.go.encodings import decode_sgf
 from yomi.engine.go.game import GoGame, IllegalMove, SetupError
 from yomi.engine.go.handicap import HANDICAP_KOMI, HandicapError
+from yomi.engine.go.referee import komi_in_text
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.go.sgf_parser import GameParser, RawNode, find_game
 from yomi.engine.go.vertex import column_and_row, point_at
-from yomi.engine.go.words import komi_in_text
 from yomi.engine.options import MAX_KOMI
 from yomi.engine.records import Note
 from yomi.engine.search.report import Counts

@@ -17,7 +17,7 @@ from tests.fakes.proxy import Proxy
 from tests.fakes.seats import FakeGoSeat, FakeShogiSeat
 from tests.waiting import wait_until
 from yomi.engine.go.cgos import client as cgos_client
-from yomi.engine.go.cgos.yomi_seat import GoReply
+from yomi.engine.go.cgos.seats import GoReply
 from yomi.engine.go.sgf import read_sgf
 from yomi.engine.players.request import Decision
 from yomi.engine.servers import backoff, client

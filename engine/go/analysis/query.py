@@ -11,18 +11,21 @@ from typing import Any
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.analysis.fields import (
+    FIELD,
+    MAX_PV,
     FieldError,
     Fields,
+    Settings,
     boolean,
     color,
     integer,
     integers,
     moves,
+    override,
     real,
     shown,
     vertices,
 )
-from yomi.engine.go.analysis.overrides import FIELD, MAX_PV, Settings, override
 from yomi.engine.go.analysis.results import Style
 from yomi.engine.go.game import GoGame, IllegalMove, SetupError
 from yomi.engine.go.rules import Rules, RulesError

@@ -18,8 +18,7 @@ from yomi.native.go.planes import symmetry_table
 
 if TYPE_CHECKING:
     from yomi.engine.go.game import GoGame
-    from yomi.engine.go.players.analysis import Analysis
-    from yomi.engine.go.players.raw_evaluation import RawEvaluation
+    from yomi.engine.go.players.analysis import Analysis, RawEvaluation
     from yomi.engine.search.report import MoveReport, SearchReport
 
 DIGITS = 8

@@ -9,18 +9,18 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.go.analysis.fields import FieldError, Fields, integers
-from yomi.engine.go.analysis.overrides import Settings
+from yomi.engine.go.analysis.fields import FieldError, Fields, Settings, integers
 from yomi.engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
 from yomi.engine.go.analysis.results import Style, no_results, response, to_line
 from yomi.engine.own_network import network_file
-from yomi.engine.protocols.process import LoadError, internal_error, loading
+from yomi.engine.protocols.process import LoadError, internal_error, loading, run_session
 from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from yomi.engine.version import VERSION
 
@@ -288,3 +288,26 @@ def _turn_numbers(fields: Fields) -> set[int] | None:
         return None
     message = "If provided, must be an array of integers indicating turns to terminate"
     return set(integers(fields, "turnNumbers", message))
+
+
+def serve(settings: Settings, make_analysts: Callable[[], Sequence[Analyst]], *, quit_without_waiting: bool) -> int:
+    """Serve the client until the session ends; return the exit status.
+
+    Args:
+        settings: defaults for all queries.
+        make_analysts: called in a background thread; the session already answers actions.
+        quit_without_waiting: at the end of input, leave without finishing open queries.
+    """
+    from yomi.engine.go.analysis.session import Session
+
+    def make_session(write: Callable[[str], None]) -> Session:
+        session = Session(settings, make_analysts, write, _say, quit_without_waiting=quit_without_waiting)
+        session.load()
+        return session
+
+    return run_session(make_session)
+
+
+def _say(line: str) -> None:
+    """Print a line to stderr. Clients wait for the line that begins with "Started"."""
+    print(line, file=sys.stderr, flush=True)

@@ -27,7 +27,7 @@ from yomi.engine.go.cgos.codec import (
     parse_line,
 )
 from yomi.engine.go.cgos.game import CgosGame, Turn
-from yomi.engine.go.cgos.yomi_seat import GoReply, GoSeat
+from yomi.engine.go.cgos.seats import GoReply, GoSeat
 from yomi.engine.go.vertex import VertexError, parse_vertex
 from yomi.engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
 from yomi.engine.servers.connection import ConnectionLostError, Line, OutOfStepError

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.go.cgos.codec import Setup
-from yomi.engine.go.cgos.yomi_seat import RULES, GoReply, GoStart
+from yomi.engine.go.cgos.seats import RULES, GoReply, GoStart
 from yomi.engine.go.game import GoGame, IllegalMove
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.sgf import GameRecord, Node, SgfError

@@ -21,8 +21,7 @@ from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, wri
 from yomi.engine.datasets.sources import GO_SUFFIXES, readable_files
 from yomi.engine.go.datasets.games import GameTable, read_games, thinned, trusted, without_duplicates
 from yomi.engine.go.datasets.rows import PLY_DTYPE, Row, RowWriter, Teacher, blank_columns
-from yomi.engine.go.datasets.scores import KomiScorer
-from yomi.engine.go.datasets.teacher import LABELS_VERSION
+from yomi.engine.go.datasets.teacher import LABELS_VERSION, KomiScorer
 from yomi.engine.go.rules import Rules
 from yomi.engine.records import LeftOut
 from yomi.native.datasets.replay import write_keys

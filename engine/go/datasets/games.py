@@ -27,9 +27,9 @@ from yomi.engine.datasets.sources import sgf_texts
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.handicap import handicap_stones
 from yomi.engine.go.record_files import each_record
+from yomi.engine.go.referee import result_in_words
 from yomi.engine.go.rules import Rules
 from yomi.engine.go.sgf import GameRecord, SgfError
-from yomi.engine.go.words import result_in_words
 from yomi.engine.records import LeftOut
 from yomi.native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
 from yomi.native.go.board import POSITION_DTYPE

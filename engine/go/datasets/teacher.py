@@ -1,18 +1,28 @@
-"""Labels by a network: its own outputs, or those of a short search."""
+"""Labels of positions by a network: its own outputs, or those of searches.
+
+`KomiScorer` labels points with the komi at which both sides win equally often (as in COSUMI). A search estimates
+Black's winrate at a komi. The komi moves in steps towards a winrate of one half until it has crossed it, then is
+interpolated between the last two steps. Each stage starts at the komi of the stage before, with smaller steps and more
+playouts.
+"""
 
 from __future__ import annotations
 
 import copy
 import functools
+import math
+import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.providers import chooses_cpu
@@ -21,7 +31,8 @@ from yomi.engine.go.datasets.rows import Row, Scratch
 from yomi.engine.go.game import KO_RULES, SCORINGS
 from yomi.engine.go.networks import FORMATS
 from yomi.engine.go.networks.katago import raw_outputs
-from yomi.engine.go.players.setup import go_sampling
+from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_A_LEAF, go_sampling
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.limits import Limits
@@ -30,7 +41,9 @@ from yomi.engine.search.search import Search
 from yomi.native.go.board import MAX_AREA, PASS
 from yomi.native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes
 from yomi.native.go.rules import legal_moves
+from yomi.native.go.spec import go_spec
 from yomi.nets.data.shards import OWNER_SCALE
+from yomi.nets.errors import NetworkError
 from yomi.nets.katago.outputs import Outputs, has_no_result, post_process
 
 if TYPE_CHECKING:
@@ -244,3 +257,124 @@ def _write_report(report: SearchReport, size: int, columns: Columns, index: int)
     columns["score_stdev"][index] = report.score_stdev
     if report.ownership is not None:
         columns["ownership"][index] = np.rint(report.ownership * OWNER_SCALE)
+
+
+STAGES = "10:2000,4:20000,2:50000"  # COSUMI's stages
+START_KOMI = 6.5
+
+Winrate = Callable[[float], float]  # Black's winrate in [0, 1] at a komi
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Step of the komi in points, and playouts of each search."""
+
+    points: int
+    playouts: int
+
+
+def parse_stages(text: str) -> tuple[Stage, ...]:
+    """Parse `POINTS:PLAYOUTS,...`.
+
+    Raises:
+        NetworkError: anything else.
+    """
+    if not re.fullmatch(r"[1-9]\d{0,2}:[1-9]\d{0,8}(,[1-9]\d{0,2}:[1-9]\d{0,8})*", text):
+        raise NetworkError(f"score stages '{text}' found, expected POINTS:PLAYOUTS,... such as {STAGES}")
+    pairs = (word.split(":") for word in text.split(","))
+    return tuple(Stage(int(points), int(playouts)) for points, playouts in pairs)
+
+
+def fair_komi(winrate: Callable[[int, float], float], stages: Sequence[Stage], area: int) -> float:
+    """Return the komi at which Black's winrate is one half.
+
+    Args:
+        winrate: Black's winrate for (playouts, komi).
+        stages: run one after the other.
+        area: points of the board, the limit of the komi.
+    """
+    komi = START_KOMI
+    for stage in stages:
+        # No draws: a komi of n + 1/2.
+        begin = math.floor(komi) + 0.5
+        komi = crossing(functools.partial(winrate, stage.playouts), begin, stage.points, area)
+    return komi
+
+
+def crossing(winrate: Winrate, komi: float, step: float, area: int) -> float:
+    """Return the komi at which the winrate crosses one half, searched from `komi` on in steps."""
+    share = winrate(komi)
+    while share != 0.5:
+        following = komi + (step if share > 0.5 else -step)
+        if abs(following) > area + step:
+            return math.copysign(area, following)
+        other = winrate(following)
+        if (share - 0.5) * (other - 0.5) <= 0.0:
+            return komi + (following - komi) * (share - 0.5) / (share - other)
+        komi, share = following, other
+    return komi
+
+
+class KomiScorer:
+    """Labels positions with the lead in points, found by searches. Several threads may use it."""
+
+    def __init__(self, teacher: NetworkTeacher | None, stages: Sequence[Stage], seed: int) -> None:
+        """Score by searches with the network of a teacher; None for rollouts."""
+        self.teacher = teacher
+        self.stages = tuple(stages)
+        self.seed = seed
+        self._settings = _settings(teacher is not None, max(stage.playouts for stage in stages))
+
+    def black_lead(self, row: Row) -> float:
+        """Return Black's lead in points without komi.
+
+        Raises:
+            NetworkError, EvaluatorError: the network cannot be used.
+        """
+        position = row.position.copy()
+        search = self._new_search(position)
+        black = int(position["side_to_move"]) == BLACK
+
+        def winrate(playouts: int, komi: float) -> float:
+            position["komi"] = komi
+            search.clear()
+            search.set_position(Searchable(position, row.history))
+            share = search.run(Limits(visits=playouts)).winrate
+            return share if black else 1.0 - share
+
+        return fair_komi(winrate, self.stages, int(position["size"]) ** 2)
+
+    def label(self, row: Row, sign: float, columns: Columns, index: int) -> None:
+        """Write the lead, with komi, into a row of `columns`; see `RowWriter.sign` for `sign`."""
+        lead = sign * (self.black_lead(row) - float(row.position["komi"]))
+        columns["lead"][index] = columns["score_mean"][index] = lead
+
+    def _new_search(self, position: Any) -> Search:
+        settings = replace(self._settings, seed=seed_of(position, self.seed))
+        if self.teacher is not None:
+            return self.teacher.new_search(position, settings)
+        rollouts = RolloutEvaluator(ROLLOUTS_A_LEAF, ROLLOUT_BATCH, settings.seed)
+        return Search(go_spec(int(position["size"])), InlineQueue(rollouts), settings)
+
+
+def _settings(has_network: bool, playouts: int) -> SearchSettings:
+    """Return the settings of a search that counts wins only, not points."""
+    settings = SearchSettings(
+        memory=memory_for(playouts),
+        cache_size=0,
+        score_utility=0.0,
+        dynamic_score_utility=0.0,
+        ownership=False,
+    )
+    if has_network:
+        return settings
+    return replace(
+        settings,
+        symmetry="none",
+        c_puct=ROLLOUT_C_PUCT,
+        fpu_from_mean=True,
+        spread_scale=0.0,
+        bias_correction=0.0,
+        noise_pruning=0.0,
+        value_weighting=0.0,
+    )

@@ -19,9 +19,8 @@ from yomi.engine.color import BLACK
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.game import new_game
 from yomi.engine.go.players.analysis import Analysis
-from yomi.engine.go.players.network import network_behind
 from yomi.engine.go.players.player import GoPlayer
-from yomi.engine.go.players.setup import QueueKey, make_queue, queue_key
+from yomi.engine.go.players.setup import QueueKey, make_queue, network_behind, queue_key
 from yomi.engine.go.vertex import board_points
 from yomi.engine.machine import usable_cores
 from yomi.engine.players.tuning import tuned

@@ -14,12 +14,26 @@ import numpy.typing as npt
 from yomi.engine.color import BLACK, opponent
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.networks.katago import ROOT_OPTIMISM
-from yomi.engine.go.players.network import ask_network, model_of, network_behind, spec_for
-from yomi.engine.go.players.raw_evaluation import RawEvaluation
-from yomi.engine.go.players.resignation import may_resign
-from yomi.engine.go.players.root_moves import Twins, twins, useless_moves, with_twins
-from yomi.engine.go.players.setup import check_evaluator, make_queue, queue_key, search_settings
-from yomi.engine.go.players.timing import find_budget, moves_left
+from yomi.engine.go.players.analysis import RawEvaluation
+from yomi.engine.go.players.decisions import (
+    Twins,
+    find_budget,
+    may_resign,
+    moves_left,
+    twins,
+    useless_moves,
+    with_twins,
+)
+from yomi.engine.go.players.setup import (
+    ask_network,
+    check_evaluator,
+    make_queue,
+    model_of,
+    network_behind,
+    queue_key,
+    search_settings,
+    spec_for,
+)
 from yomi.engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
 from yomi.engine.options import LOG, rows_for
 from yomi.engine.players.player import Player, Restrictions
@@ -35,7 +49,7 @@ from yomi.native.spec import Inputs
 if TYPE_CHECKING:
     from yomi.engine.clock import Budget, Clock
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.go.players.raw_evaluation import Model
+    from yomi.engine.go.players.analysis import Model
     from yomi.engine.options import Options
     from yomi.engine.search.parameters import SearchSettings
 

@@ -1,30 +1,37 @@
-"""Go's evaluation queues and search settings, made from options."""
+"""Evaluators of Go: queues and search settings from options, and single evaluations by a network."""
 
 from __future__ import annotations
 
 import contextlib
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from yomi.engine.color import BLACK
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.network import FileEvaluator, WithValues
+from yomi.engine.evaluators.network import FileEvaluator, NetworkEvaluator, WithValues, network_in
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import FORMATS
+from yomi.engine.go.networks.katago import ROOT_OPTIMISM, KataGo, raw_outputs
 from yomi.engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
-from yomi.engine.go.players.network import spec_for
+from yomi.engine.go.players.analysis import Model, RawEvaluation
 from yomi.engine.own_network import has_network, named_file
 from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import Judges, common_settings
 from yomi.engine.search.parameters import SearchSettings
+from yomi.native.go.planes import policy_index, symmetry_table, write_planes
+from yomi.native.go.spec import go_spec
 from yomi.native.spec import Inputs
 from yomi.nets.errors import NetworkError
-from yomi.nets.katago.outputs import has_no_result
+from yomi.nets.katago.outputs import Outputs, has_no_result, post_process
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.go.rules import Rules
     from yomi.engine.options import Options
+    from yomi.native.spec import GameSpec
 
 ROLLOUTS_A_LEAF = 1
 ROLLOUT_BATCH = 8  # leaves of a rollout batch: they share the cost of a call without a worse selection
@@ -119,4 +126,117 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
         bias_correction=0.0,
         noise_pruning=0.0,
         value_weighting=0.0,
+    )
+
+
+def network_behind(evaluator: Evaluator) -> NetworkEvaluator | None:
+    """Return the network in an evaluator if it has all outputs of KataGo's networks."""
+    network = network_in(evaluator)
+    if isinstance(network, NetworkEvaluator) and isinstance(network.format, KataGo):
+        return network
+    return None
+
+
+def model_of(evaluator: Evaluator) -> Model | None:
+    """Return the metadata of the network in an evaluator, or None without a network."""
+    network = network_in(evaluator)
+    if network is None:
+        return None
+    return Model(network.info.name, network.info.model_version, network.batch_size, network.precision)
+
+
+def spec_for(size: int, evaluator: Evaluator) -> GameSpec:
+    """Return the GameSpec for a search with this evaluator."""
+    network = network_in(evaluator)
+    return go_spec(size) if network is None else network.spec
+
+
+def ask_network(
+    queue: EvaluationQueue, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
+) -> RawEvaluation:
+    """Evaluate a game by the network of a queue; see `evaluate_position`.
+
+    Raises:
+        EvaluatorError: there is no network with all outputs.
+    """
+
+    def ask(evaluator: Evaluator) -> RawEvaluation:
+        network = network_behind(evaluator)
+        if network is None:
+            if network_in(evaluator) is not None:
+                raise EvaluatorError(f"{evaluator.description} does not tell all that KataGo's networks do")
+            raise EvaluatorError(
+                f"{evaluator.description} plays without a network: expected yomi to be started with --net FILE"
+            )
+        return evaluate_position(network, game, symmetry, optimism)
+
+    return queue.call(ask)
+
+
+def evaluate_position(
+    network: NetworkEvaluator, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
+) -> RawEvaluation:
+    """Evaluate a game by a network, from White's point of view.
+
+    Args:
+        network: a network with KataGo's features.
+        game: the position.
+        symmetry: 0 to 7; None for the average over all eight.
+        optimism: share of the optimistic policy, 0 to 1. Ignored by networks without that output.
+    """
+    chosen = list(range(8)) if symmetry is None else [symmetry]
+    spec = network.spec
+    position = spec.marked(game.position)
+    planes = np.zeros((len(chosen), *spec.planes_shape), np.float32)
+    extras = np.zeros((len(chosen), *spec.extras_shape), np.float32)
+    legal = np.zeros((len(chosen), spec.policy_size), np.bool_)
+    scratch = np.zeros(1, spec.scratch_dtype)[0]
+    for row, each in enumerate(chosen):
+        write_planes(position, game.history, each, scratch, planes[row], extras[row])
+        for move in game.legal_moves():
+            legal[row, policy_index(game.size, move, each)] = True
+    raw = raw_outputs(network, planes, extras)
+    possible = has_no_result(game.rules.ko, game.rules.scoring)
+    outputs = post_process(raw, legal, possible, network.info, optimism=optimism)
+    return _for_white(outputs, legal, chosen, game, symmetry)
+
+
+def _for_white(
+    outputs: Outputs,
+    legal: np.ndarray[tuple[int, int], np.dtype[np.bool_]],
+    chosen: list[int],
+    game: GoGame,
+    symmetry: int | None,
+) -> RawEvaluation:
+    """Undo the symmetries, average the rows and take White's point of view."""
+    black = int(game.position["side_to_move"]) == BLACK
+    sign = -1.0 if black else 1.0
+    policy = np.zeros(legal.shape[1], np.float32)
+    ownership = np.zeros(game.size**2, np.float32)
+    for row, each in enumerate(chosen):
+        table = symmetry_table(game.size, each)
+        policy += outputs.policy[row][table] / len(chosen)
+        ownership += sign * outputs.ownership[row][table[:-1]] / len(chosen)
+    policy[~legal[0][symmetry_table(game.size, chosen[0])]] = np.nan
+    win, loss = float(outputs.win.mean()), float(outputs.loss.mean())
+    extra = []
+    for name, values in (
+        ("varTimeLeft", outputs.variance_time),
+        ("shorttermWinlossError", outputs.shortterm_winloss_error),
+        ("shorttermScoreError", outputs.shortterm_score_error),
+    ):
+        if values is not None:
+            extra.append((name, float(values.mean())))
+    return RawEvaluation(
+        symmetry=-1 if symmetry is None else symmetry,
+        white_win=loss if black else win,
+        white_loss=win if black else loss,
+        no_result=float(outputs.no_result.mean()),
+        white_lead=sign * float(outputs.lead.mean()),
+        white_score_selfplay=sign * float(outputs.score_mean.mean()),
+        white_score_stdev=float(outputs.score_stdev.mean()),
+        white_score_mean_square=float(outputs.score_mean_square.mean()),
+        policy=policy,
+        white_ownership=ownership,
+        extra=tuple(extra),
     )
