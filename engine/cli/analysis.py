@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from yomi.engine.go.analysis.fields import Settings
-    from yomi.engine.go.players.analysis import Analyst
+    from yomi.engine.go.players.analyst import GoAnalyst
     from yomi.engine.options import Options
 
 USAGE = "yomi analysis [options]"
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     settings = override_settings(options, pairs)
     check_limited(settings.options, GO)
 
-    def make() -> Sequence[Analyst]:
+    def make() -> Sequence[GoAnalyst]:
         from yomi.engine.go.players import analyst
 
         try:

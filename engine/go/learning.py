@@ -14,20 +14,17 @@ import numpy as np
 from yomi.engine.clients.client import Evaluation
 from yomi.engine.color import BLACK
 from yomi.engine.go.datasets.games import parse_result
-from yomi.engine.go.game import GoGame, new_game, score_text
+from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.record_files import load_records
 from yomi.engine.go.referee import GoReferee, sgf_result
 from yomi.engine.go.rules import Ko, Rules
 from yomi.engine.go.scoring import owners, score
-from yomi.engine.go.sgf import COUNTS, RULE_NAMES, GameRecord, SgfError, to_sgf
-from yomi.engine.go.vertex import format_color
+from yomi.engine.go.sgf import GameRecord, SgfError, to_sgf
 from yomi.engine.learning.learnable import Outcome
 from yomi.engine.learning.replay import Recorded
 from yomi.engine.learning.rows import counts_of, noted, planes_of
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import MAX_KOMI
-from yomi.engine.version import VERSION
-from yomi.native.go.board import PASS
 from yomi.native.go.planes import policy_index
 from yomi.native.go.spec import go_spec
 from yomi.nets.features import FEATURE_SETS
@@ -109,13 +106,12 @@ class LearnableGo:
 
     def outcome(self, game: GoGame, ended: Ended) -> Outcome:
         """Return winner, margin and owner of each point; only the winner if the board was not counted."""
-        margin = score(game)
-        if score_text(margin) != ended.detail:
+        if ended.score != score(game):  # not scored, or after dead stones were removed
             return Outcome(ended.winner)
         owned = np.zeros(game.size**2, np.float32)
         for point, color in owners(game).items():
             owned[policy_index(game.size, point, 0)] = 1.0 if color == BLACK else -1.0
-        return Outcome(ended.winner, margin, owned)
+        return Outcome(ended.winner, ended.score, owned)
 
     def komi(self, game: GoGame) -> float:
         return float(game.position["komi"])
@@ -126,31 +122,15 @@ class LearnableGo:
 
     def record(self, finished: Finished[GoGame], name: str) -> bytes:
         """Return SGF. Comments contain winrate, lead and visits of each move, COUNTS the learned policy."""
-        game = finished.game
-        black, white = (each.replace("\\", "\\\\").replace("]", "\\]") for each in finished.names(name))
-        rules = RULE_NAMES.get(game.rules.name or "", str(game.rules))
-        root = f"FF[4]GM[1]CA[UTF-8]AP[yomi:{VERSION}]SZ[{game.size}]KM[{game.komi:g}]RU[{rules}]"
-        if game.handicap:
-            stones = "".join(f"[{_sgf_point(point, game.size)}]" for _, point in game.setup)
-            root += f"HA[{game.handicap}]AB{stones}"
-        nodes = [f";{root}PB[{black}]PW[{white}]RE[{sgf_result(finished.ended)}]"]
-        for (color, move), ply in zip(game.moves, noted(finished), strict=True):
-            node = f";{format_color(color)}[{_sgf_point(move, game.size)}]"
-            if ply is not None and ply.found is not None:
-                found = ply.found
-                node += f"C[{Evaluation(0.5 + found.value / 2.0, found.score, found.visits)}]"
-                counts = "".join(f"[{_sgf_point(each, game.size)}:{n}]" for each, n in counts_of(ply))
-                node += f"{COUNTS}{counts}" if counts else ""
-            nodes.append(node)
-        return f"({''.join(nodes)})\n".encode()
-
-
-def _sgf_point(move: int, size: int) -> str:
-    """Return a move as in SGF. sgfmill would take a tenth of a small game's time."""
-    if move == PASS:
-        return ""
-    index = policy_index(size, move, 0)
-    return chr(ord("a") + index % size) + chr(ord("a") + index // size)
+        black, white = finished.names(name)
+        comments, counts = [""], []
+        for ply in noted(finished):
+            found = None if ply is None else ply.found
+            evaluation = None if found is None else Evaluation(0.5 + found.value / 2.0, found.score, found.visits)
+            comments.append(str(evaluation or ""))
+            counts.append(() if ply is None else counts_of(ply))
+        result = sgf_result(finished.ended)
+        return to_sgf(finished.game, comments, counts, black=black, white=white, result=result).encode("utf-8")
 
 
 def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[GoGame]]]:

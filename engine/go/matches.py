@@ -21,7 +21,7 @@ from yomi.engine.go.record_files import load_records
 from yomi.engine.go.referee import MOVES_PER_POINT, GoReferee, read_sgf_result, sgf_result
 from yomi.engine.go.rules import Rules
 from yomi.engine.go.scoring import dead_stones, ownership_by_rollouts
-from yomi.engine.go.sgf import GameRecord, SgfError, record_of
+from yomi.engine.go.sgf import GameRecord, SgfError, escaped, record_of
 from yomi.engine.go.vertex import VertexError, format_color, format_vertex, parse_vertex
 from yomi.engine.matches.games import MatchGame
 from yomi.engine.matches.results import GameResult, MatchError, Sheet, UnscoredError, key_of
@@ -89,7 +89,7 @@ class GoMatches(MatchGame[GoGame]):
         record.result = sgf_result(ended)
         record.root.other["AP"] = ["yomi"]
         for key, color in (("BT", BLACK), ("WT", WHITE)):
-            record.root.other[key] = [sheet.clients[color].title.replace("\\", "\\\\").replace("]", "\\]")]
+            record.root.other[key] = [escaped(sheet.clients[color].title)]
         return {".sgf": record.to_sgf().encode("utf-8")}
 
     def load_records(self, path: Path) -> list[GameRecord]:

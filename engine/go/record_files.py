@@ -14,7 +14,8 @@ from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.go.encodings import decode_sgf
 from yomi.engine.go.handicap import HandicapError, fixed_handicap
 from yomi.engine.go.referee import komi_in_text, result_in_words
-from yomi.engine.go.sgf import GameRecord, Node, SgfError, each_sgf_game, read_size
+from yomi.engine.go.sgf import GameRecord, Node, SgfError, escaped
+from yomi.engine.go.sgf_reader import each_sgf_game, read_size
 from yomi.engine.go.vertex import point_at
 from yomi.engine.records import Note, read_record_bytes
 from yomi.native.go.board import MAX_SIZE, MIN_SIZE, PASS
@@ -206,7 +207,7 @@ def _last_word(text: str) -> tuple[str, str]:
 def _with_rank(record: GameRecord, key: str, name: str, rank: str) -> str:
     """Return the name, after storing the rank in the root."""
     if rank:
-        record.root.other[key] = [rank.replace("\\", "\\\\").replace("]", "\\]")]
+        record.root.other[key] = [escaped(rank)]
     return name
 
 

@@ -56,7 +56,7 @@ class GoReferee(Referee[GoGame]):
             return None
         score = self._score(game)
         winner = BLACK if score > 0 else WHITE if score < 0 else DRAW
-        return Ended(winner, SCORE if game.is_over else MAX_MOVES, score_text(score))
+        return Ended(winner, SCORE if game.is_over else MAX_MOVES, score_text(score), score)
 
 
 _FRACTIONS = str.maketrans({"½": ".5", "¼": ".25", "¾": ".75"})

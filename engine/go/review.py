@@ -19,11 +19,12 @@ from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.go.descriptor import GAME
 from yomi.engine.go.game import GoGame, score_text
 from yomi.engine.go.players.analyst import make_analysts
+from yomi.engine.go.players.decisions import board_symmetries
 from yomi.engine.go.record_files import load_records, load_size
 from yomi.engine.go.rules import Rules
 from yomi.engine.go.scoring import dead_stones
 from yomi.engine.go.sgf import GameRecord, Node, SgfError
-from yomi.engine.go.vertex import column_and_row, format_color, format_vertex, point_at
+from yomi.engine.go.vertex import format_color, format_vertex
 from yomi.engine.own_network import network_file
 from yomi.engine.players.request import Request
 from yomi.engine.records import Note
@@ -285,21 +286,11 @@ def are_mirrored(game: GoGame, one: int, other: int) -> bool:
     """Whether a symmetry of the board, with its stones and no simple ko, maps one move to another."""
     if PASS in (one, other) or one == other or int(game.position["simple_ko"]) != NO_POINT:
         return False
-    size, colors = game.size, {point: color for color, point in game.stones()}
-    for flip in range(1, 8):
-        if _mirrored(one, flip, size) == other and all(
-            colors.get(_mirrored(point, flip, size)) == color for point, color in colors.items()
-        ):
-            return True
-    return False
-
-
-def _mirrored(point: int, flip: int, size: int) -> int:
-    """Return the image of a point: bit 0 swaps the axes, bits 1 and 2 reverse columns and rows."""
-    column, row = column_and_row(point, size)
-    if flip & 1:
-        column, row = row, column
-    return point_at(size - 1 - column if flip & 2 else column, size - 1 - row if flip & 4 else row, size)
+    colors = {point: color for color, point in game.stones()}
+    return any(
+        image[one] == other and all(colors.get(image[point]) == color for point, color in colors.items())
+        for image in board_symmetries(game.size)
+    )
 
 
 # -- the annotated record ------------------------------------------------------------------------------------------

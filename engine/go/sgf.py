@@ -1,52 +1,33 @@
-"""Game records: reads and writes SGF with variations, set-up stones and comments. sgfmill parses values and writes.
+"""Game records with variations, set-up stones and comments, and writing them as SGF.
 
 A `GameRecord` is the tree of a game; a `GoGame` is one position in it with the moves before it. Not supported:
-rectangular boards, other games, and writing collections. Files: `yomi.engine.go.record_files`.
-
-Faults become notes (`GameRecord.notes`) if the moves are still readable.
+rectangular boards, other games, and writing collections. Reading: `sgf_reader` and `record_files`.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
-import re
-import string
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sgfmill import sgf, sgf_grammar, sgf_properties
+from sgfmill import sgf_grammar
 
-from yomi.engine.color import BLACK, LETTERS, WHITE
-from yomi.engine.go.encodings import decode_sgf
+from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame, IllegalMove, SetupError
 from yomi.engine.go.handicap import HANDICAP_KOMI, HandicapError
-from yomi.engine.go.referee import komi_in_text
 from yomi.engine.go.rules import PRESETS, Rules
-from yomi.engine.go.sgf_parser import GameParser, RawNode, find_game
-from yomi.engine.go.vertex import column_and_row, point_at
-from yomi.engine.options import MAX_KOMI
+from yomi.engine.go.vertex import format_color, sgf_letters
 from yomi.engine.records import Note
 from yomi.engine.search.report import Counts
 from yomi.engine.version import VERSION
-from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
+from yomi.native.go.board import EMPTY, PASS
 from yomi.nets.errors import LineError
 
 # SGF's names of rule sets. Other rule sets are written as in GTP.
 RULE_NAMES = {"japanese": "Japanese", "chinese": "Chinese", "aga": "AGA", "new-zealand": "NZ", "goe": "GOE"}
 
-MOVE_PROPERTIES = {"B": BLACK, "W": WHITE}
-# First letters of PL, in lower case. Old programs write numbers.
-SIDES = {"b": BLACK, "w": WHITE, "1": BLACK, "2": WHITE}
 SETUP_PROPERTIES = {"AB": BLACK, "AW": WHITE, "AE": EMPTY}
-# Programs (AP) that write even a small komi in hundredths (KM[50]), and 350 for 3.5 stones.
-HUNDREDTHS = ("foxwq", "SGFC:2.0")
-# Properties that only Fox writes. Other programs have replaced Fox's AP in many files.
-FOX_PROPERTIES = ("TC", "TT", "RL")
-MAX_HUNDREDTHS = 1000  # from here on a komi is not in hundredths
-MAX_STONES = 5  # from here on a komi with a quarter is in points, below in stones
 COUNTS = "VN"  # yomi's property for the visits of the move's search: VN[cd:40][:2] for 40 visits of cd and 2 of a pass
 APPLICATION = "yomi"  # AP of yomi's records. Their komi is always in points.
 
@@ -182,7 +163,9 @@ class GameRecord:
             SgfError: an impossible move or set-up, or the record names unknown rules.
         """
         if self.rules is None and self.rules_text and not override_rules:
-            raise SgfError(f"record has unknown rules '{_line(self.rules_text)}': expected one of {', '.join(PRESETS)}")
+            raise SgfError(
+                f"record has unknown rules '{line_of(self.rules_text)}': expected one of {', '.join(PRESETS)}"
+            )
         used = rules if override_rules or self.rules is None else self.rules
         if komi is None:
             komi = self.komi if self.komi is not None else (HANDICAP_KOMI if self.handicap >= 2 else used.komi)
@@ -216,51 +199,39 @@ class GameRecord:
             SgfError: a property's name or value cannot be written.
         """
         try:
-            return self._to_sgf()
+            return str(sgf_grammar.block_format(self._pieces()).decode("utf-8"))
         except ValueError as error:
             raise SgfError(f"cannot write SGF: {' '.join(str(error).split())}") from None
 
-    def _to_sgf(self) -> str:
-        root = sgf.Sgf_game(self.size).get_root()
+    def _root_properties(self) -> dict[str, list[str]]:
+        rules = self.rules_text if self.rules is None else RULE_NAMES.get(self.rules.name or "", str(self.rules))
         texts = {
             "PB": self.black,
             "PW": self.white,
             "RE": self.result,
             "DT": self.date,
             "OT": self.overtime,
-            "RU": self.rules_text if self.rules is None else RULE_NAMES.get(self.rules.name or "", str(self.rules)),
+            "RU": rules,
+            "KM": "" if self.komi is None else _number_text(self.komi),
+            "HA": str(self.handicap) if self.handicap >= 2 else "",
+            "TM": "" if self.seconds is None else _number_text(self.seconds),
         }
-        for key, text in texts.items():
-            if text:
-                root.set(key, text)
-        root.set("AP", (APPLICATION, VERSION))
-        if self.komi is not None:
-            root.set("KM", self.komi)
-        if self.handicap >= 2:
-            root.set("HA", self.handicap)
-        if self.seconds is not None:
-            root.set("TM", self.seconds)
-        return str(sgf_grammar.block_format(self._pieces(root)).decode("utf-8"))
+        fixed = {"FF": "4", "GM": "1", "CA": "UTF-8", "SZ": str(self.size), "AP": f"{APPLICATION}:{VERSION}"}
+        return {name: [escaped(text)] for name, text in (fixed | texts).items() if text}
 
-    def _pieces(self, root: sgf.Node) -> Iterator[bytes]:
-        """Yield the text in pieces, between which lines may be broken; `root` is sgfmill's node with the game's
-        properties.
-
-        sgfmill's own tree would give the same text, but takes 1 KB for each node.
-        """
-        presenter = sgf_properties.Presenter(self.size, root.get_encoding())
-        pending: list[Node | bytes] = [b"\n", b")", self.root, b"("]  # what comes first is last
+    def _pieces(self) -> Iterator[bytes]:
+        """Yield the text in pieces, between which lines may be broken."""
+        pending: list[Node | bytes] = [b"\n", b")", self.root, b"("]  # a stack: the last entry is written first
         while pending:
             node = pending.pop()
             if isinstance(node, bytes):
                 yield node
                 continue
-            target = root if node is self.root else sgf.Node({}, presenter)
-            _write_node(node, target, self.size)
+            properties = self._root_properties() if node is self.root else {}
+            properties |= _properties_of(node, self.size)
             yield b";"
-            properties = target.get_raw_property_map()
             for name in sorted(properties, key=lambda name: (name != "FF", name)):
-                yield name.encode("ascii") + b"".join(b"[%b]" % value for value in properties[name])
+                yield "".join([name, *(f"[{value}]" for value in properties[name])]).encode("utf-8")
             if len(node.children) == 1:
                 pending += node.children
             else:
@@ -282,252 +253,6 @@ class GameRecord:
             raise SgfError(f"set-up of the record: {error}") from None
 
 
-def read_sgf(data: bytes | str) -> GameRecord:
-    """Read the first game of SGF data; for encodings see `decode_sgf`.
-
-    Broken text is read as far as possible, with a note for each fault. A TM that is not a number is kept as text in
-    `other`; such a HA is dropped.
-
-    Raises:
-        SgfError: not SGF, not Go, or a board that is not square or not from 2x2 to 19x19.
-    """
-    found = next(each_sgf_game(data))
-    if isinstance(found, SgfError):
-        raise found
-    return found
-
-
-def each_sgf_game(data: bytes | str) -> Iterator[GameRecord | SgfError]:
-    """Yield each game of a file, or the error that prevents reading it; at least one.
-
-    A game without an end stops at the next root, which its first property distinguishes from a variation.
-    """
-    text, notes = (data, []) if isinstance(data, str) else decode_sgf(data)
-    start = find_game(text)
-    if start < 0:
-        yield SgfError("no game of SGF found, expected '(;'")
-    while start >= 0:
-        parser = GameParser(text, start)
-        try:
-            record = _Reader(parser).read()
-            record.notes[:0] = notes
-            notes = []
-            yield record
-        except SgfError as error:
-            for _ in parser.nodes():  # finds the end
-                pass
-            yield error
-        start = find_game(text, parser.end)
-
-
-def read_size(data: bytes) -> int:
-    """Return the board size of the first game of SGF data. Only its root is read.
-
-    Raises:
-        SgfError: see `read_sgf`.
-    """
-    text, _ = decode_sgf(data)
-    start = find_game(text)
-    if start < 0:
-        raise SgfError("no game of SGF found, expected '(;'")
-    return _Reader(GameParser(text, start)).read_root()[0].size
-
-
-class _Reader:
-    """Converts parsed nodes to a record."""
-
-    def __init__(self, parser: GameParser) -> None:
-        self._parser = parser
-        self._nodes = parser.nodes()
-        self._size = 19
-
-    def read(self) -> GameRecord:
-        record, last = self.read_root()
-        made = [last]
-        for raw in self._nodes:
-            node = Node()
-            made[max(raw.parent, 0)].children.append(node)
-            made.append(self._read_node(raw, node))
-        record.notes = self._parser.notes
-        return record
-
-    def read_root(self) -> tuple[GameRecord, Node]:
-        """Return a record with the root's properties, and the node that the next nodes follow."""
-        raw = next(self._nodes)
-        self._size = self._read_size(raw)
-        record = GameRecord(self._size)
-        record.black, record.white = _text(raw, "PB"), _text(raw, "PW")
-        record.result, record.date, record.overtime = _text(raw, "RE"), _text(raw, "DT"), _text(raw, "OT")
-        record.komi = self._read_komi(raw)
-        handicap, seconds = _number(raw, "HA"), _number(raw, "TM")
-        record.handicap = int(handicap) if handicap is not None and handicap >= 2 else 0
-        is_text = seconds is not None and math.isnan(seconds)
-        record.seconds = None if is_text else seconds
-        name = _text(raw, "RU").strip()
-        record.rules = Rules.named(name) if name else None
-        if record.rules is None:
-            record.rules_text = name  # `game` says so when the rules are needed; a viewer may not need them
-        last = self._read_node(raw, record.root)
-        for key in ROOT_PROPERTIES:
-            if not (key == "TM" and is_text):
-                record.root.other.pop(key, None)
-        return record, last
-
-    def _note(self, raw: RawNode, key: str, text: str) -> None:
-        self._parser.note(raw.places.get(key, 0), text)
-
-    def _error(self, raw: RawNode, key: str, text: str) -> SgfError:
-        return SgfError(text, Note.at(self._parser.text, raw.places[key], text))
-
-    def _read_size(self, raw: RawNode) -> int:
-        game = _text(raw, "GM").strip()
-        if game.lower() not in ("1", "", "go"):
-            raise self._error(raw, "GM", f"not a game of Go: GM is {_line(game)}, expected 1")
-        text = unicodedata.normalize("NFKC", _text(raw, "SZ")).strip()
-        if not text:
-            if "SZ" in raw.properties:
-                self._note(raw, "SZ", "SZ is empty: read as 19")
-            return 19
-        found = _SIZE.fullmatch(text)
-        expected = f"expected a number from {MIN_SIZE} to {MAX_SIZE}"
-        if found is None:
-            raise self._error(raw, "SZ", f"board size '{_line(text)}': {expected}")
-        size = int(found[1])
-        if found[2] and int(found[2]) != size:
-            wanted = f"{MIN_SIZE}x{MIN_SIZE} to {MAX_SIZE}x{MAX_SIZE}"
-            raise self._error(raw, "SZ", f"board {_line(text)} is not square: expected {wanted}")
-        if not MIN_SIZE <= size <= MAX_SIZE:
-            raise self._error(raw, "SZ", f"board size {size}: expected {MIN_SIZE} to {MAX_SIZE}")
-        return size
-
-    def _read_komi(self, raw: RawNode) -> float | None:
-        """Return the komi in points; see `komi_in_points`."""
-        key = "KM" if "KM" in raw.properties else "KO"  # KO: records of the Nihon Ki-in
-        text = _text(raw, key).strip()
-        if not text:
-            return None
-        komi = komi_in_text(text)
-        applications = [_unescaped(value) for value in raw.properties.get("AP", [])]
-        is_fox = any(name in each for name in HUNDREDTHS for each in applications)
-        is_fox |= all(name in raw.properties for name in FOX_PROPERTIES)
-        if komi is not None and not any(each.partition(":")[0].strip() == APPLICATION for each in applications):
-            komi = komi_in_points(komi, is_fox=is_fox)
-        if komi is None or abs(komi) > MAX_KOMI:
-            self._note(raw, key, f"{_shown(key, text)}: no komi, the usual one is used")
-            return None
-        return komi
-
-    def _read_node(self, raw: RawNode, node: Node) -> Node:
-        """Read a node, and return the node that its children follow: two moves in one node become two nodes."""
-        properties, last = raw.properties, node
-        if len(properties) == 1 and (only := next(iter(properties))) in MOVE_PROPERTIES:
-            self._read_move(raw, only, node)
-            return node
-        for key, stone in SETUP_PROPERTIES.items():
-            if key in properties:
-                node.setup += [(stone, point) for point in self._setup_points(raw, key)]
-        for key, values in properties.items():
-            if key in MOVE_PROPERTIES:
-                if last.move or last.fault:
-                    self._note(raw, key, "a second move in one node: read as a node of its own")
-                    last.children.append(last := Node())
-                self._read_move(raw, key, last)
-            elif key in ("SZ", "CA") and raw.parent >= 0:
-                self._note(raw, key, f"{_shown(key, values[0])} after the first node: left out")
-            elif key and key not in NODE_PROPERTIES:
-                # Lower case letters are left out of names: Black is B, x is none.
-                node.other[key] = values
-        if "PL" in properties:
-            node.side = SIDES.get(_text(raw, "PL").strip().lower()[:1])
-            if node.side is None:
-                self._note(raw, "PL", f"{_shown('PL', properties['PL'][0])}: expected B or W, left out")
-        node.comment = _text(raw, "C")
-        return last
-
-    def _read_move(self, raw: RawNode, key: str, node: Node) -> None:
-        value = raw.properties[key][0]
-        text = value.strip()
-        if text.lower() == "pass":
-            text = ""
-        try:
-            position = sgf_properties.interpret_go_point(text.encode("ascii", "replace"), self._size)
-        except ValueError:
-            fault = f"{_shown(key, value)}: expected a point of a {self._size}x{self._size} board"
-            node.fault = Note.at(self._parser.text, raw.places[key], fault)
-            node.other[key] = [value]
-            return
-        node.move = (MOVE_PROPERTIES[key], PASS if position is None else _point(position, self._size))
-
-    def _setup_points(self, raw: RawNode, key: str) -> list[int]:
-        """Return the points of a property, single or as corners of rectangles."""
-        size, values = self._size, raw.properties[key]
-        presenter = sgf_properties.Presenter(size, "UTF-8")
-        positions = set()
-        for value in [] if values == [""] else values:
-            try:
-                positions |= sgf_properties.interpret_point_list([value.strip().encode("ascii", "replace")], presenter)
-            except ValueError:
-                self._note(raw, key, f"{_shown(key, value)}: expected a point of a {size}x{size} board, left out")
-        return [_point(position, size) for position in sorted(positions)]
-
-
-ROOT_PROPERTIES = ("FF", "GM", "SZ", "CA", "AP", "PB", "PW", "RE", "DT", "OT", "KM", "HA", "TM", "RU")
-NODE_PROPERTIES = ("B", "W", *SETUP_PROPERTIES, "PL", "C")
-_SIZE = re.compile(r"([0-9]{1,4})\s*(?:[:x*×路][\s]*([0-9]{1,4})?)?", re.IGNORECASE)
-
-
-def komi_in_points(komi: float, *, is_fox: bool = False) -> float | None:
-    """Convert a record's komi from hundredths (KM[650]) or Chinese stones of two points (KM[3.75], KM[375]).
-
-    Args:
-        komi: the number in the record.
-        is_fox: the program always writes hundredths, and stones without a quarter (KM[350] for 7 points).
-
-    Returns:
-        The komi in points; None if it is impossible in any unit.
-    """
-    if abs(komi) >= MAX_HUNDREDTHS:
-        return None
-    if komi % 25 == 0 and abs(komi) >= (25 if is_fox else 100):
-        komi /= 100
-        if is_fox and komi == 3.5:
-            return 7.0
-    return 2 * komi if komi % 0.5 == 0.25 and abs(komi) < MAX_STONES else komi
-
-
-def _text(raw: RawNode, key: str) -> str:
-    """Return a property's text, on one line except for comments; empty if it is missing."""
-    return _unescaped(raw.properties[key][0], has_lines=key == "C") if key in raw.properties else ""
-
-
-def _unescaped(value: str, *, has_lines: bool = False) -> str:
-    convert = sgf_grammar.text_value if has_lines else sgf_grammar.simpletext_value
-    text: bytes = convert(value.encode("utf-8", "replace"))
-    return text.decode("utf-8")
-
-
-def _number(raw: RawNode, key: str) -> float | None:
-    """Return a number, NaN for other text, or None if it is missing or empty."""
-    text = _text(raw, key).strip()
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
-
-
-def _line(text: str) -> str:
-    """Return the beginning of a text on one line, for a message."""
-    return " ".join(text[:40].split())
-
-
-def _shown(key: str, value: str) -> str:
-    """Return a property on one line, for a message."""
-    return f"{key}[{_line(value)}]"
-
-
 def record_of(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Counts] = ()) -> GameRecord:
     """Return a record of `game` without names or result.
 
@@ -546,7 +271,9 @@ def record_of(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Count
     for number, ((color, move), text) in enumerate(zip(game.moves, texts[1:], strict=False)):
         node = node.add(color, move, text)
         if number < len(counts) and counts[number]:
-            node.other[COUNTS] = [f"{_letters(each, game.size)}:{visits}" for each, visits in counts[number]]
+            node.other[COUNTS] = [
+                f"{'' if point == PASS else sgf_letters(point, game.size)}:{visits}" for point, visits in counts[number]
+            ]
     return record
 
 
@@ -567,34 +294,38 @@ def to_sgf(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Counts] 
     return record.to_sgf()
 
 
-def _write_node(node: Node, target: Any, size: int) -> None:
+def _properties_of(node: Node, size: int) -> dict[str, list[str]]:
+    """Return the escaped values of a node's properties by name."""
+    properties: dict[str, list[str]] = {}
     if node.move:
         color, move = node.move
-        target.set_move(LETTERS[color], None if move == PASS else _row_and_column(move, size))
-    stones = {stone: [_row_and_column(p, size) for c, p in node.setup if c == stone] for stone in (BLACK, WHITE, EMPTY)}
-    target.set_setup_stones(stones[BLACK], stones[WHITE], stones[EMPTY])
+        properties[format_color(color)] = ["tt" if move == PASS else sgf_letters(move, size)]
+    for name, stone in SETUP_PROPERTIES.items():
+        points = sorted(sgf_letters(point, size) for color, point in node.setup if color == stone)
+        if points:
+            properties[name] = points
     if node.side is not None:
-        target.set("PL", LETTERS[node.side])
+        properties["PL"] = [format_color(node.side)]
     if node.comment:
-        target.set("C", node.comment)
-    for key, values in node.other.items():
-        target.set_raw_list(key, [value.encode("utf-8") for value in values])
+        properties["C"] = [escaped(node.comment)]
+    for name, values in node.other.items():
+        if not sgf_grammar.is_valid_property_identifier(name):
+            raise ValueError(f"property {name[:40]!r} found, expected 1 to 64 capital letters")
+        if not values or not all(sgf_grammar.is_valid_property_value(value.encode("utf-8")) for value in values):
+            raise ValueError(f"property {name}: expected values with a backslash before ']'")
+        properties[name] = values
+    return properties
 
 
-def _letters(move: int, size: int) -> str:
-    """Return a move as in SGF; empty for a pass."""
-    if move == PASS:
-        return ""
-    row, column = _row_and_column(move, size)
-    return string.ascii_lowercase[column] + string.ascii_lowercase[size - 1 - row]
+def escaped(text: str) -> str:
+    """Return a text as the value of a property."""
+    return text.replace("\\", "\\\\").replace("]", "\\]")
 
 
-def _point(position: tuple[int, int], size: int) -> int:
-    """Convert sgfmill's (row, column), with rows from the bottom, to a point."""
-    row, column = position
-    return point_at(column, size - 1 - row, size)
+def _number_text(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
 
 
-def _row_and_column(point: int, size: int) -> tuple[int, int]:
-    column, row = column_and_row(point, size)
-    return size - 1 - row, column
+def line_of(text: str) -> str:
+    """Return the beginning of a text on one line, for a message."""
+    return " ".join(text[:40].split())

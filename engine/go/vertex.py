@@ -1,4 +1,7 @@
-"""Points, GTP vertices and colors: columns A to T without I, rows from the bottom, `pass`."""
+"""Points as integers, GTP vertices and SGF letters; colors as text.
+
+GTP: columns A to T without I, rows from the bottom, `pass`. SGF: two letters for column and row from the top left.
+"""
 
 import functools
 
@@ -52,6 +55,29 @@ def parse_vertex(text: str, size: int) -> int:
     if column < 0 or not (number.isascii() and number.isdigit()) or len(number) > 2 or not 1 <= int(number) <= size:
         raise VertexError(f"invalid vertex '{text}': expected A1 to {COLUMNS[size - 1]}{size} or pass")
     return point_at(column, size - int(number), size)
+
+
+def sgf_letters(point: int, size: int) -> str:
+    """Return a point in SGF's form, such as "cd"."""
+    column, row = column_and_row(point, size)
+    return chr(ord("a") + column) + chr(ord("a") + row)
+
+
+def parse_sgf_letters(text: str, size: int) -> tuple[int, int]:
+    """Parse a point in SGF's form.
+
+    Returns:
+        (column, row) from the top left corner.
+
+    Raises:
+        ValueError: not a point of this board.
+    """
+    if len(text) != 2:
+        raise ValueError(f"point '{text}' found, expected two letters")
+    column, row = (ord(letter) - ord("a") for letter in text)
+    if not (0 <= column < size and 0 <= row < size):
+        raise ValueError(f"point '{text}' found, expected a point of a {size}x{size} board")
+    return column, row
 
 
 def parse_color(text: str) -> int:

@@ -17,7 +17,7 @@ from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.main import main
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.go.learning import LearnableGo
-from yomi.engine.go.sgf import each_sgf_game
+from yomi.engine.go.sgf_reader import each_sgf_game
 from yomi.engine.learning import opponents
 from yomi.engine.learning.errors import LearningError
 from yomi.engine.learning.opponents import FAILURES, Dropped, anchor_specs, opponent_spec

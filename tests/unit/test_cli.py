@@ -39,7 +39,7 @@ from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.learning import GoRecorder
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.sgf import read_sgf
+from yomi.engine.go.sgf_reader import read_sgf
 from yomi.engine.go.terminal import GoTerminalGame
 from yomi.engine.options import Options, rows_for
 from yomi.engine.players.request import Decision, Request

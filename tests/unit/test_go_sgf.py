@@ -16,16 +16,8 @@ from tests.unit.go_boards import drawing_of, play_all, points
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.record_files import load_record, load_records, load_size
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.sgf import (
-    GameRecord,
-    Node,
-    SgfError,
-    each_sgf_game,
-    read_sgf,
-    record_of,
-    to_sgf,
-)
-from yomi.engine.go.sgf_parser import GameParser
+from yomi.engine.go.sgf import GameRecord, Node, SgfError, record_of, to_sgf
+from yomi.engine.go.sgf_reader import GameParser, each_sgf_game, read_sgf
 from yomi.engine.go.vertex import parse_vertex, point_at
 from yomi.engine.version import VERSION
 from yomi.native.go.board import BLACK, EMPTY, PASS, WHITE

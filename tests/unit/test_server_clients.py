@@ -18,7 +18,7 @@ from tests.fakes.seats import FakeGoSeat, FakeShogiSeat
 from tests.waiting import wait_until
 from yomi.engine.go.cgos import client as cgos_client
 from yomi.engine.go.cgos.seats import GoReply
-from yomi.engine.go.sgf import read_sgf
+from yomi.engine.go.sgf_reader import read_sgf
 from yomi.engine.players.request import Decision
 from yomi.engine.servers import backoff, client
 from yomi.engine.servers.seat import GaveUpError

@@ -25,7 +25,8 @@ from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, lo
 from yomi.engine.version import VERSION
 
 if TYPE_CHECKING:
-    from yomi.engine.go.players.analysis import Analysis, Analyst
+    from yomi.engine.go.players.analysis import Analysis
+    from yomi.engine.go.players.analyst import GoAnalyst
 
 log = logging.getLogger("yomi.analysis")
 
@@ -44,7 +45,7 @@ class Session:
     def __init__(
         self,
         settings: Settings,
-        make_analysts: Callable[[], Sequence[Analyst]],
+        make_analysts: Callable[[], Sequence[GoAnalyst]],
         write: Callable[[str], None],
         say: Callable[[str], None] = lambda line: None,
         *,
@@ -68,7 +69,7 @@ class Session:
         self._lock = threading.Condition()
         self._waiting: list[Task] = []
         self._running: dict[int, Task] = {}  # by number of the analyst
-        self._analysts: Sequence[Analyst] = ()
+        self._analysts: Sequence[GoAnalyst] = ()
         self._count = itertools.count()
         self._ending = False
         self._failure: Exception | None = None
@@ -121,7 +122,7 @@ class Session:
             self._running[number] = heapq.heappop(self._waiting)
             return self._running[number]
 
-    def _analyze(self, analyst: Analyst, task: Task) -> None:
+    def _analyze(self, analyst: GoAnalyst, task: Task) -> None:
         """Answer a turn, with its analysis or an error.
 
         Raises:
@@ -290,7 +291,7 @@ def _turn_numbers(fields: Fields) -> set[int] | None:
     return set(integers(fields, "turnNumbers", message))
 
 
-def serve(settings: Settings, make_analysts: Callable[[], Sequence[Analyst]], *, quit_without_waiting: bool) -> int:
+def serve(settings: Settings, make_analysts: Callable[[], Sequence[GoAnalyst]], *, quit_without_waiting: bool) -> int:
     """Serve the client until the session ends; return the exit status.
 
     Args:

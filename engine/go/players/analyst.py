@@ -94,6 +94,16 @@ class GoAnalyst(GoPlayer):
     def analyze(
         self, request: Request[GoGame], on_report: Callable[[Analysis], None], *, moves_ownership: bool = False
     ) -> Analysis:
+        """Search a position to its limits, or until the request is stopped.
+
+        Args:
+            request: the position; its `on_report` is replaced.
+            on_report: called in this thread during the search, at the request's intervals.
+            moves_ownership: also find the ownership after each reported move.
+
+        Raises:
+            EvaluatorError: the network cannot be used for this board.
+        """
         self.load(request.game)
         root = self._root(request)
         raw = None
@@ -114,6 +124,7 @@ class GoAnalyst(GoPlayer):
         return Analysis(report, self._policy(root), raw, owners)
 
     def clear_cache(self) -> None:
+        """Forget all evaluations. Any thread may call this, also during a search."""
         self._search.clear_cache()
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ passes of the opponent; here they are pruned from the start, but only if they ca
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -135,6 +136,14 @@ SYMMETRIES = 8
 Twins = Mapping[int, tuple[int, Mapping[int, int]]]
 
 
+@functools.cache
+def board_symmetries(size: int) -> list[dict[int, int]]:
+    """Return the seven symmetries of a board except the identity, each as point -> point."""
+    points = board_points(size)
+    tables = (symmetry_table(size, symmetry)[:-1].tolist() for symmetry in range(1, SYMMETRIES))
+    return [{point: points[to] for point, to in zip(points, table, strict=True)} for table in tables]
+
+
 def twins(game: GoGame) -> Twins:
     """Return the moves that are symmetric to another move. The other move is not among them.
 
@@ -144,9 +153,8 @@ def twins(game: GoGame) -> Twins:
     points = board_points(game.size)
     legal = [move for move in game.legal_moves() if move != PASS]
     board = {point: (game.color_at(point), point in legal) for point in points}
-    tables = (symmetry_table(game.size, each)[:-1].tolist() for each in range(1, SYMMETRIES))
-    images = [{point: points[to] for point, to in zip(points, table, strict=True)} for table in tables]
-    images = [image for image in images if all(board[image[point]] == board[point] for point in points)]
+    symmetries = board_symmetries(game.size)
+    images = [image for image in symmetries if all(board[image[point]] == board[point] for point in points)]
     legal.sort(key=lambda move: (-column_and_row(move, game.size)[0], move), reverse=game.side_to_move != BLACK)
     found: dict[int, tuple[int, Mapping[int, int]]] = {}
     for move in legal if images else ():
