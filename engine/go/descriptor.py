@@ -119,15 +119,9 @@ def _add_make(group: _ActionsContainer) -> None:
     value("--visits", 1, "N", "label with searches of N visits; 1: the network alone")
     _add_teacher(group)
     add(
-        "--score-search",
-        metavar="NET",
-        help="label points by searches for the fair komi, with a network or `rollouts`",
+        "--score-search", metavar="NET", help="label points by searches for the fair komi, with a network or `rollouts`"
     )
-    add(
-        "--score-stages",
-        metavar="P:N,...",
-        help="set steps of komi and playouts (default: 10:2000,4:20000,2:50000)",
-    )
+    add("--score-stages", metavar="P:N,...", help="set steps of komi and playouts (default: 10:2000,4:20000,2:50000)")
 
 
 def _add_dataset_play(group: _ActionsContainer) -> None:

@@ -28,11 +28,7 @@ LINES: dict[int, tuple[str, ...]] = {
         "E5 E3 D3 F3 C4 F5 F6 G6 E6 G7 D2 E4 D5 C7 D7",
         "F5 D4 D5 E5 E4 E6 F6 E3 F4 D6 C5 C4 F3 E2 F7 B5 C6 B6 C7 B7 D7",
     ),
-    13: (
-        "",
-        "D4 K10 K4 D10 C8 F10 C11 C10 B10 D11",
-        "K10 D4 D10 K4 F3 C6 H3 J6 L8 G4 G3 F4 E3 D3 E4 E5 D2 C3",
-    ),
+    13: ("", "D4 K10 K4 D10 C8 F10 C11 C10 B10 D11", "K10 D4 D10 K4 F3 C6 H3 J6 L8 G4 G3 F4 E3 D3 E4 E5 D2 C3"),
     19: (
         "",
         "Q16 D4 Q3 D16 R5 C14 F3 D6 K4 R14 O17 S16 R17 Q10",

@@ -121,13 +121,7 @@ def shown(value: object) -> str:
 
 FIELD = "overrideSettings"
 # Values of reportAnalysisWinratesAs: the point of view of a response; None for the side to move.
-PERSPECTIVES: dict[str, int | None] = {
-    "b": BLACK,
-    "black": BLACK,
-    "w": WHITE,
-    "white": WHITE,
-    "sidetomove": None,
-}
+PERSPECTIVES: dict[str, int | None] = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE, "sidetomove": None}
 FIXED = ("seed", "rollout_weight")  # options that are fixed for all positions of an analysis
 LIMITS = ("visits", "playouts", "seconds")  # limits that cannot be removed: an unlimited search would never be answered
 MAX_PV = 1000

@@ -33,14 +33,7 @@ from yomi.native.go.board import MAX_AREA, POSITION_DTYPE
 from yomi.native.go.planes import GLOBALS, PLANES, symmetry_table
 from yomi.native.go.rules import MAX_HISTORY
 from yomi.native.go.scratch import SCRATCH_DTYPE
-from yomi.nets.data.shards import (
-    Dataset,
-    Manifest,
-    begin_dataset,
-    open_dataset,
-    shard_name,
-    write_shard,
-)
+from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, open_dataset, shard_name, write_shard
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.outputs import RawOutputs, has_no_result, post_process
 

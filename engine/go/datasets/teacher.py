@@ -360,11 +360,7 @@ class KomiScorer:
 def _settings(has_network: bool, playouts: int) -> SearchSettings:
     """Return the settings of a search that counts wins only, not points."""
     settings = SearchSettings(
-        memory=memory_for(playouts),
-        cache_size=0,
-        score_utility=0.0,
-        dynamic_score_utility=0.0,
-        ownership=False,
+        memory=memory_for(playouts), cache_size=0, score_utility=0.0, dynamic_score_utility=0.0, ownership=False
     )
     if has_network:
         return settings
