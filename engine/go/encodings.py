@@ -1,5 +1,5 @@
-"""Detects the encoding of SGF files and decodes them. This comes before parsing, because a character of Big5 or Shift
-JIS may contain the byte of a bracket.
+"""Detects the encoding of SGF files and decodes them. In Big5 and Shift JIS a character may contain the byte of a
+bracket, so decoding comes before parsing.
 
 Many programs write the encoding of their system without CA, or with a wrong one. Valid UTF-8 is almost always UTF-8.
 Otherwise each candidate decodes the file, and the most plausible text wins.
@@ -125,11 +125,7 @@ def _decode(data: bytes, declared: str | None) -> tuple[str, list[Note]]:
 
 
 def _strict(data: bytes, codec: str) -> str:
-    """Decode bytes. A character cut off by the end of the data is dropped.
-
-    Raises:
-        UnicodeDecodeError: the bytes are not in this encoding.
-    """
+    """Decode bytes strictly. A character cut off by the end of the data is dropped."""
     return codecs.getincrementaldecoder(codec)().decode(data)
 
 

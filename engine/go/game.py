@@ -1,7 +1,7 @@
 """A game of Go: its position, its history and the commands that change it.
 
-The kernels (yomi.native.go) implement rules, position and history. This class adds undo, set-up, handicap, consecutive
-moves of one color, and the result.
+The kernels (yomi.native.go) implement the rules. This class adds undo, set-up, handicap, consecutive moves of one
+color, and the result.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,14 +38,13 @@ class IllegalMove(ValueError):  # noqa: N818  (the name that Go players and GTP 
 
 
 class SetupError(OptionError):
-    """An impossible board size, komi or set-up position. The message is one line."""
+    """An impossible board size, komi or set-up position."""
 
 
 class GoGame:
-    """One game: an initial position and the moves since.
+    """An initial position and the moves since.
 
-    All attributes are read-only. `position` (a record of POSITION_DTYPE) and `history` (uint64[MAX_HISTORY]) are
-    changed in place; copy them to keep their values.
+    All attributes are read-only. `position` (POSITION_DTYPE) and `history` (uint64[MAX_HISTORY]) change in place.
     """
 
     size: int
@@ -58,7 +57,7 @@ class GoGame:
     history: "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 
     def __init__(self, size: int = 19, rules: Rules = PRESETS["chinese"], komi: float | None = None) -> None:
-        """Start a game on an empty board. The default komi is that of the rules.
+        """Start on an empty board. The default komi is that of the rules.
 
         Raises:
             SetupError: a size outside 2 to 19, or an impossible komi.
@@ -163,10 +162,10 @@ class GoGame:
         Args:
             color: BLACK or WHITE.
             move: a point or PASS.
-            strict: check ko and multi-stone suicide. False suits records of games played under other rules.
+            strict: check ko and multi-stone suicide. Records of games under other rules need False.
 
         Raises:
-            IllegalMove: the move is illegal; nothing has changed.
+            IllegalMove: nothing has changed.
         """
         why = self.why_illegal(color, move, strict=strict)
         if why is not None:
@@ -181,7 +180,7 @@ class GoGame:
         """Undo the last move.
 
         Raises:
-            IllegalMove: there is no move since the initial position.
+            IllegalMove: there is none.
         """
         if not self.moves:
             raise IllegalMove("cannot undo")
@@ -208,8 +207,8 @@ class GoGame:
     def hide_moves(self) -> None:
         """Hide the moves so far and the ladders of earlier boards from the network (KataGo's ignorePreRootHistory).
 
-        Later moves are visible. Ko, superko and passes still use the whole history. Meant for copies that are searched:
-        undo and changes of the position make the moves visible again.
+        Ko, superko and passes still use the whole history. Meant for copies that are searched: undo and changes of the
+        position make the moves visible again.
         """
         self.position["recent_valid"] = 0
         self._hides_moves = True
@@ -218,7 +217,7 @@ class GoGame:
     def is_over(self) -> bool:
         """Whether the game has ended: by passes, by a repetition without result, or because the history is full.
 
-        Under simple ko the game also ends if a side passes twice in the same position.
+        Under simple ko it also ends if a side passes twice in the same position.
         """
         return self.is_full or int(self.position["finished"]) != board.NOT_FINISHED
 
@@ -235,7 +234,7 @@ class GoGame:
     # -- setting up ------------------------------------------------------------------------------------------------
 
     def set_komi(self, komi: float) -> None:
-        """Change the komi (without handicap compensation) at any time.
+        """Change the komi (without handicap compensation).
 
         Raises:
             SetupError: an impossible komi.
@@ -244,7 +243,7 @@ class GoGame:
         self._refresh_komi()
 
     def set_rules(self, rules: Rules) -> None:
-        """Change the rules at any time. The moves stay, even if they are illegal now, and so does the komi."""
+        """Change the rules. Moves and komi stay, even if moves are illegal now."""
         self.rules = rules
         self._restart()
 
@@ -259,23 +258,21 @@ class GoGame:
             prisoners: (black stones, white stones) captured before.
 
         Raises:
-            SetupError: two stones on one point, a point off the board, or a chain without liberties; nothing has
-                changed.
+            SetupError: see `check_setup`; nothing has changed.
         """
         self._set_initial(list(stones), side, prisoners, 0)
 
     def edit(self, changes: Iterable[tuple[int, int]], side: int | None = None) -> None:
         """Change stones on the current board, which becomes the initial position (SGF's AB, AW, AE and PL).
 
-        Prisoners stay, and so does White's handicap compensation once White has played a stone. Earlier moves can no
-        longer be undone.
+        Prisoners stay, and so does White's handicap compensation once White has played a stone.
 
         Args:
             changes: (BLACK, WHITE or EMPTY, point).
             side: the side to move; None for no change.
 
         Raises:
-            SetupError: see `set_position`.
+            SetupError: see `check_setup`; nothing has changed.
         """
         stones = {point: color for color, point in self.stones()}
         for color, point in changes:
@@ -289,7 +286,7 @@ class GoGame:
         self._set_initial(left, side or self.side_to_move, prisoners, self.handicap, kept_handicap)
 
     def place_handicap(self, points: Sequence[int]) -> None:
-        """Place handicap stones on an empty board, before the first move. White is to move next.
+        """Place handicap stones on an empty board. White is to move next.
 
         Raises:
             HandicapError: the board is not empty, or the points are not allowed.

@@ -10,7 +10,7 @@ HANDICAP_KOMI = 0.5  # default komi of a handicap game
 
 
 class HandicapError(ValueError):
-    """A number or list of handicap stones that is not allowed. The message is one line."""
+    """Handicap stones that are not allowed. The message is one line."""
 
 
 def max_fixed_handicap(size: int) -> int:
@@ -48,8 +48,8 @@ def fixed_handicap(stones: int, size: int) -> list[int]:
 def free_handicap(stones: int, size: int) -> list[int]:
     """Return good points for a free placement of 2 to area - 1 stones.
 
-    A fixed handicap is used if there is one. Otherwise stones are added one by one to the largest fixed handicap: off
-    the two lowest lines, then as far as possible from other stones, then nearest to the center.
+    A fixed handicap is used if there is one. Otherwise stones are added to the largest fixed handicap: off the two
+    lowest lines, then far from other stones, then near the center.
 
     Raises:
         HandicapError: fewer than 2 stones, or no empty point would be left.
@@ -84,7 +84,7 @@ def _appeal(point: int, chosen: list[int], size: int) -> tuple[int, float, float
 
 
 def check_free_handicap(points: list[int], size: int) -> None:
-    """Check the points of `set_free_handicap`: 2 to area - 1 different points.
+    """Check points of a free handicap: 2 to area - 1 different points.
 
     Raises:
         HandicapError: otherwise.
@@ -101,8 +101,7 @@ def parse_free_handicap(vertices: Iterable[str], size: int) -> list[int]:
     """Parse and check the vertices of `set_free_handicap`.
 
     Raises:
-        HandicapError: the list is not allowed.
-        VertexError: a vertex is not on this board.
+        HandicapError, VertexError: the list is not allowed, or a vertex is not on this board.
     """
     points = [parse_vertex(text, size) for text in vertices]
     check_free_handicap(points, size)
@@ -113,8 +112,8 @@ def handicap_stones(setup: Iterable[tuple[int, int]], moves: Sequence[tuple[int,
     """Return the number of handicap stones by KataGo's definition, for White's compensation.
 
     These are Black's stones in the initial position and Black's moves before the first White stone. A single White pass
-    does not end Black's run of moves. Two White moves in a row mean a set-up position, so the run does not count. A
-    White stone in the initial position means no handicap, and so does a single Black stone.
+    does not end Black's run; two White moves in a row make it a set-up position, which does not count. A White stone in
+    the initial position means no handicap, and so does a single Black stone.
 
     Args:
         setup: (color, point) of the initial position.

@@ -128,7 +128,7 @@ class ScoringReferee(GoReferee):
         self._client: GtpClient | None = None
 
     def start(self, game: GoGame) -> None:
-        """Start the scoring engine, if there is one and it is not running, before the first game.
+        """Start the scoring engine, if there is one and it is not running.
 
         Args:
             game: an example of the games to score.

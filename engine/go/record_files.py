@@ -1,7 +1,6 @@
 """Files of Go records: SGF, GIB (Tygem) and NGF (Cyberoro, WBaduk). The content determines the format.
 
-GIB and NGF have neither variations nor comments nor a public specification. Source: the converters xyz2sgf and
-Sabaki.
+GIB and NGF have no public specification. Source: the converters xyz2sgf and Sabaki.
 """
 
 from __future__ import annotations

@@ -44,9 +44,7 @@ class GoReferee(Referee[GoGame]):
     """Ends games by passes, by a repetition without result, or after too many moves."""
 
     def __init__(self, score: Callable[[GoGame], float], max_moves: int = 0) -> None:
-        """Score games by `score` (Black's points minus White's), after `max_moves` at the latest (0: MOVES_PER_POINT
-        for each point).
-        """
+        """`score` returns Black's points minus White's. `max_moves` of 0 is MOVES_PER_POINT for each point."""
         self._score, self._max_moves = score, max_moves
 
     def judge(self, game: GoGame) -> Ended | None:

@@ -44,7 +44,7 @@ class Rules:
     def parse(cls, text: str) -> "Rules":
         """Parse a preset's name, a JSON object, or KataGo's text in SGF.
 
-        Names ignore case, spaces, `-`, `_` and a last word "rules". Keys missing in JSON are those of Tromp-Taylor,
+        Names ignore case, spaces, `-`, `_` and a last word "rules". Missing keys in JSON are those of Tromp-Taylor,
         except that territory scoring implies tax SEKI and komi 6.5. KataGo writes
         `koPOSITIONALscoreAREAtaxNONEsui1whbNfpok1` and the like as RU into its records.
 

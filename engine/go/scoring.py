@@ -4,8 +4,7 @@ Seki is found by shape, after the dead stones have been removed. A *group* is a 
 the empty points that only this color touches. Sets that touch the same point of dame (empty points that both sides
 touch) could be joined there and count as one group. A group *stands alone* if it has two separate eyes or an eye of
 four points or more. A group is in seki if it does not stand alone and shares dame with an enemy group that does not
-stand alone either. So unfilled dame between living groups makes no seki. Exotic seki are missed (false eyes taken for
-eyes, or only one side alone alive).
+stand alone either. Exotic seki are missed (false eyes taken for eyes, or only one side alone alive).
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -54,11 +53,8 @@ class Group:
 
 
 def final_status(game: "GoGame", dead: Collection[int]) -> dict[str, list[int]]:
-    """Return the points of all "alive", "dead" and "seki" (alive without eyes of their own) stones.
-
-    Args:
-        game: the game, usually at its end.
-        dead: points of the dead stones, whole chains.
+    """Return the points of all "alive", "dead" and "seki" (alive without eyes of their own) stones; `dead` are whole
+    chains.
     """
     in_seki = {p for group in find_groups(_board_without(game, dead), game.size) if group.in_seki for p in group.points}
     status: dict[str, list[int]] = {"alive": [], "dead": [], "seki": []}
@@ -70,8 +66,8 @@ def final_status(game: "GoGame", dead: Collection[int]) -> dict[str, list[int]]:
 def removed_stones(game: "GoGame", ownership: Callable[[], Ownership]) -> set[int]:
     """Return the dead stones to remove before scoring.
 
-    At the end under rules without agreement no stones are removed, as in search and matches. Before the end, the game
-    is scored as if the players stopped and agreed, under any rules.
+    At the end under rules without agreement no stones are removed. Before the end, the game is scored as if the players
+    stopped and agreed, under any rules.
 
     Args:
         game: the game.
@@ -83,11 +79,8 @@ def removed_stones(game: "GoGame", ownership: Callable[[], Ownership]) -> set[in
 
 
 def dead_stones(game: "GoGame", ownership: Ownership) -> set[int]:
-    """Return the stones of chains that the ownership gives to the enemy. Pass-alive chains (Benson) are never dead.
-
-    Args:
-        game: the game.
-        ownership: float[area], row by row from the top, +1 = Black.
+    """Return the stones of chains that the ownership (float[area] from the top left, +1 = Black) gives to the enemy.
+    Pass-alive chains (Benson) are never dead.
 
     Raises:
         ValueError: wrong shape of the ownership.
@@ -106,12 +99,8 @@ def dead_stones(game: "GoGame", ownership: Ownership) -> set[int]:
 
 
 def ownership_by_rollouts(game: "GoGame", rollouts: int = ROLLOUTS, seed: int = 1) -> Ownership:
-    """Return the owner of each point by uniform rollouts: float32[area], row by row from the top, +1 = Black.
-
-    Args:
-        game: the game; it is not changed.
-        rollouts: number of rollouts, at least 1.
-        seed: seed of the random moves, not 0.
+    """Return the owner of each point by uniform rollouts: float32[area] from the top left, +1 = Black. The seed is not
+    0.
     """
     scratch = np.zeros(1, POSITION_DTYPE)[0]
     totals = np.zeros(game.size * game.size, np.int32)
@@ -133,10 +122,9 @@ def pass_alive_stones(game: "GoGame") -> set[int]:
 def score(game: "GoGame", dead: Iterable[int] = ()) -> float:
     """Return Black's points minus White's, with komi and handicap compensation, as the board stands.
 
-    Area scoring counts stones and territory. Territory scoring counts territory and prisoners with dead stones. Without
+    Area scoring counts stones and territory; territory scoring counts territory and prisoners with dead stones. Without
     `dead` all stones are alive, so area scoring without tax is Tromp-Taylor's. Tax SEKI and ALL remove the territory of
-    groups in seki; ALL also removes two points of each other group with territory. Dame count nothing in territory
-    scoring.
+    groups in seki; ALL also removes two points of each other group with territory.
 
     Args:
         game: the game.

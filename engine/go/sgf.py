@@ -1,7 +1,7 @@
 """Game records with variations, set-up stones and comments, and writing them as SGF.
 
 A `GameRecord` is the tree of a game; a `GoGame` is one position in it with the moves before it. Not supported:
-rectangular boards, other games, and writing collections. Reading: `sgf_reader` and `record_files`.
+rectangular boards, other games, and writing collections.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class GameRecord:
         """Return the game after `moves` moves of a line.
 
         Args:
-            moves: number of moves, None for all. Set-up stones before the next move are included.
+            moves: None for all. Set-up stones before the next move are included.
             path: see `line`.
             rules: rules for a record that names none.
             override_rules: use `rules` for any record.
@@ -156,8 +156,8 @@ class GameRecord:
     ) -> Iterator[GoGame]:
         """Yield the game before each move of a line, and at its end: one object that changes in place.
 
-        Moves that only ko or suicide forbids are played. The default komi is that of the rules, with handicap half a
-        point. Arguments: see `game`.
+        Ko and suicide are not checked. The default komi is that of the rules, with handicap half a point. Arguments:
+        see `game`.
 
         Raises:
             SgfError: an impossible move or set-up, or the record names unknown rules.
@@ -257,8 +257,8 @@ def record_of(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Count
     """Return a record of `game` without names or result.
 
     Args:
-        game: its initial position and moves are recorded.
-        comments: comments for the initial position and then each move; may be shorter.
+        game: the initial position and the moves.
+        comments: for the initial position and then each move; may be shorter.
         counts: visits of the search for each move, written as COUNTS; may be shorter.
     """
     texts = [*comments, *[""] * (len(game.moves) + 1 - len(comments))]
@@ -278,14 +278,7 @@ def record_of(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Count
 
 
 def to_sgf(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Counts] = (), **info: Any) -> str:
-    """Return `game` as SGF text.
-
-    Args:
-        game: its initial position and moves are recorded.
-        comments: see `record_of`.
-        counts: see `record_of`.
-        info: fields of `GameRecord`, such as black="A", white="B", result="B+R".
-    """
+    """Return `game` as SGF text; see `record_of`. `info`: fields of `GameRecord`, such as black="A", result="B+R"."""
     record = record_of(game, comments, counts)
     for name, value in info.items():
         if not hasattr(record, name):

@@ -210,8 +210,8 @@ def _skip(text: str, place: int) -> int:
 def read_sgf(data: bytes | str) -> GameRecord:
     """Read the first game of SGF data; for encodings see `decode_sgf`.
 
-    Broken text is read as far as possible, with a note for each fault. A TM that is not a number is kept as text in
-    `other`; such a HA is dropped.
+    Broken text is read as far as possible, with a note for each fault. A TM that is not a number is kept in `other`;
+    such a HA is dropped.
 
     Raises:
         SgfError: not SGF, not Go, or a board that is not square or not from 2x2 to 19x19.
@@ -333,9 +333,11 @@ class _Reader:
             return None
         komi = komi_in_text(text)
         applications = [_unescaped(value) for value in raw.properties.get("AP", [])]
-        is_fox = any(name in each for name in HUNDREDTHS for each in applications)
+        is_fox = any(name in application for name in HUNDREDTHS for application in applications)
         is_fox |= all(name in raw.properties for name in FOX_PROPERTIES)
-        if komi is not None and not any(each.partition(":")[0].strip() == APPLICATION for each in applications):
+        if komi is not None and not any(
+            application.partition(":")[0].strip() == APPLICATION for application in applications
+        ):
             komi = komi_in_points(komi, is_fox=is_fox)
         if komi is None or abs(komi) > MAX_KOMI:
             self._note(raw, key, f"{_shown(key, text)}: no komi, the usual one is used")
@@ -409,7 +411,7 @@ def komi_in_points(komi: float, *, is_fox: bool = False) -> float | None:
         is_fox: the program always writes hundredths, and stones without a quarter (KM[350] for 7 points).
 
     Returns:
-        The komi in points; None if it is impossible in any unit.
+        None if it is impossible in any unit.
     """
     if abs(komi) >= MAX_HUNDREDTHS:
         return None

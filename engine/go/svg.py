@@ -16,7 +16,7 @@ Point: TypeAlias = tuple[int, int]
 MAX_SIZE = 25
 COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 CELL, RADIUS = 32, 15  # distance between lines, and radius of a stone
-LEAST_STRENGTH = 0.005  # smaller values are not drawn
+MIN_STRENGTH = 0.005  # smaller values are not drawn
 STONES = {BLACK: "#15120e", WHITE: "#fbf9f4"}
 # Color of text and marks on a stone or an empty point.
 ON_STONES = {BLACK: "#fbf9f4", WHITE: "#15120e", 0: INK}
@@ -39,7 +39,7 @@ def goban(
         stones: 0, BLACK or WHITE for each point, in 1 to 25 rows and columns.
         last: the last move, marked with a ring; None for none or a pass.
         labels: text of one to three characters by point.
-        numbers: move numbers by point. A label at the same point wins.
+        numbers: move numbers by point, where there is no label.
         heat: value from -1 (red) to 1 (blue) for each point, such as a policy; NaN for nothing.
         ownership: value from -1 (White) to 1 (Black) for each point, drawn as small squares.
         coordinates: write A to Z without I, and rows from the bottom.
@@ -144,7 +144,7 @@ class _Goban:
         """Yield a square for each value, with the value as a tooltip."""
         for (column, row), _ in self.points():
             value = values[row][column]
-            if strength(value) >= LEAST_STRENGTH:
+            if strength(value) >= MIN_STRENGTH:
                 x, y = self.place((column, row))
                 yield element(
                     "rect",
@@ -162,7 +162,7 @@ class _Goban:
             value = values[row][column]
             owner = BLACK if value > 0 else WHITE
             side = CELL * 0.5 * strength(value) ** 0.5
-            if strength(value) >= LEAST_STRENGTH and stone != owner:
+            if strength(value) >= MIN_STRENGTH and stone != owner:
                 x, y = self.place((column, row))
                 yield element(
                     "rect",

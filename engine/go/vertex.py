@@ -13,7 +13,7 @@ COLUMNS = "ABCDEFGHJKLMNOPQRST"
 
 
 class VertexError(LineError, ValueError):
-    """Text that is not a vertex of the board, or not a color. The message is one line."""
+    """Text that is not a vertex of the board, or not a color."""
 
 
 def point_at(column: int, row: int, size: int) -> int:
@@ -64,10 +64,7 @@ def sgf_letters(point: int, size: int) -> str:
 
 
 def parse_sgf_letters(text: str, size: int) -> tuple[int, int]:
-    """Parse a point in SGF's form.
-
-    Returns:
-        (column, row) from the top left corner.
+    """Return (column, row) of a point in SGF's form, from the top left corner.
 
     Raises:
         ValueError: not a point of this board.

@@ -35,7 +35,7 @@ def integer(fields: Fields, name: str, low: int, high: int, message: str) -> int
     """Return an integer field.
 
     Raises:
-        FieldError: not an integer, or outside its range.
+        FieldError: not an integer, or out of range.
     """
     value = fields[name]
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
@@ -60,7 +60,9 @@ def boolean(fields: Fields, name: str) -> bool:
 
 def integers(fields: Fields, name: str, message: str) -> list[int]:
     values = fields[name]
-    if not isinstance(values, list) or not all(isinstance(each, int) and not isinstance(each, bool) for each in values):
+    if not isinstance(values, list) or not all(
+        isinstance(value, int) and not isinstance(value, bool) for value in values
+    ):
         raise FieldError(name, message)
     return values
 
@@ -79,7 +81,7 @@ def moves(fields: Fields, name: str, size: int, *, passes: bool) -> list[tuple[i
         raise FieldError(name, PAIRS)
     found = []
     for pair in pairs:
-        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(each, str) for each in pair):
+        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
             raise FieldError(name, PAIRS)
         try:
             player = parse_color(pair[0])
@@ -143,10 +145,10 @@ class Settings:
 
 
 def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, list[str]]:
-    """Return the settings with changes, and the names that are unknown or mean nothing to an analysis.
+    """Return the changed settings, and the names that are unknown or mean nothing to an analysis.
 
     Args:
-        settings: the settings to change; they stay as they are.
+        settings: stay as they are.
         values: new values by KataGo's names or yomi's. Numbers and booleans may be text.
 
     Raises:

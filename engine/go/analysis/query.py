@@ -26,7 +26,7 @@ from yomi.engine.go.analysis.fields import (
     shown,
     vertices,
 )
-from yomi.engine.go.analysis.results import Style
+from yomi.engine.go.analysis.results import ResponseParts
 from yomi.engine.go.game import GoGame, IllegalMove, SetupError
 from yomi.engine.go.rules import Rules, RulesError
 from yomi.engine.go.vertex import format_vertex
@@ -82,12 +82,12 @@ class Turn:
 @dataclass(frozen=True, slots=True)
 class Query:
     turns: tuple[Turn, ...]
-    style: Style
+    style: ResponseParts
     warnings: tuple[QueryWarning, ...]
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of a line, or None for an empty line. Its `id` is a string.
+    """Return the JSON object of a line, with a string as `id`, or None for an empty line.
 
     Raises:
         QueryError: anything else.
@@ -127,11 +127,7 @@ def _guess_id(line: bytes) -> str | None:
 
 
 def read_query(fields: Fields, settings: Settings) -> Query:
-    """Read a query.
-
-    Args:
-        fields: the JSON object.
-        settings: defaults for what the query leaves open.
+    """Read a query; `settings` are its defaults.
 
     Raises:
         FieldError: a field is missing or wrong.
@@ -147,7 +143,7 @@ def read_query(fields: Fields, settings: Settings) -> Query:
     priorities = _priorities(fields)
     game = _game(fields, size)
     settings = _settings(fields, settings, warnings)
-    style = Style(
+    style = ResponseParts(
         perspective=settings.perspective,
         ownership=boolean(fields, "includeOwnership"),
         policy=boolean(fields, "includePolicy"),
@@ -330,11 +326,7 @@ def _positions(
     first: int | None,
     numbers: Sequence[int],
 ) -> list[tuple[int, GoGame]]:
-    """Return (turn, game) of each requested turn. Moves are played even if ko or suicide forbids them.
-
-    Raises:
-        FieldError: impossible stones or an impossible move.
-    """
+    """Return (turn, game) of each requested turn. Ko and suicide are not checked."""
     colors = {point: player for player, point in stones}
     if first is None:
         given = bool(stones) and len(colors) > 1 and all(player == BLACK for player in colors.values())

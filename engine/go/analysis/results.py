@@ -26,7 +26,7 @@ SYMMETRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class ResponseParts:
     """Parts that a query wants in its responses."""
 
     perspective: int | None = BLACK
@@ -62,7 +62,7 @@ def rounded(value: float) -> float:
 
 
 def response(
-    identity: str, turn: int, game: GoGame, analysis: Analysis, style: Style, *, is_during_search: bool
+    identity: str, turn: int, game: GoGame, analysis: Analysis, style: ResponseParts, *, is_during_search: bool
 ) -> dict[str, Any]:
     """Return the response for one position; `turn` is the number of moves before it."""
     report = analysis.report
@@ -108,7 +108,7 @@ def _numbers(values: Iterable[float], view: View) -> list[float]:
     return [view.signed(value) for value in map(float, values)]
 
 
-def _move_info(move: MoveReport, size: int, view: View, style: Style) -> dict[str, Any]:
+def _move_info(move: MoveReport, size: int, view: View, style: ResponseParts) -> dict[str, Any]:
     info: dict[str, Any] = {
         "move": format_vertex(move.move, size),
         "visits": move.node_visits,
@@ -179,5 +179,5 @@ def position_hashes(game: GoGame) -> tuple[str, str]:
         colors[points.index(ko)] = 3
     head = bytes((game.size, game.side_to_move))
     turned = [colors[symmetry_table(game.size, symmetry)[:-1]] for symmetry in range(SYMMETRIES)]
-    hashes = [hashlib.blake2b(head + each.tobytes(), digest_size=16).hexdigest().upper() for each in turned]
+    hashes = [hashlib.blake2b(head + board.tobytes(), digest_size=16).hexdigest().upper() for board in turned]
     return hashes[0], min(hashes)

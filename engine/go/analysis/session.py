@@ -1,7 +1,7 @@
 """A session of the analysis protocol.
 
-The main thread reads lines, answers actions and pushes the turns of queries onto a heap. Each analyst has a thread that
-takes the most urgent turn. One lock guards everything that these threads share.
+The main thread reads lines, answers actions and pushes turns of queries onto a heap. The thread of each analyst takes
+the most urgent turn. One lock guards the shared state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.analysis.fields import FieldError, Fields, Settings, integers
 from yomi.engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
-from yomi.engine.go.analysis.results import Style, no_results, response, to_line
+from yomi.engine.go.analysis.results import ResponseParts, no_results, response, to_line
 from yomi.engine.own_network import network_file
 from yomi.engine.protocols.process import LoadError, internal_error, loading, run_session
 from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
@@ -32,13 +32,13 @@ log = logging.getLogger("yomi.analysis")
 
 
 @dataclass(order=True, slots=True)
-class Task:
+class QueuedTurn:
     """A turn that waits or is being analyzed."""
 
     urgency: tuple[int, int]  # smallest first: (negative priority, order of arrival)
     identity: str = field(compare=False)
     turn: Turn = field(compare=False)
-    style: Style = field(compare=False)
+    style: ResponseParts = field(compare=False)
 
 
 class Session:
@@ -58,7 +58,7 @@ class Session:
             make_analysts: called once, in a background thread.
             write: writes text to the client at once; raises OutputClosedError.
             say: shows the user a line.
-            quit_without_waiting: at the end of input, leave without finishing open queries.
+            quit_without_waiting: at the end of input, leave open queries unanswered.
         """
         self.settings = settings
         self.inbox = Inbox()
@@ -67,8 +67,8 @@ class Session:
         self._say = say
         self._quits_early = quit_without_waiting
         self._lock = threading.Condition()
-        self._waiting: list[Task] = []
-        self._running: dict[int, Task] = {}  # by number of the analyst
+        self._waiting: list[QueuedTurn] = []
+        self._running: dict[int, QueuedTurn] = {}  # by number of the analyst
         self._analysts: Sequence[GoAnalyst] = ()
         self._count = itertools.count()
         self._ending = False
@@ -102,7 +102,7 @@ class Session:
         self.inbox.close()
 
     def _serve(self, number: int) -> None:
-        """Analyze the most urgent turns until the session ends. Runs in an analyst's thread."""
+        """Analyze the most urgent turns until the session ends."""
         try:
             while (task := self._take(number)) is not None:
                 self._analyze(self._analysts[number], task)
@@ -113,7 +113,7 @@ class Session:
         except BaseException as error:
             self._fail(LoadError(internal_error(log, "in an analyst's thread", error)))
 
-    def _take(self, number: int) -> Task | None:
+    def _take(self, number: int) -> QueuedTurn | None:
         """Wait for the next turn and return it; None at the end of the session."""
         with self._lock:
             self._lock.wait_for(lambda: self._waiting or self._ending)
@@ -122,12 +122,8 @@ class Session:
             self._running[number] = heapq.heappop(self._waiting)
             return self._running[number]
 
-    def _analyze(self, analyst: GoAnalyst, task: Task) -> None:
-        """Answer a turn, with its analysis or an error.
-
-        Raises:
-            OutputClosedError: the client has closed its end.
-        """
+    def _analyze(self, analyst: GoAnalyst, task: QueuedTurn) -> None:
+        """Answer a turn, with its analysis or an error."""
         request = task.turn.request
 
         def tell(analysis: Analysis, *, is_during_search: bool = True) -> None:
@@ -193,7 +189,9 @@ class Session:
             self._respond({"warning": warning.message, "field": warning.field, "id": identity})
         with self._lock:
             for turn in query.turns:
-                heapq.heappush(self._waiting, Task((-turn.priority, next(self._count)), identity, turn, query.style))
+                heapq.heappush(
+                    self._waiting, QueuedTurn((-turn.priority, next(self._count)), identity, turn, query.style)
+                )
             self._lock.notify_all()
 
     def _act(self, fields: Fields) -> None:
@@ -228,7 +226,7 @@ class Session:
     def _terminate(self, identity: str | None, turns: set[int] | None) -> None:
         """End open turns. Waiting turns are answered without results, running searches with what they have found."""
 
-        def is_meant(task: Task) -> bool:
+        def is_meant(task: QueuedTurn) -> bool:
             return identity in (None, task.identity) and (turns is None or task.turn.number in turns)
 
         with self._lock:
@@ -292,13 +290,7 @@ def _turn_numbers(fields: Fields) -> set[int] | None:
 
 
 def serve(settings: Settings, make_analysts: Callable[[], Sequence[GoAnalyst]], *, quit_without_waiting: bool) -> int:
-    """Serve the client until the session ends; return the exit status.
-
-    Args:
-        settings: defaults for all queries.
-        make_analysts: called in a background thread; the session already answers actions.
-        quit_without_waiting: at the end of input, leave without finishing open queries.
-    """
+    """Serve the client on stdin and stdout; return the exit status. For the arguments see `Session`."""
     from yomi.engine.go.analysis.session import Session
 
     def make_session(write: Callable[[str], None]) -> Session:

@@ -18,15 +18,15 @@ from yomi.engine.go.cgos.codec import (
     Gameover,
     Genmove,
     Info,
+    OpponentMove,
     Other,
-    Played,
     Refused,
     Setup,
     format_move,
     format_protocol,
     parse_line,
 )
-from yomi.engine.go.cgos.game import CgosGame, Turn
+from yomi.engine.go.cgos.game import CgosGame, MoveSearch
 from yomi.engine.go.cgos.seats import GoReply, GoSeat
 from yomi.engine.go.vertex import VertexError, parse_vertex
 from yomi.engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
@@ -128,7 +128,7 @@ class CgosClient(Client):
                 self.noise(message.text)
             case _ if self._game is None:
                 self.noise(line.text)
-            case Played():
+            case OpponentMove():
                 self._played(self._game, message)
             case Genmove():
                 self._genmove(self._game, message, line.at)
@@ -183,7 +183,7 @@ class CgosClient(Client):
         start = game.start(is_new)
         self.submit("begin", lambda: self.seat.begin(start))
 
-    def _played(self, game: CgosGame, message: Played) -> None:
+    def _played(self, game: CgosGame, message: OpponentMove) -> None:
         if message.color == game.color or message.color != game.side_to_move:
             raise OutOfStepError(f"{COLOR_NAMES[message.color]} plays {message.vertex[:20]} out of turn")
         game.play(message.color, message.vertex, message.left)
@@ -208,7 +208,7 @@ class CgosClient(Client):
 
     def _think(self, game: CgosGame) -> None:
         assert game.due is not None
-        turn = game.turn = Turn(game.ply)
+        turn = game.turn = MoveSearch(game.ply)
         color, left, at, lag = game.color, game.left[game.color], game.due, self.lag.expected
         self.submit(turn, lambda: self.seat.genmove(color, left, at, lag))
 
@@ -324,7 +324,7 @@ class CgosClient(Client):
                 self._quit()
 
 
-def _fault_of(game: CgosGame, turn: Turn, reply: object) -> Exception | None:
+def _fault_of(game: CgosGame, turn: MoveSearch, reply: object) -> Exception | None:
     """Return the error if the engine chose an illegal move; None if the move is legal or outdated."""
     assert isinstance(reply, GoReply)
     if reply.vertex == "resign" or turn.ply != game.ply:

@@ -1,7 +1,7 @@
 """CGOS's client protocol as text: lines to messages, answers to lines.
 
-Clients speak `e1`, with or without `genmove_analyze`, which the server offers. No other version is in use. Times are
-milliseconds in the protocol and seconds here. Moves stay text (`d4`, `pass`). Source: server and client of zakki/cgos.
+Clients speak `e1`, with `genmove_analyze` if the server offers it. Times are milliseconds in the protocol and seconds
+here. Source: server and client of zakki/cgos.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class OpponentMove:
     """A move of the opponent."""
 
     color: int
@@ -118,7 +118,7 @@ Message = (
     | AnotherLogin
     | Setup
     | Broken
-    | Played
+    | OpponentMove
     | Genmove
     | Gameover
     | Refused
@@ -147,7 +147,7 @@ def parse_line(line: str) -> Message:
             return _setup(words) or Other(text)
         case "play", 3:
             color, left = COLORS.get(words[0].lower()), _seconds(words[2])
-            return Other(text) if color is None or left is None else Played(color, words[1].lower(), left)
+            return Other(text) if color is None or left is None else OpponentMove(color, words[1].lower(), left)
         case "genmove", 2:
             color, left = COLORS.get(words[0].lower()), _seconds(words[1])
             return Other(text) if color is None or left is None else Genmove(color, left)
@@ -160,7 +160,7 @@ def _setup(words: list[str]) -> Setup | Broken | None:
     """Read the arguments of `setup`: id, size, komi, time, White, Black, then pairs of move and time.
 
     Returns:
-        None if the form is wrong; Broken if a number or a move is outside its range.
+        None if the form is wrong; Broken if a number or move is out of range.
     """
     if len(words) < 6:
         return None
@@ -215,12 +215,7 @@ def format_protocol(has_analysis: bool) -> str:
 
 
 def format_move(vertex: str, analysis: str = "") -> str:
-    """Return the line for our move.
-
-    Args:
-        vertex: a point, `pass` or `resign`.
-        analysis: one line of JSON, omitted if it is too long; empty for none.
-    """
+    """Return the line for our move: a point, `pass` or `resign`, and one line of JSON unless it is too long."""
     has_analysis = analysis and len(analysis) <= MAX_ANALYSIS and vertex != "resign"
     return f"{vertex.lower()} {analysis}" if has_analysis else vertex.lower()
 

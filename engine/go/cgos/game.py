@@ -34,7 +34,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Turn:
+class MoveSearch:
     """A search in progress for our move."""
 
     ply: int
@@ -54,7 +54,7 @@ class CgosGame:
         self.moves = _moves_of(setup)
         self.board = _board_of(setup)
         self.left = {BLACK: setup.seconds, WHITE: setup.seconds}
-        self.turn: Turn | None = None
+        self.turn: MoveSearch | None = None
         self.decided: tuple[int, GoReply] | None = None  # (ply, our decision for it)
         # When the server asked for our pending move (time.monotonic()); None if no move is pending.
         self.due: float | None = None
@@ -83,7 +83,7 @@ class CgosGame:
 
     def is_resumed_by(self, setup: Setup) -> bool:
         """Whether a setup continues this game: id, size, komi and players are equal."""
-        ours, theirs = ((each.game_id, each.size, each.komi, each.names) for each in (self.setup, setup))
+        ours, theirs = ((one.game_id, one.size, one.komi, one.names) for one in (self.setup, setup))
         return ours == theirs
 
     def start(self, is_new: bool) -> GoStart:
@@ -96,7 +96,7 @@ class CgosGame:
     def resume(self, setup: Setup) -> bool:
         """Adopt the server's moves. Return whether the engine's game is still valid.
 
-        It is valid if the server has all moves, or lacks only our last move, which was lost on its way.
+        It is valid if the server has all moves, or lacks only our last one.
 
         Raises:
             OutOfStepError: the server sent an illegal move; nothing has changed.
@@ -204,11 +204,6 @@ def _moves_of(setup: Setup) -> list[Move]:
 
 
 def _board_of(setup: Setup) -> GoGame:
-    """Return the position after the moves of a setup.
-
-    Raises:
-        OutOfStepError: a move is illegal.
-    """
     board = GoGame(setup.size, RULES, setup.komi)
     for move in _moves_of(setup):
         _play(board, move.color, move.vertex)

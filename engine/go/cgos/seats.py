@@ -63,7 +63,7 @@ class GoSeat(Seat, Protocol):
             color: the side to play.
             left: seconds on our clock.
             at: when the clock started (time.monotonic()).
-            lag: seconds that each move loses in transit.
+            lag: seconds that a move loses in transit.
         """
 
     def hurry(self) -> None:

@@ -1,8 +1,8 @@
 """`yomi dataset make` for Go: from game records to a folder of shards.
 
-Games are read into a table and chosen. Positions are chosen, shuffled over all games and split into shards. Each shard
-is written by itself: every position is replayed from its game. All steps depend only on options and seed, so a killed
-run continues with the first missing shard.
+Games are read and chosen, then positions are chosen, shuffled over all games and split into shards. Each shard replays
+its positions from their games. All steps depend only on options and seed, so a killed run continues with the first
+missing shard.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def make_go_dataset(
         scorer: labels points in place of results and teacher.
 
     Raises:
-        NetworkError: a source or an option cannot be used, or the folder contains another data set.
+        NetworkError: a source or option cannot be used, or the folder contains another data set.
         OSError: the folder cannot be written.
     """
     if options.unique not in UNIQUES:
@@ -146,8 +146,8 @@ def choose_games(table: GameTable, options: GoDataOptions) -> tuple[GameTable, n
 def choose_positions(table: GameTable, options: GoDataOptions) -> npt.NDArray[np.void]:
     """Return the chosen positions of all games, shuffled: PLY_DTYPE[n].
 
-    With n positions a game, the game is split into n equal parts and one position is drawn from each. Any eight
-    neighbors have different symmetries (as in Aya), so that similar positions look different.
+    One position is drawn from each of n equal parts of a game. Any eight neighbors have different symmetries (as in
+    Aya), so that similar positions look different.
     """
     rng = np.random.default_rng([options.seed, 1])
     chosen = []

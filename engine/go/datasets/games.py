@@ -1,6 +1,5 @@
-"""Game records as rows of numbers, and the choice of games and results.
-
-The table of games is cached in parts beside its data set, so that records are read only once.
+"""Game records as rows of numbers, and the choice of games and results. The rows are cached in parts beside the data
+set.
 """
 
 from __future__ import annotations
@@ -117,9 +116,9 @@ def read_games(
 
     Args:
         paths: SGF files and collections.
-        folder: folder of the cached parts. Parts for other files or rules are ignored.
+        folder: folder of the cached parts. Parts of other files or rules are ignored.
         rules: rules of records that name none or unknown ones.
-        progress: called with the numbers of games read and refused so far.
+        progress: called with the numbers of games read and refused.
         left_out: collects unreadable files and refused games. None: raise at the first unreadable file.
 
     Returns:
@@ -271,12 +270,12 @@ def without_duplicates(table: GameTable) -> npt.NDArray[np.bool_]:
 
 
 def trusted(table: GameTable, trust: str, rollouts: int, narrow: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Return a mask of the games whose results are trusted.
+    """Return a mask of the games with trusted results.
 
     Args:
         table: the games.
-        trust: "all": every known result. "resigned": resignations only. "rollouts": resignations, results by more than
-            `narrow` points, and other results that rollouts from the last position confirm.
+        trust: "all": every known result. "resigned": resignations. "rollouts": resignations, results by more than
+            `narrow` points, and results that rollouts from the last position confirm.
         rollouts: number of rollouts.
         narrow: points.
         seed: seed of the rollouts.

@@ -1,11 +1,11 @@
 """`yomi dataset play`: positions from games that a network's policy plays against itself.
 
-The network's outputs give both the next move and the label, so every evaluation makes a position. With visits, a search
-labels the kept positions, which is slower and teaches more. Games differ in rules, komi and temperature. A few moves
-are random, because a search also meets positions that good players avoid.
+Every evaluation gives the next move and a label. With visits, searches label the kept positions, which is slower and
+teaches more. Games differ in rules, komi and temperature, and a few moves are random, because searches meet positions
+that good players avoid.
 
-Each shard plays its own games, determined by the seed and its number. A killed run continues with the first missing
-shard, and held-out shards share no game with the others.
+Seed and number determine the games of a shard. A killed run continues with the first missing shard, and held-out shards
+share no game with others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RULES = {"tromp-taylor": 0.35, "chinese": 0.25, "japanese": 0.2, "aga": 0.1, "ne
 FAIR_KOMI = {"AREA": 7.0, "TERRITORY": 6.0}
 # Standard deviation of the komi (points), and the share of games in which it is half of the board's side instead.
 KOMI_SPREAD, WIDE_KOMI_SHARE = 1.0, 0.2
-LEAST_PASS = 0.3  # policy below which a pass is not drawn, so that games do not end by chance
+MIN_PASS = 0.3  # policy below which a pass is not drawn, so that games do not end by chance
 # abs(win - loss) from which a game is decided, and the chance at each later move to stop it.
 DECIDED, LEAVE_DECIDED = 0.98, 0.05
 BARREN_POSITIONS = 10_000  # the run ends after this many repeated positions in a row
@@ -89,7 +89,7 @@ def play_go_dataset(folder: Path, options: PlayOptions, teacher: NetworkTeacher,
 
     def make(number: int) -> None:
         split, name = names[number]
-        columns = _Table(options, teacher, number).fill()
+        columns = _ShardGames(options, teacher, number).fill()
         write_shard(folder, name, split, options.size, columns)
         log(f"{name}: {options.shard_rows} positions; {len(names)} shards in all")
 
@@ -107,7 +107,7 @@ def shard_names(options: PlayOptions) -> list[tuple[str, str]]:
     return [(split, shard_name(split, options.size, number)) for number, split in enumerate(splits)]
 
 
-class _Table:
+class _ShardGames:
     """The concurrent games of one shard."""
 
     def __init__(self, options: PlayOptions, teacher: NetworkTeacher, number: int) -> None:
@@ -133,11 +133,7 @@ class _Table:
         self.barren = 0  # number of repeated positions since the last new one
 
     def fill(self) -> Columns:
-        """Play until the shard is full, and return its columns in random order.
-
-        Raises:
-            NetworkError: there are too few different positions.
-        """
+        """Play until the shard is full, and return its columns in random order."""
         options = self.options
         features = Manifest(options.features).features
         columns = blank_columns(features, options.size, options.shard_rows, TOP_MOVES, judged=True)
@@ -148,10 +144,10 @@ class _Table:
             chosen = self._choose()[: options.shard_rows - filled]
             if options.visits > 1:
                 symmetries[chosen] = 0  # a search labels the board as it stands
-            self._show(self._marked(), symmetries)
+            self._encode(self._marked(), symmetries)
             outputs = post_process(self._evaluate(), self.legal, self.no_result, self.evaluator.info)
             if self.evaluator.info.prefer_pass_alive_under_suicide_rules:
-                self._show(self.positions, symmetries)  # what is stored is what other networks see
+                self._encode(self.positions, symmetries)  # what is stored is what other networks see
             self._write(chosen, outputs, columns, filled)
             if options.visits > 1:
                 for row, game in enumerate(chosen.tolist(), filled):
@@ -168,7 +164,7 @@ class _Table:
             shown[name] = value
         return shown
 
-    def _show(self, positions: npt.NDArray[np.void], symmetries: npt.NDArray[np.int64]) -> None:
+    def _encode(self, positions: npt.NDArray[np.void], symmetries: npt.NDArray[np.int64]) -> None:
         """Encode all positions for the network, and find their legal moves."""
         show_games(
             positions, self.histories, symmetries, self.scratch, self.moves, self.planes, self.extras, self.legal
@@ -229,7 +225,7 @@ class _Table:
         """Draw and play a move in each game."""
         rng, area = self.rng, self.options.size**2
         policy = outputs.policy.astype(np.float64) ** (1.0 / self.temperatures[:, None])
-        policy[outputs.policy[:, area] < LEAST_PASS, area] = 0.0
+        policy[outputs.policy[:, area] < MIN_PASS, area] = 0.0
         any_move = rng.random(GAMES) < self.options.random_moves
         policy[any_move] = self.legal[any_move]
         policy[any_move, area] = 0.0

@@ -38,11 +38,11 @@ def blank_columns(features: FeatureSet, size: int, rows: int, moves: int, *, jud
     """Return the columns of an empty shard.
 
     Args:
-        features: input features of the networks.
+        features: input features.
         size: N.
         rows: number of positions.
         moves: maximum moves of a policy target.
-        judged: include the columns that only a teacher can fill.
+        judged: include columns that only a teacher can fill.
     """
     width = widths(features, size)
     shapes: dict[str, tuple[int, ...]] = {"planes": (width["planes"],), "value": (), "komi": ()}

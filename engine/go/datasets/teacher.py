@@ -1,9 +1,8 @@
 """Labels of positions by a network: its own outputs, or those of searches.
 
-`KomiScorer` labels points with the komi at which both sides win equally often (as in COSUMI). A search estimates
-Black's winrate at a komi. The komi moves in steps towards a winrate of one half until it has crossed it, then is
-interpolated between the last two steps. Each stage starts at the komi of the stage before, with smaller steps and more
-playouts.
+`KomiScorer` labels points with the komi at which both sides win equally often (as in COSUMI). The komi moves in steps
+until a search's winrate for Black has crossed one half, then is interpolated between the last two steps. Each stage
+continues from the stage before, with smaller steps and more playouts.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from yomi.engine.go.game import KO_RULES, SCORINGS
 from yomi.engine.go.networks import FORMATS
 from yomi.engine.go.networks.katago import raw_outputs
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
-from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_A_LEAF, go_sampling
+from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_PER_LEAF, go_sampling
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.limits import Limits
@@ -58,7 +57,7 @@ LABELS_VERSION = 1  # Version of the meaning of labels. A set continues only wit
 TOP_MOVES = 32  # Moves of a policy target that are kept. The rest of a strong network's policy sums to less than 1%.
 # Minimum bytes of a search's memory, and bytes for each playout (twice the need on 19×19). Each position gets its own
 # search, and 64 MiB would cost it 1.6 ms.
-LEAST_MEMORY, PLAYOUT_BYTES = 2**20, 4096
+MIN_MEMORY, PLAYOUT_BYTES = 2**20, 4096
 KO_NAMES = {code: name for name, code in KO_RULES.items()}
 SCORING_NAMES = {code: name for name, code in SCORINGS.items()}
 
@@ -94,8 +93,7 @@ class NetworkTeacher:
         """Return the evaluator for a board size, and for rules with or without games that have no result.
 
         Raises:
-            NetworkError: the file cannot be used.
-            EvaluatorError: the device cannot be used.
+            NetworkError, EvaluatorError: the file or the device cannot be used.
         """
         with self._lock:
             if size not in self._evaluators:
@@ -182,7 +180,7 @@ def no_result_possible(position: Any) -> bool:
 
 def memory_for(playouts: int) -> int:
     """Return the bytes of memory for a search."""
-    return max(LEAST_MEMORY, PLAYOUT_BYTES * playouts)
+    return max(MIN_MEMORY, PLAYOUT_BYTES * playouts)
 
 
 def seed_of(position: Any, seed: int) -> int:
@@ -220,9 +218,9 @@ def write_outputs(outputs: Outputs, columns: Columns, rows: slice, seen: npt.NDA
     """Write a network's outputs as labels.
 
     Args:
-        outputs: outputs for B positions.
-        columns: columns of the shard.
-        rows: B rows of the shard.
+        outputs: for B positions.
+        columns: the columns of a shard.
+        rows: B rows of it.
         seen: index of each point (pass last) in the outputs [B, A + 1]; None to keep the network's symmetry.
     """
     policy, ownership = outputs.policy, outputs.ownership
@@ -286,12 +284,12 @@ def parse_stages(text: str) -> tuple[Stage, ...]:
 
 
 def fair_komi(winrate: Callable[[int, float], float], stages: Sequence[Stage], area: int) -> float:
-    """Return the komi at which Black's winrate is one half.
+    """Return the komi at which Black's winrate is one half, at most the board's `area`.
 
     Args:
         winrate: Black's winrate for (playouts, komi).
         stages: run one after the other.
-        area: points of the board, the limit of the komi.
+        area: points of the board.
     """
     komi = START_KOMI
     for stage in stages:
@@ -326,11 +324,7 @@ class KomiScorer:
         self._settings = _settings(teacher is not None, max(stage.playouts for stage in stages))
 
     def black_lead(self, row: Row) -> float:
-        """Return Black's lead in points without komi.
-
-        Raises:
-            NetworkError, EvaluatorError: the network cannot be used.
-        """
+        """Return Black's lead in points without komi."""
         position = row.position.copy()
         search = self._new_search(position)
         black = int(position["side_to_move"]) == BLACK
@@ -353,7 +347,7 @@ class KomiScorer:
         settings = replace(self._settings, seed=seed_of(position, self.seed))
         if self.teacher is not None:
             return self.teacher.new_search(position, settings)
-        rollouts = RolloutEvaluator(ROLLOUTS_A_LEAF, ROLLOUT_BATCH, settings.seed)
+        rollouts = RolloutEvaluator(ROLLOUTS_PER_LEAF, ROLLOUT_BATCH, settings.seed)
         return Search(go_spec(int(position["size"])), InlineQueue(rollouts), settings)
 
 

@@ -198,10 +198,10 @@ def gogui_play_sequence(session: Session, request: Command) -> None:
 
 @command("loadsgf")
 def loadsgf(session: Session, request: Command) -> str:
-    """Load a game record to before move N, or to its end; answer the side to move.
+    """Load a record to before move N, or to its end; answer the side to move.
 
-    SGF, GIB and NGF are supported. A broken record is loaded up to the fault, and stderr shows each fault. The current
-    rules stay if the record names none or unknown ones.
+    A broken record is loaded up to the fault, and stderr shows each fault. The current rules stay if the record names
+    none or unknown ones.
     """
     expect_count(request, 1, None, "FILE [MOVE]")
     words = list(request.arguments)

@@ -1,8 +1,8 @@
 """The clocks of a game, as set by a GTP controller or measured here, and the commands about time.
 
-The session starts a clock when a move is requested and stops it at the answer. Times reported by the controller
-(`set_left`) replace measured ones. Without reports each of our moves is also charged the lag, because the controller's
-clock includes the transit.
+The session starts a clock when a move is requested and stops it at the answer. Reported times (`set_left`) replace
+measured ones. Without reports each of our moves is also charged the lag, because the controller's clock includes the
+transit.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class GtpClocks:
 
     def clocks(self) -> Clocks:
         """Return both clocks. A running clock shows its value at the start."""
-        return {each: Clock(self.settings, self._left[each], self._reported[each]) for each in (BLACK, WHITE)}
+        return {color: Clock(self.settings, self._left[color], self._reported[color]) for color in (BLACK, WHITE)}
 
 
 KGS_SYSTEMS = (TimeSystem.NONE, TimeSystem.ABSOLUTE, TimeSystem.BYOYOMI, TimeSystem.CANADIAN)

@@ -58,10 +58,10 @@ def header(number: str | None, ok: bool = True) -> str:
 
 
 def format_response(number: str | None, text: str = "", ok: bool = True) -> str:
-    """Return an answer with its final empty line.
+    """Return an answer with its final empty line. An error becomes one line.
 
-    Empty lines inside the text would end the answer early, so they are dropped; an empty first line puts the text below
-    the header. An error becomes one line.
+    Empty lines inside the text would end the answer, so they are dropped; an empty first line puts the text below the
+    header.
     """
     lines = [line.rstrip() for line in text.split("\n")]
     kept = [line for i, line in enumerate(lines) if line or (i == 0 and ok and len(lines) > 1)]
@@ -74,10 +74,10 @@ def format_response(number: str | None, text: str = "", ok: bool = True) -> str:
 
 
 def expect_count(command: Command, least: int, most: int | None, usage: str) -> None:
-    """Check the number of arguments.
+    """Check that there are `least` to `most` (None: any number of) arguments.
 
     Raises:
-        GtpError: fewer than `least` or more than `most` (None: no limit); the message shows `usage`.
+        GtpError: with the `usage`.
     """
     count = len(command.arguments)
     if count < least or (most is not None and count > most):

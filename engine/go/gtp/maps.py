@@ -1,7 +1,6 @@
 """Answers about the position: score, status of stones, GoGui's maps of the board, and the network's raw output.
 
-Maps of visits, winrates and the principal variation come from a short search, which continues the position's tree if
-there is one.
+Maps of visits, winrates and the principal variation come from a short search, which continues the position's tree.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def kata_raw_nn(session: Session, request: Command) -> str:
     game = session.game.copy()
     if color is not None:
         game.turn_to(color)
-    found = (session.player.evaluate(game, each, optimism) for each in symmetries)
+    found = (session.player.evaluate(game, symmetry, optimism) for symmetry in symmetries)
     return "\n".join(raw_evaluation(raw, session.game.size) for raw in found)
 
 

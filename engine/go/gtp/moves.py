@@ -1,7 +1,7 @@
 """Commands that search: analysis until the next line of input, and choosing moves.
 
-All values are from the side to move's point of view. Sources of the formats: KataGo's docs/GTP_Extensions.md and
-Sabaki's docs/guides/engine-analysis-integration.md.
+Values are from the side to move's point of view. Sources: KataGo's docs/GTP_Extensions.md and Sabaki's
+docs/guides/engine-analysis-integration.md.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def decide(
 
     Args:
         session: the session.
-        command: the command. Its name selects the form of the reports and special behavior.
+        command: its name selects special behavior.
         arguments: color and restrictions.
         show: print reports during the search. The answer must have begun.
         play: play the move, charge the clock, then ponder. Otherwise remember the move: if the controller plays it

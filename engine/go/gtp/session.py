@@ -1,8 +1,8 @@
 """A GTP session: the state that handlers share, and the loop that owns the streams.
 
-The loop reads a line, finds the handler in the table and writes its answer. A handler returns the answer's text or a
-`Stream` (an analysis until the next line of input), or raises an error that becomes `? ...`. The player loads in the
-background, because a controller should not wait seconds for `name`. Whatever needs the player waits for it.
+A handler returns the answer's text or a `Stream` (an analysis until the next line of input), or raises an error that
+becomes `? ...`. The player loads in the background, because a controller should not wait seconds for `name`. Whatever
+needs the player waits for it.
 """
 
 from __future__ import annotations
@@ -358,13 +358,7 @@ class Session:
 
 
 def serve(options: Options, make_player: Callable[[], GoPlayer], level: LevelSwitch | None = None) -> int:
-    """Serve the controller until the session ends; return the exit status.
-
-    Args:
-        options: the settings.
-        make_player: called in a background thread; the session already answers commands.
-        level: keeps the options at their level; None to make one.
-    """
+    """Serve the controller on stdin and stdout; return the exit status. For the arguments see `Session`."""
 
     def make_session(write: Callable[[str], None]) -> Session:
         session = Session(options, make_player, write, level)

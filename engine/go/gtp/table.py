@@ -1,7 +1,7 @@
 """The table of GTP commands, and the commands about the engine and its options.
 
-The table lists the commands of all modules, so that `list_commands` can be answered before slow imports. Handlers are
-registered with `@command(name)`; a test compares both. This module imports neither numpy nor the game.
+The table lists the commands of all modules, so that `list_commands` needs no slow imports. Handlers are registered with
+`@command(name)`; a test compares both. This module imports neither numpy nor the game.
 """
 
 from __future__ import annotations
@@ -140,10 +140,9 @@ none/Forget evaluations/clear_cache"""
 
 
 def gtp_version(version: str) -> str:
-    """Return a version that every client accepts: `a.b`, numbers only, b at least 15.
+    """Return a version that every client accepts: 0.1.0 becomes 0.110, 0.1.2 becomes 0.112, 1.0.0 becomes 1.100.
 
-    Lizzie takes a second number below 15 for an old Leela Zero and warns. 0.1.0 becomes 0.110, 0.1.2 becomes 0.112,
-    1.0.0 becomes 1.100.
+    Lizzie takes a second number below 15 for an old Leela Zero and warns.
     """
     major, minor, patch = (int(part) for part in version.split(".")[:3])
     return f"{major}.{100 + 10 * minor + patch}"
@@ -294,7 +293,7 @@ def set_params(session: Session, request: Command) -> None:
             raise OptionError(f"{row.name} can only be set at the start")
     before = session.level.state()
     try:
-        for row, value in sorted(checked, key=lambda each: each[0].name != "level"):  # the level goes before the others
+        for row, value in sorted(checked, key=lambda pair: pair[0].name != "level"):  # the level goes before the others
             set_value(session, row, value)
     except Exception:
         session.level.restore(before)

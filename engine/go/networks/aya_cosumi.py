@@ -74,12 +74,12 @@ class PartialFormat(Format):
         return cls(file, size) if file.feature_set in cls.features else None
 
     @abstractmethod
-    def show_planes(self, batch: Batch, planes: FloatArray) -> Calls:
+    def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
         """Return calls that encode a batch's positions as planes [B, C, N, N]. They are bound to the calling thread."""
 
     def show(self, batch: Batch) -> tuple[Calls, tuple[FloatArray, ...]]:
         planes = np.zeros((len(batch.logits), *self.feeds[0].shape), np.float32)
-        return self.show_planes(batch, planes), (planes, np.zeros((len(planes), 0), np.float32))
+        return self.encode_planes(batch, planes), (planes, np.zeros((len(planes), 0), np.float32))
 
     def onnx_file(self) -> Path:
         return self.path
@@ -118,7 +118,7 @@ class Aya(PartialFormat):
     value_is_blacks = True
     _scratch = _Scratch()
 
-    def show_planes(self, batch: Batch, planes: FloatArray) -> Calls:
+    def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
         from yomi.native.go.aya import show_aya
 
         return show_aya.bind(batch, self._scratch.aya, planes)
@@ -130,7 +130,7 @@ class Cosumi(PartialFormat):
     title = "one with COSUMI's"
     features = "go-stones-2", "cosumi-3"
 
-    def show_planes(self, batch: Batch, planes: FloatArray) -> Calls:
+    def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
         from yomi.native.go.stones import show_stones
 
         return show_stones.bind(batch, planes)

@@ -153,7 +153,7 @@ def raw_outputs(network: NetworkEvaluator, planes: FloatArray, extras: FloatArra
 
 
 def make_program(network: KataGoNetwork, size: int, precision: str) -> Program:
-    """Compile a network to a program for boards of `size`, with transformed and packed weights.
+    """Compile a network to a program for boards of `size`, with packed weights.
 
     Args:
         network: the parsed file; `yomi.nets.katago.cpu_program.unsupported` must have returned None.

@@ -1,9 +1,4 @@
-"""Analysts of Go: players that analyze one position after the other and share evaluators.
-
-On a processor, one analyst with a thread for each core is as fast as two with one thread each (19×19, 100 visits a
-position: 0.98 to 1.00 and 0.99 to 1.00 of a long search's evaluations/s), and answers each query sooner. A GPU needs
-several analysts, because young trees have few leaves.
-"""
+"""Analysts of Go: players that analyze one position after the other and share evaluators."""
 
 from __future__ import annotations
 
@@ -38,7 +33,7 @@ if TYPE_CHECKING:
 
 IDLE_QUEUES = 2  # number of unused evaluators for other boards that are kept
 GPU_ANALYSTS = 4
-ROLLOUTS_A_MOVE = 100  # rollouts for the ownership after a move, without a network
+ROLLOUTS_PER_MOVE = 100  # rollouts for the ownership after a move, without a network
 
 
 class QueuePool:
@@ -51,11 +46,7 @@ class QueuePool:
         self._users: dict[QueueKey, int] = {}
 
     def take(self, game: GoGame) -> EvaluationQueue:
-        """Return the queue for a game's board and rules. Give it back with `release`.
-
-        Raises:
-            NetworkError, EvaluatorError: see `make_queue`.
-        """
+        """Return the queue for a game's board and rules. Give it back with `release`."""
         key = queue_key(game.size, game.rules)
         with self._lock:
             if key not in self._queues:
@@ -67,10 +58,10 @@ class QueuePool:
     def release(self, queue: EvaluationQueue, kept: int = IDLE_QUEUES) -> None:
         """Give a queue back. Of the unused queues, the latest `kept` stay and the others are closed."""
         with self._lock:
-            self._users[next(key for key, each in self._queues.items() if each is queue)] -= 1
-            idle = [each for each in self._queues if not self._users[each]]
-            for each in idle[: max(0, len(idle) - kept)]:
-                self._queues.pop(each).close()
+            self._users[next(key for key, other in self._queues.items() if other is queue)] -= 1
+            idle = [key for key in self._queues if not self._users[key]]
+            for key in idle[: max(0, len(idle) - kept)]:
+                self._queues.pop(key).close()
 
 
 class GoAnalyst(GoPlayer):
@@ -98,7 +89,7 @@ class GoAnalyst(GoPlayer):
 
         Args:
             request: the position; its `on_report` is replaced.
-            on_report: called in this thread during the search, at the request's intervals.
+            on_report: called in this thread, at the request's intervals.
             moves_ownership: also find the ownership after each reported move.
 
         Raises:
@@ -120,7 +111,9 @@ class GoAnalyst(GoPlayer):
         owners = {}
         if moves_ownership and not root.is_full:
             sign = np.float32(1.0 if report.side_to_move == BLACK else -1.0)
-            owners = {each.move: sign * self.ownership_after(root, each.move, ROLLOUTS_A_MOVE) for each in report.moves}
+            owners = {
+                move.move: sign * self.ownership_after(root, move.move, ROLLOUTS_PER_MOVE) for move in report.moves
+            }
         return Analysis(report, self._policy(root), raw, owners)
 
     def clear_cache(self) -> None:
@@ -154,19 +147,22 @@ class GoAnalyst(GoPlayer):
 
 
 def make_analysts(options: Options, count: int | None, *, prompt: bool = True) -> list[GoAnalyst]:
-    """Return analysts that share evaluators, and that divide the options' memory and cores.
+    """Return analysts that share evaluators, and divide the options' memory and cores.
 
     Args:
         options: the settings.
         count: number of analysts; None for GPU_ANALYSTS on a GPU, and as `prompt` implies on a processor.
-        prompt: search one position with all cores, for fast answers. Otherwise search one position on each core, which
-            is faster for short searches that continue earlier trees.
+        prompt: search one position with all cores, for fast answers. Otherwise search a position on each core, which is
+            faster for short searches that continue earlier trees.
 
     Raises:
         LoadingError, SetupError: see GoPlayer.
     """
     pool = QueuePool(options)
     workers = None
+    # On a processor one analyst with a thread for each core is as fast as two with one thread each (19×19, 100 visits a
+    # position: 0.98 to 1.00 and 0.99 to 1.00 of a long search's evaluations/s), and answers each query sooner. A GPU
+    # needs several analysts, because young trees have few leaves.
     if count is None:
         queue = pool.take(new_game(options))
         count = GPU_ANALYSTS

@@ -1,25 +1,4 @@
-"""What a player of Go decides beside the search: the time for a move, resignation, and moves that need no search.
-
-Time: lag is the possible loss on every move. lateness is an extra reserve for this move on a loaded machine. moves_left
-is an estimate from board size and ply.
-
-- sudden death: soft = (left - reserve) / moves_left with reserve = lag_reserve + lateness. The estimate has a floor, so
-  that the time decays geometrically and never runs out. hard = min(3 * soft, left - reserve).
-- byo-yomi: a move may use one period, less lag and lateness (at most MOST_RESERVE of the period). Periods are kept.
-- Canadian: period left / stones left, less lag and lateness in the same way.
-- main time before byo-yomi or Canadian overtime: as sudden death, but at least the time of a move in overtime.
-- Fischer: as sudden death, plus the increment less the lag. Lateness and lag stay on the clock.
-
-If nothing is left after the reserve, the budget is 0: answer at once.
-
-Resignation: in a handicap game White starts behind and catches up over many moves. It does not resign in the first
-fifth of the board's points. After that it resigns only if it is well behind a schedule, by which Black's advantage
-shrinks evenly to zero at 0.6 moves for each point. The numbers are KataGo's (`shouldResign` and
-`initialBlackAdvantage` in cpp/command/gtp.cpp).
-
-Root moves: as KataGo's rootSymmetryPruning and rootPruneUselessMoves. KataGo prunes useless moves only after four
-passes of the opponent; here they are pruned from the start, but only if they cannot matter.
-"""
+"""Decisions of a player of Go beside the search: the time for a move, resignation, and moves that need no search."""
 
 from __future__ import annotations
 
@@ -45,27 +24,25 @@ if TYPE_CHECKING:
 
 
 def moves_left(area: int, ply: int) -> float:
-    """Return an estimate of the moves that one side still has to play.
-
-    Games end (mostly by resignation) after about 0.6 moves for each point. The floor keeps time for the endgame and for
-    clean-up.
-    """
+    """Return an estimate of the moves that one side still has to play."""
+    # Games end (mostly by resignation) after about 0.6 moves for each point. The floor keeps time for the endgame and
+    # for clean-up, and makes the time decay geometrically, so that it never runs out.
     return max(10 + area / 12, (0.6 * area + 10 - ply) / 2)
 
 
 def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -> Budget:
-    """Return the time for a move from the start of its clock; see the module's rules.
+    """Return the time for a move from the start of its clock.
 
     Args:
-        clock: the limited clock of the side to move. In an inexact Canadian period each move gets an equal share of the
-            period, which is right for any number of stones.
+        clock: the limited clock of the side to move. In an inexact Canadian period each move gets an equal share.
         moves: estimate of the moves still to play.
-        lag: reserve for each move.
-        lateness: further reserve for this move.
+        lag: possible loss on each move.
+        lateness: further reserve for this move, on a loaded machine.
     """
     settings, left = clock.settings, clock.left
     reserve = lag_reserve(lag, moves) + lateness
     system = settings.system
+    # Fischer: as sudden death, plus the increment less the lag. Lateness and lag stay on the clock.
     if system is TimeSystem.FISCHER:
         usable = max(left.main - lag - lateness, 0.0)
         spare = max(left.main - reserve, 0.0)
@@ -74,9 +51,11 @@ def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -
         limit = max(settings.move_limit - lag - lateness, 0.0)
         return Budget(min(soft, limit), min(hard, limit))
     spare = max(left.main - reserve, 0.0)
+    # sudden death: an equal share of the time, at most three times as much
     if system is TimeSystem.ABSOLUTE:
         return Budget(spare / moves, min(3 * spare / moves, spare))
     first = settings.period / max(settings.count, 1) if system is TimeSystem.CANADIAN else settings.period
+    # Byo-yomi: one period less lag and lateness; periods are kept. Canadian: an equal share of the period.
     kept = lag + min(lateness, max(MOST_RESERVE * first - lag, 0.0))
     if system is TimeSystem.CANADIAN and not clock.is_exact:
         overtime = overtime_hard = max(first - kept, 0.0)
@@ -97,7 +76,7 @@ def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -
 
 STONE_POINTS = {"AREA": 15.0, "TERRITORY": 14.0}  # points that a handicap stone is worth, by scoring
 FAIR_KOMI = 7.0
-LEAST_ADVANTAGE = 0.9  # Black's advantage (points) above which a game is not even
+MIN_ADVANTAGE = 0.9  # Black's advantage (points) above which a game is not even
 PATIENT_SHARE = 0.2  # moves for each point of the board before White may resign
 LEVEL_SHARE = 0.6  # moves for each point of the board until White should have caught up
 BUFFER, BUFFER_SHARE = 5.0, 0.15  # White resigns this far behind the schedule: points, and share of the advantage
@@ -111,15 +90,12 @@ def black_advantage(game: GoGame) -> float:
 
 
 def may_resign(game: GoGame, color: int, lead: float) -> bool:
-    """Whether a player in a lost position may resign.
-
-    Args:
-        game: the game before the move.
-        color: the side to move.
-        lead: points by which `color` leads.
-    """
+    """Whether `color`, the side to move in a lost position with this `lead` in points, may resign."""
+    # In a handicap game White starts behind and catches up over many moves. It does not resign early, and later only if
+    # it is well behind a schedule by which Black's advantage shrinks evenly to zero. The numbers are KataGo's
+    # (`shouldResign` and `initialBlackAdvantage` in cpp/command/gtp.cpp).
     advantage = black_advantage(game)
-    if color != WHITE or advantage <= LEAST_ADVANTAGE:
+    if color != WHITE or advantage <= MIN_ADVANTAGE:
         return True
     area, ply = game.size**2, len(game.moves)
     first = 1 + int(PATIENT_SHARE * area)
@@ -145,16 +121,13 @@ def board_symmetries(size: int) -> list[dict[int, int]]:
 
 
 def twins(game: GoGame) -> Twins:
-    """Return the moves that are symmetric to another move. The other move is not among them.
-
-    The position with its ko and superko bans must be symmetric. The searched move is the first in the upper right for
-    Black, and in the lower left for White, as is usual in diagrams.
-    """
+    """Return the moves that are symmetric to another move. The other move is not among them."""
     points = board_points(game.size)
     legal = [move for move in game.legal_moves() if move != PASS]
     board = {point: (game.color_at(point), point in legal) for point in points}
     symmetries = board_symmetries(game.size)
     images = [image for image in symmetries if all(board[image[point]] == board[point] for point in points)]
+    # As usual in diagrams, Black's first move is in the upper right and White's in the lower left.
     legal.sort(key=lambda move: (-column_and_row(move, game.size)[0], move), reverse=game.side_to_move != BLACK)
     found: dict[int, tuple[int, Mapping[int, int]]] = {}
     for move in legal if images else ():
@@ -166,25 +139,25 @@ def twins(game: GoGame) -> Twins:
 def with_twins(report: SearchReport, twins: Twins) -> SearchReport:
     """Return a report in which each searched move is followed by its symmetric moves."""
     moves: list[MoveReport] = []
-    for each in report.moves:
-        moves.append(replace(each, order=len(moves)))
+    for move in report.moves:
+        moves.append(replace(move, order=len(moves)))
         for twin, (searched, image) in twins.items():
-            if searched == each.move:
-                pv = tuple(image.get(move, PASS) for move in each.pv)
-                moves.append(replace(each, move=twin, pv=pv, symmetry_of=searched, order=len(moves)))
+            if searched == move.move:
+                pv = tuple(image.get(point, PASS) for point in move.pv)
+                moves.append(replace(move, move=twin, pv=pv, symmetry_of=searched, order=len(moves)))
     return replace(report, moves=tuple(moves))
 
 
 def useless_moves(game: GoGame, *, counts_dead: bool) -> set[int]:
     """Return moves that are no better than a pass, inside unconditionally safe territory.
 
-    The set is empty during a ko, because such moves are ko threats, and under a tax on groups.
-
     Args:
         game: the position.
         counts_dead: dead stones count as alive unless they are captured. Then moves inside the opponent's territory are
             threats, and captures inside one's own territory may be needed.
     """
+    # KataGo's rootPruneUselessMoves waits for four passes of the opponent. Here useless moves are pruned from the start,
+    # but only if they cannot matter: during a ko they are threats.
     if game.rules.tax == "ALL" or int(game.position["simple_ko"]) != NO_POINT:
         return set()
     side = game.side_to_move

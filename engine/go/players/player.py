@@ -58,7 +58,7 @@ LOADED = (*(row.name for row in rows_for("go") if not row.live and row.group != 
 OWNERSHIP_SECONDS = 1.0
 # Limits of the search that finds the owners at the end.
 OWNERSHIP_LIMITS = Limits(playouts=64, seconds=OWNERSHIP_SECONDS)
-ROLLOUTS_A_SECOND = 10_000  # rollouts/s on 19×19, for the same without a network
+ROLLOUTS_PER_SECOND = 10_000  # rollouts/s on 19×19, for the same without a network
 CLEANUP_SHARE = 0.1  # maximum share of a move's time for finding dead stones
 
 
@@ -85,12 +85,7 @@ class GoPlayer(Player[GoGame]):
             super().start(request)
 
     def evaluate(self, game: GoGame, symmetry: int | None, optimism: float | None = None) -> RawEvaluation:
-        """Evaluate a position once by the network, without search.
-
-        Args:
-            game: the position.
-            symmetry: 0 to 7; None for the average over all.
-            optimism: share of the optimistic policy, 0 to 1; None for the search's share at the root.
+        """Evaluate a position once by the network, without search; see `evaluate_position`.
 
         Raises:
             EvaluatorError: there is no network.
@@ -113,7 +108,7 @@ class GoPlayer(Player[GoGame]):
 
         Args:
             game: the position before the move; its history must not be full.
-            move: the move; ko and suicide are not checked.
+            move: ko and suicide are not checked.
             rollouts: number of rollouts without a network.
         """
         after = game.copy()
@@ -196,7 +191,7 @@ class GoPlayer(Player[GoGame]):
     def _ownership(self, root: GoGame, seconds: float) -> npt.NDArray[np.float32]:
         """Return the expected owners at the search's root, +1 Black, found within `seconds`."""
         if not self._search.queue.evaluator.inputs & Inputs.NETWORK:
-            return ownership_by_rollouts(root, max(1, min(ROLLOUTS, int(seconds * ROLLOUTS_A_SECOND))))
+            return ownership_by_rollouts(root, max(1, min(ROLLOUTS, int(seconds * ROLLOUTS_PER_SECOND))))
         return black_ownership(self._search.run(replace(OWNERSHIP_LIMITS, seconds=seconds)), root)
 
     def _draw(self, report: SearchReport, temperature: float) -> int:

@@ -24,7 +24,7 @@ from yomi.native.go.planes import policy_index, symmetry_table, write_planes
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import Inputs
 from yomi.nets.errors import NetworkError
-from yomi.nets.katago.outputs import Outputs, has_no_result, post_process
+from yomi.nets.katago.outputs import has_no_result, post_process
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from yomi.engine.options import Options
     from yomi.native.spec import GameSpec
 
-ROLLOUTS_A_LEAF = 1
+ROLLOUTS_PER_LEAF = 1
 ROLLOUT_BATCH = 8  # leaves of a rollout batch: they share the cost of a call without a worse selection
 ROLLOUT_C_PUCT = 1.8  # won 58% ± 6 against 1.1 (9×9, 60 games): rollouts are far noisier than a network's values
 
@@ -49,7 +49,7 @@ JUDGES = Judges(
     "go",
     "Go",
     "rollouts",
-    lambda options: RolloutEvaluator(ROLLOUTS_A_LEAF, options.batch_size or ROLLOUT_BATCH, options.seed),
+    lambda options: RolloutEvaluator(ROLLOUTS_PER_LEAF, options.batch_size or ROLLOUT_BATCH, options.seed),
     FORMATS,
 )
 
@@ -81,18 +81,13 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
         if options.value_net is not None:
             weight = options.rollout_weight
             evaluator = _with_values(network, options, size, device)
-        return MixedEvaluator(evaluator, weight, ROLLOUTS_A_LEAF, options.seed) if weight > 0.0 else evaluator
+        return MixedEvaluator(evaluator, weight, ROLLOUTS_PER_LEAF, options.seed) if weight > 0.0 else evaluator
 
     return JUDGES.make_queue(options, size, lambda: GoGame(size, rules), finish)
 
 
 def _with_values(network: FileEvaluator, options: Options, size: int, device: str) -> WithValues:
-    """Return a network with the values of --value-net, in half precision if the network is.
-
-    Raises:
-        NetworkError: the file cannot be used, or has no values.
-        EvaluatorError: the device cannot be used.
-    """
+    """Return a network with the values of --value-net, in half precision if the network is."""
     assert options.value_net is not None
     with contextlib.ExitStack() as on_failure:
         on_failure.callback(network.close)
@@ -184,40 +179,30 @@ def evaluate_position(
         symmetry: 0 to 7; None for the average over all eight.
         optimism: share of the optimistic policy, 0 to 1. Ignored by networks without that output.
     """
-    chosen = list(range(8)) if symmetry is None else [symmetry]
+    symmetries = list(range(8)) if symmetry is None else [symmetry]
     spec = network.spec
     position = spec.marked(game.position)
-    planes = np.zeros((len(chosen), *spec.planes_shape), np.float32)
-    extras = np.zeros((len(chosen), *spec.extras_shape), np.float32)
-    legal = np.zeros((len(chosen), spec.policy_size), np.bool_)
+    planes = np.zeros((len(symmetries), *spec.planes_shape), np.float32)
+    extras = np.zeros((len(symmetries), *spec.extras_shape), np.float32)
+    legal = np.zeros((len(symmetries), spec.policy_size), np.bool_)
     scratch = np.zeros(1, spec.scratch_dtype)[0]
-    for row, each in enumerate(chosen):
-        write_planes(position, game.history, each, scratch, planes[row], extras[row])
+    for row, turn in enumerate(symmetries):
+        write_planes(position, game.history, turn, scratch, planes[row], extras[row])
         for move in game.legal_moves():
-            legal[row, policy_index(game.size, move, each)] = True
+            legal[row, policy_index(game.size, move, turn)] = True
     raw = raw_outputs(network, planes, extras)
     possible = has_no_result(game.rules.ko, game.rules.scoring)
     outputs = post_process(raw, legal, possible, network.info, optimism=optimism)
-    return _for_white(outputs, legal, chosen, game, symmetry)
-
-
-def _for_white(
-    outputs: Outputs,
-    legal: np.ndarray[tuple[int, int], np.dtype[np.bool_]],
-    chosen: list[int],
-    game: GoGame,
-    symmetry: int | None,
-) -> RawEvaluation:
-    """Undo the symmetries, average the rows and take White's point of view."""
+    # Undo the symmetries, average the rows and take White's point of view.
     black = int(game.position["side_to_move"]) == BLACK
     sign = -1.0 if black else 1.0
     policy = np.zeros(legal.shape[1], np.float32)
     ownership = np.zeros(game.size**2, np.float32)
-    for row, each in enumerate(chosen):
-        table = symmetry_table(game.size, each)
-        policy += outputs.policy[row][table] / len(chosen)
-        ownership += sign * outputs.ownership[row][table[:-1]] / len(chosen)
-    policy[~legal[0][symmetry_table(game.size, chosen[0])]] = np.nan
+    for row, turn in enumerate(symmetries):
+        table = symmetry_table(game.size, turn)
+        policy += outputs.policy[row][table] / len(symmetries)
+        ownership += sign * outputs.ownership[row][table[:-1]] / len(symmetries)
+    policy[~legal[0][symmetry_table(game.size, symmetries[0])]] = np.nan
     win, loss = float(outputs.win.mean()), float(outputs.loss.mean())
     extra = []
     for name, values in (
