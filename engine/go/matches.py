@@ -71,7 +71,7 @@ class GoMatches(MatchGame[GoGame]):
         try:
             move = parse_vertex(text, game.size)
         except VertexError:
-            raise ValueError(f"'{text[:40]}' is no vertex") from None
+            raise ValueError(f"'{text[:40]}' found, expected a vertex") from None
         if not game.is_legal(game.side_to_move, move):
             taken = move != PASS and game.color_at(move) != EMPTY
             why = "the point is taken" if taken else "ko, superko or suicide"

@@ -340,7 +340,7 @@ class _Reader:
         ):
             komi = komi_in_points(komi, is_fox=is_fox)
         if komi is None or abs(komi) > MAX_KOMI:
-            self._note(raw, key, f"{_shown(key, text)}: no komi, the usual one is used")
+            self._note(raw, key, f"{_shown(key, text)}: not a komi, the default is used")
             return None
         return komi
 

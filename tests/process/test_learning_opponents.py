@@ -90,7 +90,7 @@ def test_a_resignation_ends_the_game() -> None:
     ("engine", "why"),
     [
         (scripted("gtp", "crash"), "crash: exited with status 3; stderr: Traceback: out of luck"),
-        (scripted("gtp", "nonsense"), "nonsense: illegal move: 'Z99' is no vertex"),
+        (scripted("gtp", "nonsense"), "nonsense: illegal move: 'Z99' found, expected a vertex"),
         (scripted("gtp", "refuse"), "refuse: refused 'komi "),
         ("missing-engine", "missing-engine: cannot be started: missing-engine: No such file or directory"),
     ],

@@ -126,7 +126,7 @@ def test_a_record_of_unknown_rules_is_loaded_under_the_present_ones(
     before = session.send("kata-get-rules")
     assert session.send(f"loadsgf {record}") == "= white\n\n"
     assert session.send("kata-get-rules") == before
-    assert caplog.messages == [f"{record}: unknown rules 'Calvinball': aga stay in force"]
+    assert caplog.messages == [f"{record}: unknown rules 'Calvinball': keeping aga"]
 
 
 def test_a_field_given_to_kata_set_rules_gets_the_name_of_the_other_command() -> None:

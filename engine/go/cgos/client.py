@@ -117,7 +117,7 @@ class CgosClient(Client):
             case AnotherLogin():
                 self._challenged_at = line.at
                 user = self.account.user
-                self.report("another_login", f"another client logs in as {user}, which only one can be", user=user)
+                self.report("another_login", f"another client logs in as {user}; only one login is possible", user=user)
             case Refused():
                 self.refused(message.text)
             case Setup():
@@ -157,9 +157,9 @@ class CgosClient(Client):
             if not game.resume(setup):
                 self.seat.hurry()
                 self._begin(game, is_new=False)
-            self.report("resume", f"the game goes on at move {game.ply + 1}", game=game.id, ply=game.ply)
+            self.report("resume", f"the game continues at move {game.ply + 1}", game=game.id, ply=game.ply)
             return
-        self.drop_game("the server has begun another one")
+        self.drop_game("the server has started another game")
         game = self._game = self.new_game(lambda: CgosGame(setup, colors[0], self.records))
         self._begin(game, is_new=True)
         self.save(game)
@@ -194,7 +194,7 @@ class CgosClient(Client):
     def _genmove(self, game: CgosGame, message: Genmove, at: float) -> None:
         """Answer with the decided move, wait for the search in progress, or start a search."""
         if message.color != game.color or message.color != game.side_to_move:
-            raise OutOfStepError(f"a move of {COLOR_NAMES[message.color]} is asked for out of turn")
+            raise OutOfStepError(f"the server asks for a move of {COLOR_NAMES[message.color]} out of turn")
         if game.sent is not None:
             left, taken = game.sent
             self.lag.note(left - message.left - taken)

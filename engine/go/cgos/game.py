@@ -122,7 +122,7 @@ class CgosGame:
             try:
                 record = load_record(path)
             except SgfError as error:
-                log.warning("the record of the game so far is passed over: %s", error)
+                log.warning("an earlier record of this game is ignored: %s", error)
                 continue
             nodes = [node for node in record.line() if node.move is not None]
             if not self._is_ours(record, [node.move for node in nodes]):

@@ -149,7 +149,7 @@ def read_games(
                 left_out.add(path, error)
     if not any(len(table.games) for table in tables):
         reason = refused.most_common(1)[0][0] if refused else "empty files"
-        raise NetworkError(f"{paths[0]}: no game that can be used found ({reason})")
+        raise NetworkError(f"{paths[0]}: 0 usable games found ({reason}), expected at least one")
     return _joined(tables), refused
 
 

@@ -218,7 +218,7 @@ def loadsgf(session: Session, request: Command) -> str:
         raise GtpError(f"cannot load file: {error}") from None
     report_notes(log.warning, path, record.notes)
     if record.rules_text:
-        log.warning("%s: unknown rules '%s': %s stay in force", path, record.rules_text, game.rules)
+        log.warning("%s: unknown rules '%s': keeping %s", path, record.rules_text, game.rules)
     take_up(session, game)
     return "black" if game.side_to_move == BLACK else "white"
 

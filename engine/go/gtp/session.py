@@ -197,7 +197,7 @@ class Session:
         """Warn once if the end of input has cut a search short, which surprises users of pipes."""
         if self.is_hurried and not self._has_told_hurry:
             self._has_told_hurry = True
-            log.warning("the input has ended, so searches are cut short; with quit at its end they get their full time")
+            log.warning("the input has ended, so searches are cut short; for full searches end the input with quit")
 
     def interrupt(self) -> None:
         """End the current search or command. Called by the reader's thread."""
@@ -285,7 +285,7 @@ class Session:
             self.stop()
         except Exception as error:
             is_ours = not isinstance(error, EvaluatorError)
-            log.error("the search in the background ended early: %s", error, exc_info=is_ours)
+            log.error("the background search failed: %s", error, exc_info=is_ours)
 
     def _fail(self, message: str) -> None:
         if self._has_begun:  # the header said success; the controller must still get the end of the answer

@@ -156,8 +156,8 @@ def useless_moves(game: GoGame, *, counts_dead: bool) -> set[int]:
         counts_dead: dead stones count as alive unless they are captured. Then moves inside the opponent's territory are
             threats, and captures inside one's own territory may be needed.
     """
-    # KataGo's rootPruneUselessMoves waits for four passes of the opponent. Here useless moves are pruned from the start,
-    # but only if they cannot matter: during a ko they are threats.
+    # KataGo's rootPruneUselessMoves waits for four passes of the opponent. Here useless moves are pruned from the
+    # start, but only if they cannot matter: during a ko they are threats.
     if game.rules.tax == "ALL" or int(game.position["simple_ko"]) != NO_POINT:
         return set()
     side = game.side_to_move

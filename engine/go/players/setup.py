@@ -96,7 +96,7 @@ def _with_values(network: FileEvaluator, options: Options, size: int, device: st
         values = load(FORMATS, path, size, device, options.backend, options.batch_size, precision)
         on_failure.callback(values.close)
         if not values.format.says_value:
-            raise NetworkError(f"{path}: a network that says no values found, expected one that does for --value-net")
+            raise NetworkError(f"{path}: a network without values found, expected one with values for --value-net")
         on_failure.pop_all()
     return WithValues(network, values)
 
