@@ -394,7 +394,7 @@ class _Reader:
                 left, top = parse_sgf_letters(first, size)
                 right, bottom = parse_sgf_letters(last, size) if is_rectangle else (left, top)
             except ValueError:
-                right = bottom = -1
+                left, top, right, bottom = 0, 0, -1, -1
             if right < left or bottom < top:
                 self._note(raw, key, f"{_shown(key, value)}: expected a point of a {size}x{size} board, left out")
             else:

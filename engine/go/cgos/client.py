@@ -194,7 +194,7 @@ class CgosClient(Client):
     def _genmove(self, game: CgosGame, message: Genmove, at: float) -> None:
         """Answer with the decided move, wait for the search in progress, or start a search."""
         if message.color != game.color or message.color != game.side_to_move:
-            raise OutOfStepError(f"the server asks for a move of {COLOR_NAMES[message.color]} out of turn")
+            raise OutOfStepError(f"a move of {COLOR_NAMES[message.color]} is requested out of turn")
         if game.sent is not None:
             left, taken = game.sent
             self.lag.note(left - message.left - taken)

@@ -197,7 +197,7 @@ class Session:
         """Warn once if the end of input has cut a search short, which surprises users of pipes."""
         if self.is_hurried and not self._has_told_hurry:
             self._has_told_hurry = True
-            log.warning("the input has ended, so searches are cut short; for full searches end the input with quit")
+            log.warning("the input has ended, so searches are cut short; with quit at its end they are full")
 
     def interrupt(self) -> None:
         """End the current search or command. Called by the reader's thread."""
