@@ -7,9 +7,11 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from yomi.engine.clients.client import Evaluation
 from yomi.engine.color import BLACK
@@ -21,29 +23,20 @@ from yomi.engine.go.rules import Ko, Rules
 from yomi.engine.go.scoring import owners, score
 from yomi.engine.go.sgf import GameRecord, SgfError, to_sgf
 from yomi.engine.learning.learnable import Outcome
-from yomi.engine.learning.replay import Recorded
+from yomi.engine.learning.replay import Recorded, Show
 from yomi.engine.learning.rows import counts_of, noted, planes_of
+from yomi.engine.learning.selfplay import Finished
 from yomi.engine.option_row import OptionError
-from yomi.engine.options import MAX_KOMI
+from yomi.engine.options import MAX_KOMI, Options
+from yomi.engine.play import Ended
+from yomi.engine.players.request import Decision
+from yomi.engine.search.report import Counts
 from yomi.native.go.planes import policy_index
 from yomi.native.go.spec import go_spec
-from yomi.nets.features import FEATURE_SETS
+from yomi.native.spec import GameSpec
+from yomi.nets.data.shards import Arrays
+from yomi.nets.features import FEATURE_SETS, FeatureSet
 from yomi.nets.metadata import KATAGO_FEATURES
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy.typing as npt
-
-    from yomi.engine.learning.replay import Show
-    from yomi.engine.learning.selfplay import Finished
-    from yomi.engine.options import Options
-    from yomi.engine.play import Ended
-    from yomi.engine.players.request import Decision
-    from yomi.engine.search.report import Counts
-    from yomi.native.spec import GameSpec
-    from yomi.nets.data.shards import Arrays
-    from yomi.nets.features import FeatureSet
 
 KOMI_SPREAD = 1.0  # standard deviation of the komi around the fair komi
 # Ko rules drawn with `any_rules`. Under each of them every game ends with a score.

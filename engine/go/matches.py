@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.clients.client import OnStart
 from yomi.engine.clients.gtp import GtpClient
@@ -25,12 +25,10 @@ from yomi.engine.go.sgf import GameRecord, SgfError, escaped, record_of
 from yomi.engine.go.vertex import VertexError, format_color, format_vertex, parse_vertex
 from yomi.engine.matches.games import MatchGame
 from yomi.engine.matches.results import GameResult, MatchError, Sheet, UnscoredError, key_of
+from yomi.engine.options import Options
+from yomi.engine.play import Ended
 from yomi.engine.players.request import Decision
 from yomi.native.go.board import EMPTY, PASS
-
-if TYPE_CHECKING:
-    from yomi.engine.options import Options
-    from yomi.engine.play import Ended
 
 SCORER_TIMEOUT = 300.0
 # Scorers: all stones are alive; rollouts find dead stones. Any other scorer is a GTP engine's command line.

@@ -5,20 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.game import Subject
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.setup import make_queue, search_settings, spec_for
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.vertex import parse_vertex
+from yomi.engine.options import Options
+from yomi.engine.search.parameters import SearchSettings
 from yomi.native.go.planes import write_bits, write_planes
 from yomi.native.go.spec import go_spec
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
 
 # Board size -> moves of each position, Black first.
 LINES: dict[int, tuple[str, ...]] = {

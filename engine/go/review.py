@@ -9,18 +9,22 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.go.descriptor import GAME
 from yomi.engine.go.game import GoGame, score_text
 from yomi.engine.go.players.analyst import make_analysts
 from yomi.engine.go.players.decisions import board_symmetries
+from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.record_files import load_records, load_size
 from yomi.engine.go.rules import Rules
 from yomi.engine.go.scoring import dead_stones
 from yomi.engine.go.sgf import GameRecord, Node, SgfError
 from yomi.engine.go.vertex import format_color, format_vertex
+from yomi.engine.options import Options
 from yomi.engine.own_network import network_file
 from yomi.engine.players.request import Request
 from yomi.engine.records import Note
@@ -38,13 +42,6 @@ from yomi.engine.review import (
     speed_of,
 )
 from yomi.native.go.board import NO_POINT, PASS
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from yomi.engine.go.players.player import GoPlayer
-    from yomi.engine.options import Options
 
 MISTAKE, BLUNDER = 0.05, 0.15  # losses of winrate from which a move is marked as doubtful (DO) or bad (BM)
 PV_MOVES = 12  # maximum moves of an added variation

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import logging
+from argparse import Namespace
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from yomi.engine.color import BLACK, opponent
-from yomi.engine.go.game import new_game, score_text
+from yomi.engine.go.game import GoGame, new_game, score_text
 from yomi.engine.go.handicap import HANDICAP_KOMI, HandicapError, fixed_handicap
+from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.rules import Rules
 from yomi.engine.go.scoring import removed_stones
 from yomi.engine.go.sgf import SgfError, to_sgf
 from yomi.engine.go.vertex import format_color, format_vertex, parse_vertex
 from yomi.engine.option_row import OptionError
+from yomi.engine.options import Options
+from yomi.engine.players.request import Decision
 from yomi.engine.records import report_notes
 from yomi.engine.terminal import TerminalGame, TurnResult
 from yomi.nets.files import write_atomically
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    import numpy as np
-    import numpy.typing as npt
-
-    from yomi.engine.go.game import GoGame
-    from yomi.engine.go.players.player import GoPlayer
-    from yomi.engine.options import Options
-    from yomi.engine.players.request import Decision
 
 log = logging.getLogger("yomi.play")
 

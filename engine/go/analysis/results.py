@@ -7,19 +7,17 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.players.analysis import Analysis, RawEvaluation
 from yomi.engine.go.vertex import board_points, format_color, format_vertex
+from yomi.engine.search.report import MoveReport, SearchReport
 from yomi.native.go.planes import symmetry_table
-
-if TYPE_CHECKING:
-    from yomi.engine.go.game import GoGame
-    from yomi.engine.go.players.analysis import Analysis, RawEvaluation
-    from yomi.engine.search.report import MoveReport, SearchReport
 
 DIGITS = 8
 SYMMETRIES = 8

@@ -13,20 +13,18 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.analysis.fields import FieldError, Fields, Settings, integers
 from yomi.engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
 from yomi.engine.go.analysis.results import ResponseParts, no_results, response, to_line
+from yomi.engine.go.players.analysis import Analysis
+from yomi.engine.go.players.analyst import GoAnalyst
 from yomi.engine.own_network import network_file
 from yomi.engine.protocols.process import LoadError, internal_error, loading, run_session
 from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from yomi.engine.version import VERSION
-
-if TYPE_CHECKING:
-    from yomi.engine.go.players.analysis import Analysis
-    from yomi.engine.go.players.analyst import GoAnalyst
 
 log = logging.getLogger("yomi.analysis")
 

@@ -16,7 +16,6 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +34,7 @@ from yomi.native.go.rules import MAX_HISTORY
 from yomi.native.go.scratch import SCRATCH_DTYPE
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, open_dataset, shard_name, write_shard
 from yomi.nets.errors import NetworkError
-from yomi.nets.katago.outputs import RawOutputs, has_no_result, post_process
-
-if TYPE_CHECKING:
-    from yomi.nets.katago.outputs import Outputs
+from yomi.nets.katago.outputs import Outputs, RawOutputs, has_no_result, post_process
 
 GAMES = 128  # Concurrent games. They are few, so that games end and new ones begin within a shard.
 # Share of the games by rule set.

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ import numpy.typing as npt
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns
 from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import NetworkEvaluator
 from yomi.engine.evaluators.providers import chooses_cpu
 from yomi.engine.evaluators.queue import InlineQueue, Job
 from yomi.engine.go.datasets.rows import Row, Scratch
@@ -36,20 +37,17 @@ from yomi.engine.go.rules import PRESETS
 from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.report import SearchReport
 from yomi.engine.search.search import Search
+from yomi.native.calls import Calls
 from yomi.native.go.board import MAX_AREA, PASS
 from yomi.native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes
 from yomi.native.go.rules import legal_moves
 from yomi.native.go.spec import go_spec
+from yomi.native.tree.arrays import Batch
 from yomi.nets.data.shards import OWNER_SCALE
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.outputs import Outputs, has_no_result, post_process
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.network import NetworkEvaluator
-    from yomi.engine.search.report import SearchReport
-    from yomi.native.calls import Calls
-    from yomi.native.tree.arrays import Batch
 
 T = TypeVar("T")
 

@@ -5,30 +5,24 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from yomi.engine.evaluators.network import Feed, Format
+from yomi.engine.evaluators.network import Array, Feed, FloatArray, Format
 from yomi.engine.evaluators.policy_value import graph_program
+from yomi.native.calls import Calls
+from yomi.native.forward.builder import Program
 from yomi.native.go.partial import decode, decode_rows
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import Batch
 from yomi.nets.data.metrics import Judged
 from yomi.nets.errors import NetworkError
 from yomi.nets.features import feature_set
-from yomi.nets.load import own_info
+from yomi.nets.load import NetworkFile, own_info
 from yomi.nets.onnx_program import Ends
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Self
-
-    from yomi.engine.evaluators.network import Array, FloatArray
-    from yomi.native.calls import Calls
-    from yomi.native.forward.builder import Program
-    from yomi.native.tree.arrays import Batch
-    from yomi.nets.load import NetworkFile
 
 PLACES = {"policy": 0, "value": 1, "score": 1}  # output -> slot in a program
 

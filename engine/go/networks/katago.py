@@ -5,38 +5,29 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
 from yomi.engine.evaluators.base import EvaluatorError, UnsupportedError
-from yomi.engine.evaluators.network import Feed, Format
+from yomi.engine.evaluators.network import Array, Feed, FloatArray, Format, NetworkEvaluator
 from yomi.engine.evaluators.stored_program import keep_program, load_program
-from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, ProgramBuilder
+from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, Program, ProgramBuilder
 from yomi.native.go.outputs import decode, decode_rows
 from yomi.native.go.spec import go_spec
+from yomi.native.spec import GameSpec
+from yomi.native.tree.arrays import Batch
 from yomi.nets.data.metrics import Judged
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import known_digest
 from yomi.nets.katago.cpu_program import unsupported, write_program
 from yomi.nets.katago.description import describe
 from yomi.nets.katago.file import read_network
-from yomi.nets.katago.network import GLOBAL_CHANNELS, META_CHANNELS, SPATIAL_CHANNELS
+from yomi.nets.katago.network import GLOBAL_CHANNELS, META_CHANNELS, SPATIAL_CHANNELS, KataGoNetwork
 from yomi.nets.katago.outputs import RawOutputs, error_scales, scales_of, value_probabilities
-from yomi.nets.load import NetworkKind, prepare
-from yomi.nets.metadata import KATAGO_FEATURES
+from yomi.nets.load import NetworkFile, NetworkKind, prepare
+from yomi.nets.metadata import KATAGO_FEATURES, NetworkInfo
 from yomi.nets.onnx_header import read_onnx_header
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from yomi.engine.evaluators.network import Array, FloatArray, NetworkEvaluator
-    from yomi.native.forward.builder import Program
-    from yomi.native.spec import GameSpec
-    from yomi.native.tree.arrays import Batch
-    from yomi.nets.katago.network import KataGoNetwork
-    from yomi.nets.load import NetworkFile
-    from yomi.nets.metadata import NetworkInfo
 
 # Share of the optimistic policy at the root and below it, as in KataGo's GTP engine.
 ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0

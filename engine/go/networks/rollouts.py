@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from yomi.engine.evaluators.base import Evaluator
 from yomi.engine.evaluators.network import FileEvaluator
+from yomi.native.calls import Calls
 from yomi.native.go.board import POSITION_DTYPE
 from yomi.native.go.rollout_evaluator import mix_rollouts, write_priors
 from yomi.native.spec import Inputs
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.base import Evaluator
-    from yomi.native.calls import Calls
-    from yomi.native.tree.arrays import Batch
+from yomi.native.tree.arrays import Batch
 
 
 class _Local(threading.local):

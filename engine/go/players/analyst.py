@@ -5,31 +5,26 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK
-from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.go.game import new_game
+from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
+from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.players.analysis import Analysis
 from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.players.setup import QueueKey, make_queue, network_behind, queue_key
 from yomi.engine.go.vertex import board_points
 from yomi.engine.machine import usable_cores
+from yomi.engine.options import Options
+from yomi.engine.players.request import Request
 from yomi.engine.players.tuning import tuned
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.report import SearchReport
 from yomi.engine.search.reports import root_priors
+from yomi.engine.search.search import Search
 from yomi.native.go.board import PASS
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.go.game import GoGame
-    from yomi.engine.options import Options
-    from yomi.engine.players.request import Request
-    from yomi.engine.search.parameters import SearchSettings
-    from yomi.engine.search.report import SearchReport
-    from yomi.engine.search.search import Search
 
 IDLE_QUEUES = 2  # number of unused evaluators for other boards that are kept
 GPU_ANALYSTS = 4

@@ -5,22 +5,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from yomi.engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
 from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.go.game import GoGame
 from yomi.engine.go.handicap import handicap_stones
 from yomi.engine.go.vertex import board_points, column_and_row
+from yomi.engine.search.report import MoveReport, SearchReport
 from yomi.native.go.area import pass_alive
 from yomi.native.go.board import MAX_POINTS, NO_POINT, PASS
 from yomi.native.go.planes import symmetry_table
 from yomi.native.go.scratch import SCRATCH_DTYPE
-
-if TYPE_CHECKING:
-    from yomi.engine.go.game import GoGame
-    from yomi.engine.search.report import MoveReport, SearchReport
 
 
 def moves_left(area: int, ply: int) -> float:

@@ -6,15 +6,16 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from yomi.engine.clock import Budget, Clock
 from yomi.engine.color import BLACK, opponent
+from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.networks.katago import ROOT_OPTIMISM
-from yomi.engine.go.players.analysis import RawEvaluation
+from yomi.engine.go.players.analysis import Model, RawEvaluation
 from yomi.engine.go.players.decisions import (
     Twins,
     find_budget,
@@ -35,23 +36,17 @@ from yomi.engine.go.players.setup import (
     spec_for,
 )
 from yomi.engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
-from yomi.engine.options import LOG, rows_for
+from yomi.engine.options import LOG, Options, rows_for
 from yomi.engine.players.player import Player, Restrictions
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.players.thinking import Schedule, choose
 from yomi.engine.players.tuning import tuned
 from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.report import SearchReport
 from yomi.engine.search.search import Search
 from yomi.native.go.board import PASS
 from yomi.native.spec import Inputs
-
-if TYPE_CHECKING:
-    from yomi.engine.clock import Budget, Clock
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.go.players.analysis import Model
-    from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
 
 # Options that take effect with `load`.
 LOADED = (*(row.name for row in rows_for("go") if not row.live and row.group != LOG), "rollout_weight", "seed")

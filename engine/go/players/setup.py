@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from yomi.engine.color import BLACK
-from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import FileEvaluator, NetworkEvaluator, WithValues, network_in
+from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import FORMATS
 from yomi.engine.go.networks.katago import ROOT_OPTIMISM, KataGo, raw_outputs
 from yomi.engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
 from yomi.engine.go.players.analysis import Model, RawEvaluation
+from yomi.engine.go.rules import Rules
+from yomi.engine.options import Options
 from yomi.engine.own_network import has_network, named_file
 from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import Judges, common_settings
 from yomi.engine.search.parameters import SearchSettings
 from yomi.native.go.planes import policy_index, symmetry_table, write_planes
 from yomi.native.go.spec import go_spec
-from yomi.native.spec import Inputs
+from yomi.native.spec import GameSpec, Inputs
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.outputs import has_no_result, post_process
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.base import Evaluator
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.go.rules import Rules
-    from yomi.engine.options import Options
-    from yomi.native.spec import GameSpec
 
 ROLLOUTS_PER_LEAF = 1
 ROLLOUT_BATCH = 8  # leaves of a rollout batch: they share the cost of a call without a worse selection
