@@ -38,14 +38,14 @@ def integer(fields: Fields, name: str, low: int, high: int, message: str) -> int
         FieldError: not an integer, or out of range.
     """
     value = fields[name]
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+    if type(value) is not int or not low <= value <= high:
         raise FieldError(name, message)
     return value
 
 
 def real(fields: Fields, name: str, low: float, high: float, message: str) -> float:
     value = fields[name]
-    if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
+    if type(value) not in (int, float) or not low <= value <= high:
         raise FieldError(name, message)
     return float(value)
 
@@ -60,9 +60,7 @@ def boolean(fields: Fields, name: str) -> bool:
 
 def integers(fields: Fields, name: str, message: str) -> list[int]:
     values = fields[name]
-    if not isinstance(values, list) or not all(
-        isinstance(value, int) and not isinstance(value, bool) for value in values
-    ):
+    if not isinstance(values, list) or not all(type(value) is int for value in values):
         raise FieldError(name, message)
     return values
 

@@ -1,4 +1,7 @@
-"""Interface of the engines that play for a CGOS client, and the seat of yomi's own player."""
+"""The engines that play for a CGOS client: yomi's own player, or another GTP engine.
+
+One thread calls a seat, but any thread may call `hurry`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import json
 import re
 import time
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from yomi.engine.clients.client import Evaluation
 from yomi.engine.clients.gtp import GtpClient
@@ -20,7 +22,7 @@ from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.vertex import format_vertex, parse_vertex
 from yomi.engine.players.request import Request
-from yomi.engine.servers.seat import EngineSeat, GaveUpError, Seat, YomiSeat
+from yomi.engine.servers.seat import EngineSeat, GaveUpError, YomiSeat
 from yomi.engine.servers.settings import Account
 
 # CGOS's rules: area, positional superko, no suicide, all stones alive at the end.
@@ -45,32 +47,6 @@ class GoReply:
     vertex: str  # a point, `pass` or `resign`
     analysis: str = ""  # JSON in CGOS's form; empty if there is none
     comment: str = ""  # the evaluation for the record
-
-
-class GoSeat(Seat, Protocol):
-    """A seat for Go. One thread calls all methods except `hurry`."""
-
-    def begin(self, start: GoStart) -> None:
-        """Set up a game."""
-
-    def play(self, color: int, vertex: str) -> None:
-        """Play the opponent's move."""
-
-    def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
-        """Choose a move, play it and return it.
-
-        Args:
-            color: the side to play.
-            left: seconds on our clock.
-            at: when the clock started (time.monotonic()).
-            lag: seconds that a move loses in transit.
-        """
-
-    def hurry(self) -> None:
-        """Make a running `genmove` end soon, if possible. Any thread may call this."""
-
-    def ponder(self) -> None:
-        """Start pondering until the next call; return at once. Called only if `ponders` is set."""
 
 
 class YomiGoSeat(YomiSeat[GoPlayer]):
@@ -99,6 +75,14 @@ class YomiGoSeat(YomiSeat[GoPlayer]):
         self._game.play(color, parse_vertex(vertex, self._game.size), strict=False)
 
     def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
+        """Choose a move, play it and return it.
+
+        Args:
+            color: the side to play.
+            left: seconds on our clock.
+            at: when the clock started (time.monotonic()).
+            lag: seconds that a move loses in transit.
+        """
         player, size = self._player, self._game.size
         request = self._request(color)
         request.options = replace(player.options, lag=player.options.lag + lag)
@@ -115,10 +99,12 @@ class YomiGoSeat(YomiSeat[GoPlayer]):
         return GoReply(format_vertex(decision.move, size).lower(), analysis, comment)
 
     def hurry(self) -> None:
+        """Make a running `genmove` end soon."""
         if self._current is not None:
             self._current.stop()
 
     def ponder(self) -> None:
+        """Start pondering until the next call; return at once. Called only if `ponders` is set."""
         request = self._request(self._game.side_to_move)
         request.ponder = True
         self._player.start(request)
@@ -136,8 +122,6 @@ NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove", "quit")
 
 
 class GtpSeat(EngineSeat[GtpClient]):
-    """A GoSeat that forwards to a GTP engine."""
-
     ponders = False  # the engine decides by itself whether it ponders
 
     def __init__(self, account: Account) -> None:
@@ -196,3 +180,6 @@ def analysis_of(vertex: str, evaluation: Evaluation | None) -> str:
         data["visits"] = evaluation.visits
     move = {"move": vertex.upper(), **data, "pv": " ".join(evaluation.pv[1:]).upper()}
     return json.dumps({"moves": [move], **data}, separators=(",", ":"))
+
+
+GoSeat = YomiGoSeat | GtpSeat

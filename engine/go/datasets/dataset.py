@@ -20,8 +20,8 @@ from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
 from yomi.engine.datasets.sources import GO_SUFFIXES, readable_files
 from yomi.engine.go.datasets.games import GameTable, read_games, thinned, trusted, without_duplicates
-from yomi.engine.go.datasets.rows import PLY_DTYPE, Row, RowWriter, Teacher, blank_columns
-from yomi.engine.go.datasets.teacher import LABELS_VERSION, KomiScorer
+from yomi.engine.go.datasets.rows import PLY_DTYPE, Row, RowWriter, blank_columns
+from yomi.engine.go.datasets.teacher import LABELS_VERSION, KomiScorer, NetworkTeacher
 from yomi.engine.go.rules import Rules
 from yomi.engine.records import LeftOut
 from yomi.native.datasets.replay import write_keys
@@ -66,7 +66,7 @@ def make_go_dataset(
     paths: Sequence[Path],
     folder: Path,
     options: GoDataOptions,
-    teacher: Teacher | None,
+    teacher: NetworkTeacher | None,
     log: Log,
     scorer: KomiScorer | None = None,
 ) -> Dataset:
@@ -189,7 +189,7 @@ def shard_columns(
     writer: RowWriter,
     plies: npt.NDArray[np.void],
     size: int,
-    teacher: Teacher | None,
+    teacher: NetworkTeacher | None,
     scorer: KomiScorer | None = None,
 ) -> Columns:
     count = len(plies)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,13 +60,6 @@ def _blank(name: str, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
     if dtype is np.float16 and name not in ("policy_weights", "globals"):
         return np.full(shape, np.nan, dtype)
     return np.zeros(shape, dtype)
-
-
-class Teacher(Protocol):
-    top_moves: int  # maximum moves of its policy targets
-
-    def label(self, rows: list[Row], columns: Columns, first: int) -> None:
-        """Write the labels of `rows` into `columns` from row `first` on. Several threads may call this at once."""
 
 
 class Scratch(threading.local):

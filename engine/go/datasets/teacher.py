@@ -120,7 +120,10 @@ class NetworkTeacher:
         return call() if self._thread is None else self._thread.submit(call).result()
 
     def label(self, rows: list[Row], columns: Columns, first: int) -> None:
-        """Write the labels of `rows`, all of one board size, into `columns` from row `first` on."""
+        """Write the labels of `rows`, all of one board size, into `columns` from row `first` on.
+
+        Several threads may call this at once.
+        """
         size = int(rows[0].position["size"])
         evaluator = self.evaluator(size)
         step = evaluator.batch_size

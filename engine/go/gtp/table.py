@@ -120,6 +120,7 @@ def command(*names: str) -> Callable[[Handler], Handler]:
 
 NAME = "yomi"
 
+# GoGui's menu: type/label/command on each line.
 ANALYZE_COMMANDS = """\
 gfx/Best moves/yomi-best
 dboard/Ownership/yomi-ownership
@@ -148,29 +149,19 @@ def gtp_version(version: str) -> str:
     return f"{major}.{100 + 10 * minor + patch}"
 
 
-@command("protocol_version")
-def protocol_version(session: Session, request: Command) -> str:
-    return "2"
+ANSWERS = {
+    "protocol_version": "2",
+    "name": NAME,
+    "version": gtp_version(VERSION),
+    "gogui-version": "1.6.0",
+    "gogui-title": f"{NAME} {VERSION}",
+    "gogui-analyze_commands": ANALYZE_COMMANDS,
+}
 
 
-@command("name")
-def name(session: Session, request: Command) -> str:
-    return NAME
-
-
-@command("version")
-def version(session: Session, request: Command) -> str:
-    return gtp_version(VERSION)
-
-
-@command("gogui-version")
-def gogui_version(session: Session, request: Command) -> str:
-    return "1.6.0"
-
-
-@command("gogui-title")
-def gogui_title(session: Session, request: Command) -> str:
-    return f"{NAME} {VERSION}"
+@command(*ANSWERS)
+def fixed_answer(session: Session, request: Command) -> str:
+    return ANSWERS[request.name]
 
 
 @command("gomill-describe_engine")
@@ -207,12 +198,6 @@ def echo(session: Session, request: Command) -> str:
 @command("gogui-interrupt")
 def gogui_interrupt(session: Session, request: Command) -> None:
     """Announce support for the comment line `# interrupt`, which ends the search in progress."""
-
-
-@command("gogui-analyze_commands")
-def gogui_analyze_commands(session: Session, request: Command) -> str:
-    """Answer GoGui's menu: type/label/command on each line."""
-    return ANALYZE_COMMANDS
 
 
 @command("cputime", "gomill-cpu_time")
