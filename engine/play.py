@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from yomi.engine.color import DRAW, opponent
@@ -40,6 +40,7 @@ class Ended:
     """One of the names above."""
     detail: str = ""
     """Score, illegal move, last words: on one line."""
+    score: float | None = field(default=None, compare=False)  # Black's points minus White's, if the game was counted
 
 
 G = TypeVar("G", bound=PlayableGame)

@@ -17,8 +17,8 @@ from yomi.engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from yomi.engine.go.analysis.overrides import Settings
-    from yomi.engine.go.players.analysis import Analyst
+    from yomi.engine.go.analysis.fields import Settings
+    from yomi.engine.go.players.analyst import GoAnalyst
     from yomi.engine.options import Options
 
 USAGE = "yomi analysis [options]"
@@ -72,7 +72,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the end of input."""
-    from yomi.engine.go.analysis.serve import serve
+    from yomi.engine.go.analysis.session import serve
     from yomi.engine.protocols.process import LoadError
 
     options = collect(args, GO, **ANALYSIS_DEFAULTS, **visits_without_limit(args, DEFAULT_VISITS, GO))
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     settings = override_settings(options, pairs)
     check_limited(settings.options, GO)
 
-    def make() -> Sequence[Analyst]:
+    def make() -> Sequence[GoAnalyst]:
         from yomi.engine.go.players import analyst
 
         try:
@@ -137,8 +137,7 @@ def override_settings(options: Options, pairs: Mapping[str, str]) -> Settings:
     Raises:
         CliError: a value that cannot be.
     """
-    from yomi.engine.go.analysis.fields import FieldError
-    from yomi.engine.go.analysis.overrides import Settings, override
+    from yomi.engine.go.analysis.fields import FieldError, Settings, override
 
     try:
         settings, unknown = override(Settings(options), pairs)

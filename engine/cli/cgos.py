@@ -12,7 +12,7 @@ from yomi.engine.cli.make import load_player
 from yomi.engine.go.descriptor import GAME as GO
 
 if TYPE_CHECKING:
-    from yomi.engine.go.cgos.yomi_seat import GoSeat
+    from yomi.engine.go.cgos.seats import GoSeat
     from yomi.engine.servers.client import Client
     from yomi.engine.servers.passwords import Password
     from yomi.engine.servers.reporter import Reporter
@@ -61,14 +61,14 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
         CliError: its options do not go together.
     """
     from yomi.engine.go.cgos.client import CgosClient
-    from yomi.engine.go.cgos.yomi_seat import YomiGoSeat
+    from yomi.engine.go.cgos.seats import YomiGoSeat
     from yomi.engine.servers.seat import GaveUpError
 
     options = servers.options_of(account, GO, size=account.server.size, cleanup=True)
 
     def open_seat() -> GoSeat:
         if account.command:
-            from yomi.engine.go.cgos.gtp_seat import GtpSeat
+            from yomi.engine.go.cgos.seats import GtpSeat
 
             GO.compile(logs.say)  # the client checks moves
             return GtpSeat(account)

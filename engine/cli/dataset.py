@@ -12,7 +12,7 @@ from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES, add_flags, add_games
 from yomi.engine.cli.logs import echo, say
 from yomi.engine.datasets import SHARD_ROWS
-from yomi.engine.go.commands import SCORED_ROWS
+from yomi.engine.go.descriptor import SCORED_ROWS
 from yomi.engine.option_row import OptionError
 from yomi.engine.own_network import network_path
 from yomi.engine.records import LeftOut

@@ -36,7 +36,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the controller ends."""
-    from yomi.engine.go.gtp.serve import serve
+    from yomi.engine.go.gtp.session import serve
     from yomi.engine.protocols.process import LoadError
 
     options = collect(args, GO)

@@ -1,43 +1,180 @@
-"""Go's descriptor."""
+"""Descriptor of Go."""
 
 from __future__ import annotations
 
+import functools
+import importlib
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
+from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.game import Game
-from yomi.engine.go.commands import EXAMPLES, FLAGS, make_dataset, play_dataset
+from yomi.engine.option_row import OptionError
 from yomi.engine.options import ANALYSIS_DEFAULTS
+from yomi.engine.own_network import check_network, network_path
 from yomi.engine.scores import Score
 
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from argparse import Namespace, _ActionsContainer
     from collections.abc import Mapping
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from yomi.engine.evaluators.network import FileEvaluator, FileFormat
-    from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.game import Say, Subject
+    from yomi.engine.go.datasets.teacher import KomiScorer
     from yomi.engine.go.game import GoGame
-    from yomi.engine.go.learning import LearnableGo
-    from yomi.engine.go.matches import GoMatches
+    from yomi.engine.go.learning import GoRecorder, LearnableGo
     from yomi.engine.go.players.player import GoPlayer
     from yomi.engine.go.referee import GoReferee
-    from yomi.engine.go.review import GoReviewer
-    from yomi.engine.go.selfplay import GoRecorder
     from yomi.engine.go.terminal import GoTerminalGame
-    from yomi.engine.learning.rows import Encoder, RecordedGame
     from yomi.engine.options import Options, Value
     from yomi.engine.players.precision import Sampling
-    from yomi.engine.search.parameters import SearchSettings
-    from yomi.native.spec import GameSpec
     from yomi.nets.data.shards import Dataset
-    from yomi.nets.features import FeatureSet
+
+
+_network = functools.partial(network_path, game="go")
+
+# Rows of a shard if searches label the points. A killed run loses its unfinished shard, so a shard should be minutes of
+# work.
+SCORED_ROWS = 256
+
+EXAMPLES = {
+    "play": """\
+examples:
+  yomi play go --size 9 --seconds 2
+  yomi play go --size 9 --level 3 --save game.sgf
+  yomi play go --net b6c96.bin.gz --color white --handicap 4 --komi 0.5
+
+In the game: a vertex such as D4 plays there; pass, undo, hint, score, board, save FILE, resign, help, quit.
+The game is saved after every move; --resume FILE continues it.
+""",
+    "selfplay": """\
+examples:
+  yomi selfplay go --games 100 --size 9 --net b6c96.bin.gz --visits 200 --out games
+  yomi selfplay go --games 20 --size 9 --playouts 1000 --temperature 0.5 --temperature-moves 8 --seed 1
+
+Defaults: 200 visits a move, temperature 1 for the first 10 moves, a quarter of noise at the root, no resignation. The
+comment of each move contains winrate and lead for the side that plays it.
+""",
+    "duel": """\
+examples:
+  yomi duel go --size 9 --visits 200 --first c_puct=1.3 --second c_puct=1.0 --games 400
+  yomi duel go --size 9 --first net=new.bin.gz --second net=old.bin.gz --sprt 0,20 --games 10000
+
+Games are played to the end and scored as the board stands. The default komi is that of the rules. --first and --second
+take options of networks and search, visits, and rollout_weight.
+""",
+    "tune": """\
+example:
+  yomi tune go --size 9 --visits 200 --parameter c_puct 0.5:2.0 --parameter fpu_reduction 0:0.5 --games 4000
+
+Games are played as by yomi duel.
+""",
+    "learn": """\
+examples:
+  yomi learn go --size 5 --hours 2
+  yomi learn go --size 7 --visits 200 --out seven
+  yomi learn go --size 9 --sizes 7 8 --any-rules --handicap-share 0.05
+
+Games are played to the end. The default rules are Tromp-Taylor's. The komi varies around the mean score of recent
+games.
+""",
+    "dataset play": """\
+examples:
+  yomi dataset play go --teacher b6c96.bin.gz --size 9 --positions 500000 --out data/9
+  yomi dataset play go --teacher b6c96.bin.gz --size 9 --positions 100000 --visits 64 --out data/9-searched
+
+The network's policy plays, and its outputs label the positions. With --visits, searches label the kept positions; the
+network alone still plays.
+""",
+}
+
+
+def _add_play(group: _ActionsContainer) -> None:
+    add_value(group, "--handicap", 0, "N", "give Black N handicap stones, 2 to 9")
+
+
+def _add_teacher(group: _ActionsContainer) -> None:
+    add_value(group, "--device", "auto", None, "run the teacher on auto, cpu, cuda or tensorrt")
+    add_value(group, "--precision", "auto", None, "run the teacher in auto, fp32, int16, int8 or bf16")
+
+
+def _add_make(group: _ActionsContainer) -> None:
+    add, value = group.add_argument, functools.partial(add_value, group)
+    value("--rules", "chinese", None, "use these rules for records that name none")
+    add("--size", type=int, action="append", default=[], metavar="N", help="use only boards of this size")
+    value("--positions", 0, "N", "take N positions of each game, spread evenly", "all")
+    add(
+        "--unique",
+        choices=("none", "move", "position"),
+        default="move",
+        help="drop repeated positions: none, with the same move, or all (default: move)",
+    )
+    add("--handicap", action="store_true", help="also use handicap games")
+    value("--trust", "all", "WHAT", "trust results: all, resigned, or rollouts (also clear or confirmed counts)")
+    value("--rollouts", 500, "N", "play N rollouts for --trust rollouts")
+    value("--narrow", 3.0, "P", "confirm counts by up to P points with rollouts")
+    add("--believed-only", action="store_true", help="leave out games without a trusted result")
+    value("--black-wins", 0.0, "S", "leave out White's wins until Black has won this share", "leave none out")
+    add("--teacher", type=_network, metavar="NET", help="label with a KataGo network instead of results")
+    value("--visits", 1, "N", "label with searches of N visits; 1: the network alone")
+    _add_teacher(group)
+    add(
+        "--score-search", metavar="NET", help="label points by searches for the fair komi, with a network or `rollouts`"
+    )
+    add("--score-stages", metavar="P:N,...", help="set steps of komi and playouts (default: 10:2000,4:20000,2:50000)")
+
+
+def _add_dataset_play(group: _ActionsContainer) -> None:
+    add, value = group.add_argument, functools.partial(add_value, group)
+    add("--teacher", type=_network, required=True, metavar="NET", help="play and label with this KataGo network")
+    add("--size", type=int, required=True, metavar="N", help="play on boards of this size")
+    value("--kept", 0.25, "S", "keep this share of each game's positions")
+    value("--visits", 1, "N", "label with searches of N visits; 1: the network alone")
+    value("--random-moves", 0.03, "S", "draw this share of the moves at random")
+    value("--test-share", 0.03, "S", "hold out this share of the shards")
+    _add_teacher(group)
+
+
+def _add_learn(group: _ActionsContainer) -> None:
+    sizes = "also play on these boards, each with an equal share of evaluations"
+    group.add_argument("--sizes", type=int, nargs="+", default=[], metavar="N", help=sizes)
+    add_value(group, "--handicap-share", 0.0, "S", "give Black a few stones in this share of the games")
+    group.add_argument("--any-rules", action="store_true", help="draw superko and suicide for each game")
+
+
+FLAGS = {"play": _add_play, "learn": _add_learn, "dataset make": _add_make, "dataset play": _add_dataset_play}
+
+
+def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
+    """Return the scorer that labels points, and its description for the manifest."""
+    from yomi.engine.datasets.sources import named
+    from yomi.engine.go.datasets.teacher import STAGES, KomiScorer, NetworkTeacher, parse_stages
+
+    if args.score_search is None:
+        if args.score_stages is not None:
+            raise OptionError("--score-stages without --score-search: expected both")
+        return None, ""
+    text = args.score_stages or STAGES
+    stages = parse_stages(text)
+    if args.score_search == "rollouts":
+        return KomiScorer(None, stages, args.seed), f"rollouts {text}"
+    path = network_path(args.score_search, "go")
+    check_network(path, "go")
+    teacher = NetworkTeacher(path, 1, args.device, args.precision, args.seed)
+    return KomiScorer(teacher, stages, args.seed), f"{named(path)} {text}"
+
+
+def _later(path: str) -> Any:
+    """Return a method that imports `module:name` when it is called, and calls it without `self`."""
+    module, _, name = path.partition(":")
+
+    def call(self: Go, *args: Any, **named: Any) -> Any:
+        return getattr(importlib.import_module(module), name)(*args, **named)
+
+    return call
 
 
 class Go(Game["GoGame", "GoPlayer"]):
-    """Go on boards of all sizes."""
-
     name = "go"
     title = "Go"
     protocol = "gtp"
@@ -53,34 +190,34 @@ class Go(Game["GoGame", "GoPlayer"]):
     defaults: Mapping[str, Mapping[str, Value]] = {
         "selfplay": {"temperature_moves": 10, "root_symmetry_pruning": False},
         "learn": {"size": 7, "rules": "tromp-taylor"},
-        "analyze": {
-            "rules": "chinese",
-            **ANALYSIS_DEFAULTS,
-        },
-        # Rules of records that name none: people do not play dead stones out.
+        # The rules are for records that name none: people do not capture dead stones before they pass.
+        "analyze": {"rules": "chinese", **ANALYSIS_DEFAULTS},
     }
 
+    new_game = _later("yomi.engine.go.game:new_game")
+    make_player = _later("yomi.engine.go.players.player:GoPlayer")
+    matches = _later("yomi.engine.go.matches:GoMatches")
+    start_play = _later("yomi.engine.go.terminal:start_play")
+    reviewer = _later("yomi.engine.go.review:open_reviewer")
+    replay = _later("yomi.engine.go.learning:replay")
+    measured = _later("yomi.engine.go.measuring:measured")
+
     def __init__(self) -> None:
-        """Learn on one board, from games without handicap."""
-        self._learned: dict[str, Any] = {}
-        """Further arguments of LearnableGo."""
+        self._learned: dict[str, Any] = {}  # further arguments of LearnableGo
 
     @property
     def formats(self) -> tuple[type[FileFormat], ...]:
-        """See Game."""
         from yomi.engine.go.networks import FORMATS
 
         return FORMATS
 
     @property
     def idle_moves(self) -> tuple[int, ...]:
-        """The pass."""
         from yomi.native.go.board import PASS
 
         return (PASS,)
 
     def find_fault(self, options: Options) -> tuple[str, str] | None:
-        """Look at the rules."""
         from yomi.engine.go.rules import Rules, RulesError
 
         try:
@@ -90,120 +227,113 @@ class Go(Game["GoGame", "GoPlayer"]):
         return None
 
     def board_size(self, options: Options) -> int:
-        """Return that of the options."""
         return options.size
 
     def board_name(self, options: Options) -> str:
-        """Return Go 9x9, for example."""
         return f"{self.title} {options.size}x{options.size}"
 
-    def new_game(self, options: Options) -> GoGame:
-        """Return an empty board."""
-        from yomi.engine.go.game import new_game
-
-        return new_game(options)
-
-    def make_player(self, options: Options) -> GoPlayer:
-        """Return a player of Go."""
-        from yomi.engine.go.players.player import GoPlayer
-
-        return GoPlayer(options)
-
     def referee(self, player: GoPlayer) -> GoReferee:
-        """Return a referee that takes dead stones off as the player judges them, if the rules have agreement."""
+        """Return a referee. Under rules with agreement the player decides which stones are dead."""
         from yomi.engine.go.referee import GoReferee
         from yomi.engine.go.scoring import removed_stones
 
         return GoReferee(lambda game: game.final_score(removed_stones(game, lambda: player.final_ownership(game))))
 
     def format_opening(self, game: GoGame) -> str:
-        """Return the vertices of the moves."""
         from yomi.engine.go.vertex import format_vertex
 
         return " ".join(format_vertex(move, game.size) for _, move in game.moves)
 
-    def matches(self) -> GoMatches:
-        """See Game."""
-        from yomi.engine.go.matches import GoMatches
-
-        return GoMatches()
-
-    def start_play(self, args: Namespace, options: Options) -> tuple[GoGame, tuple[str, str]]:
-        """Return an empty board, with handicap stones, or the game of a record."""
-        from yomi.engine.go.terminal import start_play
-
-        return start_play(args, options)
-
     def terminal(self, player: GoPlayer, game: GoGame, args: Namespace, advice: Mapping[str, Value]) -> GoTerminalGame:
-        """Return Go in the terminal."""
         from yomi.engine.go.terminal import GoTerminalGame
 
         return GoTerminalGame(player, game, advice)
 
     def may_be_record(self, content: bytes) -> bool:
-        """Return whether it begins as SGF, GIB or NGF does."""
-        from yomi.engine.go.gib_ngf import looks_like_gib, looks_like_ngf
+        from yomi.engine.go.record_files import looks_like_gib, looks_like_ngf
 
         return content.startswith(b"(") or looks_like_gib(content) or looks_like_ngf(content)
 
-    def reviewer(self, options: Options, path: Path) -> GoReviewer:
-        """Return a reviewer of records of Go."""
-        from yomi.engine.go.review import open_reviewer
-
-        return open_reviewer(options, path)
-
     def recorder(self, args: Namespace, options: Options) -> GoRecorder:
-        """Return what writes SGF."""
-        from yomi.engine.go.selfplay import GoRecorder
+        from yomi.engine.go.learning import GoRecorder
 
         return GoRecorder(options)
 
-    def make_dataset(self, args: Namespace, say: Say) -> Dataset:
-        """See Game."""
-        return make_dataset(self, args, say)
-
-    def play_dataset(self, args: Namespace, say: Say) -> Dataset:
-        """See Game."""
-        return play_dataset(self, args, say)
-
     def learnable(self, options: Options) -> LearnableGo:
-        """See Game."""
         from yomi.engine.go.learning import LearnableGo
 
         return LearnableGo(options, **self._learned)
 
     def learning(self, args: Namespace, network: Mapping[str, Any] | None) -> Go:
-        """See Game."""
         other = Go()
         other._learned = {"sizes": args.sizes, "handicap": args.handicap_share, "any_rules": args.any_rules}
         return other
 
-    def replay(
-        self, path: Path, features: FeatureSet, size: int
-    ) -> tuple[GameSpec, Encoder, list[RecordedGame[GoGame]]]:
-        """See Game."""
-        from yomi.engine.go.learning import replay
-
-        return replay(path, features, size)
-
     def subject(self, options: Options) -> Subject:
-        """Return boards of the options' size."""
         from yomi.engine.go.measuring import go_subject
 
         return go_subject(options.size)
 
-    def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
-        """See Game; the rules are Tromp's and Taylor's."""
-        from yomi.engine.go.measuring import measured
-
-        return measured(options)
-
     def sampling(self, network: FileEvaluator, options: Options) -> Sampling[GoGame]:
-        """See Game; the rules are Tromp's and Taylor's."""
         from yomi.engine.go.players.setup import go_sampling
         from yomi.engine.go.rules import PRESETS
 
         return go_sampling(options.size, PRESETS["tromp-taylor"], network)
+
+    def make_dataset(self, args: Namespace, say: Say) -> Dataset:
+        from yomi.engine.datasets.making import announce_kernels
+        from yomi.engine.datasets.sources import GO_SUFFIXES, find_files, named
+        from yomi.engine.go.datasets.dataset import GoDataOptions, make_go_dataset
+        from yomi.engine.go.datasets.games import TRUSTS
+        from yomi.engine.go.datasets.teacher import NetworkTeacher
+
+        if args.shard_rows is None and args.score_search is not None:
+            args.shard_rows = SCORED_ROWS
+        check_ranges(args, black_wins=(0.0, 0.9))
+        check_counts(args, visits=1, rollouts=1, positions=0)
+        if args.trust not in TRUSTS:
+            raise OptionError(f"--trust {args.trust}: expected one of {', '.join(TRUSTS)}")
+        find_files(args.paths, GO_SUFFIXES)
+        announce_kernels(self, say)
+        scorer, scored = _make_scorer(args)
+        teacher = None
+        if args.teacher is not None:
+            check_network(args.teacher, "go")
+            teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
+        has_network = teacher is not None or (scorer is not None and scorer.teacher is not None)
+        options = filled(
+            GoDataOptions,
+            args,
+            sizes=tuple(args.size),
+            shard_rows=args.shard_rows or SHARD_ROWS,
+            teacher=named(args.teacher) if args.teacher is not None else "",
+            scores=scored,
+            precision=args.precision if has_network else "",
+        )
+        try:
+            return make_go_dataset(args.paths, args.out, options, teacher, say, scorer)
+        finally:
+            for network in (teacher, scorer.teacher if scorer is not None else None):
+                if network is not None:
+                    network.close()
+
+    def play_dataset(self, args: Namespace, say: Say) -> Dataset:
+        from yomi.engine.datasets.making import announce_kernels
+        from yomi.engine.datasets.sources import named
+        from yomi.engine.go.datasets.played import PlayOptions, play_go_dataset
+        from yomi.engine.go.datasets.teacher import NetworkTeacher
+        from yomi.native.go.board import MAX_SIZE, MIN_SIZE
+
+        check_ranges(args, size=(MIN_SIZE, MAX_SIZE), kept=(0.001, 1.0), test_share=(0.0, 0.9))
+        check_counts(args, visits=1)
+        announce_kernels(self, say)
+        check_network(args.teacher, "go")
+        teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
+        options = filled(PlayOptions, args, teacher=named(args.teacher))
+        try:
+            return play_go_dataset(args.out, options, teacher, say)
+        finally:
+            teacher.close()
 
 
 GAME = Go()

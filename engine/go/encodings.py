@@ -1,7 +1,8 @@
-"""Decoding SGF files before brackets are searched: a character of Big5 or Shift JIS may contain the byte of a bracket.
+"""Detects the encoding of SGF files and decodes them. In Big5 and Shift JIS a character may contain the byte of a
+bracket, so decoding comes before parsing.
 
-Many programs write the encoding of their system without CA, or with a wrong one. UTF-8 is certain: other encodings
-almost never form valid UTF-8. Otherwise each candidate decodes the file, and the most plausible text wins.
+Many programs write the encoding of their system without CA, or with a wrong one. Valid UTF-8 is almost always UTF-8.
+Otherwise each candidate decodes the file, and the most plausible text wins.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from collections import Counter
 
 from yomi.engine.records import Note
 
+# Names in CA, in lower case -> Python's names.
 CHARSETS = {"windows-31j": "cp932", "shift-jis": "cp932", "x-sjis": "cp932", "big-5": "cp950"}
-"""Names that records give in CA, in lower case -> Python's names."""
+# Codec -> superset. Programs name the narrow encoding but write the wide one.
 _SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "cp950"}
-"""Codec -> its superset: programs name the narrow encoding and write the wide one."""
 _CHARSET = re.compile(rb"[(;\]\s]CA\s*\[([^\]]*)\]")
+# Beginning of a game. The first property distinguishes it from a variation.
 _GAME = re.compile(rb"\(\s*;\s*(?:GM|FF|SZ|CA|AP)\s*\[")
-"""The first property tells the beginning of a game from that of a variation."""
+# Byte order marks, longer ones first (UTF-32's begins like UTF-16's), and UTF-16 without a mark.
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -32,8 +34,8 @@ _BOMS = {
     b"(\0": "utf-16-le",
     b"\0(": "utf-16-be",
 }
-"""Longer marks first: UTF-32's begins as UTF-16's. Without a mark, SGF's first bracket shows UTF-16."""
 
+# Candidate -> (codec, first and last lead byte of the rows with usual characters).
 _USUAL = {
     "gb18030": ("gb2312", 0xB0, 0xD7),
     "cp950": ("big5", 0xA4, 0xC6),
@@ -41,7 +43,6 @@ _USUAL = {
     "euc_jp": ("euc_jp", 0xB0, 0xCF),
     "cp949": ("euc_kr", 0xB0, 0xC8),
 }
-"""Candidate -> (codec, range of the first byte): the rows of its character set that hold the usual characters."""
 _CHINESE = "一二三四五六七八九十大小中上下天人王李周吴林马江石古文元白黑棋目子段半"
 _JAPANESE = (
     "一二三四五六七八九十大小中上下天人田山本木村川石井白黒手目子段半局第先勝戦名位聖互定持者日年月会初対因坊"
@@ -61,25 +62,22 @@ _FREQUENT = {
 }
 _NAMES = {"gb18030": "GB18030", "cp950": "Big5", "cp932": "Shift JIS", "euc_jp": "EUC-JP", "cp949": "EUC-KR"}
 _NAMES |= {"cp1252": "Windows-1252", "cp1251": "Windows-1251"}
-_LATIN = ("iso8859-1", "cp1252")
-"""Encodings that decode everything: CA may name them by default."""
-_WEIGHTS = {"Cc": -5.0, "Co": -4.0, "Cn": -4.0, "Lo": -1.5}
-"""Category of an unusual character -> weight in a guess."""
+_LATIN = ("iso8859-1", "cp1252")  # Encodings that decode every byte. CA often names them by default.
+_WEIGHTS = {"Cc": -5.0, "Co": -4.0, "Cn": -4.0, "Lo": -1.5}  # category of an unusual character -> weight
+# A character directly before a property: it has swallowed the bracket between them.
 _EATEN = re.compile(r"[^\0-\x7f](?=\s*(?:;\s*[BW]|[A-Z]{1,2})\[)")
-"""A character directly before the next property: it holds the bracket that should stand between them."""
+# Plausible text: single Latin letters between ASCII; Cyrillic words that are not in capitals.
 _WORDS = {
     "cp1252": re.compile(r"(?<![^\0-\x7f])(?:[À-ÿŠšŽžŒœ]|(?<=[a-z])[’”]|[‘“](?=[A-Za-z]))(?![^\0-\x7f])"),
     "cp1251": re.compile(r"\b[А-Яа-яЁё][а-яё]+\b|\b[А-Яа-я]\b"),
 }
-"""Latin letters that are single between ASCII, and Cyrillic words that are not in capitals."""
-MIN_PLAUSIBILITY = 2.0
-"""A guess replaces the encoding that CA names only if it is more plausible than this."""
+MIN_PLAUSIBILITY = 2.0  # a guess must be more plausible than this to replace the encoding in CA
 
 
 def decode_sgf(data: bytes) -> tuple[str, list[Note]]:
-    """Return the text of an SGF file, with notes about a guessed encoding and about replaced bytes.
+    """Return the text of an SGF file, with notes about a guessed encoding and replaced bytes.
 
-    The order: byte order mark, UTF-8, CA, a guess. Games of one file may name different encodings in CA.
+    Order: byte order mark, UTF-8, CA, a guess. The games of one file may have different encodings in CA.
     """
     marked = next((codec for mark, codec in _BOMS.items() if data.startswith(mark)), None)
     if marked is not None:
@@ -98,7 +96,7 @@ def decode_sgf(data: bytes) -> tuple[str, list[Note]]:
 
 
 def _decode(data: bytes, declared: str | None) -> tuple[str, list[Note]]:
-    """Decode bytes of one encoding; `declared` is the codec that CA names."""
+    """Decode bytes in one encoding; `declared` is the codec of CA."""
     is_declared = declared not in (None, "utf-8", "ascii", *_LATIN)
     if b"\x1b$" in data and declared in (None, "iso2022_jp"):
         with contextlib.suppress(UnicodeDecodeError):  # the escapes may be a terminal's
@@ -127,16 +125,12 @@ def _decode(data: bytes, declared: str | None) -> tuple[str, list[Note]]:
 
 
 def _strict(data: bytes, codec: str) -> str:
-    """Decode bytes. A character that the end of the data cuts is left out.
-
-    Raises:
-        UnicodeDecodeError: bytes are not of the encoding.
-    """
+    """Decode bytes strictly. A character cut off by the end of the data is dropped."""
     return codecs.getincrementaldecoder(codec)().decode(data)
 
 
 def _plausibility(data: bytes, codec: str) -> float:
-    """Return how much the bytes look like text of an encoding: a sum over their characters, -inf if impossible."""
+    """Return a score for the bytes as text in an encoding, summed over characters; -inf if impossible."""
     try:
         text = data.decode(codec, "replace") if codec in ("utf-8", "cp1252") else _strict(data, codec)
     except UnicodeDecodeError:
@@ -155,7 +149,7 @@ def _plausibility(data: bytes, codec: str) -> float:
 
 
 def _weight(character: str, codec: str) -> float:
-    """Return how usual a character is in text of an encoding."""
+    """Return how usual a character is in an encoding."""
     if character in _FREQUENT[codec]:
         return 3.0
     if "\uff61" <= character <= "\uff9f":  # katakana of half width: two of them are one character of the others
@@ -173,7 +167,7 @@ def _weight(character: str, codec: str) -> float:
 
 
 def _replaced(data: bytes, codec: str) -> tuple[str, list[Note]]:
-    """Decode bytes, and replace those that are not of the encoding."""
+    """Decode bytes; invalid bytes are replaced."""
     try:
         return data.decode(codec), []
     except UnicodeDecodeError:
@@ -182,7 +176,7 @@ def _replaced(data: bytes, codec: str) -> tuple[str, list[Note]]:
 
 
 def _codec_of(charset: bytes) -> str | None:
-    """Return Python's name of a charset; None if it is unknown or cannot hold SGF."""
+    """Return Python's name of a charset; None if it is unknown or cannot encode SGF."""
     name = charset.decode("ascii", "replace").strip()
     name = CHARSETS.get(name.lower(), name)
     try:

@@ -1,7 +1,7 @@
-"""A game of Go as it stands: the position, how it came about, and the commands that change it.
+"""A game of Go: its position, its history and the commands that change it.
 
-Rules, position and history are the kernels' (yomi.native.go); this class adds what only a user needs: undo, set-up,
-handicap, consecutive moves of one color, and the result.
+The kernels (yomi.native.go) implement the rules. This class adds undo, set-up, handicap, consecutive moves of one
+color, and the result.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,19 +10,23 @@ from typing import Any
 import numpy as np
 
 from yomi.engine.color import BLACK, WHITE, opponent
-from yomi.engine.go.diagram import draw
-from yomi.engine.go.handicap import HandicapError, check_free_handicap, handicap_stones
+from yomi.engine.go.handicap import (
+    HandicapError,
+    check_free_handicap,
+    fixed_handicap,
+    handicap_stones,
+    max_fixed_handicap,
+)
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.go.scoring import score
-from yomi.engine.go.vertex import board_points, format_color, format_vertex
+from yomi.engine.go.vertex import COLUMNS, board_points, format_color, format_vertex, point_at
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import MAX_KOMI, Options
 from yomi.native.go import board
 from yomi.native.go import rules as kernels
 from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, NO_POINT, PASS, POSITION_DTYPE
 
-SNAPSHOT_INTERVAL = 8
-"""Moves between two stored positions: undo replays at most 7 moves; 400 moves keep 1.4 MB."""
+SNAPSHOT_INTERVAL = 8  # moves between stored positions: undo replays at most 7 moves, and 400 moves use 1.4 MB
 
 KO_RULES = {"SIMPLE": board.KO_SIMPLE, "POSITIONAL": board.KO_POSITIONAL, "SITUATIONAL": board.KO_SITUATIONAL}
 SCORINGS = {"AREA": board.SCORING_AREA, "TERRITORY": board.SCORING_TERRITORY}
@@ -30,38 +34,33 @@ TAXES = {"NONE": board.TAX_NONE, "SEKI": board.TAX_SEKI, "ALL": board.TAX_ALL}
 
 
 class IllegalMove(ValueError):  # noqa: N818  (the name that Go players and GTP use)
-    """A move that the rules forbid; the message is one line."""
+    """A move that the rules forbid. The message is one line."""
 
 
 class SetupError(OptionError):
-    """A board size, komi or set-up position that cannot be; the message is one line."""
+    """An impossible board size, komi or set-up position."""
 
 
 class GoGame:
-    """One game: an initial position, and the moves since.
+    """An initial position and the moves since.
 
-    The attributes are to be read, not written. `position` (a record of POSITION_DTYPE) and `history`
-    (uint64[MAX_HISTORY]) stay the same objects for the whole life of the game; copy what must not change.
+    All attributes are read-only. `position` (POSITION_DTYPE) and `history` (uint64[MAX_HISTORY]) change in place.
     """
 
     size: int
     rules: Rules
-    komi: float
-    """As the user gave it; `position["komi"]` also holds the compensation for handicap stones."""
-    moves: list[tuple[int, int]]
-    """(color, move) since the initial position."""
-    setup: list[tuple[int, int]]
-    """(color, point) of every stone of the initial position, handicap stones included, in board order."""
-    handicap: int
-    """Stones placed by `place_handicap`; 0 for none."""
+    komi: float  # without compensation for handicap stones, which `position["komi"]` includes
+    moves: list[tuple[int, int]]  # (color, move) since the initial position
+    setup: list[tuple[int, int]]  # (color, point) of the initial position's stones with handicap stones, in board order
+    handicap: int  # number of stones from `place_handicap`
     position: Any
     history: "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 
     def __init__(self, size: int = 19, rules: Rules = PRESETS["chinese"], komi: float | None = None) -> None:
-        """Start a game on an empty board; a komi of None is the one usual with the rules.
+        """Start on an empty board. The default komi is that of the rules.
 
         Raises:
-            SetupError: a size outside 2 to 19, or a komi that is not a number of reasonable size.
+            SetupError: a size outside 2 to 19, or an impossible komi.
         """
         if not MIN_SIZE <= size <= MAX_SIZE:
             raise SetupError(f"unacceptable size {size}: expected {MIN_SIZE} to {MAX_SIZE}")
@@ -85,52 +84,49 @@ class GoGame:
 
     @property
     def side_to_move(self) -> int:
-        """BLACK or WHITE."""
         return int(self.position["side_to_move"])
 
     @property
     def initial_side(self) -> int:
-        """The side to move in the initial position."""
         return self._initial_side
 
     @property
     def last_move(self) -> tuple[int, int] | None:
-        """(color, move) of the last move since the initial position; None where there is none."""
+        """(color, move) of the last move; None at the initial position."""
         return self.moves[-1] if self.moves else None
 
     def color_at(self, point: int) -> int:
-        """Return EMPTY, BLACK or WHITE."""
         return int(self.position["color"][point])
 
     def stones(self) -> list[tuple[int, int]]:
-        """Return (color, point) of every stone on the board, row by row from the top left corner."""
+        """Return (color, point) of every stone, row by row from the top left corner."""
         colors = self.position["color"]
         return [(int(colors[point]), point) for point in board_points(self.size) if colors[point] != EMPTY]
 
     @property
     def search_key(self) -> object:
-        """Equal keys: the same game but for its moves, so that a search tree may be kept from one to the other."""
+        """Games with equal keys differ only in their moves, so they may share a search tree."""
         komi = float(self.position["komi"])
         initial = (tuple(self.setup), self._initial_side, self._initial_prisoners)
         return (self.size, self.rules, komi, *initial, self._hides_moves)
 
     def captures(self, color: int) -> int:
-        """Return how many stones `color` has captured."""
+        """Return the number of stones that `color` has captured."""
         return int(self.position["prisoners"][opponent(color)])
 
     @property
     def handicap_bonus(self) -> int:
-        """The points that the rules give White for the handicap stones of this game."""
+        """Points that the rules give White for handicap stones."""
         return self.rules.handicap_bonus(self._handicap_stones)
 
     # -- playing -------------------------------------------------------------------------------------------------
 
     def is_legal(self, color: int, move: int) -> bool:
-        """Whether `color` may play `move` now, whosever turn it is. Passing is always legal, also after the end."""
+        """Whether `color` may play `move` now, even if it is the other side's turn. Passing is always legal."""
         return self.why_illegal(color, move) is None
 
     def why_illegal(self, color: int, move: int, *, strict: bool = True) -> str | None:
-        """Return why `color` may not play `move` now, in a few words, or None; the arguments are those of `play`."""
+        """Return a short reason why `color` may not play `move` now, or None. See `play`."""
         if self.is_full:
             return "the game is too long"
         if move == PASS:
@@ -161,16 +157,15 @@ class GoGame:
         return [int(move) for move in moves[:count]]
 
     def play(self, color: int, move: int, *, strict: bool = True) -> None:
-        """Play a move; the same color may play again and again, and a game may go on after its end.
+        """Play a move. Colors need not alternate, and a game may continue after its end.
 
         Args:
             color: BLACK or WHITE.
             move: a point or PASS.
-            strict: without it ko and suicide of several stones are not checked, as for the record of a game that
-                was played under other rules.
+            strict: check ko and multi-stone suicide. Records of games under other rules need False.
 
         Raises:
-            IllegalMove: the move is not legal; the message says why, and nothing has changed.
+            IllegalMove: nothing has changed.
         """
         why = self.why_illegal(color, move, strict=strict)
         if why is not None:
@@ -182,10 +177,10 @@ class GoGame:
         self._refresh_komi()
 
     def undo(self) -> None:
-        """Take the last move back; everything is as it was before it.
+        """Undo the last move.
 
         Raises:
-            IllegalMove: no move has been played since the initial position.
+            IllegalMove: there is none.
         """
         if not self.moves:
             raise IllegalMove("cannot undo")
@@ -194,7 +189,7 @@ class GoGame:
 
     @property
     def ply(self) -> int:
-        """Moves made since the initial position."""
+        """Number of moves since the initial position."""
         return len(self.moves)
 
     def push(self, move: int) -> None:
@@ -206,62 +201,56 @@ class GoGame:
         self.play(self.side_to_move, move)
 
     def turn_to(self, color: int) -> None:
-        """Make it the turn of `color`, as when GTP asks for a move of either side; no move is recorded.
-
-        Undo forgets it, and `play` does it by itself.
-        """
+        """Set the side to move, without recording a move. `undo` forgets it; `play` sets it by itself."""
         kernels.turn_to(self.position, color)
 
     def hide_moves(self) -> None:
-        """Do not show the network the moves so far, nor the ladders of the boards before this one.
+        """Hide the moves so far and the ladders of earlier boards from the network (KataGo's ignorePreRootHistory).
 
-        KataGo's ignorePreRootHistory. Moves from now on are shown, and all of the history counts for ko, superko and
-        passes. Meant for copies that are searched: undo and changes of the position show the moves again.
+        Ko, superko and passes still use the whole history. Meant for copies that are searched: undo and changes of the
+        position make the moves visible again.
         """
         self.position["recent_valid"] = 0
         self._hides_moves = True
 
     @property
     def is_over(self) -> bool:
-        """Whether passes ended the game, a repetition left it without result, or no more moves can be stored.
+        """Whether the game has ended: by passes, by a repetition without result, or because the history is full.
 
-        Under simple ko a pass of a side that has passed on this very board before ends the game as well.
+        Under simple ko it also ends if a side passes twice in the same position.
         """
         return self.is_full or int(self.position["finished"]) != board.NOT_FINISHED
 
     @property
     def is_full(self) -> bool:
-        """Whether the history has no room for another move (the search ends games at the same length)."""
+        """Whether the history is full. The search ends games at the same length."""
         return int(self.position["history_length"]) + 1 >= kernels.MAX_HISTORY
 
     @property
     def is_no_result(self) -> bool:
-        """Whether the board stands for the third time since the last pass (rules with simple ko only)."""
+        """Whether the position occurs for the third time since the last pass (rules with simple ko only)."""
         return int(self.position["finished"]) == board.THIRD_REPETITION
 
     # -- setting up ------------------------------------------------------------------------------------------------
 
     def set_komi(self, komi: float) -> None:
-        """Change the komi (without handicap compensation), also in the middle of a game.
+        """Change the komi (without handicap compensation).
 
         Raises:
-            SetupError: not a number of reasonable size.
+            SetupError: an impossible komi.
         """
         self.komi = _checked_komi(komi)
         self._refresh_komi()
 
     def set_rules(self, rules: Rules) -> None:
-        """Change the rules, also in the middle of a game: the moves so far stand, whether legal now or not.
-
-        The komi stays.
-        """
+        """Change the rules. Moves and komi stay, even if moves are illegal now."""
         self.rules = rules
         self._restart()
 
     def set_position(
         self, stones: Iterable[tuple[int, int]], side: int = BLACK, *, prisoners: tuple[int, int] = (0, 0)
     ) -> None:
-        """Make a position the initial one and forget the game so far.
+        """Set the initial position and drop all moves.
 
         Args:
             stones: (color, point) in any order.
@@ -269,23 +258,21 @@ class GoGame:
             prisoners: (black stones, white stones) captured before.
 
         Raises:
-            SetupError: two stones on one point, a point off the board, or a chain without liberties; nothing has
-                changed.
+            SetupError: see `check_setup`; nothing has changed.
         """
         self._set_initial(list(stones), side, prisoners, 0)
 
     def edit(self, changes: Iterable[tuple[int, int]], side: int | None = None) -> None:
-        """Change stones of the present board, which becomes the initial position (SGF's AB, AW, AE and PL).
+        """Change stones on the current board, which becomes the initial position (SGF's AB, AW, AE and PL).
 
-        Prisoners are kept, and White's compensation for handicap once White has played a stone; moves before it can no
-        longer be undone.
+        Prisoners stay, and so does White's handicap compensation once White has played a stone.
 
         Args:
             changes: (BLACK, WHITE or EMPTY, point).
-            side: the side to move; None leaves it.
+            side: the side to move; None for no change.
 
         Raises:
-            SetupError: as for `set_position`.
+            SetupError: see `check_setup`; nothing has changed.
         """
         stones = {point: color for color, point in self.stones()}
         for color, point in changes:
@@ -299,7 +286,7 @@ class GoGame:
         self._set_initial(left, side or self.side_to_move, prisoners, self.handicap, kept_handicap)
 
     def place_handicap(self, points: Sequence[int]) -> None:
-        """Put handicap stones on an empty board before the first move; White is to move then.
+        """Place handicap stones on an empty board. White is to move next.
 
         Raises:
             HandicapError: the board is not empty, or the points are not allowed.
@@ -310,7 +297,7 @@ class GoGame:
         self._set_initial([(BLACK, point) for point in points], WHITE, (0, 0), len(points))
 
     def copy(self) -> "GoGame":
-        """Return an independent copy, undo included."""
+        """Return an independent copy, with undo."""
         other = GoGame.__new__(GoGame)
         other.size, other.rules, other.komi, other.handicap = self.size, self.rules, self.komi, self.handicap
         other.moves, other.setup = list(self.moves), list(self.setup)
@@ -325,11 +312,10 @@ class GoGame:
     # -- the result ------------------------------------------------------------------------------------------------
 
     def final_score(self, dead: Iterable[int] = ()) -> float:
-        """Return Black's points minus White's, komi and handicap compensation included; see `scoring.score`."""
+        """Return Black's points minus White's, with komi and handicap compensation; see `scoring.score`."""
         return score(self, dead)
 
     def __str__(self) -> str:
-        """Return the board with coordinates, the last move in brackets, and the state of the game below it."""
         return draw(self)
 
     # -- inside ----------------------------------------------------------------------------------------------------
@@ -339,7 +325,7 @@ class GoGame:
 
     @property
     def _handicap_stones(self) -> int:
-        """The stones that count as handicap; those counted before an edit in mid-game stay, whatever stands now."""
+        """Stones that count as handicap. An edit in mid-game keeps the earlier count."""
         return handicap_stones(self.setup, self.moves) if self._kept_handicap is None else self._kept_handicap
 
     def _apply(self, color: int, move: int) -> None:
@@ -347,7 +333,7 @@ class GoGame:
         kernels.play(self.position, self.history, move)
 
     def _rewind(self) -> None:
-        """Make the position follow from `moves`, whose snapshots may be too many by now."""
+        """Rebuild the position from `moves` and drop snapshots beyond them."""
         del self._snapshots[len(self.moves) // SNAPSHOT_INTERVAL + 1 :]
         self._record[...] = self._snapshots[-1]
         for color, move in self.moves[(len(self._snapshots) - 1) * SNAPSHOT_INTERVAL :]:
@@ -355,7 +341,7 @@ class GoGame:
         self._refresh_komi()
 
     def _restart(self) -> None:
-        """Build the position from the initial stones and replay all moves, under the present rules."""
+        """Rebuild the position from the initial stones and all moves, under the current rules."""
         pos = self.position
         self._record[...] = np.zeros(1, POSITION_DTYPE)
         pos["ko_rule"] = KO_RULES[self.rules.ko]
@@ -402,11 +388,7 @@ class GoGame:
 
 
 def check_setup(stones: Iterable[tuple[int, int]], size: int) -> None:
-    """Check that stones can stand on a board together.
-
-    Args:
-        stones: (color, point).
-        size: of the board.
+    """Check that stones (color, point) form a legal position.
 
     Raises:
         SetupError: two stones on one point, a point off the board, or a chain without liberties.
@@ -438,16 +420,58 @@ def _checked_komi(komi: float) -> float:
 
 
 def new_game(options: Options) -> GoGame:
-    """Return an empty board by the options.
+    """Return an empty board for the options.
 
     Raises:
-        RulesError, SetupError: size, rules or komi are wrong.
+        RulesError, SetupError: wrong size, rules or komi.
     """
     return GoGame(options.size, Rules.parse(options.rules), options.komi)
 
 
 def score_text(score: float) -> str:
-    """Return a score (Black minus White) as GTP and SGF write it: "B+3.5", "W+0.5", "0" for a draw."""
+    """Return a score (Black minus White) as in GTP and SGF: "B+3.5", "W+0.5", "0" for a draw."""
     if score == 0:
         return "0"
     return f"{'B' if score > 0 else 'W'}+{abs(score):g}"
+
+
+SYMBOLS = {EMPTY: ".", BLACK: "X", WHITE: "O"}
+
+
+def draw(game: "GoGame") -> str:
+    """Return the board (X Black, O White, + star points), then the side to move, captures and rules."""
+    size = game.size
+    most = max_fixed_handicap(size)
+    stars = set(fixed_handicap(most, size)) if most else set()
+    last = game.last_move[1] if game.last_move else None
+    header = "    " + " ".join(COLUMNS[:size])
+    lines = [header]
+    for row in range(size):
+        cells = []
+        for column in range(size):
+            point = point_at(column, row, size)
+            symbol = SYMBOLS[game.color_at(point)]
+            cells.append(symbol if symbol != "." or point not in stars else "+")
+        text = "".join(
+            (")" if last == point_at(column - 1, row, size) else "(" if last == point_at(column, row, size) else " ")
+            + cells[column]
+            for column in range(size)
+        )
+        text += ")" if last == point_at(size - 1, row, size) else " "
+        lines.append(f" {size - row:2}{text}{size - row}")
+    lines.append(header)
+    return "\n".join(lines + _facts(game))
+
+
+def _facts(game: "GoGame") -> list[str]:
+    side = "Black (X)" if game.side_to_move == BLACK else "White (O)"
+    last = ""
+    if game.last_move:
+        color, move = game.last_move
+        last = f", last move {format_color(color)} {format_vertex(move, game.size)}"
+    bonus = f" + {game.handicap_bonus} for handicap" if game.handicap_bonus else ""
+    return [
+        f"{side} to move, {len(game.moves)} played{last}",
+        f"Captured by Black: {game.captures(BLACK)}, by White: {game.captures(WHITE)}",
+        f"Rules: {game.rules}, komi {game.komi:g}{bonus}",
+    ]

@@ -1,4 +1,4 @@
-"""Where handicap stones go: GTP's fixed placement, a simple free placement, and which stones count as handicap."""
+"""Handicap stones: GTP's fixed placement, a simple free placement, and the definition of handicap stones."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,16 +6,15 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.vertex import board_points, column_and_row, parse_vertex, point_at
 from yomi.native.go.board import PASS
 
-HANDICAP_KOMI = 0.5
-"""Komi of a handicap game for which none is given."""
+HANDICAP_KOMI = 0.5  # default komi of a handicap game
 
 
 class HandicapError(ValueError):
-    """A number or list of handicap stones that the board does not allow; the message is one line."""
+    """Handicap stones that are not allowed. The message is one line."""
 
 
 def max_fixed_handicap(size: int) -> int:
-    """Return the most stones of a fixed handicap: 9, on even boards and 7x7 only 4, below 7x7 none (GTP 2, 4.1.1)."""
+    """Return the maximum for a fixed handicap: 9; 4 on even boards and 7x7; 0 below 7x7 (GTP 2, 4.1.1)."""
     if size < 7:
         return 0
     return 9 if size % 2 == 1 and size > 7 else 4
@@ -25,7 +24,7 @@ def fixed_handicap(stones: int, size: int) -> list[int]:
     """Return the points of a fixed handicap in GTP's order (GTP 2, section 4.1.1).
 
     Raises:
-        HandicapError: fewer than 2 stones or more than the size allows.
+        HandicapError: fewer than 2 stones, or more than the board allows.
     """
     most = max_fixed_handicap(size)
     if most == 0:
@@ -49,9 +48,8 @@ def fixed_handicap(stones: int, size: int) -> list[int]:
 def free_handicap(stones: int, size: int) -> list[int]:
     """Return good points for a free placement of 2 to area - 1 stones.
 
-    Where a fixed handicap exists it is taken. Otherwise stones are added one by one to the largest fixed one (to none
-    on boards below 7x7): always as far as possible from the stones there, off the two lowest lines first, then
-    nearest to the center.
+    A fixed handicap is used if there is one. Otherwise stones are added to the largest fixed handicap: off the two
+    lowest lines, then far from other stones, then near the center.
 
     Raises:
         HandicapError: fewer than 2 stones, or no empty point would be left.
@@ -86,7 +84,7 @@ def _appeal(point: int, chosen: list[int], size: int) -> tuple[int, float, float
 
 
 def check_free_handicap(points: list[int], size: int) -> None:
-    """Check the points of `set_free_handicap`: 2 to area - 1 different points of the board.
+    """Check points of a free handicap: 2 to area - 1 different points.
 
     Raises:
         HandicapError: otherwise.
@@ -100,11 +98,10 @@ def check_free_handicap(points: list[int], size: int) -> None:
 
 
 def parse_free_handicap(vertices: Iterable[str], size: int) -> list[int]:
-    """Read and check the vertex list of `set_free_handicap`.
+    """Parse and check the vertices of `set_free_handicap`.
 
     Raises:
-        HandicapError: the list is not allowed.
-        VertexError: a vertex is not of this board.
+        HandicapError, VertexError: the list is not allowed, or a vertex is not on this board.
     """
     points = [parse_vertex(text, size) for text in vertices]
     check_free_handicap(points, size)
@@ -112,15 +109,15 @@ def parse_free_handicap(vertices: Iterable[str], size: int) -> list[int]:
 
 
 def handicap_stones(setup: Iterable[tuple[int, int]], moves: Sequence[tuple[int, int]]) -> int:
-    """Return how many stones count as handicap for the compensation, by KataGo's definition.
+    """Return the number of handicap stones by KataGo's definition, for White's compensation.
 
-    The Black stones of the initial position, unless a White stone stands there too, and the Black moves before the
-    first White stone; a single White pass between them does not end the run, and two White moves after them make it
-    a position played out on the board, not a handicap. One stone in all is no handicap.
+    These are Black's stones in the initial position and Black's moves before the first White stone. A single White pass
+    does not end Black's run; two White moves in a row make it a set-up position, which does not count. A White stone in
+    the initial position means no handicap, and so does a single Black stone.
 
     Args:
         setup: (color, point) of the initial position.
-        moves: (color, move) from there.
+        moves: (color, move) since then.
     """
     black = 0
     for color, _ in setup:

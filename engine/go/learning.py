@@ -1,60 +1,53 @@
-"""Go for the learning loop: how games begin and end, and what is learned of their results."""
+"""Self-play of Go: the records of `yomi selfplay`, and games for the learning loop."""
 
 from __future__ import annotations
 
 import functools
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from yomi.engine.clients.client import Evaluation
 from yomi.engine.color import BLACK
 from yomi.engine.go.datasets.games import parse_result
-from yomi.engine.go.game import GoGame, score_text
+from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.record_files import load_records
 from yomi.engine.go.referee import GoReferee, sgf_result
 from yomi.engine.go.rules import Ko, Rules
 from yomi.engine.go.scoring import owners, score
-from yomi.engine.go.sgf import COUNTS, RULE_NAMES, GameRecord, SgfError
-from yomi.engine.go.vertex import format_color
+from yomi.engine.go.sgf import GameRecord, SgfError, to_sgf
 from yomi.engine.learning.learnable import Outcome
-from yomi.engine.learning.rows import RecordedGame, counts_of, planes_of, plies_by_move
+from yomi.engine.learning.replay import Recorded, Show
+from yomi.engine.learning.rows import counts_of, noted, planes_of
+from yomi.engine.learning.selfplay import Finished
 from yomi.engine.option_row import OptionError
-from yomi.engine.options import MAX_KOMI
-from yomi.engine.version import VERSION
-from yomi.native.go.board import PASS
+from yomi.engine.options import MAX_KOMI, Options
+from yomi.engine.play import Ended
+from yomi.engine.players.request import Decision
+from yomi.engine.search.report import Counts
 from yomi.native.go.planes import policy_index
 from yomi.native.go.spec import go_spec
-from yomi.nets.features import FEATURE_SETS
+from yomi.native.spec import GameSpec
+from yomi.nets.data.shards import Arrays
+from yomi.nets.features import FEATURE_SETS, FeatureSet
 from yomi.nets.metadata import KATAGO_FEATURES
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy.typing as npt
-
-    from yomi.engine.learning.rows import Encoder
-    from yomi.engine.learning.selfplay import FinishedGame
-    from yomi.engine.options import Options
-    from yomi.engine.play import Ended
-    from yomi.native.spec import GameSpec
-    from yomi.nets.data.shards import Arrays
-    from yomi.nets.features import FeatureSet
-
-KOMI_SPREAD = 1.0
-"""Standard deviation of the komi around what is fair."""
+KOMI_SPREAD = 1.0  # standard deviation of the komi around the fair komi
+# Ko rules drawn with `any_rules`. Under each of them every game ends with a score.
 KO_RULES: tuple[Ko, ...] = ("POSITIONAL", "SITUATIONAL")
-"""That rules are drawn of: those by which every game ends with a score."""
+# Share of games with a wider spread of the komi, and that spread as a multiple of the board's side. Networks also need
+# to learn one-sided games.
 WIDE_SHARE, WIDE_SPREAD = 0.15, 2.0
-"""Share of the games whose komi is spread wider, and by how many of the board's sides: what is said of a game that one
-side is far ahead in is learned, too."""
 
 
 class LearnableGo:
-    """See yomi.engine.learning.learnable.Learnable. Games are played to the end and scored as the board stands."""
+    """Go as a Learnable. Games are played to the end and scored as the board stands."""
 
     features = KATAGO_FEATURES
     network: Mapping[str, Any] = {"kind": "go", "blocks": 4, "channels": 48, "pooled": 16, "pooling_blocks": [1, 3]}
@@ -64,13 +57,13 @@ class LearnableGo:
     def __init__(
         self, options: Options, sizes: Sequence[int] = (), handicap: float = 0.0, *, any_rules: bool = False
     ) -> None:
-        """Begin games by size and rules of the options; their komi is fair as far as the games of late tell it.
+        """Begin games with the options' size and rules.
 
         Args:
             options: the options.
-            sizes: of further boards.
-            handicap: share of the games in which Black has a few stones at random points before White's first move.
-            any_rules: draw superko and suicide of each game, in place of the options'.
+            sizes: further board sizes.
+            handicap: share of games in which Black gets a few stones at random points.
+            any_rules: draw superko and suicide for each game.
         """
         self.fixed_settings: Mapping[str, Any] = {"sizes": list(sizes), "handicap": handicap, "any_rules": any_rules}
         self.boards: Sequence[Mapping[str, Any]] = [{"size": size} for size in dict.fromkeys((options.size, *sizes))]
@@ -79,8 +72,8 @@ class LearnableGo:
         self.spec = go_spec(self._size)
         self._referee = GoReferee(score)
 
-    def new_game(self, rng: np.random.Generator, lead: float) -> GoGame:
-        """Return a board with a komi that is drawn, perhaps with handicap stones and other rules."""
+    def begin(self, rng: np.random.Generator, lead: float) -> GoGame:
+        """Return a board with a random komi around `lead`, and possibly handicap stones and other rules."""
         spread = WIDE_SPREAD * self._size if rng.random() < WIDE_SHARE else KOMI_SPREAD
         komi = round(2.0 * rng.normal(lead, spread)) / 2.0
         rules = self._rules
@@ -94,66 +87,46 @@ class LearnableGo:
             game.place_handicap([int(point) for point in points])
         return game
 
-    def restart(self, game: GoGame) -> GoGame:
-        """Return a board with the same komi, rules and handicap stones."""
+    def again(self, game: GoGame) -> GoGame:
+        """Return a new board with the same komi, rules and handicap stones."""
         other = GoGame(game.size, game.rules, game.komi)
         if game.handicap:
             other.place_handicap([point for _, point in game.setup])
         return other
 
     def judge(self, game: GoGame) -> Ended | None:
-        """Return how a game has ended; None while it goes on."""
         return self._referee.judge(game)
 
     def outcome(self, game: GoGame, ended: Ended) -> Outcome:
-        """Return winner, margin and the owner of every point; the winner alone where the board has another."""
-        margin = score(game)
-        if score_text(margin) != ended.detail:
+        """Return winner, margin and owner of each point; only the winner if the board was not counted."""
+        if ended.score != score(game):  # not scored, or after dead stones were removed
             return Outcome(ended.winner)
         owned = np.zeros(game.size**2, np.float32)
         for point, color in owners(game).items():
             owned[policy_index(game.size, point, 0)] = 1.0 if color == BLACK else -1.0
-        return Outcome(ended.winner, margin, owned)
+        return Outcome(ended.winner, ended.score, owned)
 
     def komi(self, game: GoGame) -> float:
-        """Return the komi."""
         return float(game.position["komi"])
 
     def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
         """Return KataGo's planes and numbers."""
         return planes_of(positions, history, self.spec, FEATURE_SETS[self.features])
 
-    def record(self, finished: FinishedGame[GoGame], name: str) -> bytes:
-        """Return SGF; a comment has winrate, lead and visits of each move, and COUNTS the policy that is learned."""
-        game = finished.game
-        black, white = (each.replace("\\", "\\\\").replace("]", "\\]") for each in finished.names(name))
-        rules = RULE_NAMES.get(game.rules.name or "", str(game.rules))
-        root = f"FF[4]GM[1]CA[UTF-8]AP[yomi:{VERSION}]SZ[{game.size}]KM[{game.komi:g}]RU[{rules}]"
-        if game.handicap:
-            stones = "".join(f"[{_sgf_point(point, game.size)}]" for _, point in game.setup)
-            root += f"HA[{game.handicap}]AB{stones}"
-        nodes = [f";{root}PB[{black}]PW[{white}]RE[{sgf_result(finished.ended)}]"]
-        for (color, move), ply in zip(game.moves, plies_by_move(finished), strict=True):
-            node = f";{format_color(color)}[{_sgf_point(move, game.size)}]"
-            if ply is not None and ply.found is not None:
-                found = ply.found
-                node += f"C[{Evaluation(0.5 + found.value / 2.0, found.score, found.visits)}]"
-                counts = "".join(f"[{_sgf_point(each, game.size)}:{n}]" for each, n in counts_of(ply))
-                node += f"{COUNTS}{counts}" if counts else ""
-            nodes.append(node)
-        return f"({''.join(nodes)})\n".encode()
+    def record(self, finished: Finished[GoGame], name: str) -> bytes:
+        """Return SGF. Comments contain winrate, lead and visits of each move, COUNTS the learned policy."""
+        black, white = finished.names(name)
+        comments, counts = [""], []
+        for ply in noted(finished):
+            found = None if ply is None else ply.found
+            evaluation = None if found is None else Evaluation(0.5 + found.value / 2.0, found.score, found.visits)
+            comments.append(str(evaluation or ""))
+            counts.append(() if ply is None else counts_of(ply))
+        result = sgf_result(finished.ended)
+        return to_sgf(finished.game, comments, counts, black=black, white=white, result=result).encode("utf-8")
 
 
-def _sgf_point(move: int, size: int) -> str:
-    """Return a move as SGF writes it; a pass is empty. (With sgfmill a record takes a tenth of a small game's time.)"""
-    if move == PASS:
-        return ""
-    index = policy_index(size, move, 0)
-    return chr(ord("a") + index % size) + chr(ord("a") + index // size)
-
-
-def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Encoder, list[RecordedGame[GoGame]]]:
-    """See yomi.engine.game.Game.replay."""
+def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[GoGame]]]:
     if features.name != KATAGO_FEATURES:
         raise OptionError(f"{path}: rows of {features.name} found, expected {KATAGO_FEATURES}")
     try:
@@ -164,9 +137,35 @@ def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Encod
         raise OptionError(f"{path}: {error}") from None
 
 
-def _recorded(record: GameRecord) -> RecordedGame[GoGame]:
-    """Return a recorded game, which is played through once."""
+def _recorded(record: GameRecord) -> Recorded[GoGame]:
+    """Return a recorded game, after playing through it once."""
     winner, _, points = parse_result(record.result)
     moves = [move for _, move in record.game().moves]
     margin = None if math.isnan(points) else points if winner == BLACK else -points
-    return RecordedGame(record.game(0), moves, winner if winner >= 0 else None, margin)
+    return Recorded(record.game(0), moves, winner if winner >= 0 else None, margin)
+
+
+class GoRecorder:
+    """Starts games on an empty board and writes SGF."""
+
+    row_bytes: Mapping[str, int] = {}
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._comments = [""]
+        self._counts: list[Counts] = []
+
+    def begin(self, number: int) -> GoGame:
+        self._comments, self._counts = [""], []
+        return new_game(self._options)
+
+    def record(self, game: GoGame, decision: Decision, seconds: float) -> None:
+        """Store winrate, lead and visits for the move's comment, and the visits of all moves."""
+        report = decision.report
+        self._comments.append(str(Evaluation(report.winrate, report.score_lead, report.visits)))
+        self._counts.append(report.counts)
+
+    def files(self, game: GoGame, ended: Ended, name: str) -> dict[str, bytes]:
+        date, result = time.strftime("%Y-%m-%d"), sgf_result(ended)
+        text = to_sgf(game, self._comments, self._counts, black=name, white=name, result=result, date=date)
+        return {".sgf": text.encode("utf-8")}

@@ -1,4 +1,4 @@
-"""Matches of Go: how games are set up, scored, recorded and read."""
+"""Matches of Go: set-up, scoring and records of games."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.clients.client import OnStart
 from yomi.engine.clients.gtp import GtpClient
@@ -21,25 +21,21 @@ from yomi.engine.go.record_files import load_records
 from yomi.engine.go.referee import MOVES_PER_POINT, GoReferee, read_sgf_result, sgf_result
 from yomi.engine.go.rules import Rules
 from yomi.engine.go.scoring import dead_stones, ownership_by_rollouts
-from yomi.engine.go.sgf import GameRecord, SgfError, record_of
+from yomi.engine.go.sgf import GameRecord, SgfError, escaped, record_of
 from yomi.engine.go.vertex import VertexError, format_color, format_vertex, parse_vertex
 from yomi.engine.matches.games import MatchGame
-from yomi.engine.matches.results import GameLog, GameResult, MatchError, UnscoredError, key_of
+from yomi.engine.matches.results import GameResult, MatchError, Sheet, UnscoredError, key_of
+from yomi.engine.options import Options
+from yomi.engine.play import Ended
 from yomi.engine.players.request import Decision
 from yomi.native.go.board import EMPTY, PASS
 
-if TYPE_CHECKING:
-    from yomi.engine.options import Options
-    from yomi.engine.play import Ended
-
 SCORER_TIMEOUT = 300.0
+# Scorers: all stones are alive; rollouts find dead stones. Any other scorer is a GTP engine's command line.
 AREA, OWNERSHIP = "area", "ownership"
-"""Scorers: all stones are alive; our verdict by rollouts. Any other one is a GTP engine's command line."""
 
 
 class GoMatches(MatchGame[GoGame]):
-    """Go."""
-
     client = GtpClient
     suffixes = GAME.suffixes
 
@@ -55,35 +51,32 @@ class GoMatches(MatchGame[GoGame]):
         }
 
     def referee(self, rules: Mapping[str, Any], on_start: OnStart | None) -> ScoringReferee:
-        """Return a referee that scores games as the match wants it."""
         return ScoringReferee(rules["scorer"], rules["max_moves"], on_start)
 
     def begin(self, rules: Mapping[str, Any], opening: str) -> GoGame:
-        """Return a game after the vertices of an opening, Black's first."""
+        """Return a game after the moves of an opening, which begins with Black."""
         game = GoGame(rules["size"], Rules.parse(rules["rules"]), rules["komi"])
         for text in opening.split():
             game.push(parse_vertex(text, game.size))
         return game
 
     def set_up(self, client: GtpClient, game: GoGame, clock: TimeSettings) -> None:
-        """Tell an engine the board, the komi, the rules, its clock, and the handicap stones."""
+        """Send board, komi, rules, clock and handicap stones to an engine."""
         stones = [self.format_move(game, point) for _, point in game.setup] if game.handicap else []
         client.new_game(game.size, game.komi, str(game.rules), clock, stones)
 
     def read_answer(self, game: GoGame, text: str) -> Decision:
-        """Return the move at a vertex."""
         try:
             move = parse_vertex(text, game.size)
         except VertexError:
-            raise ValueError(f"'{text[:40]}' is no vertex") from None
+            raise ValueError(f"'{text[:40]}' found, expected a vertex") from None
         if not game.is_legal(game.side_to_move, move):
             taken = move != PASS and game.color_at(move) != EMPTY
             why = "the point is taken" if taken else "ko, superko or suicide"
             raise ValueError(f"{format_vertex(move, game.size)} at move {len(game.moves) + 1}: {why}")
         return Decision(move)
 
-    def records(self, sheet: GameLog[GoGame], ended: Ended, event: str) -> dict[str, bytes]:
-        """Return the game as SGF."""
+    def records(self, sheet: Sheet[GoGame], ended: Ended, event: str) -> dict[str, bytes]:
         comments = [f"{event}: {ended.ending} {ended.detail}".strip()]
         for answer in sheet.answers:
             said = "opening" if answer is None else f"{answer.seconds:.2f} s {answer.evaluation or ''}"
@@ -94,15 +87,14 @@ class GoMatches(MatchGame[GoGame]):
         record.result = sgf_result(ended)
         record.root.other["AP"] = ["yomi"]
         for key, color in (("BT", BLACK), ("WT", WHITE)):
-            record.root.other[key] = [sheet.clients[color].title.replace("\\", "\\\\").replace("]", "\\]")]
+            record.root.other[key] = [escaped(sheet.clients[color].title)]
         return {".sgf": record.to_sgf().encode("utf-8")}
 
     def load_records(self, path: Path) -> list[GameRecord]:
-        """Return the games of an SGF file."""
         return load_records(path)
 
     def opening_of(self, record: GameRecord, moves: int | None, rules: Mapping[str, Any]) -> str:
-        """Return the vertices of a game in turn from an empty board of the match's size."""
+        """Return the vertices of a game. Moves must alternate, from an empty board of the match's size."""
         size = rules["size"]
         if record.size != size:
             raise SgfError(f"a board of {record.size}, expected {size} (--size)")
@@ -112,7 +104,7 @@ class GoMatches(MatchGame[GoGame]):
         return " ".join(self.format_move(game, move) for _, move in game.moves)
 
     def result_of(self, record: GameRecord) -> GameResult | None:
-        """Return the game's result; times are not read."""
+        """Return the game's result, without times."""
         found = read_sgf_result(record.result)
         if found is None:
             return None
@@ -121,33 +113,26 @@ class GoMatches(MatchGame[GoGame]):
         return GameResult(0, record.black, record.white, *found, detail=record.result, plies=len(moves), key=key)
 
     def format_move(self, game: GoGame, move: int) -> str:
-        """Return the vertex."""
         return format_vertex(move, game.size)
 
 
 class ScoringReferee(GoReferee):
-    """Ends games, and scores them in one of several ways; one for each thread."""
+    """A GoReferee with a choice of scorers. Each thread needs its own."""
 
     def __init__(self, scorer: str, max_moves: int = 0, on_start: OnStart | None = None) -> None:
-        """Let games end as GoReferee does.
-
-        Args:
-            scorer: AREA, OWNERSHIP or an engine's command line.
-            max_moves: see GoReferee.
-            on_start: see EngineClient.
-        """
+        """Use a scorer: AREA, OWNERSHIP or an engine's command line."""
         super().__init__(self.score, max_moves)
         self.scorer, self._on_start = scorer, on_start
         self._client: GtpClient | None = None
 
     def start(self, game: GoGame) -> None:
-        """Start the engine that scores, where there is one and it does not run, before a game is played in vain.
+        """Start the scoring engine, if there is one and it is not running.
 
         Args:
-            game: of the kind that is to be scored.
+            game: an example of the games to score.
 
         Raises:
-            MatchError: it does not start, or cannot score such games.
+            MatchError: the engine does not start, or cannot score such games.
         """
         if self.scorer in (AREA, OWNERSHIP) or (self._client is not None and self._client.process.is_running):
             return
@@ -162,10 +147,10 @@ class ScoringReferee(GoReferee):
             raise MatchError(self._fault(error)) from None
 
     def score(self, game: GoGame) -> float:
-        """Return Black's points minus White's, once it has started.
+        """Return Black's points minus White's. Call `start` first.
 
         Raises:
-            UnscoredError: the engine that scores fails.
+            UnscoredError: the scoring engine failed.
         """
         if self.scorer == AREA:
             return game.final_score()
@@ -193,7 +178,6 @@ class ScoringReferee(GoReferee):
         return float(match[2]) * (1 if match[1] in "Bb" else -1)
 
     def close(self) -> None:
-        """End the engine."""
         if self._client is not None:
             self._client.close()
             self._client = None

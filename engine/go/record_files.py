@@ -1,17 +1,27 @@
-"""Files of Go records: SGF, GIB (Tygem) and NGF (Cyberoro, WBaduk). Their content shows the format."""
+"""Files of Go records: SGF, GIB (Tygem) and NGF (Cyberoro, WBaduk). The content determines the format.
+
+GIB and NGF have no public specification. Source: the converters xyz2sgf and Sabaki.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from yomi.engine.go.gib_ngf import looks_like_gib, looks_like_ngf, read_gib, read_ngf
-from yomi.engine.go.sgf import GameRecord, SgfError, each_sgf_game, read_size
-from yomi.engine.records import read_record_bytes
+from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.go.encodings import decode_sgf
+from yomi.engine.go.handicap import HandicapError, fixed_handicap
+from yomi.engine.go.referee import komi_in_text, result_in_words
+from yomi.engine.go.sgf import GameRecord, Node, SgfError, escaped
+from yomi.engine.go.sgf_reader import each_sgf_game, read_size
+from yomi.engine.go.vertex import point_at
+from yomi.engine.records import Note, read_record_bytes
+from yomi.native.go.board import MAX_SIZE, MIN_SIZE, PASS
 
 
 def each_record(data: bytes) -> Iterator[GameRecord | SgfError]:
-    """Yield the games of a file, at least one, each as its record, or as the reason why it cannot be read."""
+    """Yield each game of a file, or the error that prevents reading it; at least one."""
     reader = read_gib if looks_like_gib(data) else read_ngf if looks_like_ngf(data) else None
     if reader is None:
         yield from each_sgf_game(data)
@@ -23,10 +33,10 @@ def each_record(data: bytes) -> Iterator[GameRecord | SgfError]:
 
 
 def load_records(path: str | Path) -> list[GameRecord]:
-    """Read all games of a file, at least one. A game that cannot be read becomes a note of another one.
+    """Read all games of a file. An unreadable game becomes a note of the first game.
 
     Raises:
-        SgfError: the file cannot be opened, or no game in it can be read.
+        SgfError: the file cannot be opened, or no game can be read.
     """
     records: list[GameRecord] = []
     faults: list[SgfError] = []
@@ -54,7 +64,7 @@ def load_record(path: str | Path) -> GameRecord:
 
 
 def load_size(path: str | Path) -> int:
-    """Return the board size of the first game of a file. Of SGF only the root is read.
+    """Return the board size of a file's first game. For SGF only the root is read.
 
     Raises:
         SgfError: see `load_record`.
@@ -70,3 +80,165 @@ def _bytes_of(path: str | Path) -> bytes:
         return read_record_bytes(path)
     except OSError as error:
         raise SgfError(f"cannot read {path}: {error.strerror}") from None
+
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_GIB_FIELD = re.compile(r"\\\[(\w+)=(.*?)\\\]", re.DOTALL)
+_NGF_MOVE = re.compile(r"PM..([BW])([A-Z])([A-Z])")
+# Tygem's codes (GRLT, W). For 0 and 1 another field has the points times ten.
+_RESULT_CODES = {"0": "B+", "1": "W+", "3": "B+R", "4": "W+R", "7": "B+T", "8": "W+T"}
+_COLORS = {"1": BLACK, "2": WHITE, "B": BLACK, "W": WHITE}
+_GIB_SIZE = 19
+
+
+def looks_like_gib(data: bytes) -> bool:
+    head = data[:200].lstrip(b"\xef\xbb\xbf \t\r\n")
+    return head.startswith((rb"\HS", rb"\[GAME"))
+
+
+def looks_like_ngf(data: bytes) -> bool:
+    """Whether a file is NGF: its second line is a board size, or lines of moves begin with PM."""
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"("):
+        return False
+    lines = data[:2000].splitlines()
+    return bool(re.search(rb"(?m)^PM..[BW][A-Z]{2}", data)) or (
+        len(lines) > 10 and bool(re.fullmatch(rb"\s*(?:9|13|19)\s*", lines[1])) and b"win" in lines[10]
+    )
+
+
+def read_gib(data: bytes) -> GameRecord:
+    """Read a record of Tygem.
+
+    Raises:
+        SgfError: the record has no moves.
+    """
+    text, notes = decode_sgf(data)
+    fields = dict(_GIB_FIELD.findall(text))
+    record = GameRecord(_GIB_SIZE, notes=notes)
+    record.black = _with_rank(record, "BR", *_split_rank(fields.get("GAMEBLACKNAME", "")))
+    record.white = _with_rank(record, "WR", *_split_rank(fields.get("GAMEWHITENAME", "")))
+    tags = f",{fields.get('GAMETAG', '')},{fields.get('GAMEINFOMAIN', '')},"
+    record.result = _tygem_result(tags) or result_in_words(fields.get("GAMERESULT", ""))
+    if komi := re.search(r",(?:G|GONGJE:)(\d+),", tags):
+        record.komi = _number(komi[1]) / 10
+    else:
+        record.komi = komi_in_text(fields.get("GAMECONDITION", "").partition(":")[2])
+    if date := re.search(r",C(\d{4}):(\d\d):(\d\d)", tags):
+        record.date = "-".join(date.groups())
+    node = record.root
+    for number, line in enumerate(_LINE_END.split(text), 1):
+        words = line.split()
+        match words[:1]:
+            case ["INI"] if len(words) > 3 and words[3].isdecimal():
+                _place_handicap(record, _number(words[3]), number)
+            case ["STO"]:
+                node = _add_move(record, node, words[3:6], number, line)
+            case ["SKI"]:
+                last = node.move[0] if node.move else WHITE if not record.handicap else BLACK
+                node = node.add(opponent(last), PASS)
+    if rb"\GE" not in data:
+        notes.append(Note("the text ends without \\GE: moves may be missing"))
+    return _checked(record, "STO")
+
+
+def read_ngf(data: bytes) -> GameRecord:
+    """Read a record of Cyberoro or WBaduk.
+
+    Raises:
+        SgfError: the record has no moves, or an impossible board size.
+    """
+    text, notes = decode_sgf(data)
+    lines = _LINE_END.split(text)
+    header = [line.strip() for line in lines[:12] if not _NGF_MOVE.match(line)]
+    header += [""] * (12 - len(header))
+    size = _number(header[1]) if header[1].isdecimal() else _GIB_SIZE
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        raise SgfError(f"board size {size}: expected {MIN_SIZE} to {MAX_SIZE}", Note("", 2))
+    record = GameRecord(size, notes=notes)
+    record.white, record.black = (
+        _with_rank(record, key, *_last_word(text)) for key, text in (("WR", header[2]), ("BR", header[3]))
+    )
+    if header[5].isdecimal():
+        _place_handicap(record, _number(header[5]), 6)
+    komi = komi_in_text(header[7])
+    if komi is not None:
+        record.komi = komi + 0.5 if komi.is_integer() and not record.handicap else komi
+    if date := re.match(r"(\d{4})(\d\d)(\d\d)", header[8]):
+        record.date = "-".join(date.groups())
+    record.result = result_in_words(header[10])
+    node = record.root
+    for number, line in enumerate(lines, 1):
+        if found := _NGF_MOVE.match(line.strip()):
+            color, *letters = found.groups()
+            places = [str(ord(letter) - ord("B")) for letter in letters]
+            node = _add_move(record, node, [color, *places], number, line)
+    return _checked(record, "PM")
+
+
+def _tygem_result(tags: str) -> str:
+    found = re.search(r",(?:W|GRLT:)(\d+),", tags)
+    result = _RESULT_CODES.get(found[1], "") if found else ""
+    if not result.endswith("+"):
+        return result
+    points = re.search(r",(?:Z|ZIPSU:)(\d+),", tags)
+    return f"{result}{_number(points[1]) / 10:g}" if points else result
+
+
+def _number(digits: str) -> int:
+    """Return a number, cut to nine digits: Python refuses to convert thousands of digits."""
+    return int(digits[:9])
+
+
+def _split_rank(text: str) -> tuple[str, str]:
+    """Split "name (7D)"."""
+    name, mark, rest = text.strip().partition("(")
+    rank = rest.removesuffix(")")
+    is_rank = mark and name.strip() and rest.endswith(")") and "(" not in rank and ")" not in rank
+    return (name.strip(), rank) if is_rank else (text.strip(), "")
+
+
+def _last_word(text: str) -> tuple[str, str]:
+    """Split "name   7D*"."""
+    found = re.fullmatch(r"(.*\S)\s+(\d+\s*[A-Za-z]+\*?)", text)
+    return (found[1], found[2]) if found else (text, "")
+
+
+def _with_rank(record: GameRecord, key: str, name: str, rank: str) -> str:
+    """Return the name, after storing the rank in the root."""
+    if rank:
+        record.root.other[key] = [escaped(rank)]
+    return name
+
+
+def _place_handicap(record: GameRecord, stones: int, line: int) -> None:
+    """Set up handicap stones. Both servers place them on the points of GTP's fixed_handicap."""
+    if stones < 2:
+        return
+    try:
+        points = fixed_handicap(stones, record.size)
+    except HandicapError as error:
+        record.notes.append(Note(f"handicap left out: {error}", line))
+        return
+    record.handicap = stones
+    record.root.setup = [(BLACK, point) for point in points]
+
+
+def _add_move(record: GameRecord, node: Node, words: list[str], line: int, text: str) -> Node:
+    """Append a move [color, column, row] and return its node. Columns and rows count from 0 at the top left."""
+    numbers = [int(word) for word in words[1:] if re.fullmatch(r"-?\d{1,3}", word)]
+    color = _COLORS.get(words[0]) if words else None
+    if color is not None and numbers == [-1, -1]:
+        return node.add(color, PASS)
+    if color is None or len(numbers) != 2 or not all(0 <= number < record.size for number in numbers):
+        shown = " ".join(text[:40].split())
+        fault = Note(f"'{shown}': expected a move on a {record.size}x{record.size} board", line)
+        node.children.append(broken := Node(fault=fault))
+        return broken
+    return node.add(color, point_at(numbers[0], numbers[1], record.size))
+
+
+def _checked(record: GameRecord, word: str) -> GameRecord:
+    """Return a record after checking that it has moves."""
+    if not record.root.children:
+        raise SgfError(f"no moves found, expected lines that begin with {word}")
+    return record

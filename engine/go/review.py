@@ -1,8 +1,4 @@
-"""Reviewing games of Go: every position of an SGF record is searched, and the record annotated.
-
-The game is gone through forwards: the part of the tree below the move that was played is kept, so that a review needs
-40% fewer evaluations for the same visits, and few positions start from nothing.
-"""
+"""Reviews games of Go: searches every position of a record, and annotates the record."""
 
 from __future__ import annotations
 
@@ -13,17 +9,22 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.go.descriptor import GAME
 from yomi.engine.go.game import GoGame, score_text
 from yomi.engine.go.players.analyst import make_analysts
+from yomi.engine.go.players.decisions import board_symmetries
+from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.record_files import load_records, load_size
 from yomi.engine.go.rules import Rules
 from yomi.engine.go.scoring import dead_stones
 from yomi.engine.go.sgf import GameRecord, Node, SgfError
-from yomi.engine.go.vertex import column_and_row, format_color, format_vertex, point_at
+from yomi.engine.go.vertex import format_color, format_vertex
+from yomi.engine.options import Options
 from yomi.engine.own_network import network_file
 from yomi.engine.players.request import Request
 from yomi.engine.records import Note
@@ -42,32 +43,18 @@ from yomi.engine.review import (
 )
 from yomi.native.go.board import NO_POINT, PASS
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from yomi.engine.go.players.player import GoPlayer
-    from yomi.engine.options import Options
-
-MISTAKE, BLUNDER = 0.05, 0.15
-"""Losses of winrate from which on a move is marked as doubtful (DO) or bad (BM)."""
-PV_MOVES = 12
-"""Moves of a variation that a review adds to a record."""
-VERDICTS = ("BM", "DO", "IT", "TE")
-"""SGF's verdicts on a move, of which a node may have one."""
-SABAKI = ("SBKV", "SBKS")
-"""Sabaki's properties: Black's winrate in percent and lead in points, from which it draws its graphs."""
+MISTAKE, BLUNDER = 0.05, 0.15  # losses of winrate from which a move is marked as doubtful (DO) or bad (BM)
+PV_MOVES = 12  # maximum moves of an added variation
+VERDICTS = ("BM", "DO", "IT", "TE")  # SGF's verdicts on a move. A node may have one.
+SABAKI = ("SBKV", "SBKS")  # Sabaki's properties for its graphs: Black's winrate in percent and lead in points
 
 
 @dataclass(slots=True)
 class AnnotatedGo:
-    """See yomi.engine.review.Annotated."""
-
     review: Review
     record: GameRecord
 
     def files(self) -> dict[str, bytes]:
-        """Return the record as SGF."""
         annotate(self.record, self.review)
         try:
             return {".sgf": self.record.to_sgf().encode("utf-8")}
@@ -76,10 +63,10 @@ class AnnotatedGo:
 
 
 def open_reviewer(options: Options, path: Path) -> GoReviewer:
-    """Return a reviewer whose analysts are made for the only size of the network, or else that of the record.
+    """Return a reviewer for the network's only board size, or else the record's.
 
     Raises:
-        LoadingError: they cannot be made.
+        LoadingError: the analysts cannot be made.
         ReviewError: the record cannot be read.
     """
     try:
@@ -91,7 +78,7 @@ def open_reviewer(options: Options, path: Path) -> GoReviewer:
 
 
 def only_size(net: str | None) -> int:
-    """Return the one board size that a network of Go was made for; 0 where it takes all, or cannot be read."""
+    """Return the only board size of a network, or 0 if it takes all sizes or cannot be read."""
     from yomi.nets.metadata import METADATA_KEY, NetworkInfo
     from yomi.nets.onnx_header import read_onnx_header
 
@@ -105,23 +92,20 @@ def only_size(net: str | None) -> int:
 
 
 class GoReviewer:
-    """See yomi.engine.review.Reviewer. Several analysts go through parts of a game at the same time."""
+    """Reviews games with several analysts, which search parts of a game at the same time."""
 
     def __init__(self, analysts: Sequence[GoPlayer], options: Options) -> None:
-        """Review with analysts, by the limits of the options."""
         self.analysts = analysts
         self.options = options
 
-    def read(self, path: str) -> list[Loaded]:
-        """Return the games of an SGF file."""
+    def read(self, path: str) -> list[LoadedGame]:
         return load(path, Rules.parse(self.options.rules), self.options.komi)
 
-    def length(self, loaded: Loaded) -> int:
-        """Return the positions of a game."""
+    def length(self, loaded: LoadedGame) -> int:
         return loaded.positions
 
-    def visits_per_second(self, loaded: Loaded) -> float:
-        """Return the visits of all analysts together, in the middle of a game."""
+    def visits_per_second(self, loaded: LoadedGame) -> float:
+        """Return the visits/s of all analysts together, in the middle of a game."""
         rules = Rules.parse(self.options.rules)
         replay = loaded.record.replay(rules=rules, override_rules=loaded.record.rules is None, komi=self.options.komi)
         game = next(itertools.islice(replay, loaded.positions // 2, None)).copy()
@@ -137,7 +121,7 @@ class GoReviewer:
 
         return speed_of(search, self.options)
 
-    def review(self, loaded: Loaded, tick: Tick, known: KnownPositions | None = None) -> AnnotatedGo:
+    def review(self, loaded: LoadedGame, tick: Tick, known: KnownPositions | None = None) -> AnnotatedGo:
         """Search every position of a game, up to a fault of its record."""
         begin = time.monotonic()
         record = loaded.record
@@ -147,7 +131,7 @@ class GoReviewer:
         played = [node.move for node in record.line() if node.move is not None][: len(games) - 1]
         for game, (color, _) in zip(games[:-1], played, strict=True):
             game.turn_to(color)  # a side may have played twice
-        found = self._judge_all(games, tick, known or KnownPositions())
+        found = self._evaluate_all(games, tick, known or KnownPositions())
         opinions = [opinion for opinion, _ in found if opinion is not None]
         review = Review(
             game=GAME.name,
@@ -176,22 +160,18 @@ class GoReviewer:
         return AnnotatedGo(review, record)
 
     def close(self) -> None:
-        """Release the engine."""
         for analyst in self.analysts:
             analyst.close()
 
-    def _judge_all(self, games: Sequence[GoGame], tick: Tick, known: KnownPositions) -> list[Judgement]:
-        """Return what is thought of each position.
-
-        Raises:
-            Exception: what an analyst raises, or a KeyboardInterrupt; the others stop then.
-        """
+    def _evaluate_all(self, games: Sequence[GoGame], tick: Tick, known: KnownPositions) -> list[Judgement]:
+        """Return the result for each position. An error of an analyst, or KeyboardInterrupt, stops all analysts."""
         parts = Parts(len(games), len(self.analysts))
         stopped, ticking = threading.Event(), threading.Lock()
 
         def go_through(number: int) -> None:
+            # Forwards: the tree below the played move is kept, which saves 40% of the evaluations.
             while not stopped.is_set() and (index := parts.take(number)) is not None:
-                judgement = known.found.get(index) or self._judge(self.analysts[number], games[index], stopped)
+                judgement = known.found.get(index) or self._evaluate(self.analysts[number], games[index], stopped)
                 with ticking:
                     if stopped.is_set():
                         return  # the search was cut short
@@ -200,10 +180,10 @@ class GoReviewer:
                     tick()
 
         with ThreadPoolExecutor(len(self.analysts)) as pool:
-            under_way = [pool.submit(go_through, number) for number in range(len(self.analysts))]
+            futures = [pool.submit(go_through, number) for number in range(len(self.analysts))]
             try:
-                for each in as_completed(under_way):
-                    each.result()
+                for future in as_completed(futures):
+                    future.result()
             except BaseException:
                 stopped.set()
                 for analyst in self.analysts:
@@ -211,8 +191,8 @@ class GoReviewer:
                 raise
         return [known.found[index] for index in range(len(games))]
 
-    def _judge(self, player: GoPlayer, game: GoGame, stopped: threading.Event) -> Judgement:
-        """Return the opinion of a position, and the evaluations that it took."""
+    def _evaluate(self, player: GoPlayer, game: GoGame, stopped: threading.Event) -> Judgement:
+        """Return the opinion of a position, and the number of evaluations."""
         options, color = self.options, game.side_to_move
         if game.is_over:
             if game.is_no_result:
@@ -232,24 +212,24 @@ class GoReviewer:
         return opinion, report.evaluations
 
     def _owners(self, player: GoPlayer, game: GoGame) -> npt.NDArray[np.float32]:
-        """Return who owns each point of a game that is over, +1 Black."""
         return player.final_ownership(game)
 
 
 class Parts:
-    """Runs of positions, one for each analyst, who goes through it forwards; who is done halves the longest."""
+    """Runs of positions, one for each analyst, which searches its run forwards. An idle analyst takes half of the
+    longest run.
+    """
 
     def __init__(self, count: int, analysts: int) -> None:
-        """Divide `count` positions."""
         self._parts = [[count * part // analysts, count * (part + 1) // analysts] for part in range(analysts)]
         self._lock = threading.Lock()
 
     def take(self, number: int) -> int | None:
-        """Return the next position of an analyst; None where none is left."""
+        """Return the next position for an analyst; None at the end."""
         with self._lock:
             part = self._parts[number]
             if part[0] == part[1]:
-                longest = max(self._parts, key=lambda each: each[1] - each[0])
+                longest = max(self._parts, key=lambda part: part[1] - part[0])
                 if longest[0] == longest[1]:
                     return None
                 middle = sum(longest) // 2
@@ -259,18 +239,14 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """A game of a file."""
-
+class LoadedGame:
     record: GameRecord
-    positions: int
-    """Of its main line, those before and after the moves that can be played."""
-    fault: Note | None
-    """Why the line goes no further; None if it can be played to its end."""
+    positions: int  # positions of the main line, before and after its playable moves
+    fault: Note | None  # why the line ends early; None if all of it can be played
 
 
-def load(path: str, rules: Rules, komi: float | None = None) -> list[Loaded]:
-    """Read the games of a file, and see how far their main lines can be played.
+def load(path: str, rules: Rules, komi: float | None = None) -> list[LoadedGame]:
+    """Read the games of a file, and find how far their main lines can be played.
 
     A game whose first move cannot be played is left out, with a note in another game.
 
@@ -281,7 +257,7 @@ def load(path: str, rules: Rules, komi: float | None = None) -> list[Loaded]:
         records = load_records(path)
     except SgfError as error:
         raise ReviewError(str(error)) from None
-    games: list[Loaded] = []
+    games: list[LoadedGame] = []
     left_out: list[SgfError] = []
     for record in records:
         positions, fault = 0, None
@@ -293,7 +269,7 @@ def load(path: str, rules: Rules, komi: float | None = None) -> list[Loaded]:
             if positions < 2:
                 left_out.append(error)
                 continue
-        games.append(Loaded(record, positions, fault))
+        games.append(LoadedGame(record, positions, fault))
     if not games:
         raise ReviewError(str(left_out[0]))
     games[0].record.notes += [error.note.extended("this game is left out") for error in left_out]
@@ -301,34 +277,24 @@ def load(path: str, rules: Rules, komi: float | None = None) -> list[Loaded]:
 
 
 def are_mirrored(game: GoGame, one: int, other: int) -> bool:
-    """Return whether a symmetry of the board, with its stones and a simple ko, maps one move to another."""
+    """Whether a symmetry of the board, with its stones and no simple ko, maps one move to another."""
     if PASS in (one, other) or one == other or int(game.position["simple_ko"]) != NO_POINT:
         return False
-    size, colors = game.size, {point: color for color, point in game.stones()}
-    for flip in range(1, 8):
-        if _mirrored(one, flip, size) == other and all(
-            colors.get(_mirrored(point, flip, size)) == color for point, color in colors.items()
-        ):
-            return True
-    return False
-
-
-def _mirrored(point: int, flip: int, size: int) -> int:
-    """Return the image of a point: bit 0 swaps the axes, bits 1 and 2 turn columns and rows round."""
-    column, row = column_and_row(point, size)
-    if flip & 1:
-        column, row = row, column
-    return point_at(size - 1 - column if flip & 2 else column, size - 1 - row if flip & 4 else row, size)
+    colors = {point: color for color, point in game.stones()}
+    return any(
+        image[one] == other and all(colors.get(image[point]) == color for point, color in colors.items())
+        for image in board_symmetries(game.size)
+    )
 
 
 # -- the annotated record ------------------------------------------------------------------------------------------
 
 
 def annotate(record: GameRecord, review: Review) -> None:
-    """Write a review into the main line of its record, as far as it goes; an earlier one is replaced.
+    """Write a review into the main line of its record; an earlier review is replaced.
 
-    Each node gets a comment, V (Black's lead), Sabaki's graph and, for what lost much, DO or BM; the better line
-    becomes a variation, but for a move of the root, which has no parent.
+    Each node gets a comment, V (Black's lead) and Sabaki's properties. A mistake gets DO or BM, and the better line as
+    a variation, unless the move is in the root.
     """
     nodes = list(record.line())
     for node in record.nodes():
@@ -361,7 +327,7 @@ def _add_comment(node: Node, text: str) -> None:
 
 
 def _clean(node: Node) -> None:
-    """Take out what an earlier review has left."""
+    """Remove the annotations of an earlier review."""
     lines = node.comment.split("\n")
     kept = [line for line in lines if not line.startswith(MARK)]
     if len(kept) < len(lines):
@@ -379,7 +345,7 @@ def _set_values(node: Node, opinion: Opinion) -> None:
 
 
 def describe(move: ReviewedMove, size: int) -> str:
-    """Return what a review says of a move, on one line."""
+    """Return a review's comment on a move, on one line."""
     color = move.color
     parts = [f"{format_color(color)} {100 * move.winrate_after:.1f}%"]
     score = move.after.score_for(BLACK)
@@ -395,7 +361,7 @@ def describe(move: ReviewedMove, size: int) -> str:
 
 
 def _add_variation(parent: Node, move: ReviewedMove, size: int) -> None:
-    """Add the better line beside the move that was played."""
+    """Add the better line beside the played move."""
     color, node = move.color, parent
     for point in move.before.pv[:PV_MOVES]:
         text = f"{MARK}better, {format_color(color)} {100 * move.before.winrate:.1f}%" if node is parent else ""

@@ -1,7 +1,7 @@
 """Rule sets of Go by name and in KataGo's JSON form.
 
-Pure data: nothing here imports numba, so that a command line can check a rule set before the kernels are loaded.
-Source of the fields and of the presets: KataGo's `kata-set-rules` (docs/GTP_Extensions.md).
+Pure data without numba, so that a command line can check rules before kernels load. Source of fields and presets:
+KataGo's `kata-set-rules` (docs/GTP_Extensions.md).
 """
 
 import json
@@ -22,38 +22,31 @@ T = TypeVar("T")
 
 
 class RulesError(OptionError):
-    """A rule set that is not known, not well formed, or not supported; the message is one line."""
+    """An unknown, malformed or unsupported rule set. The message is one line."""
 
 
 @dataclass(frozen=True)
 class Rules:
     """One rule set. Suicide of a single stone is never legal."""
 
+    # SIMPLE: no immediate recapture, and no result at the third repetition. Otherwise positional or situational
+    # superko.
     ko: Ko
-    """SIMPLE: no immediate retaking, and no result when a board stands for the third time; else positional or
-    situational superko."""
     scoring: Scoring
-    tax: Tax
-    """SEKI: no territory in seki; ALL: also two points less for each living group."""
-    suicide: bool
-    """Suicide of several stones is legal."""
-    has_button: bool
-    """Always false: `parse` refuses rules with a button."""
-    white_handicap_bonus: HandicapBonus
-    """Points that White receives for N handicap stones."""
+    tax: Tax  # SEKI: no territory in seki. ALL: also two points less for each living group.
+    suicide: bool  # whether suicide of several stones is legal
+    has_button: bool  # always false: `parse` refuses rules with a button
+    white_handicap_bonus: HandicapBonus  # points for White for N handicap stones
     friendly_pass_ok: bool
-    komi: float = field(default=7.5, compare=False)
-    """The komi that usually goes with these rules. Not part of them: equality and JSON ignore it."""
+    komi: float = field(default=7.5, compare=False)  # The usual komi. Equality and JSON ignore it.
 
     @classmethod
     def parse(cls, text: str) -> "Rules":
-        """Read a preset's name, a JSON object, or KataGo's text in SGF.
+        """Parse a preset's name, a JSON object, or KataGo's text in SGF.
 
-        In names case, spaces, `-`, `_` and a last word "rules" do not matter.
-
-        Keys that a JSON object leaves out are those of Tromp-Taylor; for territory scoring a missing tax is SEKI, a
-        missing komi 6.5.
-        KataGo writes `koPOSITIONALscoreAREAtaxNONEsui1whbNfpok1` (and the like) as RU into its game records.
+        Names ignore case, spaces, `-`, `_` and a last word "rules". Missing keys in JSON are those of Tromp-Taylor,
+        except that territory scoring implies tax SEKI and komi 6.5. KataGo writes
+        `koPOSITIONALscoreAREAtaxNONEsui1whbNfpok1` and the like as RU into its records.
 
         Raises:
             RulesError: unknown name, key or value, or rules with a button.
@@ -76,7 +69,7 @@ class Rules:
 
     @classmethod
     def named(cls, text: str) -> "Rules | None":
-        """Return the rules that a record means: "Chinese, Pair Go", "JP" or "日本"; None if no rules or several are.
+        """Return the rules that a record means: "Chinese, Pair Go", "JP" or "日本"; None for none or several.
 
         Unlike `parse`, this accepts any text that names one country or rule set.
         """
@@ -94,7 +87,7 @@ class Rules:
         return PRESETS[found.pop()] if len(presets) == 1 else None
 
     def with_rule(self, key: str, value: str) -> "Rules":
-        """Return these rules with one field changed; `key` as in the JSON form, `value` unquoted and in any case.
+        """Return these rules with one field changed; `key` as in JSON, `value` unquoted in any case.
 
         Raises:
             RulesError: unknown key or value.
@@ -104,7 +97,7 @@ class Rules:
         return _with_field(self, key.strip(), plain)
 
     def to_json(self) -> str:
-        """Return KataGo's JSON form on one line, keys in alphabetical order, without komi."""
+        """Return KataGo's JSON on one line, keys in alphabetical order, without komi."""
         fields = {
             "friendlyPassOk": self.friendly_pass_ok,
             "hasButton": self.has_button,
@@ -118,27 +111,26 @@ class Rules:
 
     @property
     def name(self) -> str | None:
-        """The first preset that equals these rules; None where there is none."""
+        """The first preset that equals these rules; None if there is none."""
         return next((name for name, rules in PRESETS.items() if rules == self), None)
 
     @property
     def has_agreement(self) -> bool:
-        """Whether the players agree on dead stones at the end; else the board counts as it stands."""
+        """Whether the players agree on dead stones at the end. Otherwise all stones on the board count."""
         return self.scoring == "TERRITORY" or self.friendly_pass_ok
 
     def handicap_bonus(self, stones: int) -> int:
-        """Return the points White receives for `stones` handicap stones (fewer than two are no handicap)."""
+        """Return White's points for `stones` handicap stones. A single stone is no handicap."""
         if stones < 2 or self.white_handicap_bonus == "0":
             return 0
         return stones if self.white_handicap_bonus == "N" else stones - 1
 
     def __str__(self) -> str:
-        """Return the preset's name, or the JSON form of rules that have none."""
+        """Return the preset's name, or JSON if there is none."""
         return self.name or self.to_json()
 
 
 TERRITORY_KOMI = 6.5
-"""The komi that usually goes with territory scoring."""
 
 
 def _area(
@@ -156,6 +148,7 @@ def _area(
 _JAPANESE = Rules("SIMPLE", "TERRITORY", "SEKI", False, False, "0", False, TERRITORY_KOMI)
 _AGA = _area("SITUATIONAL", bonus="N-1")
 
+# The rule sets without a button and without clean-up phases.
 PRESETS: dict[str, Rules] = {
     "tromp-taylor": _area("POSITIONAL", suicide=True, friendly=False),
     "chinese": _area("SIMPLE", bonus="N"),
@@ -173,7 +166,6 @@ PRESETS: dict[str, Rules] = {
     "goe": _area("POSITIONAL", suicide=True),
     "ing": _area("POSITIONAL", suicide=True),
 }
-"""The rule sets that need neither a button nor clean-up phases, by name."""
 
 
 _SGF_FORM = re.compile(r"ko([A-Z]+)score([A-Z]+)tax([A-Z]+)sui([01])(?:button([01]))?(?:whb(0|N-1|N))?(?:fpok([01]))?")
@@ -192,6 +184,7 @@ _ALIASES = {_squash(name): name for name in PRESETS} | {
 }
 
 
+# Preset -> words that name it in records. Words of ASCII letters must be whole.
 _RECORD_NAMES: dict[str, tuple[str, ...]] = {
     "japanese": ("japanese", "japan", "jp", "jpn", "jap", "japonaise", "japanisch", "nihon", "日本", "일본"),
     "chinese": ("chinese", "china", "cn", "chn", "chinoise", "chinesisch", "中国", "中國", "중국"),
@@ -203,7 +196,6 @@ _RECORD_NAMES: dict[str, tuple[str, ...]] = {
     "ing": ("ing", "goe", "应氏", "應氏", "応氏", "응씨"),
     "tromp-taylor": ("tromp", "taylor", "tt"),
 }
-"""Preset -> words that name it in records. Words of ASCII letters must be whole."""
 
 
 def _parse_json(text: str) -> Rules:

@@ -1,6 +1,6 @@
 """A goban as SVG: stones, coordinates, the last move, labels, move numbers and a value for each point.
 
-Everything is plain data. A point is (column, row) from the top left corner, as in SGF. No kernel is loaded.
+Input is plain data, and no kernel is loaded. A point is (column, row) from the top left corner, as in SGF.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ Point: TypeAlias = tuple[int, int]
 
 MAX_SIZE = 25
 COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
-CELL, RADIUS = 32, 15
-"""Distance of two lines, and of a stone's edge from its middle."""
-LEAST_STRENGTH = 0.005
-"""Values below are not drawn."""
+CELL, RADIUS = 32, 15  # distance between lines, and radius of a stone
+MIN_STRENGTH = 0.005  # smaller values are not drawn
 STONES = {BLACK: "#15120e", WHITE: "#fbf9f4"}
+# Color of text and marks on a stone or an empty point.
 ON_STONES = {BLACK: "#fbf9f4", WHITE: "#15120e", 0: INK}
-"""Text and marks on a stone or an empty point."""
 
 
 def goban(
@@ -38,17 +36,17 @@ def goban(
     """Return the picture of a board.
 
     Args:
-        stones: 0, BLACK or WHITE for each point, of 1 to 25 rows and columns.
-        last: the last move, which gets a ring; None for none or a pass.
-        labels: text of one to three characters on points.
-        numbers: of moves, on points; a point with a label shows the label.
-        heat: a value from -1 to 1 for each point, such as a policy; blue above zero, red below. Not a number: nothing.
-        ownership: from -1 (White) to 1 (Black) for each point, drawn as small squares.
-        coordinates: write A to Z without I, and rows counted from the bottom.
-        title: what screen readers read; empty for the size, the number of stones and the last move.
+        stones: 0, BLACK or WHITE for each point, in 1 to 25 rows and columns.
+        last: the last move, marked with a ring; None for none or a pass.
+        labels: text of one to three characters by point.
+        numbers: move numbers by point, where there is no label.
+        heat: value from -1 (red) to 1 (blue) for each point, such as a policy; NaN for nothing.
+        ownership: value from -1 (White) to 1 (Black) for each point, drawn as small squares.
+        coordinates: write A to Z without I, and rows from the bottom.
+        title: text for screen readers; empty for a default title.
 
     Raises:
-        ValueError: the board has another size, a value of `stones` is none of the three, or a point is not on it.
+        ValueError: wrong size of the board, wrong value in `stones`, or a point off the board.
     """
     board = _board(stones)
     width, height = len(board[0]), len(board)
@@ -73,7 +71,6 @@ def goban(
 
 
 def point_name(point: Point, height: int) -> str:
-    """Return the name of a point, such as D4."""
     return f"{COLUMNS[point[0]]}{height - point[1]}"
 
 
@@ -99,8 +96,6 @@ def _title(board: list[list[int]], last: Point | None) -> str:
 
 
 def stars(width: int, height: int) -> list[Point]:
-    """Return the star points of a board."""
-
     def lines(size: int) -> tuple[list[int], int | None]:
         edge = 3 if size >= 13 else 2
         return ([edge, size - 1 - edge] if size >= 7 else []), (size // 2 if size % 2 else None)
@@ -117,24 +112,20 @@ def stars(width: int, height: int) -> list[Point]:
 
 
 class _Goban:
-    """The parts of a picture."""
-
     def __init__(self, board: list[list[int]], margin: float) -> None:
         self.board, self.margin = board, margin
         self.width, self.height = len(board[0]), len(board)
 
     def place(self, point: Point) -> tuple[float, float]:
-        """Return where a point is drawn."""
+        """Return the picture's coordinates of a point."""
         return self.margin + CELL * point[0], self.margin + CELL * point[1]
 
     def points(self) -> Iterator[tuple[Point, int]]:
-        """Yield all points with their stones."""
         for row, stones in enumerate(self.board):
             for column, stone in enumerate(stones):
                 yield (column, row), stone
 
     def grid(self) -> Iterator[str]:
-        """Yield lines and star points."""
         (left, top), (right, bottom) = self.place((0, 0)), self.place((self.width - 1, self.height - 1))
         across = "".join(f"M{left:g} {top + CELL * row:g}H{right:g}" for row in range(self.height))
         down = "".join(f"M{left + CELL * column:g} {top:g}V{bottom:g}" for column in range(self.width))
@@ -144,17 +135,16 @@ class _Goban:
             yield element("circle", cx=x, cy=y, r=3, fill=INK)
 
     def stones(self) -> Iterator[str]:
-        """Yield the stones."""
         for point, stone in self.points():
             if stone:
                 x, y = self.place(point)
                 yield element("circle", cx=x, cy=y, r=RADIUS, fill=STONES[stone], stroke=STONES[BLACK])
 
     def heat(self, values: list[list[float]]) -> Iterator[str]:
-        """Yield a square for each value, which a mouse over it shows."""
+        """Yield a square for each value, with the value as a tooltip."""
         for (column, row), _ in self.points():
             value = values[row][column]
-            if strength(value) >= LEAST_STRENGTH:
+            if strength(value) >= MIN_STRENGTH:
                 x, y = self.place((column, row))
                 yield element(
                     "rect",
@@ -167,12 +157,12 @@ class _Goban:
                 )
 
     def ownership(self, values: list[list[float]]) -> Iterator[str]:
-        """Yield a small square of the owner's color for each point that is not the owner's stone."""
+        """Yield a small square of the owner's color for each point without the owner's stone."""
         for (column, row), stone in self.points():
             value = values[row][column]
             owner = BLACK if value > 0 else WHITE
             side = CELL * 0.5 * strength(value) ** 0.5
-            if strength(value) >= LEAST_STRENGTH and stone != owner:
+            if strength(value) >= MIN_STRENGTH and stone != owner:
                 x, y = self.place((column, row))
                 yield element(
                     "rect",
@@ -186,7 +176,7 @@ class _Goban:
                 )
 
     def texts(self, texts: Mapping[Point, str]) -> Iterator[str]:
-        """Yield labels and numbers, sorted by their points."""
+        """Yield labels and numbers, sorted by point."""
         for (column, row), text in sorted(texts.items(), key=lambda item: (item[0][1], item[0][0])):
             stone = self.board[row][column]
             x, y = self.place((column, row))
@@ -196,14 +186,13 @@ class _Goban:
             yield text_at(x, y, text, size, ON_STONES[stone], font_weight=600)
 
     def last(self, point: Point, has_text: bool) -> str:
-        """Return the ring of the last move: in the stone, or around it if there is text in it."""
+        """Return the ring of the last move: in the stone, or around it if there is text on it."""
         x, y = self.place(point)
         color = MARK if has_text else ON_STONES[self.board[point[1]][point[0]]]
         radius = RADIUS if has_text else RADIUS / 2
         return element("circle", cx=x, cy=y, r=radius, fill="none", stroke=color, stroke_width=2.5)
 
     def coordinates(self) -> Iterator[str]:
-        """Yield the names of columns and rows on all four sides."""
         (_, top), (_, bottom) = self.place((0, 0)), self.place((0, self.height - 1))
         offset = 0.75 * CELL
         for column in range(self.width):

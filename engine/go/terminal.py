@@ -1,40 +1,34 @@
-"""Go in the terminal: what `yomi play go` knows of the game."""
+"""Go in the terminal (`yomi play go`)."""
 
 from __future__ import annotations
 
 import logging
+from argparse import Namespace
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from yomi.engine.color import BLACK, opponent
-from yomi.engine.go.game import new_game, score_text
+from yomi.engine.go.game import GoGame, new_game, score_text
 from yomi.engine.go.handicap import HANDICAP_KOMI, HandicapError, fixed_handicap
+from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.rules import Rules
 from yomi.engine.go.scoring import removed_stones
 from yomi.engine.go.sgf import SgfError, to_sgf
 from yomi.engine.go.vertex import format_color, format_vertex, parse_vertex
 from yomi.engine.option_row import OptionError
+from yomi.engine.options import Options
+from yomi.engine.players.request import Decision
 from yomi.engine.records import report_notes
 from yomi.engine.terminal import TerminalGame, TurnResult
 from yomi.nets.files import write_atomically
 
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    import numpy as np
-    import numpy.typing as npt
-
-    from yomi.engine.go.game import GoGame
-    from yomi.engine.go.players.player import GoPlayer
-    from yomi.engine.options import Options
-    from yomi.engine.players.request import Decision
-
 log = logging.getLogger("yomi.play")
 
-OWNED = 0.5
-"""Expected ownership from which on a point counts as somebody's in the map."""
+OWNED = 0.5  # minimum ownership of a point that the map assigns to a side
 
 COMMANDS = """\
 D4          play there
@@ -43,14 +37,11 @@ save FILE   write the game as SGF"""
 
 
 class GoTerminalGame(TerminalGame["GoGame"]):
-    """See TerminalGame."""
-
     player: GoPlayer
     commands = COMMANDS
 
     @property
     def prompt(self) -> str:
-        """B or W."""
         return format_color(self.side_to_move)
 
     def ended(self) -> str | None:
@@ -59,12 +50,10 @@ class GoTerminalGame(TerminalGame["GoGame"]):
         return self._result(removed_stones(game, self._owners)) if game.is_over else None
 
     def play(self, text: str) -> None:
-        """Play a vertex or a pass."""
         game = self.game
         game.play(game.side_to_move, parse_vertex(text, game.size))
 
     def obey(self, decision: Decision) -> TurnResult:
-        """Play the engine's move, or resign."""
         game, color = self.game, self.side_to_move
         if decision.resign or decision.move is None:
             return TurnResult(f"{format_color(color)} resigns.", self.resigned())
@@ -84,11 +73,10 @@ class GoTerminalGame(TerminalGame["GoGame"]):
         return lines
 
     def resigned(self) -> str:
-        """Return the result when the side to move gives up."""
         return f"{format_color(opponent(self.side_to_move))}+R"
 
     def score(self) -> str:
-        """Return the expected owners as a map, the score as the board stands, and what the search expects."""
+        """Return a map of the expected owners, the score as the board stands, and the search's expectation."""
         game, owners = self.game, self._owners()
         marks = ["b" if owner > OWNED else "w" if owner < -OWNED else "." for owner in owners]
         rows = [" ".join(marks[row * game.size : (row + 1) * game.size]) for row in range(game.size)]
@@ -103,7 +91,6 @@ class GoTerminalGame(TerminalGame["GoGame"]):
         return "\n".join([*rows, text])
 
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
-        """Write the game as SGF."""
         try:
             text = to_sgf(self.game, result=result, black=names[0], white=names[1])
             write_atomically(Path(path), text.encode("utf-8"))
@@ -119,7 +106,7 @@ class GoTerminalGame(TerminalGame["GoGame"]):
 
 
 def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, str]]:
-    """See yomi.engine.game.Game; the options get size and komi of a record."""
+    """Return the game that `yomi play go` starts with. A record sets the options' size and komi."""
     if args.resume is not None:
         return _load(args.resume, options)
     game = new_game(options)
@@ -134,7 +121,7 @@ def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, st
 
 
 def _load(path: str, options: Options) -> tuple[GoGame, tuple[str, str]]:
-    """Return the first game of a file, by its own size, komi and, if it names them, rules."""
+    """Return the first game of a file, with its own size, komi and, if it names them, rules."""
     try:
         record = load_record(path)
     except SgfError as error:

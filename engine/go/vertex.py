@@ -1,4 +1,7 @@
-"""GTP's names of points and colors: columns A to T without I, rows counted from the bottom, `pass`."""
+"""Points as integers, GTP vertices and SGF letters; colors as text.
+
+GTP: columns A to T without I, rows from the bottom, `pass`. SGF: two letters for column and row from the top left.
+"""
 
 import functools
 
@@ -10,23 +13,23 @@ COLUMNS = "ABCDEFGHJKLMNOPQRST"
 
 
 class VertexError(LineError, ValueError):
-    """Text that names no vertex of the board, or no color; the message is one line."""
+    """Text that is not a vertex of the board, or not a color."""
 
 
 def point_at(column: int, row: int, size: int) -> int:
-    """Return the point in `column` (0 = left) and `row` (0 = top) of a board of `size`."""
+    """Return the point at (column, row) from the top left corner."""
     return (row + 1) * (size + 1) + column + 1
 
 
 def column_and_row(point: int, size: int) -> tuple[int, int]:
-    """Return (column, row) of a point of the board, both from 0 at the top left corner."""
+    """Return (column, row) of a point, from the top left corner."""
     row, column = divmod(point, size + 1)
     return column - 1, row - 1
 
 
 @functools.cache
 def board_points(size: int) -> tuple[int, ...]:
-    """Return the size * size points row by row from the top left corner: the order of planes, policy and ownership."""
+    """Return all points row by row from the top left corner: the order of planes, policy and ownership."""
     return tuple(point_at(column, row, size) for row in range(size) for column in range(size))
 
 
@@ -39,7 +42,7 @@ def format_vertex(move: int, size: int) -> str:
 
 
 def parse_vertex(text: str, size: int) -> int:
-    """Read a GTP vertex (upper or lower case) or "pass" for a board of `size`.
+    """Parse a GTP vertex or "pass", in any case.
 
     Raises:
         VertexError: not a vertex of this board.
@@ -54,8 +57,28 @@ def parse_vertex(text: str, size: int) -> int:
     return point_at(column, size - int(number), size)
 
 
+def sgf_letters(point: int, size: int) -> str:
+    """Return a point in SGF's form, such as "cd"."""
+    column, row = column_and_row(point, size)
+    return chr(ord("a") + column) + chr(ord("a") + row)
+
+
+def parse_sgf_letters(text: str, size: int) -> tuple[int, int]:
+    """Return (column, row) of a point in SGF's form, from the top left corner.
+
+    Raises:
+        ValueError: not a point of this board.
+    """
+    if len(text) != 2:
+        raise ValueError(f"point '{text}' found, expected two letters")
+    column, row = (ord(letter) - ord("a") for letter in text)
+    if not (0 <= column < size and 0 <= row < size):
+        raise ValueError(f"point '{text}' found, expected a point of a {size}x{size} board")
+    return column, row
+
+
 def parse_color(text: str) -> int:
-    """Read "b", "black", "w" or "white" in any case.
+    """Parse "b", "black", "w" or "white" in any case.
 
     Raises:
         VertexError: anything else.
@@ -67,5 +90,4 @@ def parse_color(text: str) -> int:
 
 
 def format_color(color: int) -> str:
-    """Return "B" or "W"."""
     return "B" if color == BLACK else "W"

@@ -14,7 +14,7 @@ from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.go_boards import play_all
 from tests.waiting import in_background, wait_until
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.go.analysis.overrides import Settings
+from yomi.engine.go.analysis.fields import Settings
 from yomi.engine.go.analysis.query import read_query
 from yomi.engine.go.analysis.results import response
 from yomi.engine.go.game import GoGame, new_game

@@ -17,8 +17,8 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.handicap import fixed_handicap
 from yomi.engine.go.players import player as go
-from yomi.engine.go.players.player import CLEANUP_SHARE, ROLLOUTS_A_SECOND
-from yomi.engine.go.players.timing import find_budget, moves_left
+from yomi.engine.go.players.decisions import find_budget, moves_left
+from yomi.engine.go.players.player import CLEANUP_SHARE, ROLLOUTS_PER_SECOND
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.vertex import board_points, parse_vertex
 from yomi.engine.options import Options
@@ -250,7 +250,7 @@ def test_cleaning_up_keeps_the_time_for_a_move(
         now[0] += 0.05
 
     def rollouts(game: GoGame, count: int = 1000) -> Any:
-        take(count / ROLLOUTS_A_SECOND)
+        take(count / ROLLOUTS_PER_SECOND)
         return np.zeros(25, np.float32)
 
     def run(limits: Limits) -> SearchReport:

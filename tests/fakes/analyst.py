@@ -8,11 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.fakes.player import FakePlayer
-from yomi.engine.go.analysis.overrides import Settings
+from yomi.engine.go.analysis.fields import Settings
 from yomi.engine.go.analysis.session import Session
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.players.analysis import Analysis
-from yomi.engine.go.players.raw_evaluation import Model
+from yomi.engine.go.players.analysis import Analysis, Model
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.fakes.game_servers import POINTS
 from yomi.engine.clock import Clocks
-from yomi.engine.go.cgos.yomi_seat import GoReply, GoStart
+from yomi.engine.go.cgos.seats import GoReply, GoStart
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.search.report import MoveReport, SearchReport
 from yomi.engine.shogi.floodgate.seats import Turn

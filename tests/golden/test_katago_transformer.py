@@ -17,7 +17,7 @@ import pytest
 
 from tests.contract.networks import load_go
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.players.network import evaluate_position
+from yomi.engine.go.players.setup import evaluate_position
 from yomi.engine.go.rules import Rules
 from yomi.engine.go.vertex import parse_vertex
 

@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from yomi.engine.go.gtp.serve import serve
+from yomi.engine.go.gtp.session import serve
 from yomi.engine.options import Options
 
 

@@ -44,7 +44,7 @@ def main(protocol: str, place: str, fault: str, first: str) -> int:
     options.evaluator = "uniform"  # a fake one takes its place
     options.workers, options.memory, options.seconds, options.playouts = 1, 2**25, 1.0, 300
     if protocol == "gtp":
-        from yomi.engine.go.gtp.serve import serve as serve_gtp
+        from yomi.engine.go.gtp.session import serve as serve_gtp
         from yomi.engine.go.players import player as go
 
         options.size = 9

@@ -20,7 +20,7 @@ from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.process.fuzzing import mutate, run_as_script
 from tests.process.gtp_fuzz import NUMBERS
 from yomi.engine.go.cgos.client import CgosClient
-from yomi.engine.go.cgos.yomi_seat import YomiGoSeat
+from yomi.engine.go.cgos.seats import YomiGoSeat
 from yomi.engine.go.record_files import load_record
 from yomi.engine.servers.client import Client, SessionOver
 from yomi.engine.servers.connection import ConnectionLostError, Line

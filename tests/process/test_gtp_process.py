@@ -31,7 +31,7 @@ def test_start_is_quick() -> None:
 
 def test_nothing_slow_is_imported_for_the_first_answers() -> None:
     code = (
-        "import sys, yomi.engine.go.gtp.serve, yomi.engine.go.gtp.basics, yomi.engine.go.gtp.timing;"
+        "import sys, yomi.engine.go.gtp.session, yomi.engine.go.gtp.table, yomi.engine.go.gtp.clock;"
         "print(*sorted(m for m in sys.modules"
         " if m.startswith(('numba','numpy','onnxruntime','sgfmill','yomi.native'))))"
     )

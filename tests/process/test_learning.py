@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_until
-from yomi.engine.go.sgf import each_sgf_game
+from yomi.engine.go.sgf_reader import each_sgf_game
 from yomi.engine.learning.store import digest_of
 from yomi.nets.data.shards import check_shard, open_dataset
 from yomi.nets.features import feature_set

@@ -17,7 +17,7 @@ from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.main import main
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.go.learning import LearnableGo
-from yomi.engine.go.sgf import each_sgf_game
+from yomi.engine.go.sgf_reader import each_sgf_game
 from yomi.engine.learning import opponents
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.opponents import FAILURES, DroppedGame, anchor_specs, opponent_spec
@@ -90,7 +90,7 @@ def test_a_resignation_ends_the_game() -> None:
     ("engine", "why"),
     [
         (scripted("gtp", "crash"), "crash: exited with status 3; stderr: Traceback: out of luck"),
-        (scripted("gtp", "nonsense"), "nonsense: illegal move: 'Z99' is no vertex"),
+        (scripted("gtp", "nonsense"), "nonsense: illegal move: 'Z99' found, expected a vertex"),
         (scripted("gtp", "refuse"), "refuse: refused 'komi "),
         ("missing-engine", "missing-engine: cannot be started: missing-engine: No such file or directory"),
     ],

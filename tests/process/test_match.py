@@ -57,7 +57,7 @@ def test_a_tournament_of_go_with_engines_that_go_wrong(tmp_path: Path) -> None:
             "hang": (FAILURE, "no answer to 'genmove"),
             "illegal": (ILLEGAL, "A1 at move"),
             "late": (TIME, "s were left"),
-            "nonsense": (ILLEGAL, "'Z99' is no vertex"),
+            "nonsense": (ILLEGAL, "'Z99' found, expected a vertex"),
         },
     )
     assert "out of luck" in next(result.errors for result in results if result.blamed == "crash")

@@ -73,7 +73,7 @@ def test_errors_without_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_command_that_cannot_be_imported_ends_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each further command would fail in the same way."""
 
-    def fail(row: table.Row) -> table.Handler:
+    def fail(row: table.CommandRow) -> table.Handler:
         raise MemoryError("no room")
 
     session = ScriptedSession()

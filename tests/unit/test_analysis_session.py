@@ -12,7 +12,7 @@ import pytest
 from tests.fakes.analyst import FakeAnalyst, ScriptedAnalysis
 from tests.process.analysis_fuzz import identity_of, random_line
 from tests.waiting import wait_until
-from yomi.engine.go.analysis.overrides import Settings
+from yomi.engine.go.analysis.fields import Settings
 from yomi.engine.go.analysis.session import Session
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.analysis import Analysis

@@ -36,10 +36,10 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.onnx_session import GpuSession
 from yomi.engine.evaluators.providers import Fault
 from yomi.engine.go.game import GoGame, new_game
+from yomi.engine.go.learning import GoRecorder
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.selfplay import GoRecorder
-from yomi.engine.go.sgf import read_sgf
+from yomi.engine.go.sgf_reader import read_sgf
 from yomi.engine.go.terminal import GoTerminalGame
 from yomi.engine.options import Options, rows_for
 from yomi.engine.players.request import Decision, Request

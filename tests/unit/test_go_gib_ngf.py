@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.go.gib_ngf import looks_like_gib, looks_like_ngf, read_gib, read_ngf
-from yomi.engine.go.record_files import each_record, load_size
+from yomi.engine.go.record_files import each_record, load_size, looks_like_gib, looks_like_ngf, read_gib, read_ngf
 from yomi.engine.go.sgf import SgfError
 from yomi.engine.go.vertex import format_vertex
 from yomi.native.go.board import PASS

@@ -13,7 +13,7 @@ from tests.contract.partial_networks import write_aya_policy, write_aya_value, w
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.measuring import go_subject
-from yomi.engine.go.networks.partial import PartialFormat
+from yomi.engine.go.networks.aya_cosumi import PartialFormat
 from yomi.engine.go.players.setup import make_queue
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.vertex import parse_vertex

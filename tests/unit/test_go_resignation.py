@@ -7,7 +7,7 @@ import pytest
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.handicap import free_handicap
-from yomi.engine.go.players.resignation import black_advantage, may_resign
+from yomi.engine.go.players.decisions import black_advantage, may_resign
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.vertex import board_points, parse_vertex
 from yomi.native.go.board import EMPTY

@@ -12,7 +12,7 @@ from yomi.engine.color import WHITE
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.analysis.results import position_hashes
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.players.root_moves import twins, useless_moves, with_twins
+from yomi.engine.go.players.decisions import twins, useless_moves, with_twins
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.report import MoveReport, SearchReport

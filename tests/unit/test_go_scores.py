@@ -13,8 +13,7 @@ from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.cli.main import main
 from yomi.engine.go.datasets.dataset import GoDataOptions, make_go_dataset
 from yomi.engine.go.datasets.rows import Row
-from yomi.engine.go.datasets.scores import STAGES, KomiScorer, Stage, crossing, fair_komi, parse_stages
-from yomi.engine.go.datasets.teacher import NetworkTeacher
+from yomi.engine.go.datasets.teacher import STAGES, KomiScorer, NetworkTeacher, Stage, crossing, fair_komi, parse_stages
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import to_sgf

@@ -16,16 +16,8 @@ from tests.unit.go_boards import drawing_of, play_all, points
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.record_files import load_record, load_records, load_size
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.sgf import (
-    GameRecord,
-    Node,
-    SgfError,
-    each_sgf_game,
-    read_sgf,
-    record_of,
-    to_sgf,
-)
-from yomi.engine.go.sgf_parser import GameParser
+from yomi.engine.go.sgf import GameRecord, Node, SgfError, record_of, to_sgf
+from yomi.engine.go.sgf_reader import GameParser, each_sgf_game, read_sgf
 from yomi.engine.go.vertex import parse_vertex, point_at
 from yomi.engine.version import VERSION
 from yomi.native.go.board import BLACK, EMPTY, PASS, WHITE
@@ -431,8 +423,8 @@ def test_files_without_a_game_are_one_clear_line(text: str, words: str) -> None:
         ("(;SZ[9]PL[];B[aa])", "aa", ["1:8 PL[]: expected B or W, left out"]),
         ("(;SZ[9]AB[ab][zz][bb];W[aa])", "aa", ["1:8 AB[zz]: expected a point of a 9x9 board, left out"]),
         ("(;SZ[9]AB[bb]AE[aa:zz];W[aa])", "aa", ["1:14 AE[aa:zz]: expected a point of a 9x9 board, left out"]),
-        ("(;SZ[9]KM[six];B[aa])", "aa", ["1:8 KM[six]: no komi, the usual one is used"]),
-        ("(;SZ[9]KM[1e9];B[aa])", "aa", ["1:8 KM[1e9]: no komi, the usual one is used"]),
+        ("(;SZ[9]KM[six];B[aa])", "aa", ["1:8 KM[six]: not a komi, the default is used"]),
+        ("(;SZ[9]KM[1e9];B[aa])", "aa", ["1:8 KM[1e9]: not a komi, the default is used"]),
         ("(;SZ[];B[aa])", "aa", ["1:3 SZ is empty: read as 19"]),
         ("(;SZ[9];B[aa];W[PASS];B[  ])", "aa pass pass", []),
     ],

@@ -17,9 +17,9 @@ from yomi.engine.clock import TimeSystem
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.gtp import table
-from yomi.engine.go.gtp.basics import gtp_version
 from yomi.engine.go.gtp.session import Session
-from yomi.engine.go.players.raw_evaluation import Model
+from yomi.engine.go.gtp.table import gtp_version
+from yomi.engine.go.players.analysis import Model
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.protocols.process import LoadError
@@ -30,11 +30,9 @@ from yomi.native.go.board import BLACK, PASS
 
 
 def test_every_command_of_the_table_has_a_handler() -> None:
-    for module in table.MODULES:
+    for module, _, _ in table.MODULES:
         importlib.import_module(f"{table.PACKAGE}.{module}")
-    for name in table.names():
-        row = table.find(name)
-        assert row is not None
+    for row in table.ROWS.values():
         assert callable(table.load(row))
 
 
@@ -57,7 +55,7 @@ def test_what_gtp_requires_is_there() -> None:
         " fixed_handicap place_free_handicap set_free_handicap loadsgf reg_genmove undo time_settings time_left"
         " final_score final_status_list showboard"
     )
-    assert set(required.split()) <= set(table.names())
+    assert set(required.split()) <= set(table.ROWS)
 
 
 def test_internal_errors_are_answered_and_the_session_goes_on() -> None:
@@ -128,7 +126,7 @@ def test_a_record_of_unknown_rules_is_loaded_under_the_present_ones(
     before = session.send("kata-get-rules")
     assert session.send(f"loadsgf {record}") == "= white\n\n"
     assert session.send("kata-get-rules") == before
-    assert caplog.messages == [f"{record}: unknown rules 'Calvinball': aga stay in force"]
+    assert caplog.messages == [f"{record}: unknown rules 'Calvinball': keeping aga"]
 
 
 def test_a_field_given_to_kata_set_rules_gets_the_name_of_the_other_command() -> None:

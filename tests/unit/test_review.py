@@ -27,7 +27,8 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.review import MARK, AnnotatedGo, GoReviewer, are_mirrored, only_size
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.sgf import read_sgf, to_sgf
+from yomi.engine.go.sgf import to_sgf
+from yomi.engine.go.sgf_reader import read_sgf
 from yomi.engine.go.vertex import parse_vertex
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request

@@ -17,8 +17,8 @@ from tests.fakes.proxy import Proxy
 from tests.fakes.seats import FakeGoSeat, FakeShogiSeat
 from tests.waiting import wait_until
 from yomi.engine.go.cgos import client as cgos_client
-from yomi.engine.go.cgos.yomi_seat import GoReply
-from yomi.engine.go.sgf import read_sgf
+from yomi.engine.go.cgos.seats import GoReply
+from yomi.engine.go.sgf_reader import read_sgf
 from yomi.engine.players.request import Decision
 from yomi.engine.servers import backoff, client
 from yomi.engine.servers.seat import GaveUpError
@@ -307,7 +307,7 @@ def test_endless_noise_is_not_listened_to(make_server: Callable[..., FakeServer]
         ("setup 1 9 7 60000 fake somebody", "a game of fake and somebody, not of yomi-1"),
         ("setup 2 9 7 60000 fake yomi-1\nplay w e5 1", "out of step with the server: White plays e5 out of turn"),
         ("setup 2 9 7 60000 yomi-1 fake\nplay b z9 1", "out of step with the server: move 1: invalid vertex 'z9'"),
-        ("setup 2 9 7 60000 yomi-1 fake\ngenmove w 1", "out of step with the server: a move of White is asked for"),
+        ("setup 2 9 7 60000 yomi-1 fake\ngenmove w 1", "out of step with the server: a move of White is requested"),
     ],
 )
 def test_a_game_that_cannot_be_played_is_not_the_fault_of_the_engine(line: str, why: str, tmp_path: Path) -> None:

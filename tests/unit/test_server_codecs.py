@@ -43,7 +43,7 @@ CGOS_MESSAGES = [
         {2: "1800?", 1: "1750"},
         (("e5", 120.0), ("c5", 119.368)),
     ),
-    cgos_codec.Played(2, "c5", 120.0),
+    cgos_codec.OpponentMove(2, "c5", 120.0),
     cgos_codec.Genmove(1, 116.983),
     cgos_codec.Gameover("2026-11-20", "W+Illegal", "Illegal move error:do not understand syntax move:z99"),
     cgos_codec.Refused("Sorry, password doesn't match"),

@@ -1,19 +1,22 @@
-"""Fields of a query, read one by one; KataGo's limits, and its words where clients may look for them.
+"""Readers for the fields of a query, and for its `overrideSettings`.
 
-Source: KataGo's docs/Analysis_Engine.md, and what its analysis engine 1.17 answers to wrong fields.
+Limits and error messages are those of KataGo's analysis engine 1.17, because clients may match them
+(docs/Analysis_Engine.md).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.vertex import VertexError, parse_color, parse_vertex, point_at
+from yomi.engine.options import NOT_FOR_ANALYSIS, Option, OptionError, Options, Value, find
 from yomi.native.go.board import PASS
 
 Fields = Mapping[str, Any]
-"""A JSON object."""
 
 PAIRS = 'Must be an array of pairs of the form: ["b" or "w", GTP board vertex]'
 MAX_SHOWN = 300
@@ -21,10 +24,9 @@ VERTICES = "Must be an array of GTP board vertices"
 
 
 class FieldError(ValueError):
-    """A field of a query that cannot be; the message is one line."""
+    """A query has a wrong field. The message is one line."""
 
     def __init__(self, field: str, message: str) -> None:
-        """Say what was expected of `field`."""
         super().__init__(message)
         self.field = field
 
@@ -33,28 +35,23 @@ def integer(fields: Fields, name: str, low: int, high: int, message: str) -> int
     """Return an integer field.
 
     Raises:
-        FieldError: it is something else, or outside its range.
+        FieldError: not an integer, or out of range.
     """
     value = fields[name]
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+    if type(value) is not int or not low <= value <= high:
         raise FieldError(name, message)
     return value
 
 
 def real(fields: Fields, name: str, low: float, high: float, message: str) -> float:
-    """Return a number; see `integer`."""
     value = fields[name]
-    if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
+    if type(value) not in (int, float) or not low <= value <= high:
         raise FieldError(name, message)
     return float(value)
 
 
 def boolean(fields: Fields, name: str) -> bool:
-    """Return a boolean field; false where there is none.
-
-    Raises:
-        FieldError: it is something else.
-    """
+    """Return a boolean field; false if it is missing."""
     value = fields.get(name, False)
     if not isinstance(value, bool):
         raise FieldError(name, "Must be a boolean")
@@ -62,15 +59,13 @@ def boolean(fields: Fields, name: str) -> bool:
 
 
 def integers(fields: Fields, name: str, message: str) -> list[int]:
-    """Return an array of integers; see `integer`."""
     values = fields[name]
-    if not isinstance(values, list) or not all(isinstance(each, int) and not isinstance(each, bool) for each in values):
+    if not isinstance(values, list) or not all(type(value) is int for value in values):
         raise FieldError(name, message)
     return values
 
 
 def color(fields: Fields, name: str) -> int:
-    """Return a player."""
     try:
         return parse_color(fields[name])
     except (VertexError, AttributeError):
@@ -78,17 +73,13 @@ def color(fields: Fields, name: str) -> int:
 
 
 def moves(fields: Fields, name: str, size: int, *, passes: bool) -> list[tuple[int, int]]:
-    """Return an array of [player, vertex] as (color, move).
-
-    Raises:
-        FieldError: it is something else, or has a pass where there may be none.
-    """
+    """Return an array of [player, vertex] pairs as (color, move)."""
     pairs = fields[name]
     if not isinstance(pairs, list):
         raise FieldError(name, PAIRS)
     found = []
     for pair in pairs:
-        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(each, str) for each in pair):
+        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
             raise FieldError(name, PAIRS)
         try:
             player = parse_color(pair[0])
@@ -99,17 +90,7 @@ def moves(fields: Fields, name: str, size: int, *, passes: bool) -> list[tuple[i
 
 
 def vertices(fields: Fields, name: str, field: str, size: int) -> list[int]:
-    """Return an array of vertices or passes.
-
-    Args:
-        fields: a JSON object.
-        name: its field.
-        field: what the error names.
-        size: of the board.
-
-    Raises:
-        FieldError: it is something else.
-    """
+    """Return an array of vertices or passes. Errors name `field`."""
     texts = fields[name]
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise FieldError(field, VERTICES)
@@ -133,6 +114,98 @@ def _vertex(field: str, text: str, size: int, passes: bool) -> int:
 
 
 def shown(value: object) -> str:
-    """Return a value of a query as an error quotes it."""
+    """Return a value of a query, shortened for an error message."""
     text = str(value)
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+
+
+FIELD = "overrideSettings"
+# Values of reportAnalysisWinratesAs: the point of view of a response; None for the side to move.
+PERSPECTIVES: dict[str, int | None] = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE, "sidetomove": None}
+FIXED = ("seed", "rollout_weight")  # options that are fixed for all positions of an analysis
+LIMITS = ("visits", "playouts", "seconds")  # limits that cannot be removed: an unlimited search would never be answered
+MAX_PV = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of a query's search and answer, besides the query's own fields."""
+
+    options: Options
+    perspective: int | None = BLACK  # point of view of all values: BLACK, WHITE, or None for the side to move
+    pv_length: int = 15  # maximum number of moves of a principal variation after the first move
+
+    @property
+    def policy_power(self) -> float:
+        """Exponent that turns the root's priors into the network's policy at temperature 1, which KataGo reports."""
+        own = self.options.policy_temperature
+        return (self.options.root_policy_temperature or own) / own
+
+
+def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+    """Return the changed settings, and the names that are unknown or mean nothing to an analysis.
+
+    Args:
+        settings: stay as they are.
+        values: new values by KataGo's names or yomi's. Numbers and booleans may be text.
+
+    Raises:
+        FieldError: a wrong value, or a setting that is fixed for all queries.
+    """
+    options = settings.options.copy()
+    settings = replace(settings, options=options)
+    unknown = []
+    for name, value in values.items():
+        match name:
+            case "reportAnalysisWinratesAs":
+                settings = replace(settings, perspective=_perspective(value))
+            case "analysisPVLen":
+                settings = replace(settings, pv_length=int(_number(name, value, 1, MAX_PV)))
+            case _:
+                row = _find(name)
+                if row is None:
+                    unknown.append(name)
+                else:
+                    _set(options, row, name, value)
+    return settings, unknown
+
+
+def _find(name: str) -> Option | None:
+    try:
+        row = find(name, "go")
+    except OptionError:
+        return None
+    return None if row.name in NOT_FOR_ANALYSIS else row
+
+
+def _set(options: Options, row: Option, name: str, value: Any) -> None:
+    if not row.live or row.name in FIXED:
+        raise FieldError(FIELD, f"Could not set settings: {name} can only be set at the start")
+    if row.name in LIMITS:
+        row = replace(row, optional=False)
+    try:
+        checked: Value = row.parse(value) if isinstance(value, str) else row.check(value)
+    except OptionError as error:
+        raise FieldError(FIELD, f"Could not set settings: {error}") from None
+    options.set(row.name, checked)
+
+
+def _perspective(value: Any) -> int | None:
+    if not isinstance(value, str) or value.lower() not in PERSPECTIVES:
+        raise FieldError(
+            FIELD,
+            f"Could not set settings: reportAnalysisWinratesAs {shown(value)}: expected BLACK, WHITE or SIDETOMOVE",
+        )
+    return PERSPECTIVES[value.lower()]
+
+
+def _number(name: str, value: Any, low: float, high: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = low - 1
+    if isinstance(value, bool) or not low <= number <= high:
+        raise FieldError(
+            FIELD, f"Could not set settings: {name} {shown(value)}: expected a number from {low:g} to {high:g}"
+        )
+    return number

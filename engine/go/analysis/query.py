@@ -1,4 +1,4 @@
-"""Lines of the analysis protocol as queries: KataGo's JSON, checked field by field in KataGo's order."""
+"""Parses lines of the analysis protocol: KataGo's JSON, checked field by field in KataGo's order."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from typing import Any
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.analysis.fields import (
+    FIELD,
+    MAX_PV,
     FieldError,
     Fields,
+    Settings,
     boolean,
     color,
     integer,
     integers,
     moves,
+    override,
     real,
     shown,
     vertices,
 )
-from yomi.engine.go.analysis.overrides import FIELD, MAX_PV, Settings, override
-from yomi.engine.go.analysis.results import Style
+from yomi.engine.go.analysis.results import ResponseParts
 from yomi.engine.go.game import GoGame, IllegalMove, SetupError
 from yomi.engine.go.rules import Rules, RulesError
 from yomi.engine.go.vertex import format_vertex
@@ -41,9 +44,8 @@ _NAMES = (
     " avoidMoves"
 )
 KNOWN = frozenset(_NAMES.split())
-"""Fields of a query and of an action."""
+# Fields that are accepted but not answered: the search does not keep these statistics.
 NOT_ANSWERED = ("includeOwnershipStdev", "includeMovesOwnershipStdev", "includeNoResultValue")
-"""Fields that are understood and not answered: the search keeps no such statistics."""
 MAX_PRIORITY = 2**62 - 1
 MAX_SECONDS = 1e6
 MAX_VISITS = 2**50
@@ -54,17 +56,17 @@ RESTRICTIONS = "Must be a list of dicts with subfields 'player', 'moves', 'until
 
 
 class QueryError(ValueError):
-    """A line that is no query; the message is one line."""
+    """A line that is not a query. The message is one line."""
 
     def __init__(self, message: str, identity: str | None = None) -> None:
-        """Say what was expected, and the query's id where the line tells one."""
+        """Describe the fault. `identity` is the query's id, if the line contains one."""
         super().__init__(message)
         self.identity = identity
 
 
 @dataclass(frozen=True, slots=True)
 class QueryWarning:
-    """A field that was passed over, or read otherwise than it was meant."""
+    """A field that was ignored, or not read as it was meant."""
 
     field: str
     message: str
@@ -72,28 +74,23 @@ class QueryWarning:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One position of a query."""
-
-    number: int
-    """Moves before it."""
+    number: int  # number of moves before the position
     priority: int
     request: Request[GoGame]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query for analysis."""
-
     turns: tuple[Turn, ...]
-    style: Style
+    style: ResponseParts
     warnings: tuple[QueryWarning, ...]
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of a line, which has a string as its `id`; None for an empty line.
+    """Return the JSON object of a line, with a string as `id`, or None for an empty line.
 
     Raises:
-        QueryError: it is something else.
+        QueryError: anything else.
     """
     if len(line) > MAX_LINE:
         raise QueryError(f"line too long: expected at most {MAX_LINE} bytes", _guess_id(line))
@@ -119,7 +116,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _guess_id(line: bytes) -> str | None:
-    """Return the id of a broken line, where one stands in it."""
+    """Return the id in a broken line, if there is one."""
     match = re.search(r'"id"\s*:\s*("(?:[^"\\]|\\.){0,1000}")', line[: MAX_LINE + 1].decode("utf-8", "replace"))
     if match is None:
         return None
@@ -130,14 +127,10 @@ def _guess_id(line: bytes) -> str | None:
 
 
 def read_query(fields: Fields, settings: Settings) -> Query:
-    """Read a query for analysis.
-
-    Args:
-        fields: the JSON object.
-        settings: what holds where the query says nothing.
+    """Read a query; `settings` are its defaults.
 
     Raises:
-        FieldError: a field is missing or cannot be.
+        FieldError: a field is missing or wrong.
     """
     warnings: list[QueryWarning] = []
     size = _size(fields)
@@ -150,7 +143,7 @@ def read_query(fields: Fields, settings: Settings) -> Query:
     priorities = _priorities(fields)
     game = _game(fields, size)
     settings = _settings(fields, settings, warnings)
-    style = Style(
+    style = ResponseParts(
         perspective=settings.perspective,
         ownership=boolean(fields, "includeOwnership"),
         policy=boolean(fields, "includePolicy"),
@@ -197,7 +190,7 @@ def _size(fields: Fields) -> int:
 
 
 def _turns(fields: Fields, count: int) -> list[int]:
-    """Return the turns to analyse, in order."""
+    """Return the sorted turns to analyze."""
     if "analyzeTurns" not in fields:
         return [count]
     numbers = integers(fields, "analyzeTurns", "Must specify an array of integers indicating turns to analyze")
@@ -210,7 +203,7 @@ def _turns(fields: Fields, count: int) -> list[int]:
 
 
 def _priorities(fields: Fields) -> dict[int | None, int]:
-    """Return the priority by turn, or that of all turns under None."""
+    """Return the priority of each turn, or one priority for all turns under None."""
     if "priorities" in fields:
         values = integers(fields, "priorities", "Must specify an array of integers indicating priorities")
         if "analyzeTurns" not in fields:
@@ -230,7 +223,7 @@ def _priorities(fields: Fields) -> dict[int | None, int]:
 
 
 def _game(fields: Fields, size: int) -> GoGame:
-    """Return an empty board under the rules and komi of the query; without komi, the one usual with the rules."""
+    """Return an empty board with the query's rules and komi. The default komi is that of the rules."""
     rules = _rules(fields)
     try:
         return GoGame(size, rules, _komi(fields))
@@ -265,7 +258,7 @@ def _komi(fields: Fields) -> float | None:
 
 
 def _settings(fields: Fields, settings: Settings, warnings: list[QueryWarning]) -> Settings:
-    """Return the settings with those of the query."""
+    """Return the settings with the changes of the query."""
     changes = fields.get(FIELD, {})
     if not isinstance(changes, dict):
         raise FieldError(FIELD, "Must be an object")
@@ -285,7 +278,7 @@ def _settings(fields: Fields, settings: Settings, warnings: list[QueryWarning]) 
 
 
 def _reports(fields: Fields) -> tuple[float | None, float | None]:
-    """Return the seconds until the first report during the search, and between further ones."""
+    """Return (seconds to the first report during the search, seconds between reports)."""
     message = "Must be number of seconds from 0.001 to 1000000.0"
     every = first = None
     if "reportDuringSearchEvery" in fields:
@@ -295,12 +288,11 @@ def _reports(fields: Fields) -> tuple[float | None, float | None]:
     return first, every
 
 
-Restriction = tuple[tuple[int, ...], tuple[int, ...] | None]
-"""Moves to avoid, and the only moves allowed or None."""
+Restriction = tuple[tuple[int, ...], tuple[int, ...] | None]  # (moves to avoid, the only allowed moves or None)
 
 
 def _restrictions(fields: Fields, size: int, warnings: list[QueryWarning]) -> dict[int, Restriction]:
-    """Return what avoidMoves or allowMoves say of the root's moves, by color."""
+    """Return the restrictions on the root's moves (avoidMoves, allowMoves) by color."""
     if "allowMoves" in fields and "avoidMoves" in fields:
         raise FieldError("allowMoves", "Cannot specify both allowMoves and avoidMoves")
     name = "allowMoves" if "allowMoves" in fields else "avoidMoves"
@@ -334,11 +326,7 @@ def _positions(
     first: int | None,
     numbers: Sequence[int],
 ) -> list[tuple[int, GoGame]]:
-    """Return (turn, game) of the turns `numbers`; moves that only ko and suicide forbid are played.
-
-    Raises:
-        FieldError: stones that cannot stand together, or an impossible move.
-    """
+    """Return (turn, game) of each requested turn. Ko and suicide are not checked."""
     colors = {point: player for player, point in stones}
     if first is None:
         given = bool(stones) and len(colors) > 1 and all(player == BLACK for player in colors.values())

@@ -1,4 +1,4 @@
-"""Analyses as KataGo's JSON: one line each, keys in alphabetical order, numbers with eight digits."""
+"""Formats analyses as KataGo's JSON: one line each, keys in alphabetical order, numbers with eight digits."""
 
 from __future__ import annotations
 
@@ -7,77 +7,62 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.players.analysis import Analysis, RawEvaluation
 from yomi.engine.go.vertex import board_points, format_color, format_vertex
+from yomi.engine.search.report import MoveReport, SearchReport
 from yomi.native.go.planes import symmetry_table
-
-if TYPE_CHECKING:
-    from yomi.engine.go.game import GoGame
-    from yomi.engine.go.players.analysis import Analysis
-    from yomi.engine.go.players.raw_evaluation import RawEvaluation
-    from yomi.engine.search.report import MoveReport, SearchReport
 
 DIGITS = 8
 SYMMETRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
-    """What a query wants to be told."""
+class ResponseParts:
+    """Parts that a query wants in its responses."""
 
     perspective: int | None = BLACK
-    """Whose point of view the values are: BLACK, WHITE, or None for the side to move."""
     ownership: bool = False
     moves_ownership: bool = False
     policy: bool = False
     pv_visits: bool = False
     policy_power: float = 1.0
-    """Power of the root's priors that is told as the policy; see `Settings.policy_power`."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The point of view of a response, as seen from the side to move."""
+    """Converts values from the side to move's point of view to the response's."""
 
     is_own: bool
 
     def signed(self, value: float) -> float:
-        """Turn a value around zero."""
+        """Convert a value that is symmetric around zero."""
         return rounded(value if self.is_own else -value)
 
     def share(self, value: float) -> float:
-        """Turn a winrate."""
+        """Convert a winrate."""
         return rounded(value if self.is_own else 1.0 - value)
 
 
 def to_line(fields: Mapping[str, Any]) -> str:
-    """Return one line of output."""
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
 
 
 def rounded(value: float) -> float:
-    """Return a number with DIGITS significant digits."""
+    """Return a number with DIGITS significant digits; 0 if it is not finite."""
     return float(f"{value:.{DIGITS}g}") + 0.0 if math.isfinite(value) else 0.0  # + 0.0: no "-0.0"
 
 
 def response(
-    identity: str, turn: int, game: GoGame, analysis: Analysis, style: Style, *, is_during_search: bool
+    identity: str, turn: int, game: GoGame, analysis: Analysis, style: ResponseParts, *, is_during_search: bool
 ) -> dict[str, Any]:
-    """Return what is told of a position.
-
-    Args:
-        identity: the query's id.
-        turn: moves before the position.
-        game: the position.
-        analysis: what was found.
-        style: what is wanted.
-        is_during_search: the search goes on.
-    """
+    """Return the response for one position; `turn` is the number of moves before it."""
     report = analysis.report
     view = View(style.perspective in (None, report.side_to_move))
     # The search takes the best bound among the well visited; all else goes by weight.
@@ -105,12 +90,12 @@ def response(
 
 
 def no_results(identity: str, turn: int) -> dict[str, Any]:
-    """Return what is told of a position that was not searched at all."""
+    """Return the response for a position whose search never started."""
     return {"id": identity, "turnNumber": turn, "isDuringSearch": False, "noResults": True}
 
 
 def _raised(policy: npt.NDArray[np.float32], power: float) -> npt.NDArray[Any]:
-    """Return a policy that was raised to a power and made to add up to 1 again."""
+    """Return a policy raised to a power and normalized."""
     if power == 1.0:
         return policy
     raised = (policy / np.nanmax(policy, initial=0.0)).astype(np.float64) ** power
@@ -121,7 +106,7 @@ def _numbers(values: Iterable[float], view: View) -> list[float]:
     return [view.signed(value) for value in map(float, values)]
 
 
-def _move_info(move: MoveReport, size: int, view: View, style: Style) -> dict[str, Any]:
+def _move_info(move: MoveReport, size: int, view: View, style: ResponseParts) -> dict[str, Any]:
     info: dict[str, Any] = {
         "move": format_vertex(move.move, size),
         "visits": move.node_visits,
@@ -166,7 +151,7 @@ def _root_info(report: SearchReport, raw: RawEvaluation | None, game: GoGame, vi
 
 
 def _raw_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
-    """Return what the network said; `view` is as seen from White."""
+    """Return the network's raw outputs; `view` converts from White's point of view."""
     extra = dict(raw.extra)
     info = {
         "rawWinrate": view.share(0.5 + 0.5 * (raw.white_win - raw.white_loss)),
@@ -184,7 +169,7 @@ def _raw_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
 
 
 def position_hashes(game: GoGame) -> tuple[str, str]:
-    """Return a text that stands for board, side to move and simple ko, and one that its mirror images share."""
+    """Return a hash of board, side to move and simple ko, and a hash that is equal for all symmetric positions."""
     points = board_points(game.size)
     colors = np.array([game.color_at(point) for point in points], np.uint8)
     ko = int(game.position["simple_ko"])
@@ -192,5 +177,5 @@ def position_hashes(game: GoGame) -> tuple[str, str]:
         colors[points.index(ko)] = 3
     head = bytes((game.size, game.side_to_move))
     turned = [colors[symmetry_table(game.size, symmetry)[:-1]] for symmetry in range(SYMMETRIES)]
-    hashes = [hashlib.blake2b(head + each.tobytes(), digest_size=16).hexdigest().upper() for each in turned]
+    hashes = [hashlib.blake2b(head + board.tobytes(), digest_size=16).hexdigest().upper() for board in turned]
     return hashes[0], min(hashes)

@@ -1,7 +1,7 @@
-"""A session of the analysis protocol: queries wait by priority, analysts take them, responses go out as they come.
+"""A session of the analysis protocol.
 
-The main thread reads lines, answers actions and puts the turns of a query into a heap; each analyst has a thread that
-takes the most urgent turn. What is shared between these threads is guarded by one lock.
+The main thread reads lines, answers actions and pushes turns of queries onto a heap. The thread of each analyst takes
+the most urgent turn. One lock guards the shared state.
 """
 
 from __future__ import annotations
@@ -9,58 +9,54 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.go.analysis.fields import FieldError, Fields, integers
-from yomi.engine.go.analysis.overrides import Settings
+from yomi.engine.go.analysis.fields import FieldError, Fields, Settings, integers
 from yomi.engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
-from yomi.engine.go.analysis.results import Style, no_results, response, to_line
+from yomi.engine.go.analysis.results import ResponseParts, no_results, response, to_line
+from yomi.engine.go.players.analysis import Analysis
+from yomi.engine.go.players.analyst import GoAnalyst
 from yomi.engine.own_network import network_file
-from yomi.engine.protocols.process import LoadError, internal_error, loading
+from yomi.engine.protocols.process import LoadError, internal_error, loading, run_session
 from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from yomi.engine.version import VERSION
-
-if TYPE_CHECKING:
-    from yomi.engine.go.players.analysis import Analysis, Analyst
 
 log = logging.getLogger("yomi.analysis")
 
 
 @dataclass(order=True, slots=True)
-class Task:
-    """One turn of a query that is open."""
+class QueuedTurn:
+    """A turn that waits or is being analyzed."""
 
-    urgency: tuple[int, int]
-    """Least first: priority with its sign turned, then the order in which the turns came."""
+    urgency: tuple[int, int]  # smallest first: (negative priority, order of arrival)
     identity: str = field(compare=False)
     turn: Turn = field(compare=False)
-    style: Style = field(compare=False)
+    style: ResponseParts = field(compare=False)
 
 
 class Session:
-    """What the threads of one client share."""
-
     def __init__(
         self,
         settings: Settings,
-        make_analysts: Callable[[], Sequence[Analyst]],
+        make_analysts: Callable[[], Sequence[GoAnalyst]],
         write: Callable[[str], None],
         say: Callable[[str], None] = lambda line: None,
         *,
         quit_without_waiting: bool = False,
     ) -> None:
-        """Make a session; nothing is loaded yet.
+        """Load nothing yet.
 
         Args:
-            settings: what holds where a query says nothing.
-            make_analysts: makes the analysts; called once, in a background thread.
+            settings: defaults for all queries.
+            make_analysts: called once, in a background thread.
             write: writes text to the client at once; raises OutputClosedError.
-            say: tells the user a line.
-            quit_without_waiting: leave at the end of input although queries are open.
+            say: shows the user a line.
+            quit_without_waiting: at the end of input, leave open queries unanswered.
         """
         self.settings = settings
         self.inbox = Inbox()
@@ -69,10 +65,9 @@ class Session:
         self._say = say
         self._quits_early = quit_without_waiting
         self._lock = threading.Condition()
-        self._waiting: list[Task] = []
-        self._running: dict[int, Task] = {}
-        """By the number of the analyst."""
-        self._analysts: Sequence[Analyst] = ()
+        self._waiting: list[QueuedTurn] = []
+        self._running: dict[int, QueuedTurn] = {}  # by number of the analyst
+        self._analysts: Sequence[GoAnalyst] = ()
         self._count = itertools.count()
         self._ending = False
         self._failure: Exception | None = None
@@ -100,12 +95,12 @@ class Session:
         self._say("Started, ready to begin handling requests")
 
     def _fail(self, error: Exception) -> None:
-        """Leave the main loop with an error."""
+        """End the main loop with an error."""
         self._failure = self._failure or error
         self.inbox.close()
 
     def _serve(self, number: int) -> None:
-        """Analyse the most urgent turns until the session ends; an analyst's thread."""
+        """Analyze the most urgent turns until the session ends."""
         try:
             while (task := self._take(number)) is not None:
                 self._analyze(self._analysts[number], task)
@@ -116,8 +111,8 @@ class Session:
         except BaseException as error:
             self._fail(LoadError(internal_error(log, "in an analyst's thread", error)))
 
-    def _take(self, number: int) -> Task | None:
-        """Return the next turn, waiting for it; None at the end."""
+    def _take(self, number: int) -> QueuedTurn | None:
+        """Wait for the next turn and return it; None at the end of the session."""
         with self._lock:
             self._lock.wait_for(lambda: self._waiting or self._ending)
             if not self._waiting or (self._ending and self._quits_early):
@@ -125,12 +120,8 @@ class Session:
             self._running[number] = heapq.heappop(self._waiting)
             return self._running[number]
 
-    def _analyze(self, analyst: Analyst, task: Task) -> None:
-        """Answer a turn, if with an error.
-
-        Raises:
-            OutputClosedError: nobody reads the answers.
-        """
+    def _analyze(self, analyst: GoAnalyst, task: QueuedTurn) -> None:
+        """Answer a turn, with its analysis or an error."""
         request = task.turn.request
 
         def tell(analysis: Analysis, *, is_during_search: bool = True) -> None:
@@ -165,10 +156,10 @@ class Session:
             self._write(text)
 
     def handle(self, line: bytes) -> None:
-        """Answer one line, or put its turns into the queue.
+        """Answer an action, or queue the turns of a query.
 
         Raises:
-            OutputClosedError: nobody reads the answers.
+            OutputClosedError: the client has closed its end.
         """
         log_line(log, line)
         try:
@@ -196,11 +187,13 @@ class Session:
             self._respond({"warning": warning.message, "field": warning.field, "id": identity})
         with self._lock:
             for turn in query.turns:
-                heapq.heappush(self._waiting, Task((-turn.priority, next(self._count)), identity, turn, query.style))
+                heapq.heappush(
+                    self._waiting, QueuedTurn((-turn.priority, next(self._count)), identity, turn, query.style)
+                )
             self._lock.notify_all()
 
     def _act(self, fields: Fields) -> None:
-        """Obey an action and echo it."""
+        """Carry out an action and echo it."""
         answer = dict(fields)
         match fields["action"]:
             case "query_version":
@@ -223,15 +216,15 @@ class Session:
         self._respond(answer)
 
     def _models(self) -> list[dict[str, Any]]:
-        """Return the network in KataGo's form; none where none is used."""
+        """Return the network in KataGo's form; an empty list without a network."""
         self._loader.join()
         model = self._analysts[0].model if self._analysts else None
         return [] if model is None else [model.to_json(network_file(self.settings.options, "go"))]
 
     def _terminate(self, identity: str | None, turns: set[int] | None) -> None:
-        """End open turns: those that wait are answered without results, those that run with what they have."""
+        """End open turns. Waiting turns are answered without results, running searches with what they have found."""
 
-        def is_meant(task: Task) -> bool:
+        def is_meant(task: QueuedTurn) -> bool:
             return identity in (None, task.identity) and (turns is None or task.turn.number in turns)
 
         with self._lock:
@@ -247,18 +240,18 @@ class Session:
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def receive(self, line: bytes) -> None:
-        """Take a line from the reader's thread."""
+        """Queue a line. Called by the reader's thread."""
         self.inbox.put(line)
 
     def receive_end(self, is_script: bool) -> None:
-        """Take the end of input from the reader's thread."""
+        """Close the queue of lines. Called by the reader's thread."""
         self.inbox.close()
 
     def run(self) -> None:
-        """Answer lines until the end of input, and what was asked before it.
+        """Answer lines until the end of input, then finish the open queries.
 
         Raises:
-            OutputClosedError: nobody reads the answers.
+            OutputClosedError: the client has closed its end.
             LoadError: the analysts could not be made.
         """
         while self._failure is None and (item := self.inbox.take()) is not None:
@@ -268,7 +261,7 @@ class Session:
             raise self._failure
 
     def _finish(self) -> None:
-        """Wait until the open queries are answered, or end them."""
+        """Wait until the open queries are answered, or stop them."""
         with self._lock:
             self._ending = True
             self._quits_early = self._quits_early or self._failure is not None
@@ -283,7 +276,6 @@ class Session:
             thread.join()
 
     def close(self) -> None:
-        """Release the analysts."""
         for analyst in self._analysts:
             analyst.close()
 
@@ -293,3 +285,20 @@ def _turn_numbers(fields: Fields) -> set[int] | None:
         return None
     message = "If provided, must be an array of integers indicating turns to terminate"
     return set(integers(fields, "turnNumbers", message))
+
+
+def serve(settings: Settings, make_analysts: Callable[[], Sequence[GoAnalyst]], *, quit_without_waiting: bool) -> int:
+    """Serve the client on stdin and stdout; return the exit status. For the arguments see `Session`."""
+    from yomi.engine.go.analysis.session import Session
+
+    def make_session(write: Callable[[str], None]) -> Session:
+        session = Session(settings, make_analysts, write, _say, quit_without_waiting=quit_without_waiting)
+        session.load()
+        return session
+
+    return run_session(make_session)
+
+
+def _say(line: str) -> None:
+    """Print a line to stderr. Clients wait for the line that begins with "Started"."""
+    print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""A client of CGOS. Begin reading at `on_line`: whatever the server asks for is answered there or when it is ready."""
+"""A client of CGOS. Start reading at `on_line`, which handles each message of the server."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from yomi.engine.go.cgos.codec import (
     Gameover,
     Genmove,
     Info,
+    OpponentMove,
     Other,
-    Played,
     Refused,
     Setup,
     format_move,
     format_protocol,
     parse_line,
 )
-from yomi.engine.go.cgos.game import CgosGame, Turn
-from yomi.engine.go.cgos.yomi_seat import GoReply, GoSeat
+from yomi.engine.go.cgos.game import CgosGame, MoveSearch
+from yomi.engine.go.cgos.seats import GoReply, GoSeat
 from yomi.engine.go.vertex import VertexError, parse_vertex
 from yomi.engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
 from yomi.engine.servers.connection import ConnectionLostError, Line, OutOfStepError
@@ -39,17 +39,15 @@ from yomi.engine.servers.worker import Done
 log = logging.getLogger("yomi.servers")
 
 QUIT_TIMEOUT = 3.0
+# Seconds to stay away after another client took over the login. Otherwise two clients would throw each other out for
+# ever.
 ANOTHER_LOGIN_PAUSE = 60.0
-"""Seconds that a client which another one has thrown out stays away: two would throw each other out for ever."""
+# A lost connection counts as a takeover for this many seconds after the server announced another login.
 THROW_OUT_TIMEOUT = 5.0
-"""Seconds from the word that another client logs in to the end of the connection, where that one is let in."""
-WAITING_SILENCE = 1800.0
-"""Seconds without a game after which the log-in is repeated; there is no way to ask a server whether it is there."""
+WAITING_SILENCE = 1800.0  # seconds without a game after which the client logs in again: the protocol has no ping
 
 
 class CgosClient(Client):
-    """One account on a CGOS server."""
-
     seat: GoSeat
 
     def __init__(
@@ -61,41 +59,38 @@ class CgosClient(Client):
         open_seat: Callable[[], GoSeat],
         rng: random.Random | None = None,
     ) -> None:
-        """Make a client; see the base class."""
         super().__init__(account, password, records, reporter, open_seat, rng)
         self._game: CgosGame | None = None
         self._has_analysis = False
         self._login_due: float | None = None
         self._logged_in_at: float | None = None
+        # When the server announced another login; None once the server has sent anything else.
         self._challenged_at: float | None = None
-        """When the server said that another client logs in; None where it has said anything since."""
 
     @property
     def has_game(self) -> bool:
-        """Whether there is a game in hand."""
         return self._game is not None
 
     @property
     def shortest_pause(self) -> float:
-        """Seconds to stay away at least where another client has just thrown us out."""
+        """Minimum seconds to stay away after another client took over the login."""
         at = self._challenged_at
         return ANOTHER_LOGIN_PAUSE if at is not None and time.monotonic() < at + THROW_OUT_TIMEOUT else 0.0
 
     # -- the session -----------------------------------------------------------------------------------------------
 
     def on_connected(self) -> None:
-        """Wait for the server to speak."""
         self._login_due = time.monotonic() + LOGIN_TIMEOUT
         self._logged_in_at = None
 
     def on_lost(self) -> None:
-        """Forget what the connection held; the engine goes on thinking about the move that is due."""
+        """Forget the state of the connection. The engine continues to think about a pending move."""
         self._login_due = self._logged_in_at = self._challenged_at = None
         if self._game is not None:
             self._game.due = self._game.sent = None
 
     def on_finish(self) -> None:
-        """Leave where there is no game."""
+        """Leave the server if no game is in progress."""
         if self._game is None and self.is_connected:
             self._quit()
 
@@ -105,7 +100,7 @@ class CgosClient(Client):
         self.send("quit")
 
     def on_line(self, line: Line) -> None:
-        """Take a line from the server."""
+        """Handle a line from the server."""
         message = parse_line(line.text)
         self._challenged_at = None  # a server that goes on talking has not thrown us out
         match message:
@@ -122,7 +117,7 @@ class CgosClient(Client):
             case AnotherLogin():
                 self._challenged_at = line.at
                 user = self.account.user
-                self.report("another_login", f"another client logs in as {user}, which only one can be", user=user)
+                self.report("another_login", f"another client logs in as {user}; only one login is possible", user=user)
             case Refused():
                 self.refused(message.text)
             case Setup():
@@ -133,7 +128,7 @@ class CgosClient(Client):
                 self.noise(message.text)
             case _ if self._game is None:
                 self.noise(line.text)
-            case Played():
+            case OpponentMove():
                 self._played(self._game, message)
             case Genmove():
                 self._genmove(self._game, message, line.at)
@@ -141,7 +136,7 @@ class CgosClient(Client):
                 self._over(self._game, message)
 
     def _welcome(self) -> None:
-        """Take note that we are in: the server does not say so, but it would have said if we were not."""
+        """Record a successful login. The server does not confirm logins, it only rejects them."""
         if self._logged_in_at is not None:
             self._logged_in_at = None
             self.let_in()
@@ -149,7 +144,7 @@ class CgosClient(Client):
     # -- a game ----------------------------------------------------------------------------------------------------
 
     def _set_up(self, setup: Setup) -> None:
-        """Take up a new game, or the one that the server still holds."""
+        """Begin a new game, or resume the game that the server continues."""
         colors = [color for color, name in setup.names.items() if name == self.account.user]
         if not colors:
             raise ConnectionLostError(f"a game of {' and '.join(setup.names.values())}, not of {self.account.user}")
@@ -162,9 +157,9 @@ class CgosClient(Client):
             if not game.resume(setup):
                 self.seat.hurry()
                 self._begin(game, is_new=False)
-            self.report("resume", f"the game goes on at move {game.ply + 1}", game=game.id, ply=game.ply)
+            self.report("resume", f"the game continues at move {game.ply + 1}", game=game.id, ply=game.ply)
             return
-        self.drop_game("the server has begun another one")
+        self.drop_game("the server has started another game")
         game = self._game = self.new_game(lambda: CgosGame(setup, colors[0], self.records))
         self._begin(game, is_new=True)
         self.save(game)
@@ -188,7 +183,7 @@ class CgosClient(Client):
         start = game.start(is_new)
         self.submit("begin", lambda: self.seat.begin(start))
 
-    def _played(self, game: CgosGame, message: Played) -> None:
+    def _played(self, game: CgosGame, message: OpponentMove) -> None:
         if message.color == game.color or message.color != game.side_to_move:
             raise OutOfStepError(f"{COLOR_NAMES[message.color]} plays {message.vertex[:20]} out of turn")
         game.play(message.color, message.vertex, message.left)
@@ -197,9 +192,9 @@ class CgosClient(Client):
         self._after_move(game)
 
     def _genmove(self, game: CgosGame, message: Genmove, at: float) -> None:
-        """See to it that a move is sent: the one that is decided, the one that is thought about, or a new one."""
+        """Answer with the decided move, wait for the search in progress, or start a search."""
         if message.color != game.color or message.color != game.side_to_move:
-            raise OutOfStepError(f"a move of {COLOR_NAMES[message.color]} is asked for out of turn")
+            raise OutOfStepError(f"a move of {COLOR_NAMES[message.color]} is requested out of turn")
         if game.sent is not None:
             left, taken = game.sent
             self.lag.note(left - message.left - taken)
@@ -213,12 +208,12 @@ class CgosClient(Client):
 
     def _think(self, game: CgosGame) -> None:
         assert game.due is not None
-        turn = game.turn = Turn(game.ply)
+        turn = game.turn = MoveSearch(game.ply)
         color, left, at, lag = game.color, game.left[game.color], game.due, self.lag.expected
         self.submit(turn, lambda: self.seat.genmove(color, left, at, lag))
 
     def on_done(self, done: Done) -> None:
-        """Take what the engine has done."""
+        """Handle a finished task of the engine."""
         game = self._game
         turn = game.turn if game is not None and done.tag is game.turn else None
         error = done.error
@@ -234,7 +229,7 @@ class CgosClient(Client):
                 self._answer(game, done.result)
 
     def _start_over(self, game: CgosGame | None, error: Exception) -> None:
-        """Start the engine anew; it has what is left of the clock for a move that is due."""
+        """Restart the engine. A pending move gets the rest of the clock."""
         self.engine_failed(error)
         self.submit("reopen", self.reopen)
         if game is None:
@@ -245,7 +240,7 @@ class CgosClient(Client):
             self._think(game)
 
     def _answer(self, game: CgosGame, reply: GoReply) -> None:
-        """Send the move that is due, and think on."""
+        """Send the pending move, then ponder."""
         assert game.due is not None
         taken = time.monotonic() - game.due
         game.max_seconds = max(game.max_seconds, taken)
@@ -275,7 +270,7 @@ class CgosClient(Client):
         self.show_game(game, game.left)
 
     def _over(self, game: CgosGame, message: Gameover) -> None:
-        """Complete the game, and say whether there is to be another one."""
+        """Complete the game, then ask for another one or quit."""
         outcome = game.finish(message.result)
         self._game = None
         self.seat.hurry()
@@ -289,21 +284,21 @@ class CgosClient(Client):
             self.status("waiting for a game")
 
     def drop_game(self, why: str) -> None:
-        """Give up a game that will not go on."""
+        """Give up a game that cannot continue."""
         game, self._game = self._game, None
         if game is not None:
             self.seat.hurry()
             self.dropped(game, why)
 
     def resign_game(self) -> None:
-        """Resign, as nothing is there to play on."""
+        """Resign the game, because no engine is left to play it."""
         if self._game is not None and self._game.due is not None:
             self.send("resign")
 
     # -- time ------------------------------------------------------------------------------------------------------
 
     def dues(self) -> list[Due]:
-        """Return when to give up a server that is silent, or a game that it no longer holds."""
+        """Return the deadlines after which the client reconnects or drops its game."""
         dues: list[Due] = []
         if self._login_due is not None:
             dues.append(self.lost_at(self._login_due, "no answer to the log-in"))
@@ -318,7 +313,7 @@ class CgosClient(Client):
         return dues
 
     def _resume_no_game(self) -> None:
-        """Go on without the game in hand, if any, which the server would have told of by now."""
+        """Drop the game in progress, if any: the server would have resumed it by now."""
         if self.is_leaving:
             raise SessionOver
         self._welcome()
@@ -329,8 +324,8 @@ class CgosClient(Client):
                 self._quit()
 
 
-def _fault_of(game: CgosGame, turn: Turn, reply: object) -> Exception | None:
-    """Return the error of an engine that chose an illegal move; None if the move is legal, or its turn is over."""
+def _fault_of(game: CgosGame, turn: MoveSearch, reply: object) -> Exception | None:
+    """Return the error if the engine chose an illegal move; None if the move is legal or outdated."""
     assert isinstance(reply, GoReply)
     if reply.vertex == "resign" or turn.ply != game.ply:
         return None

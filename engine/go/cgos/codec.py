@@ -1,107 +1,99 @@
-"""CGOS's client protocol as text: lines into messages, answers into lines. No socket, no game.
+"""CGOS's client protocol as text: lines to messages, answers to lines.
 
-Players say `e1`, with or without the word `genmove_analyze`, which a server has to offer first; these are all versions
-in use. Times on the wire are milliseconds, here they are seconds. Colors are BLACK and WHITE, moves stay texts
-(`d4`, `pass`). Source: the server and the client of zakki/cgos.
+Clients speak `e1`, with `genmove_analyze` if the server offers it. Times are milliseconds in the protocol and seconds
+here. Source: server and client of zakki/cgos.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
 from yomi.engine.color import BLACK, COLORS, WHITE
-from yomi.engine.go.vertex import VertexError, parse_vertex
+from yomi.engine.go.vertex import VertexError, format_vertex, parse_vertex
 from yomi.engine.options import MAX_KOMI
+from yomi.engine.search.report import SearchReport
 from yomi.engine.version import VERSION
 from yomi.native.go.board import MAX_SIZE, MIN_SIZE
 
+BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 ANALYZE = "genmove_analyze"
-MAX_ANALYSIS = 48_000
-"""Characters; servers drop a connection whose line is longer than 64 KiB."""
+MAX_ANALYSIS = 48_000  # maximum characters of an analysis; servers drop a connection whose line is longer than 64 KiB
 MAX_MILLISECONDS = 10**10
+# Beginning of the server's warning that another client logs in with the same name.
 ANOTHER_LOGIN = "another login is being attempted"
-"""Begins what a server tells a player whose name somebody else logs in with."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskProtocol:
-    """Who are you?"""
+    """The server asks for protocol and client."""
 
-    has_analysis: bool
-    """The server takes an analysis with each move."""
+    has_analysis: bool  # the server accepts an analysis with each move
 
 
 @dataclass(frozen=True, slots=True)
 class AskUser:
-    """What is your name?"""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class AskPassword:
-    """What is your password?"""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """Something for people."""
+    """A message for people."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class AnotherLogin:
-    """Somebody else logs in with our name; the server closes this connection if it lets them in."""
+    """Another client logs in with our name. The server closes this connection if it accepts the login."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A new game, or one that goes on after a break."""
+    """A new game, or a game that continues after a break."""
 
     game_id: str
     size: int
     komi: float
-    seconds: float
-    """Time of each side for the whole game."""
+    seconds: float  # time of each side for the whole game
     names: dict[int, str]
-    ratings: dict[int, str]
-    """As the server writes them, such as `1800?`."""
-    moves: tuple[tuple[str, float], ...]
-    """(vertex, seconds left after it), Black first, in turn."""
+    ratings: dict[int, str]  # as the server writes them, such as `1800?`
+    moves: tuple[tuple[str, float], ...]  # (vertex, seconds left after the move), Black first
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """The opponent has moved."""
+class OpponentMove:
+    """A move of the opponent."""
 
     color: int
     vertex: str
-    left: float
-    """Seconds that the opponent has left."""
+    left: float  # seconds left to the opponent
 
 
 @dataclass(frozen=True, slots=True)
 class Genmove:
-    """Our move is due."""
+    """A request for our move."""
 
     color: int
-    left: float
-    """Seconds that we have left."""
+    left: float  # seconds left to us
 
 
 @dataclass(frozen=True, slots=True)
 class Gameover:
-    """The game is over."""
-
     date: str
-    result: str
-    """Such as `B+2.0`, `W+Resign`, `B+Time`, `Draw`, `Abort`."""
+    result: str  # such as `B+2.0`, `W+Resign`, `B+Time`, `Draw`, `Abort`
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The server says what is wrong, and closes the connection."""
+    """An error, after which the server closes the connection."""
 
     text: str
 
@@ -115,8 +107,6 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Anything else."""
-
     text: str
 
 
@@ -128,7 +118,7 @@ Message = (
     | AnotherLogin
     | Setup
     | Broken
-    | Played
+    | OpponentMove
     | Genmove
     | Gameover
     | Refused
@@ -137,7 +127,6 @@ Message = (
 
 
 def parse_line(line: str) -> Message:
-    """Read a line."""
     text = line.strip()
     name, _, rest = text.partition(" ")
     words = rest.split()
@@ -158,7 +147,7 @@ def parse_line(line: str) -> Message:
             return _setup(words) or Other(text)
         case "play", 3:
             color, left = COLORS.get(words[0].lower()), _seconds(words[2])
-            return Other(text) if color is None or left is None else Played(color, words[1].lower(), left)
+            return Other(text) if color is None or left is None else OpponentMove(color, words[1].lower(), left)
         case "genmove", 2:
             color, left = COLORS.get(words[0].lower()), _seconds(words[1])
             return Other(text) if color is None or left is None else Genmove(color, left)
@@ -168,10 +157,10 @@ def parse_line(line: str) -> Message:
 
 
 def _setup(words: list[str]) -> Setup | Broken | None:
-    """Read the arguments of `setup`: id, size, komi, time, White, Black, and pairs of move and time.
+    """Read the arguments of `setup`: id, size, komi, time, White, Black, then pairs of move and time.
 
     Returns:
-        None if this is not a `setup`; Broken if a number or a move is outside its range.
+        None if the form is wrong; Broken if a number or move is out of range.
     """
     if len(words) < 6:
         return None
@@ -211,7 +200,7 @@ def _player(word: str) -> tuple[str, str]:
 
 
 def _seconds(word: str) -> float | None:
-    """Return milliseconds as seconds; a clock that is overdrawn shows 0."""
+    """Return milliseconds as seconds, at least 0; None if the word is not a number."""
     if not re.fullmatch(r"-?[0-9]{1,15}", word, re.ASCII):
         return None
     return min(max(int(word), 0), MAX_MILLISECONDS) / 1000
@@ -221,16 +210,39 @@ def _seconds(word: str) -> float | None:
 
 
 def format_protocol(has_analysis: bool) -> str:
-    """Return who we are; the analysis is announced only where the server has offered to take it."""
+    """Return the protocol line. Analysis is announced only if the server offers it."""
     return f"e1 yomi {VERSION}" + (f" {ANALYZE}" if has_analysis else "")
 
 
 def format_move(vertex: str, analysis: str = "") -> str:
-    """Return our move.
-
-    Args:
-        vertex: a point, `pass` or `resign`.
-        analysis: one line of JSON, left out where it is too long; empty for none.
-    """
+    """Return the line for our move: a point, `pass` or `resign`, and one line of JSON unless it is too long."""
     has_analysis = analysis and len(analysis) <= MAX_ANALYSIS and vertex != "resign"
     return f"{vertex.lower()} {analysis}" if has_analysis else vertex.lower()
+
+
+def cgos_json(report: SearchReport, size: int, max_moves: int = 20) -> str:
+    """Return a report as CGOS stores it: one line of JSON."""
+    moves = [
+        {
+            "move": format_vertex(move.move, size).upper() if move.pv else "",
+            "winrate": round(move.winrate, 4),
+            "score": round(move.score_lead, 2),
+            "prior": round(move.prior, 4),
+            "visits": move.visits,
+            "pv": " ".join(format_vertex(later, size).upper() for later in move.pv[1:]),
+        }
+        for move in report.moves[:max_moves]
+    ]
+    data: dict[str, object] = {
+        "moves": moves,
+        "winrate": round(report.winrate, 4),
+        "score": round(report.score_lead, 2),
+        "visits": report.visits,
+    }
+    if report.ownership is not None:
+        data["ownership"] = "".join(BASE64[_level(value)] for value in report.ownership)
+    return json.dumps(data, separators=(",", ":"))
+
+
+def _level(ownership: float) -> int:
+    return round(min(max((float(ownership) + 1) / 2, 0.0), 1.0) * 62)

@@ -1,4 +1,4 @@
-"""One game on CGOS, as its client knows it: moves, clocks, and what is recorded."""
+"""One game on CGOS: moves, clocks and the record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.go.cgos.codec import Setup
-from yomi.engine.go.cgos.yomi_seat import RULES, GoReply, GoStart
+from yomi.engine.go.cgos.seats import RULES, GoReply, GoStart
 from yomi.engine.go.game import GoGame, IllegalMove
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.sgf import GameRecord, Node, SgfError
@@ -21,37 +21,31 @@ from yomi.engine.servers.recording import RecordFile
 
 log = logging.getLogger("yomi.servers")
 
-TIME_LEFT = {BLACK: "BL", WHITE: "WL"}
-"""SGF's properties."""
+TIME_LEFT = {BLACK: "BL", WHITE: "WL"}  # SGF properties
 SERVER_RESULTS = {"Draw": "0", "Abort": "Void"}
 
 
 @dataclass(slots=True)
 class Move:
-    """A move of the game."""
-
     color: int
     vertex: str
-    left: float | None = None
-    """Seconds on the clock of its side after it; None where the server has not said yet."""
+    left: float | None = None  # seconds on the player's clock after the move; None until the server has reported it
     comment: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Turn:
-    """A move of ours that the engine thinks about."""
+class MoveSearch:
+    """A search in progress for our move."""
 
     ply: int
 
 
 class CgosGame:
-    """A game in hand."""
-
     def __init__(self, setup: Setup, color: int, records: Path) -> None:
-        """Begin a game, or take up one that goes on.
+        """Begin a game, or continue one that the server has resumed.
 
         Raises:
-            OSError: the folder of the records cannot be made.
+            OSError: the folder for records cannot be created.
             OutOfStepError: the server sent an illegal move.
         """
         self.setup = setup
@@ -60,17 +54,14 @@ class CgosGame:
         self.moves = _moves_of(setup)
         self.board = _board_of(setup)
         self.left = {BLACK: setup.seconds, WHITE: setup.seconds}
-        self.turn: Turn | None = None
-        self.decided: tuple[int, GoReply] | None = None
-        """Our last decision, and the ply that it was for."""
+        self.turn: MoveSearch | None = None
+        self.decided: tuple[int, GoReply] | None = None  # (ply, our decision for it)
+        # When the server asked for our pending move (time.monotonic()); None if no move is pending.
         self.due: float | None = None
-        """When the server asked for the move that is due (time.monotonic()); None where none is."""
+        # (seconds on our clock before our last move, seconds that the move took here).
         self.sent: tuple[float, float] | None = None
-        """(seconds that our clock showed, seconds that our last move took as seen from here)."""
-        self.max_seconds = 0.0
-        """The longest that one of our moves took."""
-        self.resumed_at = 0
-        """Moves that the server knew of when the game was last taken up again."""
+        self.max_seconds = 0.0  # longest time of one of our moves
+        self.resumed_at = 0  # number of moves in the setup that last resumed the game
         self.result = ""
         self._date = time.strftime("%Y-%m-%d")
         name = f"{time.strftime('%Y%m%d')}-{setup.game_id}-{setup.names[WHITE]}-{setup.names[BLACK]}"
@@ -80,35 +71,32 @@ class CgosGame:
 
     @property
     def ply(self) -> int:
-        """Moves so far."""
         return len(self.moves)
 
     @property
     def opponent(self) -> str:
-        """The other side's name."""
         return self.setup.names[opponent(self.color)]
 
     @property
     def side_to_move(self) -> int:
-        """BLACK or WHITE: the sides move in turn, Black first."""
         return BLACK if self.ply % 2 == 0 else WHITE
 
     def is_resumed_by(self, setup: Setup) -> bool:
-        """Whether the server continues this game; without its moves, times and ratings the setup is the same."""
-        ours, theirs = ((each.game_id, each.size, each.komi, each.names) for each in (self.setup, setup))
+        """Whether a setup continues this game: id, size, komi and players are equal."""
+        ours, theirs = ((one.game_id, one.size, one.komi, one.names) for one in (self.setup, setup))
         return ours == theirs
 
     def start(self, is_new: bool) -> GoStart:
-        """Return what the engine has to know of the game."""
+        """Return the game's state for the engine."""
         setup = self.setup
         moves = tuple((move.color, move.vertex) for move in self.moves)
         rating = setup.ratings[opponent(self.color)]
         return GoStart(setup.size, setup.komi, setup.seconds, self.opponent, rating, moves, is_new)
 
     def resume(self, setup: Setup) -> bool:
-        """Bring the game to what the server says; return whether the engine's game still is the same.
+        """Adopt the server's moves. Return whether the engine's game is still valid.
 
-        It is the same if the server has all moves, or lacks only our last one, which has been lost on its way.
+        It is valid if the server has all moves, or lacks only our last one.
 
         Raises:
             OutOfStepError: the server sent an illegal move; nothing has changed.
@@ -129,12 +117,12 @@ class CgosGame:
         return False
 
     def _take_up_record(self) -> None:
-        """Go on with the record that was written before this program was started, and keep what it says of moves."""
+        """Continue the record that an earlier run wrote, and keep its comments."""
         for path in self.file.of_all_days():
             try:
                 record = load_record(path)
             except SgfError as error:
-                log.warning("the record of the game so far is passed over: %s", error)
+                log.warning("an earlier record of this game is ignored: %s", error)
                 continue
             nodes = [node for node in record.line() if node.move is not None]
             if not self._is_ours(record, [node.move for node in nodes]):
@@ -145,7 +133,7 @@ class CgosGame:
             return
 
     def _is_ours(self, record: GameRecord, played: Sequence[tuple[int, int] | None]) -> bool:
-        """Whether a record is of this game, which has not ended; the server may lack our last move."""
+        """Whether a record is of this game and unfinished. The server may lack our last move."""
         setup = self.setup
         try:
             known = [(move.color, parse_vertex(move.vertex, setup.size)) for move in self.moves]
@@ -167,7 +155,7 @@ class CgosGame:
             self.left[color] = left
 
     def note_left(self, color: int, left: float) -> None:
-        """Take note of what our clock shows; it belongs to our last move."""
+        """Set our clock, and the time left after our last move."""
         self.left[color] = left
         for move in reversed(self.moves):
             if move.color == color:
@@ -175,7 +163,7 @@ class CgosGame:
                 return
 
     def finish(self, result: str) -> int | None:
-        """Take the result; return +1 where we have won, -1 lost, 0 drawn, None without result."""
+        """Set the result. Return +1 for a win, -1 for a loss, 0 for a draw, None without a result."""
         self.result = result
         if result[:2] in ("B+", "W+"):
             winner = BLACK if result[0] == "B" else WHITE
@@ -183,7 +171,7 @@ class CgosGame:
         return 0 if result in ("Draw", "0") else None
 
     def to_sgf(self) -> str:
-        """Return the record; what stands on no board ends it."""
+        """Return the record. It ends before a move that is not on the board."""
         setup = self.setup
         result = SERVER_RESULTS.get(self.result, self.result.replace("Resign", "R").replace("Time", "T"))
         record = GameRecord(setup.size, setup.komi, RULES, black=setup.names[BLACK], white=setup.names[WHITE])
@@ -206,7 +194,7 @@ class CgosGame:
         """Write the record.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         self.file.write(self.to_sgf().encode("utf-8"))
 
@@ -216,11 +204,6 @@ def _moves_of(setup: Setup) -> list[Move]:
 
 
 def _board_of(setup: Setup) -> GoGame:
-    """Return the position after the moves of a setup.
-
-    Raises:
-        OutOfStepError: one of them is illegal.
-    """
     board = GoGame(setup.size, RULES, setup.komi)
     for move in _moves_of(setup):
         _play(board, move.color, move.vertex)
@@ -228,7 +211,7 @@ def _board_of(setup: Setup) -> GoGame:
 
 
 def _play(board: GoGame, color: int, vertex: str) -> None:
-    """Play a move; ko is up to the server."""
+    """Play a move. The server enforces ko."""
     try:
         board.play(color, parse_vertex(vertex, board.size), strict=False)
     except (VertexError, IllegalMove) as error:

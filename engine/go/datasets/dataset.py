@@ -1,8 +1,8 @@
 """`yomi dataset make` for Go: from game records to a folder of shards.
 
-Three steps. Games are read into a table and chosen; positions are chosen, shuffled over all games and cut into shards;
-each shard is written by itself, every position replayed from its game. The steps depend on the options and the seed
-alone, so that a run which was killed goes on with the first shard that is missing.
+Games are read and chosen, then positions are chosen, shuffled over all games and split into shards. Each shard replays
+its positions from their games. All steps depend only on options and seed, so a killed run continues with the first
+missing shard.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
 from yomi.engine.datasets.sources import GO_SUFFIXES, readable_files
 from yomi.engine.go.datasets.games import GameTable, read_games, thinned, trusted, without_duplicates
-from yomi.engine.go.datasets.rows import PLY_DTYPE, Row, RowWriter, Teacher, blank_columns
-from yomi.engine.go.datasets.scores import KomiScorer
-from yomi.engine.go.datasets.teacher import LABELS_VERSION
+from yomi.engine.go.datasets.rows import PLY_DTYPE, Row, RowWriter, blank_columns
+from yomi.engine.go.datasets.teacher import LABELS_VERSION, KomiScorer, NetworkTeacher
 from yomi.engine.go.rules import Rules
 from yomi.engine.records import LeftOut
 from yomi.native.datasets.replay import write_keys
@@ -31,48 +30,35 @@ from yomi.native.go.rules import MAX_HISTORY
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset
 from yomi.nets.errors import NetworkError
 
-CHUNK, SEARCH_CHUNK = 64, 4
-"""Positions that a thread writes at once; those for each of which there are searches."""
+CHUNK, SEARCH_CHUNK = 64, 4  # positions that a thread writes at once, without and with a search for each
 UNIQUES = ("none", "move", "position")
 
 
 @dataclass(frozen=True)
 class GoDataOptions:
-    """What decides the content of a data set; kept in its manifest."""
+    """Options that determine the content of a data set. The manifest keeps them."""
 
     features: str = "katago-v7"
-    rules: str = "chinese"
-    """Rules of records that name none."""
-    positions: int = 0
-    """Positions of each game, spread evenly; 0 for all."""
+    rules: str = "chinese"  # rules of records that name none
+    positions: int = 0  # positions of each game, spread evenly; 0 for all
+    # Duplicates that are left out: equal positions ("position"), equal positions with equal moves ("move"), or "none".
     unique: str = "move"
-    """Which duplicates are left out: of a position, of a position with its move, or none."""
-    test_share: float = 0.03
-    """Share of the games that is held out."""
+    test_share: float = 0.03  # share of the games that is held out
     min_moves: int = 20
     handicap: bool = False
-    """Whether handicap games are used."""
-    sizes: tuple[int, ...] = ()
-    """Board sizes that are used; all for none."""
+    sizes: tuple[int, ...] = ()  # board sizes that are used; empty for all
     trust: str = "all"
     rollouts: int = 500
-    narrow: float = 3.0
-    """Points: a counted result by more is believed without rollouts."""
-    believed_only: bool = False
-    """Leave games out whose result is not believed; otherwise they have no value."""
-    black_wins: float = 0.0
-    """Share of games that Black has won to which White's wins are thinned; 0 to leave them."""
-    limit: int = 0
-    """Positions of the whole set, 0 for all."""
+    narrow: float = 3.0  # a counted result by more points is trusted without rollouts
+    believed_only: bool = False  # leave out games whose result is not trusted; otherwise they get no value
+    black_wins: float = 0.0  # thin out White's wins until Black has won this share of the games; 0 for no thinning
+    limit: int = 0  # maximum positions of the set; 0 for all
     shard_rows: int = 16384
     seed: int = 1
-    teacher: str = ""
-    """Name of the teacher's file and its digest."""
+    teacher: str = ""  # name and digest of the teacher's file
     visits: int = 1
-    scores: str = ""
-    """What labels points by moving komi, `rollouts` or a network's file and its digest, and its stages."""
-    precision: str = ""
-    """Of the networks that label; empty where none does."""
+    scores: str = ""  # source of the points labels: `rollouts` or a network's name and digest, then the stages
+    precision: str = ""  # precision of the networks that label; empty if there are none
     labels_version: int = LABELS_VERSION
 
 
@@ -80,22 +66,22 @@ def make_go_dataset(
     paths: Sequence[Path],
     folder: Path,
     options: GoDataOptions,
-    teacher: Teacher | None,
+    teacher: NetworkTeacher | None,
     log: Log,
     scorer: KomiScorer | None = None,
 ) -> Dataset:
-    """Make a data set, or go on with it, and return it.
+    """Make or continue a data set, and return it.
 
     Args:
         paths: records.
-        folder: of the set.
-        options: what decides its content.
+        folder: folder of the set.
+        options: determine the content.
         teacher: labels in place of moves and results.
-        log: for lines of progress.
+        log: receives lines of progress.
         scorer: labels points in place of results and teacher.
 
     Raises:
-        NetworkError: a source or an option cannot be used, or the folder holds another data set.
+        NetworkError: a source or option cannot be used, or the folder contains another data set.
         OSError: the folder cannot be written.
     """
     if options.unique not in UNIQUES:
@@ -136,10 +122,10 @@ def make_go_dataset(
 
 
 def choose_games(table: GameTable, options: GoDataOptions) -> tuple[GameTable, npt.NDArray[np.bool_]]:
-    """Return the games that are used, and whose results are believed.
+    """Return the chosen games, and a mask of those with a trusted result.
 
     Raises:
-        NetworkError: none are left.
+        NetworkError: no game is left.
     """
     games = table.games
     keep = (games["moves"] >= options.min_moves) & without_duplicates(table)
@@ -158,10 +144,10 @@ def choose_games(table: GameTable, options: GoDataOptions) -> tuple[GameTable, n
 
 
 def choose_positions(table: GameTable, options: GoDataOptions) -> npt.NDArray[np.void]:
-    """Return the positions of all games that are used, shuffled: PLY_DTYPE[n].
+    """Return the chosen positions of all games, shuffled: PLY_DTYPE[n].
 
-    With a number of positions a game, one is drawn from each of so many equal parts of it. The first and the ninth
-    have the same symmetry, which differs from those between them (Aya): what looks alike lies far apart.
+    One position is drawn from each of n equal parts of a game. Any eight neighbors have different symmetries (as in
+    Aya), so that similar positions look different.
     """
     rng = np.random.default_rng([options.seed, 1])
     chosen = []
@@ -186,7 +172,7 @@ def choose_positions(table: GameTable, options: GoDataOptions) -> npt.NDArray[np
 
 
 def position_keys(table: GameTable, plies: npt.NDArray[np.void], with_move: bool) -> npt.NDArray[np.uint64]:
-    """Return a hash for each position, with the move that was played in it if asked."""
+    """Return a hash of each position, optionally with the move played in it."""
     pos, history = np.zeros(1, POSITION_DTYPE)[0], np.zeros(MAX_HISTORY, np.uint64)
     keys = np.zeros(len(plies), np.uint64)
     order = np.argsort(plies["game"], kind="stable")
@@ -203,10 +189,9 @@ def shard_columns(
     writer: RowWriter,
     plies: npt.NDArray[np.void],
     size: int,
-    teacher: Teacher | None,
+    teacher: NetworkTeacher | None,
     scorer: KomiScorer | None = None,
 ) -> Columns:
-    """Return the columns of one shard."""
     count = len(plies)
     moves = 1 if teacher is None else teacher.top_moves
     columns = blank_columns(writer.features, size, count, moves, judged=teacher is not None)
@@ -234,7 +219,7 @@ def shard_columns(
 
 
 def _turn_to_black(writer: RowWriter, rows: Sequence[Row], columns: Columns, first: int) -> None:
-    """Turn a teacher's labels, which are for the side to move, where the columns are Black's."""
+    """Convert a teacher's labels from the side to move to Black, in rows that need it."""
     for index, row in enumerate(rows, first):
         if writer.sign(row) > 0.0 and row.position["side_to_move"] != BLACK:
             for name in ("value", "lead", "score_mean", "ownership"):

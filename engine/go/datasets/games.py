@@ -1,6 +1,5 @@
-"""Games of Go from SGF as rows of numbers, and which of them, and whose results, are to be believed.
-
-A table of games is kept in parts beside the data set that is made of it, so that reading is not done twice.
+"""Game records as rows of numbers, and the choice of games and results. The rows are cached in parts beside the data
+set.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from yomi.engine.datasets.sources import sgf_texts
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.handicap import handicap_stones
 from yomi.engine.go.record_files import each_record
+from yomi.engine.go.referee import result_in_words
 from yomi.engine.go.rules import Rules
 from yomi.engine.go.sgf import GameRecord, SgfError
-from yomi.engine.go.words import result_in_words
 from yomi.engine.records import LeftOut
 from yomi.native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
 from yomi.native.go.board import POSITION_DTYPE
@@ -40,28 +39,20 @@ from yomi.nets.files import atomic_writer, remove_drafts, source_digest
 
 _log = logging.getLogger("yomi.datasets")
 
-READER = 2
-"""Version of the reader: parts that another one has made are read again."""
+READER = 2  # Version of the reader. Parts of other versions are read again.
 PART_GAMES = 4096
-PIECE_GAMES = 256
-"""Games that a process reads at a time; so few, or fewer, are read without one."""
+PIECE_GAMES = 256  # Games that a process reads at once. Up to this many are read without extra processes.
 TRUSTS = ("all", "resigned", "rollouts")
-ROLLOUT_SHARE = 0.6
-"""Share of the rollouts from the last position that must confirm a result (Aya's)."""
+ROLLOUT_SHARE = 0.6  # share of the rollouts from the last position that must confirm a result (as in Aya)
 COLORS = {"B": BLACK, "W": WHITE}
-MAX_HANDICAP = 255
-"""Stones, as many as a row can tell."""
+MAX_HANDICAP = 255  # maximum stones that a row can store
 RULE_FIELDS = ("ko_rule", "scoring", "tax", "suicide", "friendly_pass")
 
 
 @dataclass(frozen=True)
 class GameTable:
-    """Games, and what their records hold."""
-
-    games: npt.NDArray[np.void]
-    """GAME_DTYPE[n]"""
-    codes: npt.NDArray[np.uint16]
-    """Stones and moves of all games."""
+    games: npt.NDArray[np.void]  # GAME_DTYPE[n]
+    codes: npt.NDArray[np.uint16]  # stones and moves of all games, one after the other
 
     def moves(self, index: int) -> npt.NDArray[np.uint16]:
         """Return the codes of one game, set-up stones first."""
@@ -70,12 +61,12 @@ class GameTable:
         return self.codes[start : start + int(game["stones"]) + int(game["moves"])]
 
     def only(self, keep: npt.NDArray[np.bool_]) -> GameTable:
-        """Return the table with those games alone; the codes stay."""
+        """Return a table of some of the games; it shares the codes."""
         return GameTable(self.games[keep], self.codes)
 
 
 def parse_result(text: str) -> tuple[int, bool, float]:
-    """Return winner (BLACK, WHITE, 0 for a draw, -1 unknown), whether one side resigned, and the points or NaN."""
+    """Return (winner, resigned, points): BLACK, WHITE, 0 for a draw or -1 if unknown; points may be NaN."""
     text = text.strip()
     if text in ("0", "Draw", "D"):
         return 0, False, 0.0
@@ -92,7 +83,7 @@ def parse_result(text: str) -> tuple[int, bool, float]:
 
 
 def game_row(record: GameRecord, rules: Rules) -> tuple[npt.NDArray[np.void], list[int]]:
-    """Return a game's row, with start 0, and its codes; a game ends before a move off the board.
+    """Return a game's row, with start 0, and its codes. The game ends before a move off the board.
 
     Raises:
         SgfError: the record cannot be played.
@@ -119,20 +110,19 @@ def read_games(
     progress: Callable[[int, int], None],
     left_out: LeftOut | None = None,
 ) -> tuple[GameTable, Counter[str]]:
-    """Read all games of files, by way of the parts in `folder`.
+    """Read all games of the files, using the parts cached in `folder`.
 
-    Many games are read by as many processes as there are cores, each of which imports the program's main module.
+    Many games are read by one process for each core; these processes import the program's main module.
 
     Args:
         paths: SGF files and collections.
-        folder: where parts are kept; those of other files or rules are read again.
-        rules: of records that name none (or none that is known).
-        progress: called with the games read and those refused so far.
-        left_out: files that cannot be read, or whose games are refused, are added; None: raise at the first file that
-            cannot be read.
+        folder: folder of the cached parts. Parts of other files or rules are ignored.
+        rules: rules of records that name none or unknown ones.
+        progress: called with the numbers of games read and refused.
+        left_out: collects unreadable files and refused games. None: raise at the first unreadable file.
 
     Returns:
-        The table, and how many records were refused for which reason.
+        The table, and the number of refused records by reason.
 
     Raises:
         NetworkError: a file cannot be read.
@@ -159,14 +149,14 @@ def read_games(
                 left_out.add(path, error)
     if not any(len(table.games) for table in tables):
         reason = refused.most_common(1)[0][0] if refused else "empty files"
-        raise NetworkError(f"{paths[0]}: no game that can be used found ({reason})")
+        raise NetworkError(f"{paths[0]}: 0 usable games found ({reason}), expected at least one")
     return _joined(tables), refused
 
 
 def _parts(
     pool: ProcessPoolExecutor, path: Path, folder: Path, rules: Rules
 ) -> Iterator[tuple[GameTable, Counter[str]]]:
-    """Yield the games of a file in parts, as they were kept, or read now and kept."""
+    """Yield the games of a file in parts, each from the cache or read and cached now."""
     key = hashlib.sha256(f"{READER} {source_digest(path)} {rules.to_json()}".encode()).hexdigest()[:12]
     texts = sgf_texts(path)
     for number in itertools.count():
@@ -185,7 +175,7 @@ def _parts(
 
 
 def _begin_reader() -> None:
-    """Let a reading process end with its parent, however that ends; Ctrl-C is for the parent to see."""
+    """Make a reader process exit with its parent and ignore Ctrl-C, which the parent handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -198,7 +188,7 @@ def _end_with_parent() -> None:
 
 
 def _read_chunk(pool: ProcessPoolExecutor, texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counter[str]]:
-    """Read games, with the help of the pool's processes if there are many."""
+    """Read games; if there are many, in the processes of the pool."""
     if len(texts) <= PIECE_GAMES:
         return _read_piece(texts, rules)
     pieces = [texts[begin : begin + PIECE_GAMES] for begin in range(0, len(texts), PIECE_GAMES)]
@@ -233,7 +223,7 @@ def _save_part(path: Path, table: GameTable, refused: Counter[str], count: int) 
 
 
 def _load_part(path: Path) -> tuple[GameTable, Counter[str], int] | None:
-    """Return a part that was kept; None, with a line in the log, if it is damaged."""
+    """Return a cached part, or None (with a warning) if it is damaged."""
     try:
         with path.open("rb") as stream:
             part = read_npz(stream)
@@ -269,7 +259,7 @@ def _joined(tables: Sequence[GameTable]) -> GameTable:
 
 
 def without_duplicates(table: GameTable) -> npt.NDArray[np.bool_]:
-    """Return which games are the first with their moves."""
+    """Return a mask of the games that are the first with their moves."""
     seen: set[bytes] = set()
     keep = np.zeros(len(table.games), np.bool_)
     for index in range(len(table.games)):
@@ -280,16 +270,15 @@ def without_duplicates(table: GameTable) -> npt.NDArray[np.bool_]:
 
 
 def trusted(table: GameTable, trust: str, rollouts: int, narrow: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Return whose results are believed.
+    """Return a mask of the games with trusted results.
 
     Args:
         table: the games.
-        trust: all: every result that is known; resigned: those without a count, too; rollouts: resignations as they
-            are, and counted results by more than `narrow` points; the others if rollouts from the last position
-            confirm them.
-        rollouts: how many.
+        trust: "all": every known result. "resigned": resignations. "rollouts": resignations, results by more than
+            `narrow` points, and results that rollouts from the last position confirm.
+        rollouts: number of rollouts.
         narrow: points.
-        seed: of the rollouts.
+        seed: seed of the rollouts.
     """
     games = table.games
     known: npt.NDArray[np.bool_] = games["winner"] >= 0
@@ -311,7 +300,7 @@ def trusted(table: GameTable, trust: str, rollouts: int, narrow: float, seed: in
 
 
 def thinned(table: GameTable, believed: npt.NDArray[np.bool_], black_wins: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Return which games are left when White's wins are thinned until Black has won so large a share of the decided."""
+    """Return a mask that drops wins of White until Black has won the share `black_wins` of the decided games."""
     black = believed & (table.games["winner"] == BLACK)
     white = np.flatnonzero(believed & (table.games["winner"] == WHITE))
     wanted = round(black.sum() * (1.0 - black_wins) / black_wins)

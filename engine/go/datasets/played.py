@@ -1,12 +1,11 @@
-"""`yomi dataset play`: positions of Go from games that a network's policy plays with itself, labelled on the way.
+"""`yomi dataset play`: positions from games that a network's policy plays against itself.
 
-What the network says of a position is both where the next move is drawn from and the label, so that every evaluation
-makes a position; or a search with it labels those that are kept, which is slower and teaches more. Games differ in
-rules, komi and temperature, and a few moves are drawn from all legal ones: positions that a good player never lets come
-up are what a network has to judge in a search.
+Every evaluation gives the next move and a label. With visits, searches label the kept positions, which is slower and
+teaches more. Games differ in rules, komi and temperature, and a few moves are random, because searches meet positions
+that good players avoid.
 
-Every shard plays games of its own, decided by the seed and its number alone: a run that was killed goes on with the
-first shard that is missing, and held-out shards share no game with the others.
+Seed and number determine the games of a shard. A killed run continues with the first missing shard, and held-out shards
+share no game with others.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -34,70 +32,48 @@ from yomi.native.go.board import MAX_AREA, POSITION_DTYPE
 from yomi.native.go.planes import GLOBALS, PLANES, symmetry_table
 from yomi.native.go.rules import MAX_HISTORY
 from yomi.native.go.scratch import SCRATCH_DTYPE
-from yomi.nets.data.shards import (
-    Dataset,
-    Manifest,
-    begin_dataset,
-    open_dataset,
-    shard_name,
-    write_shard,
-)
+from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, open_dataset, shard_name, write_shard
 from yomi.nets.errors import NetworkError
-from yomi.nets.katago.outputs import RawOutputs, has_no_result, post_process
+from yomi.nets.katago.outputs import Outputs, RawOutputs, has_no_result, post_process
 
-if TYPE_CHECKING:
-    from yomi.nets.katago.outputs import Outputs
-
-GAMES = 128
-"""Games that are played side by side: few enough that a shard sees them end, and others begin."""
+GAMES = 128  # Concurrent games. They are few, so that games end and new ones begin within a shard.
+# Share of the games by rule set.
 RULES = {"tromp-taylor": 0.35, "chinese": 0.25, "japanese": 0.2, "aga": 0.1, "new-zealand": 0.1}
-"""Rule sets, and their shares of the games."""
 FAIR_KOMI = {"AREA": 7.0, "TERRITORY": 6.0}
+# Standard deviation of the komi (points), and the share of games in which it is half of the board's side instead.
 KOMI_SPREAD, WIDE_KOMI_SHARE = 1.0, 0.2
-"""Standard deviation of the komi in points; a share of the games spreads it by half of the board's side."""
-LEAST_PASS = 0.3
-"""Share of the policy from which a pass may be drawn: games do not end by chance."""
+MIN_PASS = 0.3  # policy below which a pass is not drawn, so that games do not end by chance
+# abs(win - loss) from which a game is decided, and the chance at each later move to stop it.
 DECIDED, LEAVE_DECIDED = 0.98, 0.05
-"""Win minus loss from which a game is decided, and the chance at each move that it is broken off then."""
-BARREN_POSITIONS = 10_000
-"""Positions one after the other that had come up before until the run ends: nothing else would end it."""
+BARREN_POSITIONS = 10_000  # the run ends after this many repeated positions in a row
 
 RAW_NAMES = tuple(field.name for field in dataclasses.fields(RawOutputs))
 
 
 @dataclass(frozen=True)
 class PlayOptions:
-    """What decides the content of a data set; kept in its manifest."""
+    """Options that determine the content of a data set. The manifest keeps them."""
 
-    size: int
-    """N of the board."""
-    positions: int
-    """Of the whole set, rounded up to whole shards."""
-    kept: float = 0.25
-    """Share of the positions of a game that is kept."""
-    visits: int = 1
-    """Of the search that labels each position; 1 for what the network says alone."""
-    temperatures: tuple[float, float] = (0.6, 1.3)
-    """Of the policy; each game has its own, between these."""
-    random_moves: float = 0.03
-    """Share of the moves that are drawn from all legal ones."""
-    test_share: float = 0.03
-    """Share of the shards that is held out, at least one."""
+    size: int  # N for an N×N board
+    positions: int  # positions of the set, rounded up to whole shards
+    kept: float = 0.25  # share of a game's positions that is kept
+    visits: int = 1  # visits of the search that labels each position; 1 for the network alone
+    temperatures: tuple[float, float] = (0.6, 1.3)  # range from which each game draws the temperature of the policy
+    random_moves: float = 0.03  # share of the moves that is drawn from all legal moves
+    test_share: float = 0.03  # share of the shards that is held out, at least one shard
     shard_rows: int = 16384
     seed: int = 1
-    teacher: str = ""
-    """Name of the teacher's file and its digest."""
+    teacher: str = ""  # name and digest of the teacher's file
     precision: str = "auto"
-    """Of the teacher."""
     labels_version: int = LABELS_VERSION
     features: str = "katago-v7"
 
 
 def play_go_dataset(folder: Path, options: PlayOptions, teacher: NetworkTeacher, log: Log) -> Dataset:
-    """Make a data set, or go on with it, and return it.
+    """Make or continue a data set, and return it.
 
     Raises:
-        NetworkError: the network cannot be used, the folder holds another data set, or a shard cannot be filled.
+        NetworkError: the network cannot be used, the folder contains another data set, or a shard cannot be filled.
         OSError: the folder cannot be written.
     """
     record = dataclasses.asdict(options) | {"temperatures": list(options.temperatures)}
@@ -109,7 +85,7 @@ def play_go_dataset(folder: Path, options: PlayOptions, teacher: NetworkTeacher,
 
     def make(number: int) -> None:
         split, name = names[number]
-        columns = _Table(options, teacher, number).fill()
+        columns = _ShardGames(options, teacher, number).fill()
         write_shard(folder, name, split, options.size, columns)
         log(f"{name}: {options.shard_rows} positions; {len(names)} shards in all")
 
@@ -120,15 +96,15 @@ def play_go_dataset(folder: Path, options: PlayOptions, teacher: NetworkTeacher,
 
 
 def shard_names(options: PlayOptions) -> list[tuple[str, str]]:
-    """Return split and name of each shard, those that are held out first."""
+    """Return (split, name) of each shard, held-out shards first."""
     count = -(-options.positions // options.shard_rows)
     held = min(count - 1, max(1, round(count * options.test_share))) if options.test_share > 0.0 else 0
     splits = ["test"] * held + ["train"] * (count - held)
     return [(split, shard_name(split, options.size, number)) for number, split in enumerate(splits)]
 
 
-class _Table:
-    """The games of one shard, side by side."""
+class _ShardGames:
+    """The concurrent games of one shard."""
 
     def __init__(self, options: PlayOptions, teacher: NetworkTeacher, number: int) -> None:
         size = options.size
@@ -150,15 +126,10 @@ class _Table:
         tables = [symmetry_table(size, symmetry) for symmetry in range(8)]
         self.points_seen = np.argsort(np.array(tables), axis=1)
         self.seen: set[int] = set()
-        self.barren = 0
-        """Positions since the last new one."""
+        self.barren = 0  # number of repeated positions since the last new one
 
     def fill(self) -> Columns:
-        """Play until the shard is full, and return its columns in a random order.
-
-        Raises:
-            NetworkError: there are not so many different positions.
-        """
+        """Play until the shard is full, and return its columns in random order."""
         options = self.options
         features = Manifest(options.features).features
         columns = blank_columns(features, options.size, options.shard_rows, TOP_MOVES, judged=True)
@@ -169,10 +140,10 @@ class _Table:
             chosen = self._choose()[: options.shard_rows - filled]
             if options.visits > 1:
                 symmetries[chosen] = 0  # a search labels the board as it stands
-            self._show(self._marked(), symmetries)
+            self._encode(self._marked(), symmetries)
             outputs = post_process(self._evaluate(), self.legal, self.no_result, self.evaluator.info)
             if self.evaluator.info.prefer_pass_alive_under_suicide_rules:
-                self._show(self.positions, symmetries)  # what is stored is what other networks see
+                self._encode(self.positions, symmetries)  # what is stored is what other networks see
             self._write(chosen, outputs, columns, filled)
             if options.visits > 1:
                 for row, game in enumerate(chosen.tolist(), filled):
@@ -183,20 +154,19 @@ class _Table:
         return {name: column[order] for name, column in columns.items()}
 
     def _marked(self) -> npt.NDArray[np.void]:
-        """Return the positions as the network is to be shown them."""
+        """Return the positions with the flags that the network needs."""
         shown = self.positions.copy()
         for name, value in self.evaluator.spec.marks:
             shown[name] = value
         return shown
 
-    def _show(self, positions: npt.NDArray[np.void], symmetries: npt.NDArray[np.int64]) -> None:
-        """Write what a network sees of all games, and what is legal there."""
+    def _encode(self, positions: npt.NDArray[np.void], symmetries: npt.NDArray[np.int64]) -> None:
+        """Encode all positions for the network, and find their legal moves."""
         show_games(
             positions, self.histories, symmetries, self.scratch, self.moves, self.planes, self.extras, self.legal
         )
 
     def _begin_games(self) -> None:
-        """Begin a new game wherever one is over."""
         options, rng = self.options, self.rng
         names, shares = list(RULES), list(RULES.values())
         for index in np.flatnonzero(self.over).tolist():
@@ -210,7 +180,6 @@ class _Table:
             self.no_result[index] = has_no_result(rules.ko, rules.scoring)
 
     def _evaluate(self) -> RawOutputs:
-        """Return what the network says of all games."""
         step = self.evaluator.batch_size
         parts = []
         for first in range(0, GAMES, step):
@@ -220,7 +189,7 @@ class _Table:
         return RawOutputs(*(np.concatenate([getattr(part, name) for part in parts]) for name in RAW_NAMES))
 
     def _choose(self) -> npt.NDArray[np.int64]:
-        """Return games whose positions are kept: a share of those that did not come up before."""
+        """Return the indices of games whose positions are kept: a share of the new positions."""
         chosen = []
         for index in np.flatnonzero(self.rng.random(GAMES) < self.options.kept).tolist():
             pos = self.positions[index]
@@ -239,7 +208,7 @@ class _Table:
         return np.array(chosen, np.int64)
 
     def _write(self, chosen: npt.NDArray[np.int64], outputs: Outputs, columns: Columns, first: int) -> None:
-        """Write positions and labels under the symmetry that the network saw: what is seen so is a board, too."""
+        """Write positions and labels under the symmetry of the evaluation; a mirrored board is a valid position."""
         rows = slice(first, first + len(chosen))
         planes = self.planes.reshape(GAMES, -1)[chosen]
         columns["planes"][rows] = np.packbits(planes != 0.0, axis=1)
@@ -249,10 +218,10 @@ class _Table:
         write_outputs(outputs.only(chosen), columns, rows)
 
     def _play(self, outputs: Outputs, symmetries: npt.NDArray[np.int64]) -> None:
-        """Draw a move in each game and play it."""
+        """Draw and play a move in each game."""
         rng, area = self.rng, self.options.size**2
         policy = outputs.policy.astype(np.float64) ** (1.0 / self.temperatures[:, None])
-        policy[outputs.policy[:, area] < LEAST_PASS, area] = 0.0
+        policy[outputs.policy[:, area] < MIN_PASS, area] = 0.0
         any_move = rng.random(GAMES) < self.options.random_moves
         policy[any_move] = self.legal[any_move]
         policy[any_move, area] = 0.0

@@ -1,10 +1,10 @@
-"""Positions of Go as the columns of a data set: features by kernel, labels from the game's result or by a teacher."""
+"""Positions of Go as columns of a data set, with labels from the game's result or a teacher."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,30 +22,27 @@ from yomi.native.go.stones import write_stones
 from yomi.nets.data.shards import COLUMNS, UNKNOWN_OWNER, widths
 from yomi.nets.features import FeatureSet
 
+# A position in a table: game, number of moves, and symmetry or -1.
 PLY_DTYPE = np.dtype([("game", np.int64), ("ply", np.int32), ("symmetry", np.int8)])
-"""A position of a table: the game, the moves made, and a symmetry, -1 for none."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One position while its row is written."""
-
     position: Any
     history: Any
-    game: Any
-    """Its record of GAME_DTYPE."""
+    game: Any  # GAME_DTYPE
     ply: int
 
 
 def blank_columns(features: FeatureSet, size: int, rows: int, moves: int, *, judged: bool) -> Columns:
-    """Return the columns of a shard in which nothing is known yet.
+    """Return the columns of an empty shard.
 
     Args:
-        features: what networks see.
+        features: input features.
         size: N.
-        rows: positions.
-        moves: that a policy target names, at most.
-        judged: whether there are the columns that a teacher alone can fill.
+        rows: number of positions.
+        moves: maximum moves of a policy target.
+        judged: include columns that only a teacher can fill.
     """
     width = widths(features, size)
     shapes: dict[str, tuple[int, ...]] = {"planes": (width["planes"],), "value": (), "komi": ()}
@@ -65,21 +62,10 @@ def _blank(name: str, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
     return np.zeros(shape, dtype)
 
 
-class Teacher(Protocol):
-    """Labels positions with policy, value, scores and ownership. Called by several threads at once."""
-
-    top_moves: int
-    """Moves that its policy targets name, at most."""
-
-    def label(self, rows: list[Row], columns: Columns, first: int) -> None:
-        """Write the labels of `rows` into `columns` from row `first` on."""
-
-
 class Scratch(threading.local):
-    """What each thread works in."""
+    """Scratch memory of each thread."""
 
     def __init__(self) -> None:
-        """Allocate it in the thread that asks for it first."""
         self.go = np.zeros(1, SCRATCH_DTYPE)[0]
         self.aya = np.zeros(1, AYA_SCRATCH_DTYPE)[0]
 
@@ -88,7 +74,7 @@ class RowWriter:
     """Writes rows of one feature set from a table of games."""
 
     def __init__(self, table: GameTable, features: FeatureSet, believed: npt.NDArray[np.bool_]) -> None:
-        """Write positions of `table`; the results of games that are not believed stay unknown."""
+        """`believed`: mask of the games with a trusted result. Other results stay unknown."""
         self.table = table
         self.features = features
         self.believed = believed
@@ -106,7 +92,6 @@ class RowWriter:
         return rows
 
     def write_features(self, rows: list[Row], size: int, columns: Columns, first: int) -> None:
-        """Write planes, levels, globals and komi."""
         features = self.features
         planes = np.zeros((len(rows), features.planes, size, size), np.float32)
         globals_ = np.zeros((len(rows), features.globals), np.float32)
@@ -127,7 +112,7 @@ class RowWriter:
         columns["komi"][part] = [-self.sign(row) * float(row.position["komi"]) for row in rows]
 
     def write_results(self, rows: list[Row], plies: npt.NDArray[np.void], columns: Columns, first: int) -> None:
-        """Write the move played, and what the game's result says."""
+        """Write the move played and the labels from the game's result."""
         for index, (row, entry) in enumerate(zip(rows, plies, strict=True), first):
             game = row.game
             if row.ply < int(game["moves"]):
@@ -144,6 +129,6 @@ class RowWriter:
                     columns["lead"][index] = columns["score_mean"][index] = margin
 
     def sign(self, row: Row) -> float:
-        """Return 1 where Black's values are the row's, else -1."""
+        """Return 1 if the row's values are Black's, or -1 if they are White's."""
         own = self.features.bits != VALUE_PLANES and row.position["side_to_move"] != BLACK
         return -1.0 if own else 1.0

@@ -1,90 +1,97 @@
-"""Labels for positions of Go by a network: its own outputs, or those of a short search with it."""
+"""Labels of positions by a network: its own outputs, or those of searches.
+
+`KomiScorer` labels points with the komi at which both sides win equally often (as in COSUMI). The komi moves in steps
+until a search's winrate for Black has crossed one half, then is interpolated between the last two steps. Each stage
+continues from the stage before, with smaller steps and more playouts.
+"""
 
 from __future__ import annotations
 
 import copy
 import functools
+import math
+import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns
 from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.network import NetworkEvaluator
 from yomi.engine.evaluators.providers import chooses_cpu
 from yomi.engine.evaluators.queue import InlineQueue, Job
 from yomi.engine.go.datasets.rows import Row, Scratch
 from yomi.engine.go.game import KO_RULES, SCORINGS
 from yomi.engine.go.networks import FORMATS
 from yomi.engine.go.networks.katago import raw_outputs
-from yomi.engine.go.players.setup import go_sampling
+from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_PER_LEAF, go_sampling
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.report import SearchReport
 from yomi.engine.search.search import Search
+from yomi.native.calls import Calls
 from yomi.native.go.board import MAX_AREA, PASS
 from yomi.native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes
 from yomi.native.go.rules import legal_moves
+from yomi.native.go.spec import go_spec
+from yomi.native.tree.arrays import Batch
 from yomi.nets.data.shards import OWNER_SCALE
+from yomi.nets.errors import NetworkError
 from yomi.nets.katago.outputs import Outputs, has_no_result, post_process
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.network import NetworkEvaluator
-    from yomi.engine.search.report import SearchReport
-    from yomi.native.calls import Calls
-    from yomi.native.tree.arrays import Batch
 
 T = TypeVar("T")
 
-LABELS_VERSION = 1
-"""Of what labels mean. It rises when that changes: a set goes on only with labels of the version it was begun with."""
-TOP_MOVES = 32
-"""Moves of a policy target that are kept: the others of a strong network's policy sum to less than a percent."""
-LEAST_MEMORY, PLAYOUT_BYTES = 2**20, 4096
-"""Bytes of a search's memory, at least, and twice what a playout takes on 19×19. Each position has a search of its own,
-and memory that is not needed takes time: 1.6 ms for 64 MiB."""
+LABELS_VERSION = 1  # Version of the meaning of labels. A set continues only with labels of the same version.
+TOP_MOVES = 32  # Moves of a policy target that are kept. The rest of a strong network's policy sums to less than 1%.
+# Minimum bytes of a search's memory, and bytes for each playout (twice the need on 19×19). Each position gets its own
+# search, and 64 MiB would cost it 1.6 ms.
+MIN_MEMORY, PLAYOUT_BYTES = 2**20, 4096
 KO_NAMES = {code: name for name, code in KO_RULES.items()}
 SCORING_NAMES = {code: name for name, code in SCORINGS.items()}
 
 
 class NetworkTeacher:
-    """Labels with policy, value, score and ownership of a network of KataGo's kind."""
+    """Labels positions with policy, value, score and ownership of a KataGo network."""
 
     top_moves = TOP_MOVES
 
     def __init__(self, path: Path, visits: int, device: str, precision: str, seed: int) -> None:
-        """Load nothing yet: an evaluator is made for each board size that comes up.
+        """Load nothing yet. An evaluator is made for each board size on demand.
 
         Args:
             path: the network.
-            visits: of the search for each position; 1 for the network alone, under a random symmetry.
+            visits: visits of the search for each position; 1 for the network alone, under a random symmetry.
             device: auto, cpu, cuda or tensorrt.
-            precision: fp32, int16, int8, bf16, or auto: the fastest that agrees with fp32, as when it plays.
-            seed: of symmetries and searches.
+            precision: fp32, int16, int8, bf16, or auto: the fastest that agrees with fp32.
+            seed: seed of symmetries and searches.
         """
         self.path = path
         self.visits = visits
         self.device = device
         self.precision = precision
         self.seed = seed
+        # By board size: (for rules under which every game has a result, for the others).
         self._evaluators: dict[int, tuple[NetworkEvaluator, NetworkEvaluator]] = {}
-        """By board size: one for rules under which all games have a result, and one for the others."""
         # An evaluator on a GPU is bound to the thread that makes it; one on a processor serves all threads.
         self._thread = None if chooses_cpu(device) else ThreadPoolExecutor(1, "teacher")
         self._lock = threading.Lock()
         self._scratch = Scratch()
 
     def evaluator(self, size: int, *, may_have_no_result: bool = False) -> NetworkEvaluator:
-        """Return the evaluator for boards of `size`; a search has to say whether the rules know games without a result.
+        """Return the evaluator for a board size, and for rules with or without games that have no result.
 
         Raises:
-            NetworkError: the file cannot be used.
-            EvaluatorError: the device cannot.
+            NetworkError, EvaluatorError: the file or the device cannot be used.
         """
         with self._lock:
             if size not in self._evaluators:
@@ -96,7 +103,7 @@ class NetworkTeacher:
             return self._evaluators[size][may_have_no_result]
 
     def _make(self, size: int) -> NetworkEvaluator:
-        """Return an evaluator in the precision in which the network plays."""
+        """Return an evaluator in the precision used for playing."""
 
         def make(precision: str) -> NetworkEvaluator:
             return load(FORMATS, self.path, size, self.device, precision=precision)
@@ -109,11 +116,14 @@ class NetworkTeacher:
         return self._thread is None
 
     def on_device(self, call: Callable[[], T]) -> T:
-        """Return what `call` returns, called in the thread that the device is bound to."""
+        """Run `call` in the thread that owns the device, and return its result."""
         return call() if self._thread is None else self._thread.submit(call).result()
 
     def label(self, rows: list[Row], columns: Columns, first: int) -> None:
-        """Write the labels of `rows`, all on boards of one size, into `columns` from row `first` on."""
+        """Write the labels of `rows`, all of one board size, into `columns` from row `first` on.
+
+        Several threads may call this at once.
+        """
         size = int(rows[0].position["size"])
         evaluator = self.evaluator(size)
         step = evaluator.batch_size
@@ -124,9 +134,8 @@ class NetworkTeacher:
                 self.search(row.position, row.history, columns, index)
 
     def search(self, position: Any, history: npt.NDArray[np.uint64], columns: Columns, index: int) -> None:
-        """Write what a search of `visits` says of a position, as it stands, over the network's own labels in a row.
-
-        The mean of the final score stays the network's: searches add up leads alone.
+        """Replace a row's labels with those of a search. `score_mean` stays the network's, because searches only
+        average leads.
         """
         settings = SearchSettings(memory=memory_for(self.visits), cache_size=0, seed=seed_of(position, self.seed))
         search = self.new_search(position, settings)
@@ -134,13 +143,12 @@ class NetworkTeacher:
         _write_report(search.run(Limits(visits=self.visits)), int(position["size"]), columns, index)
 
     def new_search(self, position: Any, settings: SearchSettings) -> Search:
-        """Return a search for positions of the board size and the rules of one."""
+        """Return a search for positions of this board size and rules."""
         size = int(position["size"])
         network = self.evaluator(size, may_have_no_result=no_result_possible(position))
         return Search(network.spec, DeviceQueue(self, network), settings)
 
     def close(self) -> None:
-        """Release the evaluators."""
         for evaluator, _ in self._evaluators.values():
             self.on_device(evaluator.close)
         if self._thread is not None:
@@ -167,34 +175,33 @@ class NetworkTeacher:
 
 
 def no_result_possible(position: Any) -> bool:
-    """Whether the rules of a position know games without a result."""
+    """Whether games can end without a result under the rules of a position."""
     return has_no_result(KO_NAMES[position["ko_rule"]], SCORING_NAMES[position["scoring"]])
 
 
 def memory_for(playouts: int) -> int:
-    """Return the bytes that a search of so many playouts needs."""
-    return max(LEAST_MEMORY, PLAYOUT_BYTES * playouts)
+    """Return the bytes of memory for a search."""
+    return max(MIN_MEMORY, PLAYOUT_BYTES * playouts)
 
 
 def seed_of(position: Any, seed: int) -> int:
-    """Return the seed for a position's labels: they do not depend on what else the thread has labelled before."""
+    """Return the seed for a position's labels. It is independent of the order of labeling."""
     return int(position["hash"]) ^ seed
 
 
 class Searchable:
-    """A position as the search wants it."""
+    """A position in the form that Search takes."""
 
     search_key = None
 
     def __init__(self, position: Any, history: npt.NDArray[np.uint64]) -> None:
-        """Make it of the game's arrays."""
         self.position = position
         self.history = history
         self.moves: list[tuple[int, int]] = []
 
 
 class DeviceQueue(InlineQueue):
-    """Evaluates in the thread that the teacher's device is bound to."""
+    """A queue that evaluates in the thread that owns the teacher's device."""
 
     def __init__(self, teacher: NetworkTeacher, evaluator: NetworkEvaluator) -> None:
         super().__init__(evaluator)
@@ -209,13 +216,13 @@ class DeviceQueue(InlineQueue):
 
 
 def write_outputs(outputs: Outputs, columns: Columns, rows: slice, seen: npt.NDArray[np.int64] | None = None) -> None:
-    """Write what a network says of positions as their labels.
+    """Write a network's outputs as labels.
 
     Args:
         outputs: for B positions.
-        columns: of the shard.
+        columns: the columns of a shard.
         rows: B rows of it.
-        seen: where the network saw each point, the pass last [B, A + 1]; None where labels are to lie as it saw them.
+        seen: index of each point (pass last) in the outputs [B, A + 1]; None to keep the network's symmetry.
     """
     policy, ownership = outputs.policy, outputs.ownership
     if seen is not None:
@@ -237,7 +244,7 @@ def _write_policy(shares: npt.NDArray[np.float32], columns: Columns, rows: slice
 
 
 def _write_report(report: SearchReport, size: int, columns: Columns, index: int) -> None:
-    """Write what a search found; a game that is over has no moves and keeps its labels."""
+    """Write the results of a search. Without moves, as at the end of a game, the labels stay."""
     if not report.moves:
         return
     shares = np.zeros(size * size + 1, np.float32)
@@ -249,3 +256,116 @@ def _write_report(report: SearchReport, size: int, columns: Columns, index: int)
     columns["score_stdev"][index] = report.score_stdev
     if report.ownership is not None:
         columns["ownership"][index] = np.rint(report.ownership * OWNER_SCALE)
+
+
+STAGES = "10:2000,4:20000,2:50000"  # COSUMI's stages
+START_KOMI = 6.5
+
+Winrate = Callable[[float], float]  # Black's winrate in [0, 1] at a komi
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Step of the komi in points, and playouts of each search."""
+
+    points: int
+    playouts: int
+
+
+def parse_stages(text: str) -> tuple[Stage, ...]:
+    """Parse `POINTS:PLAYOUTS,...`.
+
+    Raises:
+        NetworkError: anything else.
+    """
+    if not re.fullmatch(r"[1-9]\d{0,2}:[1-9]\d{0,8}(,[1-9]\d{0,2}:[1-9]\d{0,8})*", text):
+        raise NetworkError(f"score stages '{text}' found, expected POINTS:PLAYOUTS,... such as {STAGES}")
+    pairs = (word.split(":") for word in text.split(","))
+    return tuple(Stage(int(points), int(playouts)) for points, playouts in pairs)
+
+
+def fair_komi(winrate: Callable[[int, float], float], stages: Sequence[Stage], area: int) -> float:
+    """Return the komi at which Black's winrate is one half, at most the board's `area`.
+
+    Args:
+        winrate: Black's winrate for (playouts, komi).
+        stages: run one after the other.
+        area: points of the board.
+    """
+    komi = START_KOMI
+    for stage in stages:
+        # No draws: a komi of n + 1/2.
+        begin = math.floor(komi) + 0.5
+        komi = crossing(functools.partial(winrate, stage.playouts), begin, stage.points, area)
+    return komi
+
+
+def crossing(winrate: Winrate, komi: float, step: float, area: int) -> float:
+    """Return the komi at which the winrate crosses one half, searched from `komi` on in steps."""
+    share = winrate(komi)
+    while share != 0.5:
+        following = komi + (step if share > 0.5 else -step)
+        if abs(following) > area + step:
+            return math.copysign(area, following)
+        other = winrate(following)
+        if (share - 0.5) * (other - 0.5) <= 0.0:
+            return komi + (following - komi) * (share - 0.5) / (share - other)
+        komi, share = following, other
+    return komi
+
+
+class KomiScorer:
+    """Labels positions with the lead in points, found by searches. Several threads may use it."""
+
+    def __init__(self, teacher: NetworkTeacher | None, stages: Sequence[Stage], seed: int) -> None:
+        """Score by searches with the network of a teacher; None for rollouts."""
+        self.teacher = teacher
+        self.stages = tuple(stages)
+        self.seed = seed
+        self._settings = _settings(teacher is not None, max(stage.playouts for stage in stages))
+
+    def black_lead(self, row: Row) -> float:
+        """Return Black's lead in points without komi."""
+        position = row.position.copy()
+        search = self._new_search(position)
+        black = int(position["side_to_move"]) == BLACK
+
+        def winrate(playouts: int, komi: float) -> float:
+            position["komi"] = komi
+            search.clear()
+            search.set_position(Searchable(position, row.history))
+            share = search.run(Limits(visits=playouts)).winrate
+            return share if black else 1.0 - share
+
+        return fair_komi(winrate, self.stages, int(position["size"]) ** 2)
+
+    def label(self, row: Row, sign: float, columns: Columns, index: int) -> None:
+        """Write the lead, with komi, into a row of `columns`; see `RowWriter.sign` for `sign`."""
+        lead = sign * (self.black_lead(row) - float(row.position["komi"]))
+        columns["lead"][index] = columns["score_mean"][index] = lead
+
+    def _new_search(self, position: Any) -> Search:
+        settings = replace(self._settings, seed=seed_of(position, self.seed))
+        if self.teacher is not None:
+            return self.teacher.new_search(position, settings)
+        rollouts = RolloutEvaluator(ROLLOUTS_PER_LEAF, ROLLOUT_BATCH, settings.seed)
+        return Search(go_spec(int(position["size"])), InlineQueue(rollouts), settings)
+
+
+def _settings(has_network: bool, playouts: int) -> SearchSettings:
+    """Return the settings of a search that counts wins only, not points."""
+    settings = SearchSettings(
+        memory=memory_for(playouts), cache_size=0, score_utility=0.0, dynamic_score_utility=0.0, ownership=False
+    )
+    if has_network:
+        return settings
+    return replace(
+        settings,
+        symmetry="none",
+        c_puct=ROLLOUT_C_PUCT,
+        fpu_from_mean=True,
+        spread_scale=0.0,
+        bias_correction=0.0,
+        noise_pruning=0.0,
+        value_weighting=0.0,
+    )

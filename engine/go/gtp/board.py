@@ -1,4 +1,4 @@
-"""Commands that set up and change the game: GTP 2, and those of GoGui, KGS, GNU Go and KataGo."""
+"""Commands that set up and change the game: GTP 2, GoGui, KGS, GNU Go and KataGo."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pathlib import Path
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.game import GoGame, IllegalMove, SetupError
-from yomi.engine.go.gtp.arguments import expect_count, integer, real
-from yomi.engine.go.gtp.codec import Command
-from yomi.engine.go.gtp.session import USER_ERRORS, GtpError, Session
+from yomi.engine.go.gtp.codec import Command, GtpError, expect_count, integer, real
+from yomi.engine.go.gtp.session import USER_ERRORS, Session
 from yomi.engine.go.gtp.table import command
 from yomi.engine.go.handicap import HandicapError, fixed_handicap, free_handicap, parse_free_handicap
 from yomi.engine.go.record_files import load_record
@@ -30,21 +29,20 @@ COLOR_NAMES = {EMPTY: "empty", BLACK: "black", WHITE: "white"}
 
 
 def new_game(session: Session, size: int) -> None:
-    """Put an empty board in place of the game; rules and komi stay."""
+    """Start a game with the same rules and komi."""
     game = session.game
     take_up(session, GoGame(size, game.rules, game.komi))
     session.clock.reset()
 
 
 def take_up(session: Session, game: GoGame) -> None:
-    """Put a game in place of the present one, which stays where no evaluator can be had for the new one."""
+    """Replace the game. If no evaluator is available for the new game, the old game stays."""
     session.player.new_game(game)
     session.game = game
 
 
 @command("boardsize", "rectangular_boardsize")
 def boardsize(session: Session, request: Command) -> None:
-    """Set the board size and clear the board."""
     expect_count(request, 1, 2, "SIZE")
     words = [word for word in request.text.replace(":", " ").split(" ") if word]
     sizes = {int(word) for word in words if re.fullmatch("[0-9]{1,3}", word)}
@@ -55,19 +53,18 @@ def boardsize(session: Session, request: Command) -> None:
 
 @command("query_boardsize")
 def query_boardsize(session: Session, request: Command) -> str:
-    """Answer the board size."""
     return str(session.game.size)
 
 
 @command("clear_board")
 def clear_board(session: Session, request: Command) -> None:
-    """Empty the board; komi, rules and time settings stay, the clocks start anew."""
+    """Empty the board and reset the clocks. Komi, rules and time settings stay."""
     new_game(session, session.game.size)
 
 
 @command("komi")
 def komi(session: Session, request: Command) -> None:
-    """Set the komi; pondering goes on, as some controllers send it before every move."""
+    """Set the komi. Pondering continues, because some controllers send this before every move."""
     expect_count(request, 1, 1, "KOMI")
     try:
         session.game.set_komi(real(request.arguments[0], "komi"))
@@ -77,13 +74,11 @@ def komi(session: Session, request: Command) -> None:
 
 @command("get_komi")
 def get_komi(session: Session, request: Command) -> str:
-    """Answer the komi."""
     return f"{session.game.komi:g}"
 
 
 @command("play")
 def play(session: Session, request: Command) -> None:
-    """Play a move of either color."""
     expect_count(request, 2, 2, "COLOR VERTEX")
     game = session.game
     color = parse_color(request.arguments[0])
@@ -97,14 +92,13 @@ def play(session: Session, request: Command) -> None:
 
 @command("undo")
 def undo(session: Session, request: Command) -> None:
-    """Take back one move."""
     expect_count(request, 0, 0, "")
     session.game.undo()
 
 
 @command("gg-undo")
 def gg_undo(session: Session, request: Command) -> None:
-    """Take back several moves, or none where there are too few."""
+    """Take back several moves, or none if there are too few."""
     expect_count(request, 0, 1, "[MOVES]")
     count = integer(request.arguments[0], "number of moves") if request.arguments else 1
     if not 0 <= count <= len(session.game.moves):
@@ -115,7 +109,6 @@ def gg_undo(session: Session, request: Command) -> None:
 
 @command("showboard")
 def showboard(session: Session, request: Command) -> str:
-    """Answer the board as text."""
     return "\n" + str(session.game)
 
 
@@ -128,7 +121,7 @@ def _vertices(points: list[int], size: int) -> str:
 
 @command("fixed_handicap")
 def fixed_handicap_(session: Session, request: Command) -> str:
-    """Place handicap stones on the usual points."""
+    """Place handicap stones on the standard points."""
     expect_count(request, 1, 1, "NUMBER_OF_STONES")
     game = session.game
     points = fixed_handicap(integer(request.arguments[0], "number of stones"), game.size)
@@ -138,7 +131,7 @@ def fixed_handicap_(session: Session, request: Command) -> str:
 
 @command("place_free_handicap")
 def place_free_handicap(session: Session, request: Command) -> str:
-    """Place handicap stones where the engine likes them."""
+    """Place handicap stones on points of the engine's choice."""
     expect_count(request, 1, 1, "NUMBER_OF_STONES")
     game = session.game
     points = free_handicap(integer(request.arguments[0], "number of stones"), game.size)
@@ -148,7 +141,7 @@ def place_free_handicap(session: Session, request: Command) -> str:
 
 @command("set_free_handicap")
 def set_free_handicap(session: Session, request: Command) -> None:
-    """Place handicap stones where the controller says."""
+    """Place handicap stones on the controller's points."""
     game = session.game
     game.place_handicap(parse_free_handicap(request.arguments, game.size))
 
@@ -157,7 +150,6 @@ def set_free_handicap(session: Session, request: Command) -> None:
 
 
 def _pairs(words: tuple[str, ...], size: int) -> list[tuple[int, int]]:
-    """Read color and vertex pairs."""
     if len(words) % 2:
         raise GtpError("syntax error: expected pairs of COLOR VERTEX")
     return [(parse_color(c), parse_vertex(v, size)) for c, v in zip(words[::2], words[1::2], strict=True)]
@@ -184,14 +176,14 @@ def gogui_setup(session: Session, request: Command) -> None:
 
 @command("gogui-setup_player")
 def gogui_setup_player(session: Session, request: Command) -> None:
-    """Say who is to move in the position that was set up."""
+    """Set the side to move in a set-up position."""
     expect_count(request, 1, 1, "COLOR")
     session.game.edit((), parse_color(request.arguments[0]))
 
 
 @command("gogui-play_sequence")
 def gogui_play_sequence(session: Session, request: Command) -> None:
-    """Play several moves, or none where one is illegal."""
+    """Play several moves, or none if one is illegal."""
     game = session.game
     played = 0
     try:
@@ -206,10 +198,10 @@ def gogui_play_sequence(session: Session, request: Command) -> None:
 
 @command("loadsgf")
 def loadsgf(session: Session, request: Command) -> str:
-    """Load a game record up to before move N, or to its end; answer who is to move.
+    """Load a record to before move N, or to its end; answer the side to move.
 
-    SGF, GIB and NGF are read. A broken record is loaded as far as it can be played; stderr shows each fault. The
-    present rules stay if the record names none, or none that are known.
+    A broken record is loaded up to the fault, and stderr shows each fault. The current rules stay if the record names
+    none or unknown ones.
     """
     expect_count(request, 1, None, "FILE [MOVE]")
     words = list(request.arguments)
@@ -226,7 +218,7 @@ def loadsgf(session: Session, request: Command) -> str:
         raise GtpError(f"cannot load file: {error}") from None
     report_notes(log.warning, path, record.notes)
     if record.rules_text:
-        log.warning("%s: unknown rules '%s': %s stay in force", path, record.rules_text, game.rules)
+        log.warning("%s: unknown rules '%s': keeping %s", path, record.rules_text, game.rules)
     take_up(session, game)
     return "black" if game.side_to_move == BLACK else "white"
 
@@ -257,7 +249,6 @@ def printsgf(session: Session, request: Command) -> str:
 
 @command("list_stones")
 def list_stones(session: Session, request: Command) -> str:
-    """Answer the stones of a color."""
     expect_count(request, 1, 1, "COLOR")
     color = parse_color(request.arguments[0])
     return _vertices([p for c, p in session.game.stones() if c == color], session.game.size)
@@ -265,7 +256,7 @@ def list_stones(session: Session, request: Command) -> str:
 
 @command("color")
 def color_at(session: Session, request: Command) -> str:
-    """Answer what stands on a vertex."""
+    """Answer the content of a vertex."""
     expect_count(request, 1, 1, "VERTEX")
     point = parse_vertex(request.arguments[0], session.game.size)
     if point == PASS:
@@ -275,7 +266,7 @@ def color_at(session: Session, request: Command) -> str:
 
 @command("is_legal")
 def is_legal(session: Session, request: Command) -> str:
-    """Answer 1 where the move is legal, else 0."""
+    """Answer 1 if the move is legal, otherwise 0."""
     expect_count(request, 2, 2, "COLOR VERTEX")
     color, vertex = request.arguments
     return str(int(session.game.is_legal(parse_color(color), parse_vertex(vertex, session.game.size))))
@@ -283,7 +274,7 @@ def is_legal(session: Session, request: Command) -> str:
 
 @command("all_legal")
 def all_legal(session: Session, request: Command) -> str:
-    """Answer the points that a color may play."""
+    """Answer the legal points of a color."""
     expect_count(request, 1, 1, "COLOR")
     game = session.game
     color = parse_color(request.arguments[0])
@@ -299,7 +290,7 @@ def captures(session: Session, request: Command) -> str:
 
 @command("move_history")
 def move_history(session: Session, request: Command) -> str:
-    """Answer the moves, the last first."""
+    """Answer the moves, last move first."""
     size = session.game.size
     return "\n".join(
         f"{COLOR_NAMES[color]} {format_vertex(move, size)}" for color, move in reversed(session.game.moves)
@@ -308,7 +299,6 @@ def move_history(session: Session, request: Command) -> str:
 
 @command("last_move")
 def last_move(session: Session, request: Command) -> str:
-    """Answer the last move."""
     if session.game.last_move is None:
         raise GtpError("no previous move known")
     color, move = session.game.last_move
@@ -320,12 +310,11 @@ def last_move(session: Session, request: Command) -> str:
 
 @command("kata-get-rules")
 def kata_get_rules(session: Session, request: Command) -> str:
-    """Answer the rules in KataGo's JSON form."""
     return session.game.rules.to_json()
 
 
 def set_rules(session: Session, rules: Rules) -> None:
-    """Put rules in force; the old ones stay where no evaluator can be had for the new ones."""
+    """Change the rules. If no evaluator is available for the new rules, the old rules stay."""
     game, old = session.game, session.game.rules
     game.set_rules(rules)
     try:
@@ -337,7 +326,7 @@ def set_rules(session: Session, rules: Rules) -> None:
 
 @command("kata-set-rules")
 def kata_set_rules(session: Session, request: Command) -> None:
-    """Set the rules by name or in KataGo's JSON form; board and komi stay."""
+    """Set the rules by name or KataGo's JSON. Board and komi stay."""
     expect_count(request, 1, None, "RULES")
     try:
         rules = Rules.parse(request.text)
@@ -350,7 +339,6 @@ def kata_set_rules(session: Session, request: Command) -> None:
 
 @command("kata-set-rule")
 def kata_set_rule(session: Session, request: Command) -> None:
-    """Change one field of the rules."""
     expect_count(request, 2, 2, "FIELD VALUE")
     set_rules(session, session.game.rules.with_rule(*request.arguments))
 
@@ -365,4 +353,4 @@ def kgs_rules(session: Session, request: Command) -> None:
 
 @command("cgos-gameover", "kgs-game_over")
 def game_over(session: Session, request: Command) -> None:
-    """Hear that the game is over; the search in the background has ended by now."""
+    """Accept the end of the game. The table has already ended the search in the background."""

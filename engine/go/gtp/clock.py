@@ -1,24 +1,28 @@
-"""The clocks of a game as a GTP controller tells of them.
+"""The clocks of a game, as set by a GTP controller or measured here, and the commands about time.
 
-The session starts the clock when a move is asked for and stops it when the move is answered; what the controller says
-(`set_left`) goes before what was measured here. Without such reports each of our moves is also charged the lag, since
-the controller's clock runs on while the move travels.
+The session starts a clock when a move is requested and stops it at the answer. Reported times (`set_left`) replace
+measured ones. Without reports each of our moves is also charged the lag, because the controller's clock includes the
+transit.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from yomi.engine.clock import MAX_TIME, Clock, Clocks, Left, TimeSettings, TimeSystem, charge
-from yomi.engine.color import BLACK, WHITE
+from yomi.engine.clock import MAX_TIME, Clock, ClockError, Clocks, Left, TimeSettings, TimeSystem, charge
+from yomi.engine.color import BLACK, COLORS, WHITE
+from yomi.engine.go.gtp.codec import Command, GtpError, expect_count, integer, real
+from yomi.engine.go.gtp.table import command
+
+if TYPE_CHECKING:
+    from yomi.engine.go.gtp.session import Session
 
 
 class GtpClocks:
-    """The clocks of both sides, as the controller sets and reports them, or as they are measured here."""
-
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        """Make a clock without limits; `now` returns seconds from any start."""
+        """Start without limits; `now` returns seconds from any origin."""
         self._now = now
         self.settings = TimeSettings()
         self._is_set = False
@@ -28,13 +32,13 @@ class GtpClocks:
         self._reported = {BLACK: False, WHITE: False}
 
     def set(self, settings: TimeSettings) -> None:
-        """Take new settings; both sides have all their time."""
+        """Change the settings and reset both clocks."""
         self.settings = settings
         self._is_set = True
         self.reset()
 
     def reset(self) -> None:
-        """Give both sides all their time again (a new game under the same settings)."""
+        """Reset both clocks for a new game with the same settings."""
         s = self.settings
         for color in (BLACK, WHITE):
             self._left[color] = Left(s.main, s.period, s.count)
@@ -42,16 +46,16 @@ class GtpClocks:
         self._started = None
 
     def left(self, color: int) -> Left:
-        """Return what the clock of `color` shows; while it runs, what it showed at its start."""
+        """Return the clock of `color`. A running clock shows its value at the start."""
         return self._left[color]
 
     def set_left(self, color: int, seconds: float, stones: int) -> None:
-        """Take over what the controller's clock shows (GTP `time_left`).
+        """Set a clock to the controller's (GTP `time_left`).
 
         Args:
-            color: Whose clock.
-            seconds: Main time where `stones` is 0, else the rest of the period.
-            stones: Stones to play in the period; with byo-yomi the periods left, as KGS has it.
+            color: side.
+            seconds: main time if `stones` is 0, otherwise the rest of the period.
+            stones: stones left in the period; with byo-yomi the periods left, as on KGS.
         """
         seconds = min(max(seconds, 0.0), MAX_TIME)
         if not self.settings.is_limited:
@@ -69,20 +73,20 @@ class GtpClocks:
         self._reported[color] = True
 
     def start(self, color: int, at: float | None = None) -> None:
-        """Start the clock of `color`: it has been asked for a move, now or at the time `at` of `now`'s scale."""
+        """Start the clock of `color`, at the time `at` (default: now)."""
         self._color = color
         self._started = self._now() if at is None else at
 
     def elapsed(self) -> float:
-        """Return the time since `start`; 0 where no clock runs."""
+        """Return the seconds since `start`; 0 if no clock runs."""
         return 0.0 if self._started is None else self._now() - self._started
 
     def cancel(self) -> None:
-        """Stop the clock and charge nothing (no move was made)."""
+        """Stop the clock without a charge, because no move was made."""
         self._started = None
 
     def stop(self, lag: float = 0.0) -> None:
-        """Stop the clock and charge the move to it; `lag` is added where the controller does not report the time."""
+        """Stop the clock and charge the move; also `lag` if the controller does not report times."""
         if self._started is None:
             return
         used = self.elapsed() + (0.0 if self._reported[self._color] else lag)
@@ -91,5 +95,48 @@ class GtpClocks:
         self._left[self._color] = charge(self.settings, self._left[self._color], used)
 
     def clocks(self) -> Clocks:
-        """Return what both clocks show; while one runs, what it showed at its start."""
-        return {each: Clock(self.settings, self._left[each], self._reported[each]) for each in (BLACK, WHITE)}
+        """Return both clocks. A running clock shows its value at the start."""
+        return {color: Clock(self.settings, self._left[color], self._reported[color]) for color in (BLACK, WHITE)}
+
+
+KGS_SYSTEMS = (TimeSystem.NONE, TimeSystem.ABSOLUTE, TimeSystem.BYOYOMI, TimeSystem.CANADIAN)
+
+
+@command("time_settings")
+def time_settings(session: Session, request: Command) -> None:
+    """Set main time, Canadian period and stones."""
+    expect_count(request, 3, 3, "MAIN_TIME BYO_YOMI_TIME BYO_YOMI_STONES")
+    main, period, stones = request.arguments
+    session.clock.set(
+        TimeSettings.from_gtp(
+            real(main, "main time"), real(period, "byo-yomi time"), integer(stones, "number of byo-yomi stones")
+        )
+    )
+
+
+@command("kgs-time_settings")
+def kgs_time_settings(session: Session, request: Command) -> None:
+    session.clock.set(TimeSettings.parse(list(request.arguments), KGS_SYSTEMS))
+
+
+@command("kata-time_settings")
+def kata_time_settings(session: Session, request: Command) -> None:
+    session.clock.set(TimeSettings.parse(list(request.arguments), tuple(TimeSystem)))
+
+
+@command("kata-list_time_settings")
+def kata_list_time_settings(session: Session, request: Command) -> str:
+    return " ".join(system.value for system in TimeSystem)
+
+
+@command("time_left")
+def time_left(session: Session, request: Command) -> None:
+    expect_count(request, 2, 3, "COLOR TIME [STONES]")
+    color = COLORS.get(request.arguments[0].lower())
+    if color is None:
+        raise GtpError(f"invalid color {request.arguments[0]!r}: expected black or white")
+    seconds = real(request.arguments[1], "time")
+    stones = integer(request.arguments[2], "number of stones") if len(request.arguments) > 2 else 0
+    if stones < 0 or seconds > MAX_TIME:
+        raise ClockError(f"expected a time up to {MAX_TIME:.0f} and stones of at least 0")
+    session.clock.set_left(color, seconds, stones)

@@ -1,39 +1,42 @@
-"""GTP 2 as text: lines into commands, answers into bytes. No state, no streams.
+"""GTP 2 as text: lines to commands, arguments to values, answers to text.
 
 Source: GTP version 2 draft 2, sections 2.5 to 2.7 (syntax) and 3 (preprocessing).
 """
 
+from __future__ import annotations
+
+import math
+import re
 from dataclasses import dataclass
 
 from yomi.engine.protocols.text import MAX_LINE, decode
 
-MAX_ERROR = 500
-"""Characters of an error message; it quotes what was sent."""
+MAX_ERROR = 500  # maximum characters of an error message, which quotes its input
+
+
+class GtpError(Exception):
+    """A failed command. The message is one line for the controller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command of the controller."""
-
-    id: str | None
-    """Digits as they were sent; None where the line had none."""
-    name: str
-    """In lower case; empty where the line had nothing after the id."""
+    id: str | None  # digits as sent; None if the line has no id
+    name: str  # lower case; empty if the line has only an id
     arguments: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        """The arguments as one text, single blanks between them."""
+        """Arguments joined by single spaces."""
         return " ".join(self.arguments)
 
 
 def clean(line: bytes) -> str:
-    """Return a line without control characters and comment, HT turned into blanks."""
+    """Return a line without control characters and comment; tabs become spaces."""
     return decode(line).partition("#")[0].rstrip(" ")
 
 
 def parse_line(line: bytes) -> Command | None:
-    """Read one line of input; None where there is nothing to answer (empty, or only a comment)."""
+    """Parse a line; None if it is empty or only a comment."""
     words = [word for word in clean(line[: MAX_LINE + 1]).split(" ") if word]
     if not words:
         return None
@@ -45,20 +48,20 @@ def parse_line(line: bytes) -> Command | None:
 
 
 def is_interrupt(line: bytes) -> bool:
-    """Whether a line is GoGui's comment that interrupts the command in progress."""
+    """Whether a line is GoGui's comment that interrupts the current command."""
     return line.strip().lower() in (b"# interrupt", b"#interrupt")
 
 
 def header(number: str | None, ok: bool = True) -> str:
-    """Return how an answer begins."""
+    """Return the header of an answer."""
     return ("=" if ok else "?") + (number or "")
 
 
 def format_response(number: str | None, text: str = "", ok: bool = True) -> str:
-    """Return an answer with the empty line that ends it.
+    """Return an answer with its final empty line. An error becomes one line.
 
-    An empty line inside the text would end the answer early: such lines are left out, but a first one puts the text
-    below the header. An error is one line.
+    Empty lines inside the text would end the answer, so they are dropped; an empty first line puts the text below the
+    header.
     """
     lines = [line.rstrip() for line in text.split("\n")]
     kept = [line for i, line in enumerate(lines) if line or (i == 0 and ok and len(lines) > 1)]
@@ -68,3 +71,38 @@ def format_response(number: str | None, text: str = "", ok: bool = True) -> str:
     body = "\n".join(kept)
     gap = "" if not body or body.startswith("\n") else " "
     return f"{header(number, ok)}{gap}{body}\n\n"
+
+
+def expect_count(command: Command, least: int, most: int | None, usage: str) -> None:
+    """Check that there are `least` to `most` (None: any number of) arguments.
+
+    Raises:
+        GtpError: with the `usage`.
+    """
+    count = len(command.arguments)
+    if count < least or (most is not None and count > most):
+        raise GtpError(f"syntax error: expected {command.name} {usage}".rstrip())
+
+
+def integer(text: str, what: str) -> int:
+    """Parse an integer of at most 9 digits."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,9}", text):
+        raise GtpError(f"invalid {what} {text!r}: expected an integer")
+    return int(text)
+
+
+def real(text: str, what: str) -> float:
+    """Parse a finite number."""
+    try:
+        value = float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise GtpError(f"invalid {what} {text!r}: expected a number")
+    return value
+
+
+def boolean(text: str, what: str) -> bool:
+    if text.lower() not in ("true", "false", "1", "0"):
+        raise GtpError(f"invalid {what} {text!r}: expected true or false")
+    return text.lower() in ("true", "1")

@@ -1,7 +1,6 @@
-"""What GoGui shows on the board, and the raw output of the network.
+"""Answers about the position: score, status of stones, GoGui's maps of the board, and the network's raw output.
 
-The maps of visits, winrates and the principal variation are those of a short search, which builds on the tree that is
-kept for the position where there is one.
+Maps of visits, winrates and the principal variation come from a short search, which continues the position's tree.
 """
 
 from __future__ import annotations
@@ -10,24 +9,25 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, COLORS, opponent
-from yomi.engine.go.gtp.arguments import integer, real
-from yomi.engine.go.gtp.codec import Command
-from yomi.engine.go.gtp.formats import board_of, dboard, raw_evaluation
-from yomi.engine.go.gtp.session import GtpError, Session
+from yomi.engine.go.game import score_text
+from yomi.engine.go.gtp.codec import Command, GtpError, expect_count, integer, real
+from yomi.engine.go.gtp.session import Session
 from yomi.engine.go.gtp.table import command
-from yomi.engine.go.vertex import board_points, format_color, format_vertex, parse_color
+from yomi.engine.go.players.analysis import RawEvaluation
+from yomi.engine.go.scoring import chains, final_status, removed_stones
+from yomi.engine.go.vertex import board_points, format_color, format_vertex, parse_color, parse_vertex
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.report import MoveReport, SearchReport
 from yomi.native.go.board import PASS
 
-SECONDS = 1.0
-"""For a search that a map needs."""
-CANDIDATES = 5
-"""Moves that get a label."""
+# Outputs of kata-raw-nn that not all networks have.
+RAW_EXTRAS = ("varTimeLeft", "shorttermWinlossError", "shorttermScoreError")
+SECONDS = 1.0  # time limit of the short search
+CANDIDATES = 5  # number of moves with a label
 
 
 def search(session: Session) -> SearchReport:
-    """Search the present position for a moment, or as far as the options allow, and return the report."""
+    """Search the current position briefly and return the report."""
     request = session.request()
     request.limits = Limits(seconds=SECONDS)
     report = session.player.decide(request).report
@@ -45,9 +45,9 @@ def _for_black(report: SearchReport, value: float) -> float:
 
 @command("kata-raw-nn")
 def kata_raw_nn(session: Session, request: Command) -> str:
-    """Answer what the network says as if it were COLOR's turn: [COLOR] SYMMETRY [OPTIMISM]; symmetry 0 to 7 or all.
+    """Answer the network's outputs: [COLOR] SYMMETRY [OPTIMISM], with symmetry 0 to 7 or all.
 
-    OPTIMISM, 0 to 1, is the share of the optimistic policy; networks without one pay no heed to it.
+    OPTIMISM (0 to 1) is the share of the optimistic policy. Networks without that output ignore it.
     """
     words = list(request.arguments)
     color = parse_color(words.pop(0)) if words and words[0].lower() in COLORS else None
@@ -62,7 +62,7 @@ def kata_raw_nn(session: Session, request: Command) -> str:
     game = session.game.copy()
     if color is not None:
         game.turn_to(color)
-    found = (session.player.evaluate(game, each, optimism) for each in symmetries)
+    found = (session.player.evaluate(game, symmetry, optimism) for symmetry in symmetries)
     return "\n".join(raw_evaluation(raw, session.game.size) for raw in found)
 
 
@@ -84,7 +84,7 @@ def visits(session: Session, request: Command) -> str:
 
 
 def _colors(values: npt.NDArray[np.float32]) -> list[str]:
-    """Return a color from pale to deep red for each value above 0; the square root keeps small ones visible."""
+    """Return a color from pale to deep red for each positive value. The square root keeps small values visible."""
     top = float(values.max(initial=0.0))
     cells = []
     for value in values:
@@ -96,7 +96,7 @@ def _colors(values: npt.NDArray[np.float32]) -> list[str]:
 
 @command("yomi-winrate")
 def winrate(session: Session, request: Command) -> str:
-    """Answer the winrate after each searched move, +1 where Black wins, as numbers."""
+    """Answer 2 * (Black's winrate) - 1 after each searched move."""
     game = session.game
     report = search(session)
     moves = _by_point(report)
@@ -108,27 +108,26 @@ def winrate(session: Session, request: Command) -> str:
 
 @command("yomi-ownership")
 def ownership(session: Session, request: Command) -> str:
-    """Answer the expected owner of each point, +1 Black, as numbers."""
+    """Answer the expected owner of each point, +1 for Black."""
     return dboard(session.final_ownership(), session.game.size)
 
 
 @command("yomi-territory")
 def territory(session: Session, request: Command) -> str:
-    """Answer the probable owner of each point by name."""
+    """Answer the expected owner of each point by name."""
     cells = ["b" if value > 0.5 else "w" if value < -0.5 else '""' for value in session.final_ownership()]
     return board_of(cells, session.game.size)
 
 
 @command("yomi-pv")
 def principal_variation(session: Session, request: Command) -> str:
-    """Answer the principal variation."""
     report = search(session)
     return " ".join(format_vertex(move, session.game.size) for move in report.moves[0].pv) if report.moves else ""
 
 
 @command("yomi-evaluation")
 def evaluation(session: Session, request: Command) -> str:
-    """Answer winrate and lead of a short search for Black."""
+    """Answer Black's winrate and lead after a short search."""
     report = search(session)
     lead = _for_black(report, report.score_lead)
     chance = report.winrate if report.side_to_move == BLACK else 1 - report.winrate
@@ -137,7 +136,7 @@ def evaluation(session: Session, request: Command) -> str:
 
 @command("yomi-best")
 def best_moves(session: Session, request: Command) -> str:
-    """Answer the best moves as GoGui's graphics: winrates as labels, the expected course as a variation."""
+    """Answer GoGui graphics: winrates as labels, the principal variation as a variation."""
     report = search(session)
     size = session.game.size
     if not report.moves:
@@ -155,3 +154,82 @@ def best_moves(session: Session, request: Command) -> str:
         lines.append(f"LABEL {labels}")
     text = f"{format_vertex(best.move, size)} {100 * best.winrate:.1f}% {best.score_lead:+.1f} {report.visits} visits"
     return "\n".join([*lines, f"TEXT {text}"])
+
+
+STATUS = ("alive", "dead", "seki")
+
+
+@command("final_score")
+def final_score(session: Session, request: Command) -> str:
+    """Answer the score, without dead stones if the rules have agreement. Before the end, score as if the game ended
+    here.
+    """
+    expect_count(request, 0, 0, "")
+    game = session.game
+    if game.is_no_result:
+        return "0"
+    return score_text(game.final_score(removed_stones(game, session.final_ownership)))
+
+
+@command("final_status_list")
+def final_status_list(session: Session, request: Command) -> str:
+    """Answer the stones with a status, one chain on each line."""
+    expect_count(request, 1, 1, "alive|dead|seki")
+    status = request.arguments[0].lower()
+    if status not in STATUS:
+        raise GtpError(f"invalid status {request.arguments[0]!r}: expected alive, dead or seki")
+    game = session.game
+    wanted = set(final_status(game, removed_stones(game, session.final_ownership))[status])
+    lines = [
+        " ".join(format_vertex(point, game.size) for point in chain) for _, chain in chains(game) if chain[0] in wanted
+    ]
+    return "\n".join(lines)
+
+
+@command("final_status")
+def final_status_(session: Session, request: Command) -> str:
+    expect_count(request, 1, 1, "VERTEX")
+    game = session.game
+    point = parse_vertex(request.arguments[0], game.size)
+    if point == PASS or not game.color_at(point):
+        raise GtpError(f"no stone on {request.arguments[0]}: expected the vertex of a stone")
+    found = final_status(game, removed_stones(game, session.final_ownership))
+    return next(status for status in STATUS if point in found[status])
+
+
+# -- formats -------------------------------------------------------------------------------------------------------
+
+
+def raw_evaluation(raw: RawEvaluation, size: int) -> str:
+    """Return an evaluation as kata-raw-nn does; -1 for missing outputs."""
+    extra = dict(raw.extra)
+    lines = [
+        f"symmetry {raw.symmetry}",
+        f"whiteWin {raw.white_win:.6f}",
+        f"whiteLoss {raw.white_loss:.6f}",
+        f"noResult {raw.no_result:.6f}",
+        f"whiteLead {raw.white_lead:.3f}",
+        f"whiteScoreSelfplay {raw.white_score_selfplay:.3f}",
+        f"whiteScoreSelfplaySq {raw.white_score_mean_square:.3f}",
+        *(f"{name} {extra.get(name, -1.0):.3f}" for name in RAW_EXTRAS),
+        "policy",
+        board_of([_probability(value) for value in raw.policy[:-1]], size),
+        f"policyPass {_probability(raw.policy[-1])}",
+        "whiteOwnership",
+        board_of([f"{float(value):9.7f}" for value in raw.white_ownership], size),
+    ]
+    return "\n".join(lines)
+
+
+def _probability(value: float) -> str:
+    return "     NAN" if np.isnan(value) else f"{float(value):8.6f}"
+
+
+def board_of(cells: list[str], size: int) -> str:
+    """Return [area] texts as rows of a board, top row first."""
+    return "\n".join(" ".join(cells[row * size : (row + 1) * size]) for row in range(size))
+
+
+def dboard(values: npt.NDArray[np.float32], size: int) -> str:
+    """Return [area] numbers in [-1, +1] as GoGui's dboard; NaN becomes 0."""
+    return board_of([f"{float(value):.3f}" for value in np.nan_to_num(values)], size)

@@ -1,9 +1,8 @@
-"""A GTP session: what the handlers share, and the loop that owns the streams.
+"""A GTP session: the state that handlers share, and the loop that owns the streams.
 
-The loop takes a line, finds the handler in the table and writes its answer. A handler returns the text of the answer,
-or a `Stream` for an analysis that runs until the next line of input, or raises an error that becomes `? ...`. The
-player loads in the background (importing and loading kernels takes longer than a controller should wait for `name`);
-whatever needs it waits.
+A handler returns the answer's text or a `Stream` (an analysis until the next line of input), or raises an error that
+becomes `? ...`. The player loads in the background, because a controller should not wait seconds for `name`. Whatever
+needs the player waits for it.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME
 from yomi.engine.go.gtp import table
 from yomi.engine.go.gtp.clock import GtpClocks
-from yomi.engine.go.gtp.codec import Command, format_response, header, is_interrupt, parse_line
+from yomi.engine.go.gtp.codec import Command, GtpError, format_response, header, is_interrupt, parse_line
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import OptionError, Options
 from yomi.engine.players.request import Request
-from yomi.engine.protocols.process import LoadError, internal_error, load_error, loading
+from yomi.engine.protocols.process import LoadError, internal_error, load_error, loading, run_session
 from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from yomi.engine.protocols.text import MAX_LINE
 from yomi.nets.errors import NetworkError
@@ -39,34 +38,26 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("yomi.gtp")
 
-GRACE = 0.5
-"""Seconds that a search may go on after the controller has gone away."""
-HURRY = 0.02
-"""Seconds between interruptions after that, of what was still asked for."""
+GRACE = 0.5  # seconds that a search may continue after the controller has disconnected
+HURRY = 0.02  # seconds between interruptions of the remaining commands after that
 
 
-class GtpError(Exception):
-    """A command that cannot be done; the message is one line and goes to the controller."""
-
-
+# Errors whose message goes to the controller. Modules that import the game add its errors.
 USER_ERRORS: list[type[Exception]] = [GtpError, OptionError, ClockError, EvaluatorError, NetworkError]
-"""Errors whose message goes to the controller; the modules that can import the game add the game's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An analysis that has been started and runs until the next line of input."""
+    """A running analysis that the next line of input ends."""
 
-    report: Callable[[], str]
-    """Returns the next line to print, or an empty text for none."""
-    interval: float
-    """Seconds between lines."""
+    report: Callable[[], str]  # returns the next line to print; empty for none
+    interval: float  # seconds between lines
     stop: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of an answer whose header has been written by `Session.begin`."""
+    """The end of an answer that `Session.begin` has begun."""
 
     text: str
 
@@ -76,8 +67,6 @@ Handler = Callable[["Session", Command], Answer]
 
 
 class Session:
-    """What the handlers of one controller share."""
-
     def __init__(
         self,
         options: Options,
@@ -85,29 +74,26 @@ class Session:
         write: Callable[[str], None],
         level: LevelSwitch | None = None,
     ) -> None:
-        """Make a session; nothing is loaded yet.
+        """Load nothing yet.
 
         Args:
-            options: Settings, shared with the player.
-            make_player: Makes the player; called once, in a background thread.
-            write: Writes text to the controller at once; raises OutputClosedError.
-            level: Keeps the options at their level; None: made here.
+            options: settings, shared with the player.
+            make_player: called once, in a background thread.
+            write: writes text to the controller at once; raises OutputClosedError.
+            level: keeps the options at their level; None to make one.
         """
         self.options = options
         self.level = level or LevelSwitch(GAME, options)
         self.clock = GtpClocks()
         self.inbox = Inbox()
         self.write = logged(write, log)
-        self.arrival = time.monotonic()
-        """When the command in progress came."""
-        self.ponder_after = False
-        """Set by a handler: think in the opponent's time once all is answered, until a command ends that for good."""
+        self.arrival = time.monotonic()  # when the current command arrived
+        self.ponder_after = False  # set by a handler: ponder after this answer, until a command ends pondering for good
+        # (ply, color, move) found by the last `kata-search`. If it is played, pondering may start.
         self.proposed: tuple[int, int, int] | None = None
-        """(ply, color, move) that `kata-search` found last: when it is played, the opponent is to move."""
-        self.warned: set[str] = set()
-        """Warnings that are logged once a session."""
+        self.warned: set[str] = set()  # warnings that have been logged
+        # Whether the controller has disconnected: answer the remaining commands without thinking.
         self.is_hurried = False
-        """The controller has gone away: answer what it asked for without thinking."""
         self._has_told_hurry = False
         self._make_player = make_player
         self._player: GoPlayer | None = None
@@ -144,10 +130,10 @@ class Session:
 
     @property
     def player(self) -> GoPlayer:
-        """The player; waits until it is loaded.
+        """The player, once it is loaded.
 
         Raises:
-            LoadError: It could not be made.
+            LoadError: the player could not be made.
         """
         self._loaded.wait()
         if self._player is None:
@@ -156,7 +142,7 @@ class Session:
 
     @property
     def game(self) -> GoGame:
-        """The game as it stands; waits like `player`. Commands change it in place while nothing searches."""
+        """The current game, once the player is loaded. Commands change it in place while no search runs."""
         if self._game is None:
             self._loaded.wait()
         if self._game is None:
@@ -168,12 +154,11 @@ class Session:
         self._game = game
 
     def request(self, color: int | None = None, *, is_analysis: bool = False) -> Request[GoGame]:
-        """Return a request to search the game, which `interrupt` stops from now on.
+        """Return a request to search the game. `interrupt` stops it from now on.
 
         Args:
-            color: who is to move, also out of turn; None for whose turn it is.
-            is_analysis: whether the options of analyses decide if the moves so far are shown to the network, and how
-                widely the root is explored.
+            color: the side to move, possibly out of turn; None for the game's.
+            is_analysis: use the options for analyses: hidden moves and wide root noise.
         """
         game, options = self.game.copy(), self.options
         if color is not None:
@@ -201,22 +186,21 @@ class Session:
             self._player.stop()
 
     def now(self) -> float:
-        """Return the time, on the clock of `arrival`."""
         return time.monotonic()
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether the command in progress is to end soon: the controller said so after it sent it, or has gone away."""
+        """Whether the current command should end soon: the controller has interrupted it or disconnected."""
         return self.is_hurried or self._interrupted_at >= self.arrival
 
     def tell_hurry(self) -> None:
-        """Warn, once, where the end of input has cut the last search short: who pipes commands in may not know."""
+        """Warn once if the end of input has cut a search short, which surprises users of pipes."""
         if self.is_hurried and not self._has_told_hurry:
             self._has_told_hurry = True
-            log.warning("the input has ended, so searches are cut short; with quit at its end they get their full time")
+            log.warning("the input has ended, so searches are cut short; with quit at its end they are full")
 
     def interrupt(self) -> None:
-        """End the move that is being searched, or that has been asked for; called by the reader's thread."""
+        """End the current search or command. Called by the reader's thread."""
         self._interrupted_at = time.monotonic()
         if self._request is not None:
             self._request.stop()
@@ -226,20 +210,20 @@ class Session:
     # -- answers ---------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Write the header of an answer that comes in several lines; after it nothing may fail for the controller."""
+        """Write the header of an answer in several lines. Later errors can no longer be sent."""
         self._has_begun = True
         self.write(header(self._id) + "\n")
 
     def quit(self) -> None:
-        """Leave the loop after this answer."""
+        """End the loop after this answer."""
         self._quitting = True
 
     def handle(self, line: bytes) -> bool:
-        """Handle one line and write its answer; False when the session is over.
+        """Handle one line and write its answer. Return False when the session is over.
 
         Raises:
-            OutputClosedError: Nobody reads the answers.
-            LoadError: There is no player, nor will there be.
+            OutputClosedError: the controller has closed its end.
+            LoadError: the player could not be made.
         """
         log_line(log, line)
         command = parse_line(line)
@@ -265,7 +249,7 @@ class Session:
             self._fail(message)
 
     def _ponder(self) -> None:
-        """Think in the opponent's time unless a line waits; what keeps it from that is told at the next move."""
+        """Ponder unless a line waits. The next move reports errors."""
         if self.inbox.wait(0):
             return
         self._is_pondering = True
@@ -277,7 +261,7 @@ class Session:
             log.error("no pondering: %s", error)
 
     def _dispatch(self, command: Command) -> Answer:
-        row = table.find(command.name)
+        row = table.ROWS.get(command.name)
         if row is None:
             raise GtpError(
                 f"unknown command {command.name}" if command.name else "unknown command: nothing after the id"
@@ -295,13 +279,13 @@ class Session:
         return handler(self, command)
 
     def _end_background(self) -> None:
-        """End analysis or pondering; how it failed goes to the log, for it is no answer to the command in progress."""
+        """End analysis or pondering. Its errors are logged, because they do not answer the current command."""
         self._is_pondering = False
         try:
             self.stop()
         except Exception as error:
             is_ours = not isinstance(error, EvaluatorError)
-            log.error("the search in the background ended early: %s", error, exc_info=is_ours)
+            log.error("the background search failed: %s", error, exc_info=is_ours)
 
     def _fail(self, message: str) -> None:
         if self._has_begun:  # the header said success; the controller must still get the end of the answer
@@ -319,7 +303,7 @@ class Session:
             self.write(format_response(self._id, answer or ""))
 
     def _run_stream(self, stream: Stream) -> None:
-        """Print reports until there is a line of input; then end the answer."""
+        """Print reports until a line of input arrives, then end the answer."""
         try:
             self.begin()
             while not self.inbox.wait(stream.interval):
@@ -333,16 +317,16 @@ class Session:
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def receive(self, line: bytes) -> None:
-        """Take a line from the reader's thread."""
+        """Queue a line. Called by the reader's thread."""
         if is_interrupt(line):
             self.interrupt()
         self.inbox.put(line)
 
     def receive_end(self, is_script: bool) -> None:
-        """Take the end of input from the reader's thread.
+        """Close the queue of lines. Called by the reader's thread.
 
-        What was asked before is answered. A script (a file, or input that ends with `quit`) gets its searches in
-        full; otherwise the controller has gone away, and searches end after a moment.
+        Queued commands are answered. A script (a file, or input that ends with `quit`) gets full searches. Otherwise
+        the controller has disconnected, and searches are cut short.
         """
         self.inbox.close()
         commands = [parse_line(line) for line in self.inbox.lines_waiting()]
@@ -358,8 +342,8 @@ class Session:
         """Answer lines until quit or the end of input.
 
         Raises:
-            OutputClosedError: Nobody reads the answers.
-            LoadError: The player could not be made.
+            OutputClosedError: the controller has closed its end.
+            LoadError: the player could not be made.
         """
         while (item := self.inbox.take()) is not None:
             line, self.arrival = item
@@ -369,6 +353,16 @@ class Session:
             raise LoadError(self._failure)
 
     def close(self) -> None:
-        """End all that runs."""
         if self._player is not None:
             self._player.close()
+
+
+def serve(options: Options, make_player: Callable[[], GoPlayer], level: LevelSwitch | None = None) -> int:
+    """Serve the controller on stdin and stdout; return the exit status. For the arguments see `Session`."""
+
+    def make_session(write: Callable[[str], None]) -> Session:
+        session = Session(options, make_player, write, level)
+        session.load()
+        return session
+
+    return run_session(make_session)

@@ -1,7 +1,6 @@
-"""What judges positions of Go: networks by format, and rollouts."""
+"""Evaluators of Go positions: networks by format, and rollouts."""
 
+from yomi.engine.go.networks.aya_cosumi import Aya, Cosumi
 from yomi.engine.go.networks.katago import KataGo
-from yomi.engine.go.networks.partial import Aya, Cosumi
 
-FORMATS = (KataGo, Aya, Cosumi)
-"""The formats of networks for Go, in the order in which they are asked whether they know a file."""
+FORMATS = (KataGo, Aya, Cosumi)  # network formats, in the order in which they are tried on a file

@@ -1,57 +1,48 @@
-"""Networks with KataGo's features: KataGo's own files of versions 8 to 17, and ONNX files of ours."""
+"""Networks with KataGo's features: KataGo's files of versions 8 to 17, and yomi's ONNX files."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
 from yomi.engine.evaluators.base import EvaluatorError, UnsupportedError
-from yomi.engine.evaluators.network import Feed, Format
+from yomi.engine.evaluators.network import Array, Feed, FloatArray, Format, NetworkEvaluator
 from yomi.engine.evaluators.stored_program import keep_program, load_program
-from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, ProgramBuilder
+from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, Program, ProgramBuilder
 from yomi.native.go.outputs import decode, decode_rows
 from yomi.native.go.spec import go_spec
+from yomi.native.spec import GameSpec
+from yomi.native.tree.arrays import Batch
 from yomi.nets.data.metrics import Judged
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import known_digest
 from yomi.nets.katago.cpu_program import unsupported, write_program
 from yomi.nets.katago.description import describe
 from yomi.nets.katago.file import read_network
-from yomi.nets.katago.network import GLOBAL_CHANNELS, META_CHANNELS, SPATIAL_CHANNELS
+from yomi.nets.katago.network import GLOBAL_CHANNELS, META_CHANNELS, SPATIAL_CHANNELS, KataGoNetwork
 from yomi.nets.katago.outputs import RawOutputs, error_scales, scales_of, value_probabilities
-from yomi.nets.load import NetworkKind, prepare
-from yomi.nets.metadata import KATAGO_FEATURES
+from yomi.nets.load import NetworkFile, NetworkKind, prepare
+from yomi.nets.metadata import KATAGO_FEATURES, NetworkInfo
 from yomi.nets.onnx_header import read_onnx_header
 
-if TYPE_CHECKING:
-    from typing import Self
-
-    from yomi.engine.evaluators.network import Array, FloatArray, NetworkEvaluator
-    from yomi.native.forward.builder import Program
-    from yomi.native.spec import GameSpec
-    from yomi.native.tree.arrays import Batch
-    from yomi.nets.katago.network import KataGoNetwork
-    from yomi.nets.load import NetworkFile
-    from yomi.nets.metadata import NetworkInfo
-
+# Share of the optimistic policy at the root and below it, as in KataGo's GTP engine.
 ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
-"""Share of the optimistic policy at the root and below it, as KataGo's GTP engine has it."""
 OPTIMISM = np.array([TREE_OPTIMISM, ROOT_OPTIMISM], np.float32)
+# Rows of a GPU batch on 19x19, and maximum on smaller boards, which get the same number of points.
 BATCH_SIZE, LARGEST_BATCH = 64, 256
-"""Rows of a batch on a GPU on 19x19, and at most on smaller boards: as many are filled as make the same points."""
 
 
 def default_rows(size: int) -> int:
-    """Return the rows of a batch on a GPU for boards of `size`: a power of two."""
+    """Return the rows of a GPU batch for a board size: a power of two."""
     return 1 << (min(LARGEST_BATCH, max(1, BATCH_SIZE * 19**2 // size**2)).bit_length() - 1)
 
 
 class KataGo(Format):
-    """Planes [22, N, N] and numbers [19]; policy with a pass, outcome, score, ownership."""
+    """Inputs: planes [22, N, N] and numbers [19]. Outputs: policy with a pass, outcome, score, ownership."""
 
     title = f"a network for Go with the features {KATAGO_FEATURES}"
     decode, decode_rows = decode, staticmethod(decode_rows)
@@ -60,23 +51,21 @@ class KataGo(Format):
     outputs = ("policy", "value", "misc", "ownership")
 
     def __init__(self, path: Path, kind: NetworkKind, size: int) -> None:
-        """Hold what is known before the file is read."""
         self.path = path
         self.kind = kind
         self.size = size
 
     @classmethod
     def recognise(cls, file: NetworkFile, size: int) -> Self | None:
-        """See Format."""
         if file.kind is NetworkKind.KATAGO or file.feature_set == KATAGO_FEATURES:
             return cls(file.path, file.kind, size)
         return None
 
     def described(self, info: NetworkInfo) -> Self:
-        """Take up what is known of the network.
+        """Set the network's metadata.
 
         Raises:
-            NetworkError: it has too few outputs.
+            NetworkError: the network has too few outputs.
         """
         self.info = info
         size, area = self.size, self.size**2
@@ -96,15 +85,14 @@ class KataGo(Format):
 
     @property
     def spec(self) -> GameSpec:  # type: ignore[override]
-        """See Format."""
         areas = self.info.prefer_pass_alive_under_suicide_rules
         return go_spec(self.size, suicide_areas=areas, judges_agreement=True)
 
     def onnx_file(self) -> Path:
-        """Convert KataGo's own; see Format.
+        """Return the file, converted to ONNX if it is KataGo's.
 
         Raises:
-            EvaluatorError: the file does not take what it will be fed with.
+            EvaluatorError: the file's inputs do not fit.
         """
         path, info = prepare(self.path, self.size)
         header = read_onnx_header(path)
@@ -115,7 +103,7 @@ class KataGo(Format):
         return path
 
     def program(self, precision: str, *, keep: bool) -> Program:
-        """Read the program that was kept, or make it; see Format."""
+        """Read the cached program, or make it."""
         path, size = self.path, self.size
         if self.kind is not NetworkKind.KATAGO:
             raise UnsupportedError(path, "it is an ONNX file")
@@ -139,13 +127,12 @@ class KataGo(Format):
         return program
 
     def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
-        """See yomi.native.go.outputs."""
+        """Return the arguments of the decoder; see yomi.native.go.outputs."""
         board = batch.is_root, self.may_have_no_result, batch.logits, batch.values, batch.ownership
         shaped = (each.reshape(len(each), *shape) for each, shape in zip(outputs, self.output_shapes, strict=True))
         return (*shaped, self._scales, OPTIMISM, *board)
 
     def judge(self, outputs: Sequence[FloatArray]) -> Judged:
-        """See Format; the policy is the ordinary one."""
         policy, value, misc, ownership = outputs
         win, loss, _ = value_probabilities(value, False)
         return Judged(policy[:, 0], win - loss, misc[:, 2] * self._scales[2], np.tanh(ownership))
@@ -157,12 +144,12 @@ def raw_outputs(network: NetworkEvaluator, planes: FloatArray, extras: FloatArra
 
 
 def make_program(network: KataGoNetwork, size: int, precision: str) -> Program:
-    """Return a network as a program for boards of `size`, its weights transformed and packed.
+    """Compile a network to a program for boards of `size`, with packed weights.
 
     Args:
         network: the parsed file; `yomi.nets.katago.cpu_program.unsupported` must have returned None.
         size: N.
-        precision: one that the processor has: fp32, int16, int8 or bf16.
+        precision: fp32, int16, int8 or bf16, if the processor supports it.
 
     Raises:
         EvaluatorError: the size is out of range.

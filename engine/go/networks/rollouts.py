@@ -1,32 +1,29 @@
-"""Judging Go positions by rollouts, alone or mixed with a network."""
+"""Evaluators by rollouts, alone or mixed with a network."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from yomi.engine.evaluators.base import Evaluator
 from yomi.engine.evaluators.network import FileEvaluator
+from yomi.native.calls import Calls
 from yomi.native.go.board import POSITION_DTYPE
 from yomi.native.go.rollout_evaluator import mix_rollouts, write_priors
 from yomi.native.spec import Inputs
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.base import Evaluator
-    from yomi.native.calls import Calls
-    from yomi.native.tree.arrays import Batch
+from yomi.native.tree.arrays import Batch
 
 
 class _Local(threading.local):
-    """One thread's random numbers and board."""
+    """Random state and scratch board of one thread."""
 
     def __init__(self, seeds: np.random.SeedSequence) -> None:
         self.rng = seeds.spawn(1)[0].generate_state(1, np.uint64) | np.uint64(1)
         self.scratch = np.zeros(1, POSITION_DTYPE)[0]
 
     def mix(self, batch: Batch, rollouts: int, weight: float, score_weight: float) -> Calls:
-        """Return the call that mixes rollouts into a batch's values, and into its scores and ownership."""
+        """Return the call that mixes rollouts into a batch's values, scores and ownership."""
         owners = np.zeros((1, batch.ownership.shape[1]), np.float32)
         means = np.zeros(2, np.float32)
         return mix_rollouts.bind(
@@ -35,38 +32,37 @@ class _Local(threading.local):
 
 
 class RolloutEvaluator:
-    """Plays patterned rollouts from each leaf; priors come from tactics and patterns."""
+    """Plays patterned rollouts from each leaf. Priors come from tactics and patterns."""
 
     inputs = Inputs.POSITIONS
 
     def __init__(self, rollouts: int = 1, batch_size: int = 1, seed: int | None = None) -> None:
-        """Make an evaluator of `rollouts` games a leaf; equal seeds and calls in one thread give equal results."""
+        """Use `rollouts` games for each leaf. Equal seeds and calls in one thread give equal results."""
         self.rollouts = rollouts
         self.batch_size = batch_size
         self._local = _Local(np.random.SeedSequence(seed))
 
     @property
     def description(self) -> str:
-        """What judges, on one line."""
         return f"patterned rollouts ({self.rollouts} a leaf)"
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        """Write logits, values and ownership of the first `rows` rows; no row may stand under a symmetry."""
+        """Write logits, values and ownership of the first `rows` rows, which must not use symmetries."""
         self.bind(batch).run(rows)
 
     def bind(self, batch: Batch) -> Calls:
-        """Return the calls that evaluate this batch in the thread that asks."""
+        """Return the calls that evaluate this batch in the calling thread."""
         return write_priors.bind(batch) + self._local.mix(batch, self.rollouts, 1.0, 1.0)
 
     def close(self) -> None:
-        """Do nothing."""
+        """Release nothing: rollouts hold no resources."""
 
 
 class MixedEvaluator:
-    """A network whose values and ownership are mixed with rollouts; priors are the network's."""
+    """A network with rollouts mixed into its values and ownership. Priors are the network's."""
 
     def __init__(self, network: Evaluator, weight: float, rollouts: int = 1, seed: int | None = None) -> None:
-        """Mix `weight` (0 to 1) of rollouts into the values of `network`; scores that it does not say are theirs."""
+        """Give rollouts the `weight` (0 to 1). If the network has no scores, rollouts provide them."""
         self.network = network
         self.weight = weight
         self.rollouts = rollouts
@@ -78,16 +74,14 @@ class MixedEvaluator:
 
     @property
     def description(self) -> str:
-        """What judges, on one line."""
         return f"{self.network.description}, {self.weight:.0%} rollouts"
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        """Write the mixture."""
         self.network.evaluate(batch, rows)
         self._mix(batch).run(rows)
 
     def bind(self, batch: Batch) -> Calls | None:
-        """Return the network's calls and that of the rollouts; None where the network has none."""
+        """Return the calls of network and rollouts, or None if the network has none."""
         network = self.network.bind(batch)
         return None if network is None else network + self._mix(batch)
 
@@ -96,5 +90,4 @@ class MixedEvaluator:
         return self._local.mix(batch, self.rollouts, self.weight, score_weight)
 
     def close(self) -> None:
-        """Release the network."""
         self.network.close()

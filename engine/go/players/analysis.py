@@ -1,65 +1,63 @@
-"""What the analysis protocol needs of an analyst of Go; `yomi.engine.go.players.analyst` is the real one.
-
-An analyst searches positions one after the other. One thread asks it; any may call `interrupt` and `clear_cache`.
-"""
+"""The results of analysts of Go, and a network's results without search."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import Any
 
-from yomi.engine.go.players.raw_evaluation import Model, RawEvaluation
+import numpy as np
+import numpy.typing as npt
+
 from yomi.engine.search.report import SearchReport
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from yomi.engine.go.game import GoGame
-    from yomi.engine.players.request import Request
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What an analyst says of a position, at the end of a search or while it runs."""
+    """The state of a position's analysis, during or after the search."""
 
     report: SearchReport
+    # Priors of the root [area + 1], row by row from the top left, pass last, NaN for illegal moves.
     policy: npt.NDArray[np.float32]
-    """[area + 1], row by row from the top left, pass last, NaN illegal: the root's priors."""
-    raw: RawEvaluation | None = None
-    """What the network says of the position without a search; None if there is no network."""
+    raw: RawEvaluation | None = None  # the network's outputs without search; None without a network
+    # By move of the root: [area] ownership, +1 for the side to move at the root. Empty unless requested.
     moves_ownership: dict[int, npt.NDArray[np.float32]] = field(default_factory=dict)
-    """Owners by move of the root, as SearchReport.ownership (+1 the side to move at the root), if they were wanted."""
 
 
-class Analyst(Protocol):
-    """Analyses positions of any size and rules."""
+@dataclass(frozen=True, slots=True)
+class RawEvaluation:
+    """A network's outputs for one position, from White's point of view, as in KataGo's `kata-raw-nn`."""
 
-    @property
-    def description(self) -> str:
-        """What judges, on one line."""
+    # Symmetry of the evaluation, 0 to 7, or -1 for the average of all. The fields below are in the board's orientation.
+    symmetry: int
+    white_win: float  # probability; sums to 1 with `white_loss` and `no_result`
+    white_loss: float
+    no_result: float
+    white_lead: float  # points
+    white_score_selfplay: float  # mean final score of self-play, in points
+    white_score_stdev: float  # points
+    white_score_mean_square: float  # mean square of the final score
+    policy: npt.NDArray[np.float32]  # [area + 1], row by row from the top left, pass last, NaN for illegal moves
+    white_ownership: npt.NDArray[np.float32]  # [area], +1 for White
+    extra: tuple[tuple[str, float], ...] = ()  # further outputs by KataGo's names, such as varTimeLeft
 
-    @property
-    def model(self) -> Model | None:
-        """The network; None if there is none."""
 
-    def analyze(
-        self, request: Request[GoGame], on_report: Callable[[Analysis], None], *, moves_ownership: bool = False
-    ) -> Analysis:
-        """Search a position to its limits, or until the request is stopped.
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A network's metadata, as `query_models` and `kata-get-models` report it."""
 
-        Args:
-            request: the position; its `on_report` is not used.
-            on_report: called in this thread during the search as the request's intervals say.
-            moves_ownership: tell who owns each point after each move of the report.
+    name: str
+    version: int  # KataGo's model version
+    batch_size: int  # positions evaluated together
+    precision: str  # fp32, int16, int8, bf16 or fp16
 
-        Raises:
-            EvaluatorError: the network cannot be used for this board.
-        """
-
-    def clear_cache(self) -> None:
-        """Forget all evaluations; a search that runs goes on."""
-
-    def close(self) -> None:
-        """Release devices and threads; nothing may be called afterwards."""
+    def to_json(self, net: str | None) -> dict[str, Any]:
+        """Return KataGo's JSON for a network read from the file `net`."""
+        return {
+            "name": Path(net or self.name).name,
+            "internalName": self.name,
+            "maxBatchSize": self.batch_size,
+            "usesHumanSLProfile": False,
+            "version": self.version,
+            "usingFP16": str(self.precision == "fp16").lower(),
+        }

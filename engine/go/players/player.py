@@ -1,6 +1,4 @@
-"""The player of Go: what `yomi.engine.players.player` has to know of the game, and what a network says of a
-position.
-"""
+"""The player of Go."""
 
 from __future__ import annotations
 
@@ -8,93 +6,92 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from yomi.engine.clock import Budget, Clock
 from yomi.engine.color import BLACK, opponent
+from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.networks.katago import ROOT_OPTIMISM
-from yomi.engine.go.players.network import ask_network, model_of, network_behind, spec_for
-from yomi.engine.go.players.raw_evaluation import RawEvaluation
-from yomi.engine.go.players.resignation import may_resign
-from yomi.engine.go.players.root_moves import Twins, twins, useless_moves, with_twins
-from yomi.engine.go.players.setup import check_evaluator, make_queue, queue_key, search_settings
-from yomi.engine.go.players.timing import find_budget, moves_left
+from yomi.engine.go.players.analysis import Model, RawEvaluation
+from yomi.engine.go.players.decisions import (
+    Twins,
+    find_budget,
+    may_resign,
+    moves_left,
+    twins,
+    useless_moves,
+    with_twins,
+)
+from yomi.engine.go.players.setup import (
+    ask_network,
+    check_evaluator,
+    make_queue,
+    model_of,
+    network_behind,
+    queue_key,
+    search_settings,
+    spec_for,
+)
 from yomi.engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
-from yomi.engine.options import LOG, rows_for
+from yomi.engine.options import LOG, Options, rows_for
 from yomi.engine.players.player import Player, Restrictions
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.players.thinking import Schedule, choose
 from yomi.engine.players.tuning import tuned
 from yomi.engine.search.limits import Limits
+from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.report import SearchReport
 from yomi.engine.search.search import Search
 from yomi.native.go.board import PASS
 from yomi.native.spec import Inputs
 
-if TYPE_CHECKING:
-    from yomi.engine.clock import Budget, Clock
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.go.players.raw_evaluation import Model
-    from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
-
+# Options that take effect with `load`.
 LOADED = (*(row.name for row in rows_for("go") if not row.live and row.group != LOG), "rollout_weight", "seed")
-"""The options that take effect with `load`."""
 OWNERSHIP_SECONDS = 1.0
+# Limits of the search that finds the owners at the end.
 OWNERSHIP_LIMITS = Limits(playouts=64, seconds=OWNERSHIP_SECONDS)
-"""Of the search that decides who owns what at the end."""
-ROLLOUTS_A_SECOND = 10_000
-"""That decide the same without a network; measured on 19×19."""
-CLEANUP_SHARE = 0.1
-"""Share of a move's time in which it is found out whether dead stones are left."""
+ROLLOUTS_PER_SECOND = 10_000  # rollouts/s on 19×19, for the same without a network
+CLEANUP_SHARE = 0.1  # maximum share of a move's time for finding dead stones
 
 
 class GoPlayer(Player[GoGame]):
-    """Plays Go on boards of all sizes."""
-
-    _twins: Twins = MappingProxyType({})
-    """Of the root that is searched, or was last."""
+    _twins: Twins = MappingProxyType({})  # symmetric moves of the last searched root
 
     def __init__(self, options: Options) -> None:
-        """Load the network, or what judges without one, for a board by the options.
+        """Load the network, or the evaluator without one, for the options' board.
 
         Raises:
             LoadingError: see Player.
-            SetupError: rules, komi or size of the options are wrong.
+            SetupError: wrong rules, komi or size.
         """
         super().__init__(options, new_game(options))
 
     @property
     def model(self) -> Model | None:
-        """The network."""
+        """The network; None if there is none."""
         return model_of(self._search.queue.evaluator)
 
     def start(self, request: Request[GoGame]) -> None:
-        """Search without limit; a game that passes have ended is not pondered, since no move is to come."""
+        """Search without limit. A game that passes have ended is not pondered, because no move will follow."""
         if not request.ponder or request.game.is_no_result or not request.game.is_over:
             super().start(request)
 
     def evaluate(self, game: GoGame, symmetry: int | None, optimism: float | None = None) -> RawEvaluation:
-        """Evaluate a position once by the network, without search.
-
-        Args:
-            game: the position.
-            symmetry: 0 to 7; None averages over all.
-            optimism: share of the optimistic policy, 0 to 1, if the network has one; None for the search's at the root.
+        """Evaluate a position once by the network, without search; see `evaluate_position`.
 
         Raises:
-            EvaluatorError: no network is in use.
+            EvaluatorError: there is no network.
         """
         self.load(game)
         return ask_network(self._search.queue, game, symmetry, ROOT_OPTIMISM if optimism is None else optimism)
 
     def final_ownership(self, game: GoGame) -> npt.NDArray[np.float32]:
-        """Return the expected owner of each point at the end, [area] row by row from the top left, +1 Black.
+        """Return the expected owner of each point at the end: [area] from the top left, +1 Black.
 
-        From the network if there is one, or from rollouts; takes at most about a second.
+        A network's search or rollouts find it, in about a second at most.
         """
         request = Request(game)
         self._prepare(request)
@@ -102,15 +99,12 @@ class GoPlayer(Player[GoGame]):
         return self._ownership(game, OWNERSHIP_SECONDS)
 
     def ownership_after(self, game: GoGame, move: int, rollouts: int) -> npt.NDArray[np.float32]:
-        """Return the expected owners after a move of the side to move, as the network or else rollouts have them.
+        """Return the expected owners after a move of the side to move: [area], +1 Black.
 
         Args:
-            game: the position before the move; it has room for one.
-            move: the move, which the rules of ko and suicide may forbid.
-            rollouts: their number without a network.
-
-        Returns:
-            [area], +1 Black.
+            game: the position before the move; its history must not be full.
+            move: ko and suicide are not checked.
+            rollouts: number of rollouts without a network.
         """
         after = game.copy()
         after.play(game.side_to_move, move, strict=False)
@@ -131,7 +125,6 @@ class GoPlayer(Player[GoGame]):
         return self._open_search(queue, spec_for(game.size, queue.evaluator), empty)
 
     def _make_queue(self, game: GoGame) -> EvaluationQueue:
-        """Return the evaluation queue for a game's board and rules."""
         return make_queue(tuned(self.options, "go", game.size), game.size, game.rules)
 
     def _load_board(self, game: GoGame) -> None:
@@ -157,7 +150,7 @@ class GoPlayer(Player[GoGame]):
         return request.clock is not None and sum(not is_banned(move) for move in root.legal_moves()) == 1
 
     def _restrictions(self, request: Request[GoGame], root: GoGame, schedule: Schedule) -> Restrictions:
-        """Forbid the pass while dead stones are left, if they are to be captured first."""
+        """Forbid passing while dead stones are left, if the options ask for clean-up."""
         options = self._options(request)
         if options.cleanup and request.allow is None and len(root.legal_moves()) > 1 and self._has_dead(root, schedule):
             return {*request.avoid, PASS}, None
@@ -178,12 +171,12 @@ class GoPlayer(Player[GoGame]):
         return [*self._twins, *useless_moves(root, counts_dead=not (agrees and judged))]
 
     def _shown(self, report: SearchReport) -> SearchReport:
-        """Return a report with the moves that were not searched because they are mirror images of others."""
+        """Return a report with the symmetric moves that were not searched."""
         pruned = {move: twin for move, twin in self._twins.items() if self._search.is_banned(move)}
         return with_twins(report, pruned) if pruned else report
 
     def _has_dead(self, root: GoGame, schedule: Schedule) -> bool:
-        """Whether dead stones of the opponent are still on the board, as far as a share of the move's time shows it."""
+        """Whether dead stones of the opponent are on the board, as far as a share of the move's time can show."""
         left = min(schedule.soft, schedule.hard) - time.monotonic()
         if left <= 0.0:
             return False
@@ -191,9 +184,9 @@ class GoPlayer(Player[GoGame]):
         return any(root.color_at(point) == opponent(root.side_to_move) for point in dead)
 
     def _ownership(self, root: GoGame, seconds: float) -> npt.NDArray[np.float32]:
-        """Return the expected owners, +1 Black, as they are found within `seconds` at the search's root."""
+        """Return the expected owners at the search's root, +1 Black, found within `seconds`."""
         if not self._search.queue.evaluator.inputs & Inputs.NETWORK:
-            return ownership_by_rollouts(root, max(1, min(ROLLOUTS, int(seconds * ROLLOUTS_A_SECOND))))
+            return ownership_by_rollouts(root, max(1, min(ROLLOUTS, int(seconds * ROLLOUTS_PER_SECOND))))
         return black_ownership(self._search.run(replace(OWNERSHIP_LIMITS, seconds=seconds)), root)
 
     def _draw(self, report: SearchReport, temperature: float) -> int:
@@ -212,7 +205,7 @@ class GoPlayer(Player[GoGame]):
 
 
 def black_ownership(report: SearchReport, game: GoGame) -> npt.NDArray[np.float32]:
-    """Return who owns each point at the end, +1 Black: as the search of the game says, or else as rollouts do."""
+    """Return the owner of each point at the end, +1 Black, from a report or by rollouts."""
     if report.ownership is None:
         return ownership_by_rollouts(game)
     return report.ownership if report.side_to_move == BLACK else -report.ownership

@@ -1,44 +1,42 @@
-"""From the options to an evaluation queue and the search's settings, for Go."""
+"""Evaluators of Go: queues and search settings from options, and single evaluations by a network."""
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
-from yomi.engine.evaluators.base import EvaluatorError
+import numpy as np
+
+from yomi.engine.color import BLACK
+from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.network import FileEvaluator, WithValues
+from yomi.engine.evaluators.network import FileEvaluator, NetworkEvaluator, WithValues, network_in
+from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import FORMATS
+from yomi.engine.go.networks.katago import ROOT_OPTIMISM, KataGo, raw_outputs
 from yomi.engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
-from yomi.engine.go.players.network import spec_for
+from yomi.engine.go.players.analysis import Model, RawEvaluation
+from yomi.engine.go.rules import Rules
+from yomi.engine.options import Options
 from yomi.engine.own_network import has_network, named_file
 from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import Judges, common_settings
 from yomi.engine.search.parameters import SearchSettings
-from yomi.native.spec import Inputs
+from yomi.native.go.planes import policy_index, symmetry_table, write_planes
+from yomi.native.go.spec import go_spec
+from yomi.native.spec import GameSpec, Inputs
 from yomi.nets.errors import NetworkError
-from yomi.nets.katago.outputs import has_no_result
+from yomi.nets.katago.outputs import has_no_result, post_process
 
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.base import Evaluator
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.go.rules import Rules
-    from yomi.engine.options import Options
-
-ROLLOUTS_A_LEAF = 1
-ROLLOUT_BATCH = 8
-"""Leaves that a thread takes at once for rollouts: the cost of a call is shared, and the leaves are still good ones."""
-ROLLOUT_C_PUCT = 1.8
-"""What beat 1.1 by 58% ± 6 with rollouts, whose values are far noisier than a network's (9×9, 60 games)."""
+ROLLOUTS_PER_LEAF = 1
+ROLLOUT_BATCH = 8  # leaves of a rollout batch: they share the cost of a call without a worse selection
+ROLLOUT_C_PUCT = 1.8  # won 58% ± 6 against 1.1 (9×9, 60 games): rollouts are far noisier than a network's values
 
 
-QueueKey = tuple[int, bool]
-"""Board size, and whether the rules know games without result: what one evaluator is made for."""
+QueueKey = tuple[int, bool]  # (board size, whether the rules have games without result). Equal keys share an evaluator.
 
 
 def queue_key(size: int, rules: Rules) -> QueueKey:
-    """Return the key of the evaluator for these boards and rules; those of one key share an evaluator."""
     return size, has_no_result(rules.ko, rules.scoring)
 
 
@@ -46,16 +44,16 @@ JUDGES = Judges(
     "go",
     "Go",
     "rollouts",
-    lambda options: RolloutEvaluator(ROLLOUTS_A_LEAF, options.batch_size or ROLLOUT_BATCH, options.seed),
+    lambda options: RolloutEvaluator(ROLLOUTS_PER_LEAF, options.batch_size or ROLLOUT_BATCH, options.seed),
     FORMATS,
 )
 
 
 def check_evaluator(options: Options) -> None:
-    """See that what the options say of evaluators goes together.
+    """Check the options about evaluators.
 
     Raises:
-        EvaluatorError: a mixture with rollouts was asked for without a network, or what Judges refuse.
+        EvaluatorError: a network is required but not used, or a fault found by `Judges`.
     """
     if options.rollout_weight > 0.0 and not has_network(options):
         raise EvaluatorError(
@@ -68,7 +66,7 @@ def check_evaluator(options: Options) -> None:
 
 
 def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
-    """Return the evaluation queue that the options describe for boards of `size`; see Judges."""
+    """Return the evaluation queue for boards of `size`; see `Judges`."""
     check_evaluator(options)
 
     def finish(network: FileEvaluator, device: str) -> Evaluator:
@@ -78,18 +76,13 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
         if options.value_net is not None:
             weight = options.rollout_weight
             evaluator = _with_values(network, options, size, device)
-        return MixedEvaluator(evaluator, weight, ROLLOUTS_A_LEAF, options.seed) if weight > 0.0 else evaluator
+        return MixedEvaluator(evaluator, weight, ROLLOUTS_PER_LEAF, options.seed) if weight > 0.0 else evaluator
 
     return JUDGES.make_queue(options, size, lambda: GoGame(size, rules), finish)
 
 
 def _with_values(network: FileEvaluator, options: Options, size: int, device: str) -> WithValues:
-    """Return a network with the values of the one that the options name for them, in half precision if that is.
-
-    Raises:
-        NetworkError: the file cannot be used, or has no values.
-        EvaluatorError: the device cannot.
-    """
+    """Return a network with the values of --value-net, in half precision if the network is."""
     assert options.value_net is not None
     with contextlib.ExitStack() as on_failure:
         on_failure.callback(network.close)
@@ -98,18 +91,18 @@ def _with_values(network: FileEvaluator, options: Options, size: int, device: st
         values = load(FORMATS, path, size, device, options.backend, options.batch_size, precision)
         on_failure.callback(values.close)
         if not values.format.says_value:
-            raise NetworkError(f"{path}: a network that says no values found, expected one that does for --value-net")
+            raise NetworkError(f"{path}: a network without values found, expected one with values for --value-net")
         on_failure.pop_all()
     return WithValues(network, values)
 
 
 def go_sampling(size: int, rules: Rules, network: Evaluator) -> Sampling[GoGame]:
-    """Return how games are played on which precisions are compared."""
+    """Return the sampling of games for the comparison of precisions."""
     return Sampling(spec_for(size, network), lambda: GoGame(size, rules))
 
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
-    """Return the settings of the search; what the options leave open is chosen for the machine."""
+    """Return the settings of a search. Open options get values for the machine."""
     if queue.evaluator.inputs & Inputs.NETWORK:
         return common_settings(options, "go", queue, SearchSettings.c_puct)
     return common_settings(
@@ -123,4 +116,107 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
         bias_correction=0.0,
         noise_pruning=0.0,
         value_weighting=0.0,
+    )
+
+
+def network_behind(evaluator: Evaluator) -> NetworkEvaluator | None:
+    """Return the network in an evaluator if it has all outputs of KataGo's networks."""
+    network = network_in(evaluator)
+    if isinstance(network, NetworkEvaluator) and isinstance(network.format, KataGo):
+        return network
+    return None
+
+
+def model_of(evaluator: Evaluator) -> Model | None:
+    """Return the metadata of the network in an evaluator, or None without a network."""
+    network = network_in(evaluator)
+    if network is None:
+        return None
+    return Model(network.info.name, network.info.model_version, network.batch_size, network.precision)
+
+
+def spec_for(size: int, evaluator: Evaluator) -> GameSpec:
+    """Return the GameSpec for a search with this evaluator."""
+    network = network_in(evaluator)
+    return go_spec(size) if network is None else network.spec
+
+
+def ask_network(
+    queue: EvaluationQueue, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
+) -> RawEvaluation:
+    """Evaluate a game by the network of a queue; see `evaluate_position`.
+
+    Raises:
+        EvaluatorError: there is no network with all outputs.
+    """
+
+    def ask(evaluator: Evaluator) -> RawEvaluation:
+        network = network_behind(evaluator)
+        if network is None:
+            if network_in(evaluator) is not None:
+                raise EvaluatorError(f"{evaluator.description} does not tell all that KataGo's networks do")
+            raise EvaluatorError(
+                f"{evaluator.description} plays without a network: expected yomi to be started with --net FILE"
+            )
+        return evaluate_position(network, game, symmetry, optimism)
+
+    return queue.call(ask)
+
+
+def evaluate_position(
+    network: NetworkEvaluator, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
+) -> RawEvaluation:
+    """Evaluate a game by a network, from White's point of view.
+
+    Args:
+        network: a network with KataGo's features.
+        game: the position.
+        symmetry: 0 to 7; None for the average over all eight.
+        optimism: share of the optimistic policy, 0 to 1. Ignored by networks without that output.
+    """
+    symmetries = list(range(8)) if symmetry is None else [symmetry]
+    spec = network.spec
+    position = spec.marked(game.position)
+    planes = np.zeros((len(symmetries), *spec.planes_shape), np.float32)
+    extras = np.zeros((len(symmetries), *spec.extras_shape), np.float32)
+    legal = np.zeros((len(symmetries), spec.policy_size), np.bool_)
+    scratch = np.zeros(1, spec.scratch_dtype)[0]
+    for row, turn in enumerate(symmetries):
+        write_planes(position, game.history, turn, scratch, planes[row], extras[row])
+        for move in game.legal_moves():
+            legal[row, policy_index(game.size, move, turn)] = True
+    raw = raw_outputs(network, planes, extras)
+    possible = has_no_result(game.rules.ko, game.rules.scoring)
+    outputs = post_process(raw, legal, possible, network.info, optimism=optimism)
+    # Undo the symmetries, average the rows and take White's point of view.
+    black = int(game.position["side_to_move"]) == BLACK
+    sign = -1.0 if black else 1.0
+    policy = np.zeros(legal.shape[1], np.float32)
+    ownership = np.zeros(game.size**2, np.float32)
+    for row, turn in enumerate(symmetries):
+        table = symmetry_table(game.size, turn)
+        policy += outputs.policy[row][table] / len(symmetries)
+        ownership += sign * outputs.ownership[row][table[:-1]] / len(symmetries)
+    policy[~legal[0][symmetry_table(game.size, symmetries[0])]] = np.nan
+    win, loss = float(outputs.win.mean()), float(outputs.loss.mean())
+    extra = []
+    for name, values in (
+        ("varTimeLeft", outputs.variance_time),
+        ("shorttermWinlossError", outputs.shortterm_winloss_error),
+        ("shorttermScoreError", outputs.shortterm_score_error),
+    ):
+        if values is not None:
+            extra.append((name, float(values.mean())))
+    return RawEvaluation(
+        symmetry=-1 if symmetry is None else symmetry,
+        white_win=loss if black else win,
+        white_loss=win if black else loss,
+        no_result=float(outputs.no_result.mean()),
+        white_lead=sign * float(outputs.lead.mean()),
+        white_score_selfplay=sign * float(outputs.score_mean.mean()),
+        white_score_stdev=float(outputs.score_stdev.mean()),
+        white_score_mean_square=float(outputs.score_mean_square.mean()),
+        policy=policy,
+        white_ownership=ownership,
+        extra=tuple(extra),
     )

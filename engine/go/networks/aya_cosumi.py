@@ -1,54 +1,45 @@
-"""ONNX files of ours that say a part of what KataGo's networks do, from planes of their own: Aya's and COSUMI's."""
+"""Aya's and COSUMI's networks as ONNX files of yomi: some of KataGo's outputs, from input planes of their own."""
 
 from __future__ import annotations
 
 import threading
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from yomi.engine.evaluators.network import Feed, Format
+from yomi.engine.evaluators.network import Array, Feed, FloatArray, Format
 from yomi.engine.evaluators.policy_value import graph_program
+from yomi.native.calls import Calls
+from yomi.native.forward.builder import Program
 from yomi.native.go.partial import decode, decode_rows
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import Inputs
+from yomi.native.tree.arrays import Batch
 from yomi.nets.data.metrics import Judged
 from yomi.nets.errors import NetworkError
 from yomi.nets.features import feature_set
-from yomi.nets.load import own_info
+from yomi.nets.load import NetworkFile, own_info
 from yomi.nets.onnx_program import Ends
 
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Self
-
-    from yomi.engine.evaluators.network import Array, FloatArray
-    from yomi.native.calls import Calls
-    from yomi.native.forward.builder import Program
-    from yomi.native.tree.arrays import Batch
-    from yomi.nets.load import NetworkFile
-
-PLACES = {"policy": 0, "value": 1, "score": 1}
-"""The outputs that are known, and where they stand in a program."""
+PLACES = {"policy": 0, "value": 1, "score": 1}  # output -> slot in a program
 
 
 class PartialFormat(Format):
-    """Networks with one input of planes, made of the positions, and some of the outputs policy, value and score."""
+    """Networks with one input of planes, encoded from positions, and some of the outputs policy, value and score."""
 
     decode, decode_rows = decode, staticmethod(decode_rows)
     reads = Inputs.POSITIONS
-    features: ClassVar[tuple[str, ...]]
-    """Names of the feature sets."""
-    value_is_blacks = False
-    """Whether a value is Black's, not the side to move's."""
+    features: ClassVar[tuple[str, ...]]  # names of the feature sets
+    value_is_blacks = False  # whether the value is Black's instead of the side to move's
 
     def __init__(self, file: NetworkFile, size: int) -> None:
-        """Describe a file.
+        """Read a file's metadata.
 
         Raises:
-            NetworkError: it is for another board size, or says nothing that is known.
+            NetworkError: the file is for another board size, or has no known output.
         """
         assert file.info is not None
         assert file.header is not None
@@ -74,46 +65,39 @@ class PartialFormat(Format):
 
     @classmethod
     def recognise(cls, file: NetworkFile, size: int) -> Self | None:
-        """See Format."""
         return cls(file, size) if file.feature_set in cls.features else None
 
     @abstractmethod
-    def show_planes(self, batch: Batch, planes: FloatArray) -> Calls:
-        """Return calls that write the planes [B, C, N, N] of a batch's positions, in the thread that asks."""
+    def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
+        """Return calls that encode a batch's positions as planes [B, C, N, N]. They are bound to the calling thread."""
 
     def show(self, batch: Batch) -> tuple[Calls, tuple[FloatArray, ...]]:
-        """Make the planes; see Format."""
         planes = np.zeros((len(batch.logits), *self.feeds[0].shape), np.float32)
-        return self.show_planes(batch, planes), (planes, np.zeros((len(planes), 0), np.float32))
+        return self.encode_planes(batch, planes), (planes, np.zeros((len(planes), 0), np.float32))
 
     def onnx_file(self) -> Path:
-        """Return the file itself."""
         return self.path
 
     def program(self, precision: str, *, keep: bool) -> Program:
-        """See graph_program."""
         value = next((name for name in self.outputs if name != "policy"), None)
         policy = "policy" if "policy" in self.outputs else None
         ends = Ends(self.size, self.feeds[0].name, policy, self.size**2, value, channels=self.feeds[0].shape[0])
         return graph_program(self.path, ends, self.feeds, precision)
 
     def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
-        """See yomi.native.go.partial."""
+        """Return the arguments of the decoder; see yomi.native.go.partial."""
         nothing = np.zeros((len(outputs[0]), 0), np.float32)
         found = {name: output.reshape(len(output), -1) for name, output in zip(self.outputs, outputs, strict=True)}
         policy, value, score = (found.get(name, nothing) for name in ("policy", "value", "score"))
         return policy, value, score, self.value_is_blacks, batch
 
     def judge(self, outputs: Sequence[FloatArray]) -> Judged:
-        """See Format."""
         found = {name: output.reshape(len(output), -1) for name, output in zip(self.outputs, outputs, strict=True)}
         columns = {name: found[name][:, 0] for name in ("value", "score") if name in found}
         return Judged(found.get("policy"), columns.get("value"), columns.get("score"), counts_komi=False)
 
 
 class _Scratch(threading.local):
-    """What a thread's planes are made in."""
-
     def __init__(self) -> None:
         from yomi.native.go.aya import AYA_SCRATCH_DTYPE
 
@@ -128,23 +112,19 @@ class Aya(PartialFormat):
     value_is_blacks = True
     _scratch = _Scratch()
 
-    def show_planes(self, batch: Batch, planes: FloatArray) -> Calls:
-        """See yomi.native.go.aya, whose kernels take a minute to compile: only who has such a network waits for
-        them.
-        """
+    def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
         from yomi.native.go.aya import show_aya
 
         return show_aya.bind(batch, self._scratch.aya, planes)
 
 
 class Cosumi(PartialFormat):
-    """COSUMI's networks: the points by which the side to move leads without komi."""
+    """COSUMI's networks: the side to move's lead in points without komi."""
 
     title = "one with COSUMI's"
     features = "go-stones-2", "cosumi-3"
 
-    def show_planes(self, batch: Batch, planes: FloatArray) -> Calls:
-        """See yomi.native.go.stones."""
+    def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
         from yomi.native.go.stones import show_stones
 
         return show_stones.bind(batch, planes)
