@@ -42,7 +42,6 @@ IGNORED = frozenset({"homeDataDir", "logDir", "logFile", "logToStderr", "logAllR
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
     text = "positions that are searched at the same time (default: 1 on a processor, 4 on a GPU)"
     at_once = parser.add_argument("--at-once", type=int, metavar="N", help=text)
     add_old_names(parser, at_once, "--threads", "-analysis-threads")  # the last is KataGo's
@@ -71,7 +70,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until the end of input."""
     from yomi.engine.go.analysis.serve import serve
     from yomi.engine.protocols.process import LoadError
 
@@ -96,11 +94,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_pairs(text: str) -> dict[str, str]:
-    """Read `KEY=VALUE,KEY=VALUE`.
-
-    Raises:
-        CliError: it is something else.
-    """
+    """Read `KEY=VALUE,KEY=VALUE`."""
     pairs = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, sign, value = part.partition("=")
@@ -111,10 +105,9 @@ def read_pairs(text: str) -> dict[str, str]:
 
 
 def take_threads(pairs: dict[str, str], options: Options, count: int | None) -> int | None:
-    """Take KataGo's numbers of threads out of `pairs`; return the positions that are searched at a time.
+    """Remove KataGo's numbers of threads from `pairs`, and return the positions to search at the same time.
 
-    Raises:
-        CliError: a number that cannot be.
+    `numSearchThreads` sets the option workers. `count` is the value of --at-once, which has precedence.
     """
     for key in ("numSearchThreads", "numSearchThreadsPerAnalysisThread"):
         if key in pairs:
@@ -132,11 +125,7 @@ def _at_least_one(name: str, text: str) -> int:
 
 
 def override_settings(options: Options, pairs: Mapping[str, str]) -> Settings:
-    """Return the settings that queries begin with; keys that are not known are told on stderr.
-
-    Raises:
-        CliError: a value that cannot be.
-    """
+    """Return the settings that queries begin with. Unknown keys are reported on stderr."""
     from yomi.engine.go.analysis.fields import FieldError
     from yomi.engine.go.analysis.overrides import Settings, override
 

@@ -1,7 +1,5 @@
-"""`yomi review`: review game records.
-
-What is common to all games is here: files and folders, progress, and what is written. How a game is reviewed stands
-in yomi.engine.go.review and yomi.engine.shogi.review.
+"""`yomi review`: files and folders, progress and output. The games' reviewers are in yomi.engine.go.review and
+yomi.engine.shogi.review.
 """
 
 from __future__ import annotations
@@ -58,40 +56,37 @@ same command continues there.
 """
 
 MARK = ".yomi"
-"""Stands before the ending of the files that a review writes."""
+"""Precedes the ending of the files that a review writes."""
 DEFAULT_VISITS = 100
 LEFT_OUT = (*NOT_FOR_ANALYSIS, "size")
 OUTPUT_OPTIONS = ("records", "out", "worst", "json", "plot", "record", "run", "command")
 """Arguments that change no search."""
 BROKEN = 1
-"""Exit status where a record could not be reviewed."""
+"""Exit status if a record could not be reviewed."""
 
 
 @dataclass(slots=True)
 class Job:
-    """A record to review."""
-
     path: Path
     folder: Path
-    """Where its review goes."""
+    """Folder for the review."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What has come of all records."""
+    """Results of all records."""
 
     journal: ReviewJournal
     jobs: list[Job]
     estimated: set[str] = field(default_factory=set)
-    """Games whose time the user knows."""
+    """Games for which the user has seen an estimate of the time."""
     reviewed: list[dict[str, Any]] = field(default_factory=list)
-    """For the JSON file, in order."""
+    """Entries of the JSON file, in order."""
     broken: int = 0
     written: set[Path] = field(default_factory=set)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
     parser.add_argument("records", nargs="+", type=Path, metavar="FILE|FOLDER", help="game records, or folders of them")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the reviews go (default: beside each record)")
     add_value(parser, "--worst", 5, "N", "moves of each side in the table")
@@ -107,7 +102,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Review the records."""
     if args.worst < 0:
         raise CliError(f"--worst {args.worst}: expected at least 0")
     jobs = find_jobs(args.records, args.out)
@@ -150,10 +144,10 @@ def _write_json(path: Path | None, outcome: Outcome) -> None:
 
 
 def find_jobs(paths: Sequence[Path], out: Path | None) -> list[Job]:
-    """Return the records that files and folders name; what a review has written is passed over in folders.
+    """Return the records in files and folders. Files that a review has written are skipped in folders.
 
     Raises:
-        CliError: a path that does not exist, or a folder without records.
+        CliError: a path does not exist, or a folder has no records.
     """
     jobs = []
     for path in paths:
@@ -176,7 +170,7 @@ def _is_record(path: Path) -> bool:
 
 
 def game_of(path: Path) -> Game[Any, Any]:
-    """Return the game of a record by its name, or by its content where the name does not tell.
+    """Return the game of a record by its name, or by its content if the ending is unknown.
 
     Raises:
         ReviewError: the file cannot be read, or is no record.
@@ -199,21 +193,15 @@ def _suffixes() -> list[str]:
 
 
 class Reviewers:
-    """The reviewer of each game, made when the first record of the game comes."""
+    """The reviewer of each game, created for the first record of the game."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        """Make none yet; `args` are the command's."""
         self._args = args
         self._made: dict[str, Reviewer] = {}
         self.options: dict[str, Options] = {}
 
     def get(self, game: Game[Any, Any], path: Path) -> Reviewer:
-        """Return the reviewer of a game.
-
-        Raises:
-            CliError: it cannot be made.
-            ReviewError: the record that it is to begin with cannot be read.
-        """
+        """Return the reviewer of the game of the record `path`."""
         if game.name not in self._made:
             options = self._options(game)
             with loading_errors():
@@ -230,7 +218,6 @@ class Reviewers:
         return options
 
     def close(self) -> None:
-        """Release the engines."""
         for reviewer in self._made.values():
             reviewer.close()
 
@@ -239,7 +226,7 @@ class Reviewers:
 
 
 def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcome: Outcome, count: str) -> None:
-    """Review the games of a file; what is wrong with it is told, and the next file's turn comes."""
+    """Review the games of a file. Errors of the file are reported, and the review continues with the next file."""
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.nets.errors import NetworkError
 
@@ -268,7 +255,7 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
 def _tell_time(
     game: Game[Any, Any], options: Options, reviewer: Reviewer, records: Sequence[Any], job: Job, outcome: Outcome
 ) -> None:
-    """Show how long the records of a game will take, from this job on."""
+    """Print how long the remaining records of a game will take."""
     from yomi.engine.cli.review_estimate import count_positions, estimate
 
     later = outcome.jobs[outcome.jobs.index(job) + 1 :]
@@ -287,7 +274,7 @@ def _search(reviewer: Reviewer, record: Any, name: str, known: KnownPositions) -
 
 
 def _publish(job: Job, name: str, annotated: Annotated, args: argparse.Namespace, written: set[Path]) -> None:
-    """Write the files of a game, none of them over that of another record, and print its table."""
+    """Write the files of a game, without overwriting those of another record, and print its table."""
     files = annotated.files() if args.record else {}
     if args.plot:
         from yomi.engine.review import draw
@@ -302,7 +289,7 @@ def _publish(job: Job, name: str, annotated: Annotated, args: argparse.Namespace
 
 
 def _unused(job: Job, name: str, suffix: str, written: set[Path]) -> Path:
-    """Return a file's path that no other record of this run has got; those of one name get their endings or numbers."""
+    """Return a path that no other record of this run uses. Records of equal names get their ending or a number."""
     with_ending = f"{name}{job.path.suffix}"
     names = itertools.chain((name, with_ending), (f"{with_ending}-{number}" for number in itertools.count(2)))
     paths = (job.folder / f"{each}{MARK}{suffix}" for each in names)

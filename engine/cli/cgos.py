@@ -45,21 +45,15 @@ play. The password's file holds it in its first line and has mode 0600.
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
     servers.add(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play until the games are played or the user ends it."""
     return servers.run(args, "cgos", make_client)
 
 
 def make_client(account: Account, password: Password, records: Path, reporter: Reporter) -> Client:
-    """Return the client of an account.
-
-    Raises:
-        CliError: its options do not go together.
-    """
+    """Return the client of an account. Raises CliError if its options do not go together."""
     from yomi.engine.go.cgos.client import CgosClient
     from yomi.engine.go.cgos.yomi_seat import YomiGoSeat
     from yomi.engine.servers.seat import GaveUpError

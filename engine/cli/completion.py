@@ -1,4 +1,4 @@
-"""`yomi completion bash|zsh|fish`: a script for the shell that completes commands, options and files with Tab."""
+"""`yomi completion bash|zsh|fish`: a script that completes commands, options and files with Tab."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ examples:
 Open a new shell afterwards. Write the script again after an update of yomi.
 """
 FILES, FOLDERS = ("FILE", "FILE|FOLDER", "NET", "PATH", "MOVES", "VALUES"), ("FOLDER", "DATA")
-"""Words in the help that stand for names of files and folders."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the shell."""
     parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script."""
     from yomi.engine.cli.main import build
 
     if importlib.util.find_spec("shtab") is None:
@@ -52,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Yield the arguments of a parser and of its commands."""
+    """Yield the arguments of a parser and of its subcommands."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):

@@ -32,18 +32,16 @@ PROPOSED = {
     "go": ("net", "rules", "komi", "size"),
     "shogi": ("net", "book_file", "entering_king"),
 }
-"""Options in a new file: those of all games, and those of each table."""
+"""Options in a new file: those of all games, then those of each table."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the actions."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi config")
     for name, text in (("init", "write a file to begin with"), ("show", "print the options that the file sets")):
         actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write or print the file."""
     path = user_config()
     if path is None:
         raise CliError("this user has no home folder: expected HOME or XDG_CONFIG_HOME to be set")

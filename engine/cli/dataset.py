@@ -44,7 +44,6 @@ The format of data sets: nets/data/shards.py.
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the sub-commands."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi dataset")
 
     def action(name: str, text: str) -> argparse.ArgumentParser:
@@ -142,7 +141,6 @@ def _add_openings(openings: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run an action."""
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.nets.errors import NetworkError
 
@@ -165,7 +163,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def make_dataset(args: argparse.Namespace) -> None:
-    """Make a data set, or go on with one."""
+    """Make or continue a data set from game records."""
     from yomi.nets.features import feature_set
 
     check_ranges(args, test_share=(0.0, 0.9))
@@ -178,7 +176,7 @@ def make_dataset(args: argparse.Namespace) -> None:
 
 
 def _refuse_others(args: argparse.Namespace, game: Game[Any, Any]) -> None:
-    """Raise a CliError where an option of another game was given."""
+    """Raise CliError if an option of another game is set."""
     for other, actions in args.of_games.items():
         for action in actions:
             if other != game.title and getattr(args, action.dest) != action.default:
@@ -187,7 +185,7 @@ def _refuse_others(args: argparse.Namespace, game: Game[Any, Any]) -> None:
 
 
 def play_dataset(args: argparse.Namespace) -> None:
-    """Make positions from games against itself, or go on with them."""
+    """Make or continue a data set from self-play."""
     check_ranges(args, random_moves=(0.0, 1.0))
     check_counts(args, positions=1, shard_rows=1, seed=0)
     made = GAMES[args.game].play_dataset(args, say)
@@ -198,14 +196,14 @@ def play_dataset(args: argparse.Namespace) -> None:
 
 
 def vary_dataset(args: argparse.Namespace) -> None:
-    """Make positions beside those of data sets, or go on with them."""
+    """Make or continue a data set of positions near those of other data sets."""
     check_counts(args, positions=1, nodes=1, moves=1, shard_rows=1, seed=0)
     check_ranges(args, temperature=(0.01, 100.0))
     print_dataset(vary_boards(GAMES["shogi"], args, say))
 
 
 def check_dataset(args: argparse.Namespace) -> None:
-    """Read every shard, and play the games again that have their records beside them."""
+    """Read every shard, and replay the games whose records are stored beside it."""
     from yomi.engine.learning.replay import record_beside
     from yomi.nets.data.shards import check_shard, open_dataset
 
@@ -223,7 +221,7 @@ def check_dataset(args: argparse.Namespace) -> None:
 
 
 def _replay(features: FeatureSet, shard: Shard, record: Path) -> int:
-    """Print the faults of a shard whose games are played again, and return how many there are."""
+    """Print the faults of a shard whose games are replayed, and return their number."""
     from yomi.engine.learning.replay import check_rows
 
     spec, show, games = GAMES[features.game].replay(record, features, shard.size)
@@ -234,7 +232,6 @@ def _replay(features: FeatureSet, shard: Shard, record: Path) -> int:
 
 
 def describe_dataset(args: argparse.Namespace) -> None:
-    """Print what is in a data set."""
     from yomi.nets.data.shards import open_dataset
 
     print_dataset(open_dataset(args.folder))
@@ -261,7 +258,7 @@ def convert_file(args: argparse.Namespace) -> None:
 
 
 def _convert_games(source: Path, target: Path) -> None:
-    """Write the games of a file or of a folder's files as hcpe3."""
+    """Write the games of a file, or of a folder's files, as hcpe3."""
     from yomi.engine.datasets.sources import find_files
     from yomi.engine.shogi.datasets.rows import RECORD_SUFFIXES, read_games, without_handicap
     from yomi.engine.shogi.records.hcpe3 import write_hcpe3
@@ -289,7 +286,6 @@ def _convert_games(source: Path, target: Path) -> None:
 
 
 def write_openings(args: argparse.Namespace) -> None:
-    """Write balanced openings."""
     from yomi.engine.datasets.sources import find_files
     from yomi.engine.shogi.datasets.openings import OPENING_SUFFIXES, BalanceLimits, balanced_openings
 

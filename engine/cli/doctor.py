@@ -32,24 +32,23 @@ installs it. Errors start with !! and make the exit status 1.
 """
 
 EXTRAS = {"matplotlib": "pictures (--plot)", "torch": "training (yomi train)", "onnx": "conversion of networks to ONNX"}
-"""Packages that an extra of yomi brings, and what they are for."""
+"""Packages of yomi's extras, and their use."""
 FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16", "asimd", "sve")
 
 CLEAN_COMMAND = "yomi setup --clean"
 TRIAL_ROWS = 8
-"""Batch of the network that proves a GPU."""
+"""Batch of the network that tests a GPU."""
 
 OK, MISSING, ERROR = "ok", "--", "!!"
 Finding = tuple[str, str]
 """(OK, MISSING or ERROR, text)."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the command has no flags."""
+def add(parser: argparse.ArgumentParser) -> None: ...
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings; 1 where something is broken."""
+    """Print the findings, and return 1 if something is broken."""
     sections: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("Program", program),
         ("Processor", processor),
@@ -74,7 +73,7 @@ def _version(package: str) -> str | None:
 
 
 def program() -> Iterator[Finding]:
-    """Yield versions of yomi, Python, the packages that every user needs, and those of the extras."""
+    """Yield versions of yomi, Python, required packages and the packages of extras."""
     yield OK, f"yomi {VERSION}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}"
     for package in ("numpy", "sgfmill", "tqdm"):
         found = _version(package)
@@ -90,7 +89,7 @@ def program() -> Iterator[Finding]:
 
 
 def processor() -> Iterator[Finding]:
-    """Yield the processor's name, cores and the features that matter."""
+    """Yield the processor's name, cores, useful features and memory."""
     yield OK, f"{processor_name()}: {usable_cores()} cores for yomi"
     flags = set[str]()
     with contextlib.suppress(OSError):  # only Linux has this file
@@ -110,7 +109,7 @@ def processor() -> Iterator[Finding]:
 
 
 def kernels() -> Iterator[Finding]:
-    """Yield whether kernels compile here and where the compiled ones are kept."""
+    """Yield whether kernels compile here, and the state of the compiled kernels."""
     try:
         import numba
 
@@ -194,7 +193,7 @@ def networks() -> Iterator[Finding]:
 
 
 def gpu() -> Iterator[Finding]:
-    """Yield the GPUs, and which of the ways to use them work, which each proves with a small network."""
+    """Yield the GPUs, and test each way to use them with a small network."""
     from yomi.engine.evaluators.cuda import gpu_names, gpu_uuid
     from yomi.engine.evaluators.providers import find_direct_fault, find_gpu_fault, find_package_fault
     from yomi.engine.evaluators.tensorrt_driver import driver_name
@@ -226,9 +225,9 @@ def gpu() -> Iterator[Finding]:
 
 
 def _try(device: str, backend: str) -> str | None:
-    """Compute a small network on the first GPU; return in one line why that fails, None if it works.
+    """Compute a small network in float16 on the first GPU, with packed inputs as in games.
 
-    It works if the outputs are those of the processor. Inputs travel as bits, and it computes in float16, as in games.
+    Return None if the outputs match the processor's, otherwise the fault in one line.
     """
     try:
         import numpy as np
@@ -260,7 +259,7 @@ def _try(device: str, backend: str) -> str | None:
 
 
 def _smi_lines() -> dict[str, str]:
-    """Return what the driver's own tool tells of each GPU, by uuid; nothing if the tool is not installed."""
+    """Return a description of each GPU by uuid, or nothing if nvidia-smi is not installed."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return {}

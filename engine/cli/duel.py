@@ -1,4 +1,4 @@
-"""`yomi duel`: two settings of the engine against each other, many games side by side."""
+"""`yomi duel`: two settings of the engine play each other, many games side by side."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ the search, or two networks. For other engines, and for games on time, there is 
 INERT = frozenset(
     ("cache_size", "memory", "workers", "batches_in_flight", "virtual_loss", "seed", "root_noise", "root_noise_total")
 )
-"""Options of the search that mean nothing here: a tree is searched by one thread, one playout after the other."""
+"""Options of the search without effect here: one thread searches each tree, one playout after the other."""
 OTHERS = ("visits", "rollout_weight", "leaf_mate_depth", "all_legal_moves")
-"""Options that players may differ in besides those of the search and of networks."""
+"""Options in which players may differ, besides those of the search and of networks."""
 BOARD = ("size", "rules", "komi", "entering_king", "max_moves", "log_file", "log_level")
 VISITS, GAMES_WANTED = 200, 400
 INTERVAL = 10.0
@@ -56,13 +56,12 @@ INTERVAL = 10.0
 
 
 def player_options(game: str) -> list[str]:
-    """Return the names of the options that the players of a game may differ in."""
+    """Return the names of the options in which the players of a game may differ."""
     searched = {name for name in SearchOptions.__dataclass_fields__ if name not in INERT}
     return [row.name for row in rows_for(game) if row.name in searched or row.name in OTHERS or row.group == NETWORK]
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add a subcommand for each game, with its flags."""
     for game, child in add_games(parser, COMMAND, "Let two settings of the engine play {} against each other"):
         for side in ("first", "second"):
             text = f"what is other for the {side} player than the flags say"
@@ -74,7 +73,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: str) -> None:
-    """Add the flags of all commands that play such games."""
+    """Add the flags that duel and tune share."""
     text = f"of the journal, with which the same command goes on (default: {command})"
     parser.add_argument("--out", type=Path, default=Path(command), metavar="FOLDER", help=text)
     parser.add_argument("--processes", type=int, metavar="N", help="processes (default: the cores; on a GPU 1)")
@@ -102,10 +101,10 @@ def _bounds(text: str) -> tuple[float, float]:
 
 
 def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options in `OPTION=VALUE,...`.
+    """Read `OPTION=VALUE,...`.
 
     Raises:
-        CliError: one is unknown, of no meaning here, or has a value that it cannot have.
+        CliError: an option is unknown, has no effect here, or has a wrong value.
     """
     known = player_options(game.name)
     changes: dict[str, Value] = {}
@@ -125,7 +124,7 @@ def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]
 def read_players(
     args: argparse.Namespace, game: Game[Any, Any], first: Mapping[str, Value], second: Mapping[str, Value]
 ) -> tuple[Options, Options]:
-    """Return the options of each player: what the flags say, and its changes.
+    """Return the options of each player: the flags with its changes.
 
     Raises:
         CliError: an option or a file is wrong.
@@ -167,10 +166,10 @@ def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Op
 def open_referees(
     args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, games: int
 ) -> AbstractContextManager[Referees]:
-    """Return what plays the games: `games` of them at once are enough.
+    """Return the context that plays the games, at most `games` at once.
 
     Raises:
-        NetworkError, EvaluatorError: a player cannot be made.
+        NetworkError, EvaluatorError: a player cannot be loaded.
     """
     from yomi.engine.evaluators.providers import chooses_cpu
     from yomi.engine.matches.crew import Crew
@@ -187,7 +186,6 @@ def open_referees(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play the match and tell its result."""
     from yomi.engine.matches.results import MatchError
     from yomi.engine.matches.sprt import Sprt
     from yomi.nets.errors import NetworkError
@@ -208,11 +206,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], test: Sprt | None) -> None:
-    """Play what is left of the match, and print how it stands.
-
-    Raises:
-        MatchError, OptionError, NetworkError, EvaluatorError: it cannot be played.
-    """
+    """Play the remaining games of the match and print the result."""
     from yomi.engine.matches.duel import Standing, Task
     from yomi.engine.matches.journal import Journal
 
@@ -246,7 +240,7 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
 
 
 def points_of(results: Iterable[GameResult]) -> dict[int, int]:
-    """Return the first player's points in games of a journal by their numbers; see Played.points."""
+    """Return the first player's points (see Played.points) by the number of the game."""
     return {each.number: round(2 * (each.score if each.number % 2 == 0 else 1 - each.score)) for each in results}
 
 
@@ -258,7 +252,7 @@ def _names(args: argparse.Namespace) -> tuple[str, str]:
 def describe(
     game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, names: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return what makes a match the same one when it goes on."""
+    """Return the settings that identify a match when it continues."""
     known = (*player_options(game.name), *BOARD[:-2])
     options = [{name: each.get(name) for name in known if TABLE[name].is_for(game.name)} for each in players]
     board = game.board_size(players[0])

@@ -1,4 +1,4 @@
-"""The error that the command line shows, and the parser of command lines, which raises it."""
+"""CliError, and the parser of command lines, which raises it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOREIGN_FLAGS = {
     "-override-version": "leave KataGo's -override-version out",
     "--level": "levels of strength are in yomi play, gtp and usi: yomi play GAME --level 1 to 10",
 }
-"""What to do about flags of KataGo and of other commands, if a command does not know them."""
+"""Hints for flags of KataGo and of other commands."""
 
 FILE_FOR_A_PROTOCOL = (
     "; this command speaks to programs and takes no file: "
@@ -28,36 +28,33 @@ FILE_FOR_A_PROTOCOL = (
 )
 TAKES_NO_FILE = ("yomi gtp", "yomi usi", "yomi analysis")
 MISSING = {"yomi review": ", such as game.sgf or a folder; KaTrain's protocol, which needs no file, is yomi analysis"}
-"""What to say if a command lacks an argument."""
+"""Hints for commands that lack an argument."""
 CHOICES = {
     "yomi tune": "; the fastest way to compute a network is found by yomi net calibrate FILE",
     "yomi play": "; a saved game is resumed by yomi play --resume FILE",
 }
-"""What to say if a command gets a file in place of a game."""
+"""Hints for a file in place of a game."""
 
 
 class CliError(LineError):
-    """Something the user has to put right; one line that says what was expected. Exit status 2."""
+    """A mistake that the user has to correct. The message is one line; the exit status is 2."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line and suggest similar words. `-h` is a screen, `--help-all` shows all."""
+    """A parser whose errors are one line and suggest similar words. `-h` fills one screen, `--help-all` shows all."""
 
     def __init__(self, *, add_help: bool = True, **settings: Any) -> None:
-        """Take the arguments of argparse's parser by name."""
         settings.setdefault("formatter_class", Formatter)
         super().__init__(**settings, add_help=False)
         if add_help:
             help.add_help(self)
 
     def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn; it raises here
-        """Raise what `main` prints."""
         hint = MISSING.get(self.prog, "") if "arguments are required" in message else ""
         more = "--help-all" if message.startswith("unrecognized") and self.prog != "yomi" else "--help"
         raise CliError(f"{message}{hint} (see {self.prog} {more})")
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # as argparse's
-        """Parse all words: what is unknown is an error of the command that it was given to, which knows its flags."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]

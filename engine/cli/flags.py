@@ -1,4 +1,4 @@
-"""Command-line flags made from the table of options."""
+"""Command-line flags made from the table of options, and the options that a command line sets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LIMITS = ("visits", "playouts", "seconds", "depth")
 """Options that end a search."""
 LEFT_OUT = "left_out"
-"""Name in the arguments of the options that a command has no use for."""
+"""Name of the argument that lists the options without a flag."""
 
 
 def user_config() -> Path | None:
@@ -39,13 +39,13 @@ def add_options(
     leave_out: Collection[str] = (),
     defaults: Mapping[str, Value] | None = None,
 ) -> None:
-    """Add a flag for every option of a game, in groups, and `--config`.
+    """Add `--config` and a flag for every option of a game, in groups.
 
     Args:
-        parser: Where to add them.
-        game: its descriptor.
-        leave_out: Names of options that mean nothing to this command.
-        defaults: Those of this command, where it has its own; the same go to `collect`.
+        parser: gets the flags.
+        game: descriptor of the game.
+        leave_out: options that mean nothing to this command.
+        defaults: the command's own defaults, for the help. Pass them to `collect` as well.
     """
     parser.add_argument(
         "--config", metavar="FILE", type=Path, help="read options from a TOML file (keys: docs/OPTIONS.md)"
@@ -80,12 +80,13 @@ def _reader(row: Option) -> Callable[[str], Value]:
 
 
 def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value) -> Options:
-    """Return the options: the table's defaults, then those of the command, the files, and the command line.
+    """Return the options. The command line overrides `--config`, which overrides the user's file and `defaults`.
 
-    A level of strength is a flag: its settings, which are in `defaults`, take precedence over the user's file.
+    `defaults` are below the user's file, except with `--level`: a level's settings, which are in `defaults`, override
+    it.
 
     Raises:
-        CliError: The file or a value in it is wrong, or a file named by an option does not exist.
+        CliError: a file or a value is wrong, or a file that an option names does not exist.
     """
     options = Options.for_game(game.name)
     given = {name: value for name, value in vars(args).items() if name in TABLE}
@@ -101,18 +102,18 @@ def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value
 
 
 def suited(options: Options, args: argparse.Namespace, game: Game[Any, Any], changes: Collection[str] = ()) -> Options:
-    """Return options with the values that come with the network, but for those that the user has named.
+    """Apply the network's recommended values, except to options that the user set.
 
-    Players do that by themselves; this is for commands that search without one.
+    Players do this by themselves. Use it for commands that search without a player.
 
     Args:
         options: the options.
-        args: of the command line; an option that is there was named.
-        game: its descriptor.
-        changes: names of further options that the user has set.
+        args: the parsed command line.
+        game: descriptor of the game.
+        changes: names of further options that the user set.
 
     Raises:
-        CliError: what comes with the network cannot be used.
+        CliError: the recommended values cannot be read or used.
     """
     named = {*file_values(args, game), *named_options(args, game), *changes}
     try:
@@ -123,20 +124,12 @@ def suited(options: Options, args: argparse.Namespace, game: Game[Any, Any], cha
 
 
 def named_options(args: argparse.Namespace, game: Game[Any, Any]) -> set[str]:
-    """Return the names of the options that `--config` or the command line set, not the user's file.
-
-    Raises:
-        CliError: the file or a value in it is wrong.
-    """
+    """Return the names of the options that `--config` or the command line set, not the user's file."""
     return {*_from_file(args, game), *(name for name in vars(args) if name in TABLE)}
 
 
 def visits_without_limit(args: argparse.Namespace, visits: int, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return what `collect` takes to limit a search to these visits, unless file or command line have another limit.
-
-    Raises:
-        CliError: the file or a value in it is wrong.
-    """
+    """Return `visits` as a default for `collect`, or nothing if the user set another limit."""
     given = {**file_values(args, game), **vars(args)}
     others = [name for name in _limits(game) if name != "visits"]
     return {} if any(given.get(name) is not None for name in others) else {"visits": visits}
@@ -147,21 +140,13 @@ def _limits(game: Game[Any, Any]) -> list[str]:
 
 
 def check_limited(options: Options, game: Game[Any, Any]) -> None:
-    """Check that a search ends by itself.
-
-    Raises:
-        CliError: all limits are none.
-    """
+    """Raise CliError if no limit ends a search."""
     if all(options.get(name) is None for name in _limits(game)):
         raise CliError(f"visits none without another limit: expected one of {', '.join(_limits(game))}")
 
 
 def file_values(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options in the user's file, and over them those in the file of --config.
-
-    Raises:
-        CliError: a file or a value in it is wrong.
-    """
+    """Return the options of the user's file and, over them, of the file of --config."""
     return {**_from_user(args, game), **_from_file(args, game)}
 
 
@@ -173,7 +158,7 @@ def _from_file(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Valu
 
 
 def _from_user(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options in the user's file that the command has a flag for."""
+    """Return the options of the user's file for which the command has a flag."""
     left_out = vars(args).get(LEFT_OUT, ())
     return {name: value for name, value in user_values(game).items() if name not in left_out}
 
@@ -187,11 +172,7 @@ def _has_level(args: argparse.Namespace) -> bool:
 
 
 def user_values(game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options of a game that the user's file sets.
-
-    Raises:
-        CliError: the file or a value in it is wrong.
-    """
+    """Return the options of a game that the user's file sets."""
     path = user_config()
     try:
         return read_config(path, game.name) if path is not None and path.exists() else {}
@@ -203,15 +184,12 @@ def user_values(game: Game[Any, Any]) -> dict[str, Value]:
 
 
 def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | None = None) -> None:
-    """Check what can be checked before anything slow is loaded.
+    """Raise CliError for a network that is no file, or for options that do not fit the game. Loads nothing slow.
 
     Args:
-        options: What to check.
-        game: its descriptor.
-        places: Where options stand that are no flags, for the error.
-
-    Raises:
-        CliError: A network that is not a file, or what the game finds.
+        options: the options.
+        game: descriptor of the game.
+        places: for errors, the place of each option that is not a flag.
     """
     places = places or {}
     for name, path in (("net", options.net), ("value_net", options.value_net)):

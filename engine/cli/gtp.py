@@ -30,12 +30,10 @@ engine runs: kata-set-param visits 400, or GoGui's analyze command `Parameters`.
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
     add_options(parser, GO)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until the controller ends."""
     from yomi.engine.go.gtp.serve import serve
     from yomi.engine.protocols.process import LoadError
 

@@ -1,4 +1,4 @@
-"""Help of commands: a screen with the options that matter, `--help-all` with all, and the overview of `yomi --help`."""
+"""Help of commands: `-h` shows the main options on one screen, `--help-all` shows all options."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ ESSENTIAL = {
     "tune": "parameter games confirm out processes openings net visits size config",
     "learn": "out hours networks processes at-once network openings size visits device config",
 }
-"""Options in the short help of a command and of its games, by their flags. A game may lack some of them."""
+"""Flags in the short help of a command and of its games. A game may lack some of them."""
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Wraps paragraphs of descriptions to the terminal's width; indented lines (examples, files) stay as they are."""
+    """Wraps paragraphs of descriptions to the terminal's width. Indented lines (examples, files) stay as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines: list[str] = []
@@ -53,26 +53,23 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class HelpAction(argparse.Action):
-    """Prints the short help or, if `const` is true, the full help, and ends the program."""
+    """Prints the short help, or the full help if `const` is true, and ends the program."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, const: bool, help: str) -> None:
-        """Take no value."""
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, const=const, default=argparse.SUPPRESS, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        """Print the help."""
         sys.stdout.write(parser.format_help() if self.const else short_help(parser))
         parser.exit()
 
 
 def add_help(parser: argparse.ArgumentParser) -> None:
-    """Add `-h` and `--help-all`."""
     parser.add_argument("-h", "--help", action=HelpAction, const=False, help="show the main options")
     parser.add_argument("--help-all", action=HelpAction, const=True, help="show all options")
 
 
 def short_help(parser: argparse.ArgumentParser) -> str:
-    """Return the help of a command: all of it if it fits on a screen, otherwise its essential options."""
+    """Return the whole help of a command if it fits on a screen, otherwise its essential options."""
     text = parser.format_help()
     examples = MAX_EXAMPLES
     while not _is_screen(text) and examples > 0:
@@ -117,7 +114,7 @@ def _essential(parser: argparse.ArgumentParser, options: Sequence[argparse.Actio
 
 
 def _shortened(action: argparse.Action) -> argparse.Action:
-    """Return the action with the first clause of its help and its default, unless that is none."""
+    """Return the action with only the first clause of its help, and with its default if it has one."""
     found = re.fullmatch(
         r"(.*?)(?:; .*?)?( \(default: (?!none\)).*\))?(?: \(default: none\))?", action.help or "", re.DOTALL
     )
@@ -128,7 +125,7 @@ def _shortened(action: argparse.Action) -> argparse.Action:
 
 
 def _examples(epilog: str, count: int) -> str:
-    """Return the first examples of an epilog; the epilog if it has none."""
+    """Return the first examples of an epilog, or the whole epilog if it has none."""
     found = re.search(r"^examples?:\n((?: +.*\n?)+)", epilog, re.MULTILINE)
     if found is None:
         return epilog

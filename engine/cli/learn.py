@@ -1,4 +1,4 @@
-"""`yomi learn`: a game learned from nothing, or on from where the last command ended."""
+"""`yomi learn`: learn a game from nothing, or continue an earlier run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ COMPUTED = ("device", "backend", "precision")
 BOARD = ("size", "rules", "max_moves", "entering_king", "leaf_mate_depth", *COMPUTED, *EXPLORATION)
 """Options of the engine that this command has."""
 PREFIX = "learning_"
-"""Of settings among the arguments: some have the names of options."""
+"""Prefix of settings among the arguments, since some have the names of options."""
 LIVE = frozenset(
     (
         "device",
@@ -62,11 +62,10 @@ LIVE = frozenset(
         *(r.name for r in dataclasses.fields(LearnSettings) if r.metadata["live"]),
     )
 )
-"""Settings with which a run may go on in another way than it began."""
+"""Settings that may change when a run continues."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add a subcommand for each game, with its flags."""
     children = add_children(parser, COMMAND, "GAME | status", "games, and what became of a run")
     status = children.add_parser(STATUS, help="tell how a run goes", usage="yomi learn status FOLDER")
     status.add_argument("folder", type=Path, metavar="FOLDER", help="of the run")
@@ -101,7 +100,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of those who let other machines play."""
     group = parser.add_argument_group("cluster")
     text = "play on a cluster of Ray: auto (this machine is one of its nodes), local (one of its own), or HOST:PORT"
     group.add_argument("--cluster", metavar="ADDRESS", help=text)
@@ -115,7 +113,6 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Learn until the goal or a signal, and return the exit status."""
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.engine.learning.errors import LearningError
     from yomi.engine.learning.loop import plain_anchors
@@ -158,7 +155,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tell(folder: Path) -> int:
-    """Print how a run goes, and write its page."""
+    """Print the status of a run, and write its page."""
     from yomi.engine.learning.errors import LearningError
     from yomi.engine.learning.page import status_text, write_page
     from yomi.engine.learning.store import Store
@@ -174,10 +171,10 @@ def _tell(folder: Path) -> int:
 
 
 def _engines(args: argparse.Namespace, settings: LearnSettings, game: Game[Any, Any]) -> list[EngineSpec]:
-    """Return the engines that are anchors of the ladder.
+    """Return the engines that are anchors of the ladder, and check the opponent.
 
     Raises:
-        OptionError: one of them cannot be, or the one that is to play in self-play.
+        OptionError: an engine cannot be used.
     """
     from yomi.engine.learning.loop import plain_anchors
     from yomi.engine.learning.opponents import anchor_specs, opponent_spec
@@ -191,7 +188,7 @@ def _goal(args: argparse.Namespace, settings: LearnSettings, anchors: Sequence[s
     """Return when the run is to end.
 
     Raises:
-        CliError: no match of the ladder could tell.
+        CliError: the ladder cannot decide `--until`.
     """
     from yomi.engine.learning.loop import Goal
     from yomi.engine.learning.ratings import ENOUGH
@@ -280,9 +277,9 @@ def _make_loop(
 
 
 def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> Options:
-    """Return options whose precision is the processor's fastest for the networks of the run.
+    """Return options with the processor's fastest precision for the networks of the run.
 
-    It is found once, and networks are not compared with fp32: that would take seconds for every new one.
+    `found` caches the result. Networks are not compared with fp32, which would take seconds for every new network.
     """
     from yomi.engine.evaluators.load import fastest_precision
     from yomi.engine.evaluators.providers import chooses_cpu
@@ -297,11 +294,11 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> O
 
 @contextlib.contextmanager
 def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
-    """Copy what is there to another place, too, as long as the block lasts.
+    """Copy `folder` to another place while the block runs.
 
     Raises:
-        LearningError: there is no such place.
-        CliError: what reaches it is missing.
+        LearningError: the place does not exist.
+        CliError: the package that reaches it is missing.
     """
     if url is None:
         yield
@@ -317,7 +314,7 @@ def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
 
 
 def _asked_cluster(args: argparse.Namespace) -> Asked | None:
-    """Return what is asked of a cluster; None without one.
+    """Return the settings of the cluster, or None without one.
 
     Raises:
         CliError: the flags do not go together, or Ray is missing.
@@ -344,7 +341,7 @@ def _read_tables(path: Path | None, game: str | None = None) -> dict[str, Any]:
     """Return the tables of a file with [network], [training] and [loss].
 
     Raises:
-        CliError: the file cannot be read, or no network has the name of `start`.
+        CliError: the file cannot be read, or `start` names no network.
     """
     if path is None:
         return {}
@@ -367,7 +364,7 @@ def _read_tables(path: Path | None, game: str | None = None) -> dict[str, Any]:
 
 
 def _start_file(path: Path, start: str, game: str | None) -> Path:
-    """Return the network that a run begins with: a file beside the TOML file, or else a bundled network by its name."""
+    """Return the network that a run starts from: a file beside the TOML file, or a bundled network by its name."""
     beside = (path.parent / start).absolute()
     try:
         if beside.is_file():

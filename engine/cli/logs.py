@@ -1,4 +1,4 @@
-"""Where log messages go."""
+"""Messages to the user, and the log file."""
 
 import logging
 import sys
@@ -8,33 +8,29 @@ from yomi.engine.options import Options
 from yomi.engine.records import printable
 
 LINE_ENDS = "\n\t"
-"""Control characters that messages may have."""
 
 
 def say(line: str) -> None:
-    """Show the user a line on stderr. Names in it cannot control the terminal."""
+    """Print a line on stderr. Control characters in it are escaped."""
     print(f"yomi: {printable(line, keep=LINE_ENDS)}", file=sys.stderr, flush=True)
 
 
 def echo(text: str) -> None:
-    """Print text for the user on stdout. Names in it cannot control the terminal."""
+    """Print text on stdout. Control characters in it are escaped."""
     print(printable(text, keep=LINE_ENDS), flush=True)
 
 
 class _TerminalFormatter(logging.Formatter):
-    """Replaces control characters, which names in a message may have."""
-
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record), keep=LINE_ENDS)
 
 
 class LogFile(logging.FileHandler):
-    """The log file. A write that fails, as on a full device, is reported once; each later record is tried again."""
+    """The log file. The first failed write is reported; later records are still tried."""
 
     has_failed = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (logging's name)
-        """Report the error that is being handled."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             super().handleError(record)
@@ -44,10 +40,10 @@ class LogFile(logging.FileHandler):
 
 
 def set_up(options: Options) -> None:
-    """Send warnings and errors to stderr, and what the options say to the log file.
+    """Send warnings and errors to stderr, and records of the chosen level to the log file.
 
     Raises:
-        CliError: The log file cannot be written.
+        CliError: the log file cannot be written.
     """
     root = logging.getLogger("yomi")
     root.handlers.clear()

@@ -1,4 +1,4 @@
-"""The command line: `yomi COMMAND ...`. A command is a module that is imported when its help or its run needs it."""
+"""The command line `yomi COMMAND ...`. The module of a command is imported when its help or its run needs it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from yomi.engine.version import VERSION
 from yomi.native.errors import CompileError
 
 BENCH = "bench"
-"""The command that has a parser of its own."""
 COMMANDS = {
     "play": "play in the terminal",
     "review": "review game records: best moves, losses, the worst moves",
@@ -51,15 +50,13 @@ GROUPS = {
     "networks and training": ("net", "dataset", "learn", "train"),
     "this machine": ("setup", "doctor", "config", "completion"),
 }
-"""Commands by purpose, in the order of the help."""
 ALIASES = {"analyze": "review", "analyse": "review"}
 MODULES = {"review": "analyze"}
-"""Modules that are not called as their commands."""
 
 OF_GAMES = ("play", "selfplay", "duel", "tune", "learn", "dataset")
-"""Commands that may take the game from a file: see yomi.engine.cli.games."""
+"""Commands whose game may follow from a file in the flags: see `with_game`."""
 PROTOCOLS = ("gtp", "usi", "analysis")
-"""Commands that speak to programs, and choose for themselves how text becomes bytes."""
+"""Commands that speak to programs. Their sessions encode text themselves."""
 
 USAGE = "yomi COMMAND [options]"
 HEADING = "An engine for Go and shogi. It plays with KataGo's and dlshogi's networks, too."
@@ -74,15 +71,15 @@ start here:
 
 
 class MainParser(Parser):
-    """The parser of `yomi` itself, whose help lists the commands in groups."""
-
     def format_help(self) -> str:
-        """Return the overview of the commands."""
         return overview(GROUPS, COMMANDS, USAGE, HEADING, EPILOG)
 
 
 def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentParser:
-    """Return the parser. Only the command in `argv` gets its flags, or each if `with_all`, which takes time."""
+    """Return the parser.
+
+    Only the command in `argv` gets its flags. With `with_all` every command gets them, which imports all modules.
+    """
     parser = MainParser(prog="yomi", usage=USAGE)
     parser.add_argument("--version", action="version", version=f"yomi {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog="yomi", parser_class=Parser)
@@ -109,12 +106,11 @@ def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentPa
 
 
 def command_module(name: str) -> ModuleType:
-    """Import the module of a command."""
     return importlib.import_module(f"yomi.engine.cli.{MODULES.get(name, name)}")
 
 
 def expanded(words: Sequence[str]) -> list[str]:
-    """Return the words with the names of today: `help X` becomes `X --help`, an alias its command."""
+    """Return the command line without aliases: `help X` becomes `X --help`."""
     first, *rest = words or [""]
     if first == "help":
         return expanded([*rest, "--help"])
@@ -124,12 +120,15 @@ def expanded(words: Sequence[str]) -> list[str]:
 
 
 def main_usi() -> int:
-    """Run `yomi usi`: the command `yomi-usi`, for graphical interfaces that start a program without arguments."""
+    """Run `yomi usi`. The program `yomi-usi` is for graphical interfaces that start a program without arguments."""
     return main(["usi", *sys.argv[1:]])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0, or 2 after an error, which is one line on stderr."""
+    """Run a command and return its exit status.
+
+    An error is one line on stderr and status 2, Ctrl-C is status 130.
+    """
     words = expanded(sys.argv[1:] if argv is None else argv)
     open_closed()
     check_stdout()
@@ -182,28 +181,21 @@ def _run(words: list[str]) -> int:
 
 
 def check_address_space() -> None:
-    """Refuse to begin if the libraries of the engine could not even be loaded.
-
-    Raises:
-        CliError: this process may use too little address space.
-    """
+    """Raise CliError if this process may use too little address space to load the libraries."""
     limit = address_space_limit()
     if limit is not None and limit < MIN_TO_START:
         raise CliError(limit_text(limit))
 
 
 def open_closed() -> None:
-    """Put the null device in place of standard streams that were closed when the program began (`2>&-`).
-
-    Python has None for them. Opened in this order, each gets the descriptor that is its own.
-    """
+    """Put the null device in place of standard streams that were closed at the start (`2>&-`)."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  (until the program ends)
 
 
 def check_stdout() -> None:
-    """Have each failed write to the process's stdout end the command with an error."""
+    """Make every failed write to stdout end the command with an error."""
     stream = sys.stdout
     if stream is not sys.__stdout__ or not isinstance(stream, io.TextIOWrapper):
         return
@@ -221,12 +213,12 @@ def check_stdout() -> None:
 
 
 def drop_stdout() -> None:
-    """Point stdout at the null device: the interpreter writes the rest of its buffer when it ends."""
+    """Point stdout at the null device, because the interpreter still writes its buffer at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def escape_unknown() -> None:
-    """Let what the terminal's encoding lacks be printed as a code: a name of a player or a file must end nothing."""
+    """Print characters that the terminal's encoding lacks as escapes, so that no name ends the command."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""Making what the commands use. Imports numba and onnxruntime only when called."""
+"""Prepare kernels and load players for commands. Imports numba and onnxruntime only when called."""
 
 from __future__ import annotations
 
@@ -17,17 +17,10 @@ if TYPE_CHECKING:
 
 
 def make_player(game: Game[G, P], options: Options, say: Say = logs.say) -> P:
-    """Return the player that the options describe; slow (kernels and the network are loaded).
-
-    Kernels that were never compiled on this machine are compiled first.
-
-    Args:
-        game: its descriptor.
-        options: the settings.
-        say: shows the user a line of progress.
+    """Compile missing kernels, load the network and return the player. Slow.
 
     Raises:
-        EvaluatorError: what the options name cannot be used, or they do not go together.
+        EvaluatorError: the network or the device cannot be used.
         OptionError: the options of the board do not go together.
     """
     prepare(game, options, say)
@@ -35,10 +28,10 @@ def make_player(game: Game[G, P], options: Options, say: Say = logs.say) -> P:
 
 
 def prepare(game: Game[Any, Any], options: Options, say: Say = logs.say, *, learning: bool = False) -> None:
-    """See that the network's device can be used, and compile the game's kernels if they never were.
+    """Check the network's device, and compile missing kernels.
 
     Raises:
-        EvaluatorError: the device cannot be used, and the message says what mends that, or compiling fails.
+        EvaluatorError: the device cannot be used (the message says how to fix it), or compiling failed.
     """
     from yomi.engine.evaluators.devices import choose_devices
     from yomi.engine.players.request import LoadingError
@@ -53,28 +46,20 @@ def prepare(game: Game[Any, Any], options: Options, say: Say = logs.say, *, lear
 
 
 def _plays_by_default(options: Options) -> bool:
-    """Whether a bundled network evaluates, for which the first kernels are made."""
+    """Whether the kernels of the bundled networks suffice."""
     own = options.net is None or is_bundled(options.net)
     return own and options.value_net is None and options.evaluator == "auto" and options.device in ("auto", "cpu")
 
 
 def load_player(game: Game[G, P], options: Options) -> P:
-    """Like `make_player`, for commands of the terminal.
-
-    Raises:
-        CliError: What the options name cannot be used.
-    """
+    """Like `make_player`, but raises CliError."""
     with loading_errors():
         return make_player(game, options)
 
 
 @contextlib.contextmanager
 def loading_errors() -> Iterator[None]:
-    """Turn what making a player raises into the command line's error.
-
-    Raises:
-        CliError: The network, the device or the position cannot be used.
-    """
+    """Raise EvaluatorError and OptionError as CliError."""
     from yomi.engine.evaluators.base import EvaluatorError
 
     try:

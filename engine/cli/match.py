@@ -66,17 +66,18 @@ command is given again. `yomi rate FOLDER` prints the tables at any time.
 POLICY = "policy"
 POLICY_MOVES = 8
 POLICY_VISITS = 32
-"""Of the search before each move, which is drawn with its visits as chances: they follow the policy, but for moves that
-the next one refutes."""
+"""Visits before each opening move, which is drawn in proportion to them. They follow the policy, but avoid moves that
+the
+next move refutes.
+"""
 
 INTERVAL = 1.0
 """Seconds between two tables."""
 SHARE = 200
-"""The time between two tables is at least this many times the time that one takes; with 10,000 games that is 0.2 s."""
+"""The interval is at least this many times the time that a table takes (with 10,000 games a table takes 0.2 s)."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
     text = "yomi, yomi:OPTION=VALUE,..., or an engine's command line; before the players: go or shogi"
     parser.add_argument("players", nargs="*", metavar="PLAYER", help=text)
     parser.add_argument("--config", type=Path, metavar="FILE", help="read settings and players from a TOML file")
@@ -85,7 +86,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play the match and print its tables."""
     if args.plot is not None:
         plot_check(args.plot)
     from_file, tables = read_file(args.config)
@@ -101,11 +101,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> list[GameResult]:
-    """Play what is left of the match and return all games of it.
-
-    Raises:
-        SpecError, MatchError: the match cannot be played.
-    """
+    """Play the remaining games of the match and return all of them. Raises SpecError or MatchError."""
     game = GAMES[settings.game] if settings.game else _find_game(tables)
     limits = EngineLimits(**{name: getattr(settings, name) for name in (*TIMES, *COUNTS)})
     named = with_own_names([spec_of(table, game.name, game.protocol) for table in tables])
@@ -162,11 +158,7 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
 
 
 def _options(game: Game[Any, Any], settings: argparse.Namespace, *names: str) -> Options:
-    """Return the options of a game, of which those of some names may be set for the match.
-
-    Raises:
-        OptionError: a value that the option cannot have.
-    """
+    """Return the options of a game with the match settings `names`, as far as they are set. Raises OptionError."""
     options = Options.for_game(game.name)
     for name in names:
         if (value := getattr(settings, name)) is not None:
@@ -177,18 +169,17 @@ def _options(game: Game[Any, Any], settings: argparse.Namespace, *names: str) ->
 def make_openings(
     settings: argparse.Namespace, game: Game[Any, Any], rules: Mapping[str, Any], known: Sequence[str] = ()
 ) -> list[str]:
-    """Return the openings that the settings want; a single empty one where they want none.
+    """Return the openings of the match, or a single empty opening if none are wanted.
 
     Args:
-        settings: of the match.
-        game: that is played.
-        rules: those of the match.
-        known: those that the match has already; they stay, and more are drawn where its games have become more. Where
-            there are not enough, those that are found are returned.
+        settings: settings of the match.
+        game: descriptor of the game.
+        rules: rules of the match.
+        known: openings that the match already has. They stay; more are drawn if the match now has more games.
 
     Raises:
-        MatchError: a file cannot be read, or there are too few.
-        CliError: the engine that makes them cannot be made.
+        MatchError: a file cannot be read, or has too few openings.
+        CliError: the engine that draws them cannot be loaded.
     """
     wanted = (settings.games + 1) // 2
     if known and (settings.openings != POLICY or len(known) >= wanted):
@@ -235,7 +226,7 @@ def _policy_openings(
 
 
 def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
-    """Complain of processors that are not there, or of a system on which none can be chosen."""
+    """Raise CliError for processors that do not exist, or on a system that cannot pin programs to processors."""
     if not groups:
         return
     if not hasattr(os, "sched_getaffinity"):
@@ -246,26 +237,22 @@ def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
 
 
 def _source(settings: argparse.Namespace) -> list[object]:
-    """Return where the openings come from."""
+    """Return the settings that determine the openings."""
     source = [settings.openings, settings.opening_moves, settings.opening_seed]
     return [*source, settings.opening_net and str(settings.opening_net)] if settings.openings == POLICY else source
 
 
 def _as_described_now(found: Mapping[str, Any], source: Sequence[object]) -> Mapping[str, Any]:
-    """Return the description of a journal with its openings' source in today's form.
+    """Return the description in a journal with its `opening_source` in the current form.
 
-    Older journals lack the network of openings drawn by policy, or have one that was given and not used.
-
-    Args:
-        found: in the journal.
-        source: of the openings of the match that is to go on.
+    Older journals lack the network of policy openings, or contain one that was not used.
     """
     old = found.get("opening_source") or source
     return {**found, "opening_source": [*old, *source[len(old) :]][: len(source)]}
 
 
 def _described(player: EngineSpec) -> dict[str, object]:
-    """Return what makes a player the same one when a match goes on; older journals lack what is told last."""
+    """Return the settings that identify a player when a match continues. Older journals lack the last three."""
     described: dict[str, object] = {
         "name": player.name,
         "command": list(player.command),
@@ -283,14 +270,13 @@ def _described(player: EngineSpec) -> dict[str, object]:
 
 
 def _digest(value: str) -> str:
-    """Return what tells a value from others without giving it away: a journal may be shown to others."""
+    """Return a digest of a secret value: journals may be shown to others."""
     return sha256(value.encode()).hexdigest()[:16]
 
 
 def _find_game(tables: Sequence[Mapping[str, Any]]) -> Game[Any, Any]:
-    """Return the game of the first engine other than yomi, by its protocol, or else that of the first network.
-
-    Without either it is the first game.
+    """Return the game of the first engine other than yomi (by its protocol), or of the first network, or the first
+    game.
     """
     first = next(iter(GAMES.values()))
     other = next((table for table in tables if not is_yomi(command_of(table)[0])), None)
@@ -317,7 +303,7 @@ def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
 
 
 def _rules(settings: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Any]:
-    """Return the rules of the match, as the journal keeps them."""
+    """Return the rules of the match, as the journal stores them."""
     game.compile(logs.say)
     try:
         options = _options(game, settings, "size", "komi", "rules", "entering_king")
@@ -327,29 +313,20 @@ def _rules(settings: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Any]
 
 
 class _Progress:
-    """What is shown while a match runs: a line for each game, and on a terminal the table below them."""
+    """The display of a running match: a line for each game and, on a terminal, a table below."""
 
     def __init__(self, journal: Journal, players: Sequence[str], total: int, test: Sprt | None) -> None:
-        """Prepare it.
-
-        Args:
-            journal: holds the games.
-            players: names.
-            total: games of the whole match.
-            test: that ends the match, or None.
-        """
         self.journal, self.players, self.total, self.test = journal, players, total, test
         self._height = 0
-        """Lines of the table that stands on the terminal."""
+        """Lines of the table on the terminal."""
         self._due = 0.0
 
     @property
     def is_decided(self) -> bool:
-        """Whether the test has ended the match."""
         return self.test is not None and self.test.verdict(self._pairs()) != ""
 
     def show(self, result: GameResult) -> bool:
-        """Show a game that has ended, and return whether the match has."""
+        """Show a finished game, and return whether the match is decided."""
         self._erase()
         done = len(self.journal.results)
         winner = "drawn" if result.winner == DRAW else f"{(result.black, result.white)[result.winner - 1]} wins"
@@ -388,12 +365,10 @@ class _Progress:
         print(printable(text, keep=logs.LINE_ENDS), file=sys.stderr, flush=True)
 
     def __enter__(self) -> _Progress:
-        """Say what was there before."""
         before = len(self.journal.results)
         if before:
             self._write(f"{before} of {self.total} games are in {self.journal.path}; going on")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Take the table away: it comes on stdout."""
         self._erase()

@@ -20,30 +20,25 @@ from yomi.nets.text import read_toml
 ENTERING_KING = TABLE["entering_king"].choices
 FILE_PLAYERS = "players"
 MAX_CPU = 4095
-"""The highest number of a processor that is understood."""
 
 
 def count(text: str) -> int:
-    """Read a number from 1 on."""
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(f"expected a number from 1 on, found {text!r}")
     return int(text)
 
 
 def number(text: str) -> int:
-    """Read a number from 0 on."""
     if not text.isdecimal():
         raise ValueError(f"expected a number from 0 on, found {text!r}")
     return int(text)
 
 
 def seconds(text: str) -> float:
-    """Read a time."""
     return _real(text, 0.0, 1e7, "seconds")
 
 
 def share(text: str) -> float:
-    """Read a winrate below one half."""
     return _real(text, 0.0, 0.5, "a winrate from 0 to 0.5")
 
 
@@ -84,15 +79,12 @@ def bounds(text: str) -> tuple[float, ...]:
 
 
 def flag(text: str) -> bool:
-    """Read true or false."""
     if text not in ("true", "false"):
         raise ValueError(f"expected true or false, found {text!r}")
     return text == "true"
 
 
 def one_of(choices: Collection[str]) -> Callable[[str], str]:
-    """Return what reads one of some words."""
-
     def read(text: str) -> str:
         if text not in choices:
             raise ValueError(f"expected one of {', '.join(choices)}, found {text!r}")
@@ -103,8 +95,6 @@ def one_of(choices: Collection[str]) -> Callable[[str], str]:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting."""
-
     name: str
     read: Callable[[str], Any]
     default: Any
@@ -112,7 +102,7 @@ class Setting:
     help: str
     group: str = ""
     old_name: str = ""
-    """Still understood as a flag and as a key of the file."""
+    """Accepted as a flag and as a key of the file."""
 
 
 LIMITS = "limits of all players that have none of their own"
@@ -187,7 +177,6 @@ SETTINGS = (
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add a flag for each setting."""
     groups: dict[str, Any] = {"": parser}
     for setting in SETTINGS:
         if setting.group not in groups:
@@ -216,7 +205,7 @@ def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]
     """Return the settings and the tables of players in a TOML file.
 
     Raises:
-        CliError: it cannot be read, or something in it is wrong.
+        CliError: the file cannot be read, or something in it is wrong.
     """
     if path is None:
         return {}, []
@@ -244,12 +233,12 @@ def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]
 
 
 def _as_typed(value: object) -> str:
-    """Return a value of the file as it would stand on the command line."""
+    """Return a value of the file as text of the command line."""
     return ",".join(map(text_of, value)) if isinstance(value, list) else text_of(value)
 
 
 def merge(args: argparse.Namespace, from_file: Mapping[str, Any]) -> argparse.Namespace:
-    """Return all settings: the command line goes before the file, the file before the defaults."""
+    """Return all settings. The command line overrides the file, the file overrides the defaults."""
     merged = argparse.Namespace()
     for setting in SETTINGS:
         value = getattr(args, setting.name)

@@ -1,4 +1,4 @@
-"""`yomi net list|info|import|compress|join|calibrate`: bundled networks, one network, conversions, fastest use."""
+"""`yomi net list|info|import|compress|join|calibrate`: show, convert and calibrate networks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ for shogi are used as they are.
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the sub-commands."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi net")
 
     def action(name: str, text: str, *aliases: str) -> argparse.ArgumentParser:
@@ -65,7 +64,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show, convert or tune."""
     from yomi.nets.errors import NetworkError
 
     if args.action in ("calibrate", "tune") and str(args.file) in GAMES and not args.file.exists():
@@ -94,7 +92,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def list_networks() -> None:
-    """Print each bundled network: its game, size, use and source."""
     for network in BUNDLED:
         names = [network.name, *([FAST] if network.path == fast_network(network.game, on_processor=True) else [])]
         logs.echo(f"--net {' or --net '.join(names)}")
@@ -113,7 +110,7 @@ def list_networks() -> None:
 
 
 def default_uses(network: Bundled) -> str:
-    """Return where a bundled network plays if you name none."""
+    """Return where a bundled network is the default."""
     here = {
         "on processors": default_network(network.game, on_processor=True),
         "on GPUs": default_network(network.game),
@@ -123,10 +120,10 @@ def default_uses(network: Bundled) -> str:
 
 
 def facts(path: Path) -> list[tuple[str, str]]:
-    """Return what is known about a network file, as names and values.
+    """Return names and values that describe a network file.
 
     Raises:
-        NetworkError: It is no network that can be used.
+        NetworkError: the file is no known network.
     """
     from yomi.nets.files import source_digest
     from yomi.nets.katago.file import read_network
@@ -180,7 +177,7 @@ def _shogi_facts(path: Path) -> list[tuple[str, str]]:
 
 
 def count_parameters(part: Any) -> int:
-    """Return how many numbers the arrays of a network hold."""
+    """Return the number of array elements in a network."""
     if hasattr(part, "size") and hasattr(part, "shape"):
         return int(part.size)
     if dataclasses.is_dataclass(part):
@@ -191,12 +188,7 @@ def count_parameters(part: Any) -> int:
 
 
 def import_network(path: Path, sizes: list[int]) -> None:
-    """Convert a network for board sizes and say where the files are.
-
-    Raises:
-        CliError: A size that no board has.
-        NetworkError: The network cannot be used.
-    """
+    """Convert a network to ONNX for board sizes, and print the paths of the files."""
     from yomi.nets.load import prepare
 
     for size in sizes:
@@ -207,12 +199,7 @@ def import_network(path: Path, sizes: list[int]) -> None:
 
 
 def compress_network(path: Path, out: Path) -> None:
-    """Write a KataGo network in fewer bytes.
-
-    Raises:
-        CliError: it cannot be written there.
-        NetworkError: it is no KataGo network.
-    """
+    """Write a KataGo network in fewer bytes."""
     from yomi.nets.katago.compress import compress
     from yomi.nets.katago.file import read_network
 
@@ -227,8 +214,8 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
     """Write a sparse network with the values of one and the moves of another.
 
     Raises:
-        CliError: it cannot be written there.
-        NetworkError: they are no sparse networks, or do not fit.
+        CliError: the file cannot be written.
+        NetworkError: a file is no sparse network, or the two do not fit.
     """
     from yomi.nets.errors import NetworkError
     from yomi.nets.load import NetworkKind, open_file, own_info
@@ -253,11 +240,6 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
 
 
 def _write(out: Path, content: bytes) -> None:
-    """Write a file.
-
-    Raises:
-        CliError: it cannot be written there.
-    """
     from yomi.nets.files import write_atomically
 
     try:
@@ -267,12 +249,7 @@ def _write(out: Path, content: bytes) -> None:
 
 
 def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
-    """Measure the ways to search with a network, show them and keep the best.
-
-    Raises:
-        CliError: a size that no board has, no way to compute the network here, or the result cannot be written.
-        NetworkError: the network cannot be used.
-    """
+    """Measure the ways to search with a network, print them and store the best."""
     from yomi.engine.cli.report import print_facts, print_table
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.engine.evaluators.devices import choose_devices

@@ -1,4 +1,4 @@
-"""`yomi play`: the flags of a game against the engine in the terminal; the game itself is in yomi.engine.terminal."""
+"""`yomi play`: a game against the engine in the terminal. The game itself is in yomi.engine.terminal."""
 
 from __future__ import annotations
 
@@ -35,13 +35,12 @@ examples:
 COLORS = {"black": BLACK, "white": WHITE, "none": None}
 
 AUTO = "auto"
-"""For --save: a name made from date and time."""
+"""Value of --save: a name made from date and time."""
 ADVICE_SECONDS = 1.0
-"""Time for a hint or a score where a level is played."""
+"""Time for a hint or a score when the engine plays at a level."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add a subcommand for each game, with its flags."""
     for game, child in add_games(parser, COMMAND, "Play {} against the engine in the terminal"):
         child.add_argument(
             "--color",
@@ -62,7 +61,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options, str]:
-    """Return the options with those of the level, and what the user is told of it."""
+    """Return the options with the level's settings, and a line that describes the level ("" at full strength)."""
     options = collect(args, game)
     level = options.level
     if level == FULL:
@@ -75,7 +74,7 @@ def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options,
 
 
 def advice_settings(level: int, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options for hints and scores, where the engine plays at a level: those of full strength."""
+    """Return full-strength options for hints and scores if the engine plays at a level."""
     if level == FULL:
         return {}
     settings = level_settings(game, level, Options.for_game(game.name))
@@ -84,10 +83,10 @@ def advice_settings(level: int, game: Game[Any, Any]) -> dict[str, Value]:
 
 
 def file_to_save(name: str | None, suffixes: Sequence[str]) -> str | None:
-    """Return the file that a game is to be saved in; `suffixes` are the endings that its name may have.
+    """Return the file to save a game in, or None.
 
     Raises:
-        CliError: an ending that tells no form, or a folder that does not exist.
+        CliError: the name's ending is none of `suffixes`, or the folder does not exist.
     """
     if name is None:
         return None
@@ -102,7 +101,6 @@ def file_to_save(name: str | None, suffixes: Sequence[str]) -> str | None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play one game."""
     game = GAMES[args.game]
     options, level = with_level(args, game)
     resumed: str | None = args.resume

@@ -33,13 +33,12 @@ FORMATS = ("text", "markdown", "json")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="journals, SGF, CSA, KIF, or folders")
     add_output(parser)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say how the tables look."""
+    """Add the flags for the form of the tables."""
     group = parser.add_argument_group("tables")
     group.add_argument("--format", choices=FORMATS, default="text", help="form of the tables on stdout (default: text)")
     group.add_argument("--unique", action="store_true", help="leave out games with the same moves as one before")
@@ -48,7 +47,6 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the tables of some games."""
     from yomi.engine.matches.read import read_results
     from yomi.engine.matches.results import MatchError
 
@@ -63,11 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace, results: Sequence[GameResult]) -> None:
-    """Print the tables, and draw them where that is wanted.
-
-    Raises:
-        CliError: the plot cannot be made.
-    """
+    """Print the tables, and draw the ratings if `--plot` is set."""
     from yomi.engine.matches.report import plot_ratings, report, to_json, to_markdown, to_text
     from yomi.engine.plotting import PlotError
 

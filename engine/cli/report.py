@@ -1,4 +1,4 @@
-"""What commands print and write: the facts of the machine, the command, a table, a JSON file, a picture."""
+"""Tables, facts about the machine, and JSON files that commands print and write."""
 
 import json
 import platform
@@ -12,11 +12,11 @@ from yomi.engine.machine import package_versions, processor_name, usable_cores
 from yomi.engine.records import printable
 
 Row = Mapping[str, Any]
-"""One line of a table: column name -> value. Rows of one table have the same columns."""
+"""One line of a table: column name -> value. All rows of a table have the same columns."""
 
 
 def machine_facts() -> dict[str, str | int]:
-    """Return what a result depends on: processor, usable cores, system, Python and package versions."""
+    """Return the facts that results depend on: processor, cores, system, Python and package versions."""
     facts: dict[str, str | int] = {
         "cpu": processor_name(),
         "cores": usable_cores(),
@@ -27,7 +27,7 @@ def machine_facts() -> dict[str, str | int]:
 
 
 def format_cell(value: Any) -> str:
-    """Return a cell's text: numbers with separators and three or more significant digits, None as a dash."""
+    """Return a number with separators and at least three significant digits, None as a dash, other values as text."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -41,7 +41,7 @@ def format_cell(value: Any) -> str:
 
 
 def format_table(rows: Sequence[Row]) -> str:
-    """Return `rows` as aligned text, one line each below the column names; text to the left, numbers to the right."""
+    """Return `rows` as aligned text below the column names: text to the left, numbers to the right."""
     if not rows:
         return "(no results)"
     columns = list(rows[0])
@@ -57,21 +57,15 @@ def format_table(rows: Sequence[Row]) -> str:
 
 
 def print_table(rows: Sequence[Row]) -> None:
-    """Print `rows` as a table."""
     print(format_table(rows))
 
 
 def print_facts() -> None:
-    """Print the facts of the machine on one line."""
     print("; ".join(f"{name} {value}" for name, value in machine_facts().items()))
 
 
 def write_json(path: str | Path, name: str, rows: Sequence[Row], *, command: Sequence[str] | None = None) -> None:
-    """Write the results of benchmark `name` to `path` with the machine's facts and the command that made them.
-
-    Raises:
-        OSError: when the file cannot be written.
-    """
+    """Write results with the machine's facts and the command that made them. Raises OSError."""
     document = {
         "benchmark": name,
         "command": list(sys.argv if command is None else command),
@@ -82,14 +76,7 @@ def write_json(path: str | Path, name: str, rows: Sequence[Row], *, command: Seq
 
 
 def plot_check(path: Path | None = None) -> None:
-    """Complain before anything is done where nothing can be drawn.
-
-    Args:
-        path: of the picture, where the user chose it.
-
-    Raises:
-        CliError: matplotlib is not installed, or the name's ending tells no form.
-    """
+    """Raise CliError before a long run if matplotlib is missing or `path` has an unknown ending."""
     from yomi.engine.plotting import PlotError, check
 
     try:

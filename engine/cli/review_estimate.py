@@ -1,4 +1,4 @@
-"""How long `yomi analyze` will take: the speed of a short search times the visits of all positions."""
+"""How long `yomi review` will take: the visits of all positions divided by the speed of a short search."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 MAX_FILES = 100
 """Files whose positions are counted. Each further file counts as their mean."""
 LONG = 180.0
-"""Seconds from which on the fast network is offered."""
+"""Seconds from which the fast network is recommended."""
 
 
 def count_positions(reviewer: Reviewer, paths: Sequence[Path]) -> int:
-    """Return the positions of all games of files, about. A file that cannot be read, or only once, counts nothing."""
+    """Return the approximate number of positions in files. Unreadable files and pipes count 0."""
     counted = [_positions(reviewer, path) for path in paths[:MAX_FILES]]
     return round(sum(counted) * len(paths) / len(counted)) if counted else 0
 
@@ -36,14 +36,14 @@ def _positions(reviewer: Reviewer, path: Path) -> int:
 
 
 def estimate(game: Game[Any, Any], options: Options, reviewer: Reviewer, record: Any, positions: int) -> str | None:
-    """Return a line with the time that a review will take; None if its only limit is a depth.
+    """Return a line with the expected time of a review, or None if depth is its only limit.
 
     Args:
-        game: its descriptor.
-        options: of the review.
-        reviewer: of the game.
-        record: a game to measure on.
-        positions: number of positions that are left to search.
+        game: descriptor of the game.
+        options: options of the review.
+        reviewer: reviewer of the game.
+        record: game to measure the speed on.
+        positions: number of positions left to search.
     """
     times = [] if options.seconds is None else [("limit", positions * options.seconds)]
     if options.visits is not None or options.playouts is not None:
@@ -61,12 +61,12 @@ def estimate(game: Game[Any, Any], options: Options, reviewer: Reviewer, record:
 
 
 def _new_visits(visits: int | None) -> float | None:
-    """Return the visits of a search without those that it takes over from the position before."""
+    """Return the visits of a search without those inherited from the position before."""
     return None if visits is None else visits * (1.0 - KEPT_VISITS)
 
 
 def _offer(game: Game[Any, Any], options: Options) -> str:
-    """Return advice for a long review: the fast network if it is not in use, and fewer visits."""
+    """Return advice for a long review: the fast network if it is not used, otherwise fewer visits."""
     if not has_network(options):
         return "; fewer --visits are faster"
     fast = network_file(replace(options, net=FAST), game.name)

@@ -1,7 +1,7 @@
-"""Positions that an interrupted `yomi review` has searched: lines of JSON in a file that the finished command removes.
+"""Positions that an interrupted `yomi review` has searched, as lines of JSON. The finished command removes the file.
 
-The file's name has a digest of the command's settings, a line has a digest of the record: other settings or a changed
-record begin again.
+The file's name contains a digest of the settings, each line a digest of the record. If either changes, the search
+starts again.
 """
 
 from __future__ import annotations
@@ -20,15 +20,8 @@ from yomi.engine.version import VERSION
 
 
 class ReviewJournal:
-    """The searched positions of one command."""
-
     def __init__(self, folder: Path, settings: str) -> None:
-        """Read the positions that the same command has left in a folder.
-
-        Args:
-            folder: which the journal is kept in.
-            settings: text of all options that change a search.
-        """
+        """Read the positions left by a command with the same `settings`: the options that change a search."""
         digest = hashlib.sha256(f"{VERSION} {settings}".encode("utf-8", "backslashreplace")).hexdigest()
         self.path = folder / f".yomi-analyze-{digest[:12]}.jsonl"
         self._known: dict[str, dict[int, Judgement]] = {}
@@ -39,11 +32,11 @@ class ReviewJournal:
                 self._read(line)
 
     def __len__(self) -> int:
-        """Return the positions that an earlier run has searched."""
+        """Return the number of positions that an earlier run has searched."""
         return sum(map(len, self._known.values()))
 
     def game(self, path: Path, number: int) -> KnownPositions:
-        """Return the known positions of game `number` of a file. Positions that are added to them are kept."""
+        """Return the known positions of game `number` of a file. Positions added to them are written to the journal."""
         try:
             digest = hashlib.sha256(read_record_bytes(path)).hexdigest()[:16]
         except OSError:  # a pipe that was read once, or a file that has gone
@@ -69,23 +62,21 @@ class ReviewJournal:
             say(f"{self.path}: {error.strerror}: an interrupted review will begin again")
 
     def interrupted(self) -> str:
-        """Return a line for the user who interrupts the command."""
+        """Return a message for the user who interrupts the command."""
         return f"interrupted: the same command continues ({self.path})" if self.path.exists() else "interrupted"
 
     def remove(self) -> None:
-        """Remove the journal of a finished command."""
         self.close()
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close the file."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
 
     def _read(self, line: bytes) -> None:
-        """Take up a line, unless a crash has damaged it: that position is searched again."""
+        """Read a line. A line that a crash has damaged is ignored: its position is searched again."""
         with contextlib.suppress(ValueError, TypeError, KeyError):
             found: dict[str, Any] = json.loads(line)
             fields = found["opinion"]

@@ -39,22 +39,19 @@ examples:
 
 DEFAULT_VISITS = 200
 DEFAULTS: dict[str, Value] = {"temperature": 1.0, "root_noise": 0.25, "resign": False}
-"""Options that are others here than elsewhere, in all games."""
+"""Options of all games whose defaults differ from other commands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One finished game."""
-
     winner: int
     """BLACK, WHITE or DRAW (also for a game without result)."""
     moves: int
     files: dict[str, bytes]
-    """Content of its record by ending of the file's name."""
+    """Content of its records by file name ending."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add a subcommand for each game, with its flags."""
     for game, child in add_games(parser, COMMAND, "Let the engine play {} against itself and write game records"):
         add_value(child, "--games", 10, "N", "number of games")
         folder = Path("selfplay")
@@ -68,18 +65,16 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 class Files:
-    """Names the files of games in a folder; nothing that is there is overwritten."""
+    """Names the files of games in a folder. Existing files are never overwritten."""
 
     def __init__(self, folder: Path, row_bytes: Mapping[str, int]) -> None:
-        """Use a folder, which exists; for `row_bytes` see yomi.engine.game.Recorder."""
         self.folder = folder
         self._row_bytes = row_bytes
         self._numbers = itertools.count(1)
 
     def write(self, files: dict[str, bytes]) -> None:
-        """Write the records of one game under the next free number; rows are appended to one file for all.
-
-        A name appears only once its content is complete; part of a row at the end of that file is cut off.
+        """Write the records of a game under the next free number. Rows of fixed length are appended to one file for all
+        games.
         """
         number = next(n for n in self._numbers if not any(self._path(n, suffix).exists() for suffix in files))
         for suffix, data in files.items():
@@ -93,32 +88,30 @@ class Files:
 
 
 def _append(path: Path, data: bytes, row_bytes: int) -> None:
-    """Append rows behind the whole ones of a file: a full disk or a kill may have left part of one."""
+    """Append rows. Part of a row at the end of the file, left by a full disk or a kill, is removed."""
     with path.open("ab") as file:
         file.truncate(file.tell() // row_bytes * row_bytes)
         file.write(data)
 
 
 class Series(Generic[G]):
-    """Games of a player against itself, one after the other."""
+    """Games of a player against itself, one after the other. Rows of them go to the collection."""
 
     def __init__(
         self, game: Game[G, Any], player: Player[G], recorder: Recorder[G], collection: Collection[G] | None = None
     ) -> None:
-        """Let `player` play both sides of the games that `recorder` begins; rows of them go to the collection."""
         self.game, self.player, self.recorder, self.collection = game, player, recorder, collection
 
     def close(self) -> None:
-        """End the player, and write the rows that are left."""
         self.player.close()
         if self.collection is not None:
             self.collection.close()
 
     def play(self, number: int) -> Played:
-        """Play the game of this number, counted from 0.
+        """Play game `number`, counted from 0.
 
         Raises:
-            CliError: it cannot begin so.
+            CliError: the game cannot begin.
         """
         player, recorder = self.player, self.recorder
         with loading_errors():
@@ -140,10 +133,10 @@ class Series(Generic[G]):
 
 
 def open_series(args: argparse.Namespace) -> Series[Any]:
-    """Return what plays the games.
+    """Load the player and return the series.
 
     Raises:
-        CliError: an option or a file is wrong, or the player cannot be made.
+        CliError: an option or a file is wrong, or the player cannot be loaded.
     """
     game = GAMES[args.game]
     limit = visits_without_limit(args, DEFAULT_VISITS, game)
@@ -166,7 +159,6 @@ def open_series(args: argparse.Namespace) -> Series[Any]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play the games and print a summary."""
     from tqdm import tqdm
 
     if args.games < 1:
@@ -194,7 +186,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _summary(games: list[Played], seconds: float) -> str:
-    """Return who won how many games, and how fast they were."""
     black = sum(game.winner == BLACK for game in games)
     white = sum(game.winner == WHITE for game in games)
     moves = sum(game.moves for game in games)

@@ -1,4 +1,4 @@
-"""What `yomi cgos` and `yomi floodgate` share: flags, the file of accounts, log and events."""
+"""Shared parts of `yomi cgos` and `yomi floodgate`: flags, the file of accounts, log and events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
     parser.add_argument("file", type=Path, metavar="FILE", help="the TOML file of servers and accounts")
     parser.add_argument(
         "--account", action="append", metavar="NAME", help="play this account only (may be given several times)"
@@ -40,10 +39,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, protocol: str, make_client: MakeClient) -> int:
-    """Play the chosen accounts.
+    """Play the chosen accounts and return the exit status.
 
     Raises:
-        CliError: the file, an account, a password, or where something is to be written is wrong.
+        CliError: the file, an account, a password or an output file is wrong.
     """
     from yomi.engine.servers.passwords import PasswordError, forget_environment
     from yomi.engine.servers.reporter import Reporter
@@ -89,7 +88,7 @@ def options_of(account: Account, game: Game[Any, Any], **defaults: Value) -> Opt
     """Return the options of an account, over the defaults of the command and the user's file.
 
     Raises:
-        CliError: they name a file that is not there, or rules that nobody knows; file, line and key are told.
+        CliError: a file or the rules do not exist. The message names file, line and key.
     """
     from yomi.engine.cli.flags import check, user_values
     from yomi.engine.levels import LevelSwitch

@@ -22,7 +22,6 @@ ALL = "all"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
     parser.add_argument(
         "game", nargs="?", choices=(*GAMES, ALL), default=None, metavar="GAME", help="go, shogi or all (default: all)"
     )
@@ -32,7 +31,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compile the kernels, or remove old ones."""
     if not args.clean:
         compile_now(tuple(GAMES) if args.game in (None, ALL) else (args.game,))
     elif args.game is not None:
@@ -43,11 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def compile_now(games: tuple[str, ...]) -> None:
-    """Compile what playing and learning some games takes.
-
-    Raises:
-        CompileError: it fails.
-    """
+    """Compile the kernels for playing and learning some games. Raises CompileError."""
     from yomi.native.jit import IS_PLAIN
     from yomi.native.warmup import compile_names, is_compiled
 
@@ -62,11 +56,7 @@ def compile_now(games: tuple[str, ...]) -> None:
 
 
 def clean() -> None:
-    """Remove the kernels of other versions and processors; print each.
-
-    Raises:
-        CliError: one cannot be removed.
-    """
+    """Remove the kernels of other versions and processors, and print each."""
     from yomi.native.cache_folder import remove
     from yomi.native.inventory import inventory
 

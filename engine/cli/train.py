@@ -1,4 +1,4 @@
-"""`yomi train CONFIG`: training; `yomi train test NET DATA`: what a network is worth on held-out positions."""
+"""`yomi train CONFIG`: training. `yomi train test NET DATA`: the errors of a network on held-out positions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ The keys of a configuration: nets/training/config.py; configurations to begin wi
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
     parser.add_argument("words", nargs="+", metavar="CONFIG | export CONFIG | test NET DATA", help="see the examples")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="folder of the run (default: runs/NAME)")
     parser.add_argument("--steps", type=int, metavar="N", help="stop at this step; a later run goes on")
@@ -51,7 +50,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train, export or test."""
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.nets.errors import NetworkError
 
@@ -84,10 +82,10 @@ def _expect(words: list[str], count: int, usage: str) -> None:
 
 
 def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) -> int:
-    """Train to the end and export, or only export; return the exit status, 128 and a signal's number after that.
+    """Train to the end and export, or only export. Return the exit status, after a signal 128 plus its number.
 
     Raises:
-        CliError: PyTorch is not installed, or there is nothing to export.
+        CliError: PyTorch is not installed, or there is no checkpoint to export.
         NetworkError: the configuration or its data cannot be used.
     """
     from yomi.nets.training.config import read_config
@@ -125,7 +123,7 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
 
 
 def _train_to(trainer: Trainer, last: int) -> int:
-    """Train to a step with a bar of progress; return the number of the signal that stopped it, or 0."""
+    """Train to a step with a progress bar. Return the number of the signal that stopped it, or 0."""
     from tqdm import tqdm
 
     print(
@@ -147,10 +145,10 @@ def _train_to(trainer: Trainer, last: int) -> int:
 
 
 def test(path: Path, folder: Path, args: argparse.Namespace) -> None:
-    """Print what a network is worth on a data set.
+    """Print the errors of a network on a data set.
 
     Raises:
-        NetworkError: one of them cannot be used, or they do not fit.
+        NetworkError: the network or the data cannot be used, or they do not fit.
         EvaluatorError: the device cannot be used.
     """
     from yomi.engine.datasets.judging import evaluate_network

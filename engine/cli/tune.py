@@ -1,4 +1,4 @@
-"""`yomi tune`: parameters of the search, found by games between values that differ."""
+"""`yomi tune`: tune parameters of the search by games between different values."""
 
 from __future__ import annotations
 
@@ -37,18 +37,17 @@ the end the tuned values meet those of the start. The same command goes on where
 GAMES_WANTED, PAIRS, CONFIRM = 4000, 16, 400
 NAMES, CONFIRM_NAMES = ("up", "down"), ("tuned", "start")
 CONFIRMATION = "confirmation"
-"""The folder of the last match, in that of the tuning."""
+"""Folder of the last match, inside the folder of the tuning."""
 QUARTERS = (0.25, 0.5, 0.75)
 
 
 def tunable(game: str) -> list[str]:
-    """Return the names of the parameters that can be tuned: numbers by which a tree is searched."""
+    """Return the names of the parameters that can be tuned: numbers that a search uses."""
     known = set(SearchOptions.__dataclass_fields__) - INERT
     return [row.name for row in rows_for(game) if row.name in known and row.kind in ("real", "int")]
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add a subcommand for each game, with its flags."""
     children = add_children(parser, COMMAND, "GAME | status", "games, and how far a tuning is")
     status = children.add_parser(STATUS, help="tell how a tuning goes", usage="yomi tune status FOLDER")
     status.add_argument("folder", type=Path, metavar="FOLDER", help="of the tuning")
@@ -65,7 +64,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Tune until all games are played, or a signal comes."""
     from yomi.engine.matches.results import MatchError
     from yomi.nets.errors import NetworkError
 
@@ -86,10 +84,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_parameter(game: Game[Any, Any], name: str, text: str) -> tuple[str, list[float]]:
-    """Return the name of a parameter, and its range with the start if that was given.
+    """Return the name of a parameter, and its range with the start if one was given.
 
     Raises:
-        CliError: it cannot be tuned, or the range is none, or reaches beyond what the option may be.
+        CliError: the parameter cannot be tuned, or the range is wrong.
     """
     known = tunable(game.name)
     key = name.replace("-", "_")
@@ -111,11 +109,7 @@ def _tune(
     players: tuple[Options, Options],
     ranges: Mapping[str, list[float]],
 ) -> None:
-    """Play what is left of the tuning and of the last match, and print how both stand.
-
-    Raises:
-        MatchError, OptionError, NetworkError, EvaluatorError: they cannot be played.
-    """
+    """Play the remaining games of the tuning and of the last match, and print the status of both."""
     from yomi.engine.matches.journal import Journal
 
     terms = make_terms(args, game, players)
@@ -138,11 +132,11 @@ def _tune(
 
 
 def _start(game: Game[Any, Any], options: Options, ranges: Mapping[str, list[float]]) -> dict[str, float]:
-    """Return where each parameter begins: as its range says, else as the search has it by the options.
+    """Return the start of each parameter: from its range, otherwise from the options.
 
     Raises:
-        CliError: that is nowhere, or outside of the range.
-        NetworkError, EvaluatorError: the player cannot be made.
+        CliError: the option is none or outside the range.
+        NetworkError, EvaluatorError: the player cannot be loaded.
     """
     found = {name: values[2] for name, values in ranges.items() if len(values) == 3}
     if len(found) < len(ranges):
@@ -167,7 +161,7 @@ def make_spsa(tuned: Mapping[str, Any], start: Mapping[str, float]) -> Spsa:
 
 
 def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, float]:
-    """Play the iterations that are left, and return the tuned values."""
+    """Play the remaining iterations, and return the tuned values."""
     points = points_of(journal.results)
     history = spsa.replay(points)
     if points:
@@ -187,7 +181,7 @@ def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, 
 
 
 def _play_confirmation(journal: Any, values: Mapping[str, float], referees: Referees, begin: int, games: int) -> None:
-    """Play the tuned values against those of the start, in openings of their own."""
+    """Play the tuned values against the start, from openings that the tuning did not use."""
     from yomi.engine.matches.duel import Task
 
     known = points_of(journal.results)
@@ -202,10 +196,10 @@ def _told(values: Mapping[str, float]) -> str:
 
 
 def status(folder: Path) -> str:
-    """Return how a tuning stands: the values with their drift, and the last match.
+    """Return the status of a tuning as text: the values over time, and the last match.
 
     Raises:
-        MatchError: there is none.
+        MatchError: the folder has no tuning.
     """
     from yomi.engine.matches.duel import score_of
     from yomi.engine.matches.journal import NAME, read_journal

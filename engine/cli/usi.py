@@ -30,12 +30,10 @@ everything else is set in the dialog of options.
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
     add_options(parser, SHOGI)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until the controller ends."""
     from yomi.engine.shogi.usi.serve import serve
 
     try:

@@ -1,4 +1,4 @@
-"""What an engine may use for a move or a game: a clock, seconds per move, playouts, visits, nodes; and its clock."""
+"""Limits of an engine for a move or a game (clock, seconds, playouts, visits, nodes, depth), and its clock."""
 
 from __future__ import annotations
 
@@ -14,32 +14,31 @@ COUNTS = ("periods", "stones", "playouts", "visits", "nodes", "depth")
 
 
 class SpecError(LineError, ValueError):
-    """An engine or its limits that are not well described; the message is one line."""
+    """A wrong description of an engine or its limits. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """The limits of one engine; None for no limit. Times are in seconds."""
+    """Limits of one engine; None for no limit. Times are in seconds."""
 
     main: float | None = None
     """Main time of a game."""
     byoyomi: float | None = None
     """Time of a byo-yomi period."""
     periods: int | None = None
-    """Byo-yomi periods (1)."""
+    """Byo-yomi periods (default 1)."""
     stones: int | None = None
-    """Moves to play within a period; the byo-yomi is Canadian then."""
+    """Moves to play within a period (Canadian byo-yomi)."""
     increment: float | None = None
     """Added to the main time after each move."""
     seconds: float | None = None
-    """Time per move. The engine is told it, and loses nothing if it takes longer."""
+    """Time per move. Exceeding it does not lose the game."""
     playouts: int | None = None
     visits: int | None = None
     nodes: int | None = None
     depth: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the values."""
         for name in TIMES:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and 0 <= value <= 1e7):
@@ -59,11 +58,12 @@ class EngineLimits:
 
     @property
     def has_clock(self) -> bool:
-        """Whether there is a clock that can run out."""
+        """Whether a clock can run out."""
         return self.main is not None or self.byoyomi is not None or self.increment is not None
 
     def over(self, other: EngineLimits) -> EngineLimits:
-        """Return these limits, completed by those of `other`; a clock of either kind replaces the other's as a whole.
+        """Return these limits with missing values from `other`. A clock or `seconds` replaces the other's times as a
+        whole.
 
         Raises:
             SpecError: they do not go together.
@@ -77,8 +77,9 @@ class EngineLimits:
         """Return the clock of a game.
 
         Args:
-            increment_first: the increment is added before each move, the first one included (USI and the servers of
-                shogi); else after it (Go).
+            increment_first: whether the increment is added before each move, including the first (USI, servers of
+                shogi),
+                instead of after it (Go).
         """
         main = self.main or 0.0
         if self.byoyomi is not None:
@@ -92,7 +93,7 @@ class EngineLimits:
         return TimeSettings()
 
     def __str__(self) -> str:
-        """Return them in words, for tables and records."""
+        """Return the limits as text for tables and records."""
         return " ".join(f"{name} {value:g}" for name, value in asdict(self).items() if value is not None) or "no limit"
 
 
@@ -100,7 +101,7 @@ def limits_of(values: Mapping[str, object]) -> EngineLimits:
     """Return limits from texts or numbers by name.
 
     Raises:
-        SpecError: an unknown name, no number, or limits that do not go together.
+        SpecError: a name is unknown, a value is no number, or the limits do not go together.
     """
     found: dict[str, float | int] = {}
     for name, value in values.items():
@@ -117,24 +118,16 @@ def limits_of(values: Mapping[str, object]) -> EngineLimits:
 
 
 class GameClock:
-    """One side's clock in one game."""
-
     def __init__(self, settings: TimeSettings, margin: float) -> None:
-        """Set it.
-
-        Args:
-            settings: its time for the game.
-            margin: seconds that a move may take beyond its time without losing the game.
-        """
+        """Start with the full time. `margin`: seconds beyond its time that a move may take without losing."""
         self.settings = settings
         self.margin = margin
         self.left = Left(settings.main, settings.period, settings.count)
         self.used = 0.0
-        """All time used in the game."""
 
     @property
     def is_limited(self) -> bool:
-        """Whether it can run out."""
+        """Whether the clock can run out."""
         return self.settings.system is not TimeSystem.NONE
 
     def allowed(self) -> float:

@@ -1,7 +1,6 @@
-"""An engine as a process: sends lines, reads lines up to a deadline, keeps its last words, ends it for certain.
+"""An engine as a process: sends lines, reads lines up to a deadline, and ends it reliably.
 
-Two threads read the engine's stdout and stderr all the time, so that no engine ever blocks on a full pipe. Of stderr
-only the end is kept, which tells why it died.
+Two threads read the engine's stdout and stderr all the time, so that the engine never blocks on a full pipe.
 """
 
 from __future__ import annotations
@@ -18,27 +17,27 @@ from typing import IO
 
 CHUNK = 1 << 16
 MAX_LINE = 1 << 22
-"""Bytes; an engine that writes a longer line is broken."""
+"""Bytes. An engine that writes a longer line is broken."""
 MAX_PENDING = 100_000
-"""Lines that wait to be read; an engine that writes more is broken."""
+"""Unread lines. An engine that writes more is broken."""
 TAIL = 4000
-"""Bytes of stderr that are kept."""
+"""Bytes of stderr that are kept for error messages."""
 TIMEOUT = 60.0
 """Seconds that an engine may take to start or to answer, beyond its time for a move."""
 PATIENCE_AT_END = 3.0
-"""Seconds that an engine has to end after it was told to."""
+"""Seconds that an engine has to end after `quit`."""
 
 
 class EngineError(Exception):
-    """An engine failed: it died, fell silent, or gave an answer that makes no sense. The message is one line."""
+    """An engine died, fell silent, or gave a meaningless answer. The message is one line."""
 
 
 class RefusedError(EngineError):
-    """An engine has no command or option for what it was asked, or answered with an error."""
+    """An engine lacks a command or option, or answered with an error."""
 
 
 class EngineProcess:
-    """One engine that runs. One thread reads its lines and closes it; any thread may `send` and `kill`."""
+    """One running engine. One thread reads its lines and closes it; any thread may `send` and `kill`."""
 
     def __init__(
         self,
@@ -52,7 +51,7 @@ class EngineProcess:
 
         Args:
             command: program and arguments.
-            folder: it runs in; None for the present one.
+            folder: working folder; None for the current one.
             environment: variables in addition to those of this process.
             cpus: processors that it may use (Linux only); empty for all.
 
@@ -93,10 +92,10 @@ class EngineProcess:
     # -- talking -----------------------------------------------------------------------------------------------------
 
     def send(self, *lines: str) -> float:
-        """Send lines and return when that began (`time.monotonic`): no answer comes before it.
+        """Send lines, and return the time (`time.monotonic`) just before. No answer can come earlier.
 
         Raises:
-            EngineError: the engine has gone.
+            EngineError: the engine has ended.
         """
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
         assert self._process.stdin is not None
@@ -111,8 +110,8 @@ class EngineProcess:
         """Return when the next line came (`time.monotonic`), and the line without its end.
 
         Raises:
-            EngineError: the engine has gone, or has written what no engine writes.
-            TimeoutError: there is none at the deadline.
+            EngineError: the engine has ended, or floods its output.
+            TimeoutError: no line came before the deadline.
         """
         try:
             found = self._lines.get(timeout=min(max(deadline - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
@@ -124,7 +123,7 @@ class EngineProcess:
         return found
 
     def last_words(self) -> str:
-        """Say in one line how the process ended, and what it wrote to stderr last; its children end now, if it has."""
+        """Return in one line how the process ended, and the end of its stderr. If it has ended, kill its children."""
         has_ended = self._wait(time.monotonic() + 1.0)
         self._readers[1].join(1.0)
         if has_ended:
@@ -140,16 +139,11 @@ class EngineProcess:
         return f"{text}; stderr: {words[-400:]}" if words else text
 
     def error_tail(self) -> str:
-        """Return the end of what the engine wrote to stderr."""
         return bytes(self.errors).decode("utf-8", "replace")
 
     @property
     def is_running(self) -> bool:
-        """Whether the process is there; its children may live on without it, until `kill` or `close`.
-
-        A process that has ended is left to `kill`, if the system can tell without collecting it: as long as it is
-        there no other process and no other group gets its number.
-        """
+        """Whether the process runs. Its children may outlive it until `kill` or `close`."""
         if self._process.returncode is not None:
             return False
         if not hasattr(os, "waitid"):
@@ -162,9 +156,9 @@ class EngineProcess:
     # -- ending ------------------------------------------------------------------------------------------------------
 
     def close(self, farewell: str = "") -> None:
-        """End the process: by a last line and the end of its input, and what is left of it by force.
+        """End the process: send a last line, close its input, and kill what remains.
 
-        With a last line it has PATIENCE_AT_END seconds, and so have children that hold its output open.
+        With a last line the process, and children that hold its output open, have PATIENCE_AT_END seconds.
         """
         deadline = time.monotonic() + (PATIENCE_AT_END if farewell else 0.0)
         if farewell and self.is_running:
@@ -182,7 +176,7 @@ class EngineProcess:
             reader.join(1.0)  # a child in a session of its own may hold a pipe open: it is left to the daemon thread
 
     def kill(self) -> None:
-        """End the process and its children at once, if it has ended already its children; callable from any thread."""
+        """Kill the process and its children. Any thread may call it."""
         with self._killing:
             if self._is_killed:
                 return
@@ -195,7 +189,7 @@ class EngineProcess:
             self._process.wait()
 
     def _wait(self, deadline: float) -> bool:
-        """Wait until the process has ended; False if it still runs at the deadline."""
+        """Wait until the process has ended. Return False at the deadline."""
         pause = 0.0005
         while self.is_running:
             left = deadline - time.monotonic()
@@ -208,7 +202,7 @@ class EngineProcess:
     # -- the readers' threads ----------------------------------------------------------------------------------------
 
     def _read_lines(self, stream: IO[bytes]) -> None:
-        """Put every line into the queue with the time it came at, and None at the end."""
+        """Put every line into the queue with its time, and None at the end."""
         rest = b""
         with stream:
             while chunk := _read(stream):
@@ -222,7 +216,6 @@ class EngineProcess:
         self._lines.put(None)
 
     def _read_errors(self, stream: IO[bytes]) -> None:
-        """Keep the end of stderr."""
         with stream:
             while chunk := _read(stream):
                 self.errors += chunk
@@ -238,7 +231,7 @@ def _read(stream: IO[bytes]) -> bytes:
 
 @contextlib.contextmanager
 def _pinned(cpus: frozenset[int]) -> Iterator[None]:
-    """Tie this thread to `cpus` within the block; a process that it starts there stays tied, with all its threads."""
+    """Pin this thread to `cpus` within the block. A process started there stays pinned, with all its threads."""
     if not cpus or not hasattr(os, "sched_setaffinity"):
         yield
         return

@@ -1,4 +1,4 @@
-"""How a user describes an engine: yomi with options, or any command line, as text or as a TOML table."""
+"""Descriptions of engines by users: yomi with options, or any command line, as text or as a TOML table."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from yomi.engine.option_row import did_you_mean
 from yomi.engine.options import TABLE, OptionError, rows_for
 
 MAX_COMMAND = 1 << 15
-"""Characters of a command line: shlex takes the square of their number."""
 SEPARATOR = ";;"
 """Between a command line and the settings of the engine."""
 YOMI = "yomi"
 _OWN = (sys.executable, "-m", "yomi")
 YOMI_LIMITS = ("visits", "playouts", "seconds")
-"""Options of yomi that are limits here, so that the match's own limits give way to them."""
+"""Options of yomi that are limits of the engine, so that they override the match's limits."""
 DETECTION_LINES = 200
-"""Lines that an engine may write before it answers which protocol it speaks."""
+"""Lines that an engine may write before its protocol is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """How an engine is started, and what it is told then."""
+    """How to start an engine, and its settings."""
 
     name: str
     command: tuple[str, ...]
@@ -38,7 +37,7 @@ class EngineSpec:
     commands: tuple[str, ...] = ()
     """GTP commands sent once after the start."""
     folder: str | None = None
-    """Folder to run in."""
+    """Working folder."""
     environment: Mapping[str, str] = field(default_factory=dict)
     evaluations: bool = True
     """GTP: choose moves by a command that reports the evaluation, if the engine has one."""
@@ -51,21 +50,21 @@ def parse_spec(text: str, game: str, protocol: str) -> EngineSpec:
     option.NAME (USI), init (a GTP command), folder, env.NAME, evaluations.
 
     Args:
-        text: the engine.
-        game: that yomi plays, by whose options it is described.
-        protocol: that yomi speaks then.
+        text: description of the engine.
+        game: the game that yomi plays. It determines yomi's options.
+        protocol: the protocol that yomi speaks.
 
     Raises:
-        SpecError: anything else.
+        SpecError: the text is malformed.
     """
     return spec_of(table_of(text), game, protocol)
 
 
 def table_of(text: str) -> dict[str, object]:
-    """Return the text as the TOML table that says the same.
+    """Return the equivalent TOML table of a text.
 
     Raises:
-        SpecError: what follows the separator is not KEY=VALUE.
+        SpecError: the part after the separator is not KEY=VALUE.
     """
     engine, _, rest = text.partition(SEPARATOR)
     values: dict[str, object] = {"engine": engine.strip()}
@@ -86,12 +85,10 @@ def table_of(text: str) -> dict[str, object]:
 
 
 def spec_of(values: Mapping[str, object], game: str, protocol: str) -> EngineSpec:
-    """Read a TOML table: the key engine, and those of `parse_spec` (as tables: options, env; as a list: init).
-
-    The other arguments are those of `parse_spec`.
+    """Read a TOML table: the key engine, and the keys of `parse_spec` (as tables: options, env; as a list: init).
 
     Raises:
-        SpecError: a key is unknown, a value wrong, or there is no engine.
+        SpecError: a key is unknown, a value is wrong, or there is no engine.
     """
     command = command_of(values)
     left = {key: value for key, value in values.items() if key != "engine"}
@@ -132,7 +129,7 @@ def command_of(values: Mapping[str, object]) -> list[str]:
     """Return the words of the command line in a TOML table, at least one.
 
     Raises:
-        SpecError: there is none, or it is neither a command line nor a list of its words.
+        SpecError: there is no command line.
     """
     engine = values.get("engine", "")
     command = _split(engine) if isinstance(engine, str) else list(_texts("engine", engine))
@@ -142,7 +139,7 @@ def command_of(values: Mapping[str, object]) -> list[str]:
 
 
 def with_own_names(specs: Sequence[EngineSpec]) -> list[EngineSpec]:
-    """Return the engines with different names: a number is added to one that was there before."""
+    """Return the engines with unique names: a number is appended to repeated names."""
     named: list[EngineSpec] = []
     for spec in specs:
         name, number = spec.name, 1
@@ -154,20 +151,20 @@ def with_own_names(specs: Sequence[EngineSpec]) -> list[EngineSpec]:
 
 
 def is_yomi(word: str) -> bool:
-    """Return whether the first word of a command line stands for this program."""
+    """Whether the first word of a command line stands for this program."""
     return word == YOMI or word.startswith(f"{YOMI}:")
 
 
 def is_own(spec: EngineSpec) -> bool:
-    """Return whether an engine is this program, as `parse_spec` has it started."""
+    """Whether `parse_spec` made this engine from `yomi`."""
     return spec.command[: len(_OWN)] == _OWN
 
 
 def detect_protocol(spec: EngineSpec) -> str:
-    """Start an engine and return the protocol that it speaks: gtp or usi.
+    """Start an engine and return its protocol: gtp or usi.
 
     Raises:
-        SpecError: it cannot be started, or speaks neither.
+        SpecError: the engine cannot be started, or speaks neither.
     """
     process: EngineProcess | None = None
     try:
@@ -232,7 +229,7 @@ def _split(text: str) -> list[str]:
 
 
 def text_of(value: object) -> str:
-    """Return a TOML value as engines read it."""
+    """Return a TOML value as text for engines."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""How data sets are made of rows that were chosen: cut into shards, of which those that are missing are written."""
+"""Cut chosen rows into the shards of a data set, and write the missing shards."""
 
 from __future__ import annotations
 
@@ -17,17 +17,13 @@ if TYPE_CHECKING:
     from yomi.engine.game import Game, Say
 
 Log = Callable[[str], None]
-"""Takes lines of progress."""
 Columns = dict[str, npt.NDArray[Any]]
 Planned = tuple[str, int, str, npt.NDArray[Any]]
 """Split, board size, name and rows of a shard."""
 
 
 def held_out(count: int, share: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Return which of `count` games are held out: their share of them, at least one if there are two and more.
-
-    Whole games are, so that no test position has a neighbor in training.
-    """
+    """Return which of `count` games are held out for tests [count]: at least one if there are two or more."""
     number = round(count * share)
     if share > 0.0 and count > 1:
         number = min(max(number, 1), count - 1)
@@ -42,10 +38,10 @@ def plan_shards(
     """Return the shards of a set.
 
     Args:
-        rows: of the whole set, in the order in which they are to lie: [n].
-        held: which of them are held out [n].
-        sizes: their board sizes [n].
-        shard_rows: of each shard but the last ones.
+        rows: rows of the whole set in their final order [n].
+        held: which rows are held out [n].
+        sizes: board size of each row [n].
+        shard_rows: rows of each shard, except the last of its split and size.
     """
     planned = []
     for split in SPLITS:
@@ -62,13 +58,13 @@ def write_missing(
     columns: Callable[[ThreadPoolExecutor, npt.NDArray[Any], int], Columns],
     log: Log,
 ) -> Dataset:
-    """Write the shards that a set lacks, and return the whole one.
+    """Write the missing shards of a set, and return the whole set.
 
     Args:
-        dataset: what is there.
+        dataset: the set so far.
         planned: all shards.
-        columns: returns those of a shard, given threads to make them with, its rows and the board size.
-        log: for lines of progress.
+        columns: returns the columns of a shard from a thread pool, its rows and the board size.
+        log: prints lines of progress.
 
     Raises:
         OSError: a shard cannot be written.
@@ -83,7 +79,7 @@ def write_missing(
 
 
 def announce_kernels(game: Game[Any, Any], say: Say) -> None:
-    """Compile the game's kernels, and say so where those for data sets alone will be compiled on the way."""
+    """Compile the game's kernels, and tell the user if kernels for data sets will be compiled later."""
     game.compile(say)
     if not (CACHE_DIRECTORY / f"datasets-{kernel_key('datasets')}").exists():
         say("the first data set compiles kernels of its own, which takes about half a minute")

@@ -1,4 +1,4 @@
-"""Where games come from: files, folders of files, and collections of one SGF a line, compressed or not."""
+"""Find and read game files: files, folders, and collections with one SGF per line, compressed or not."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from yomi.nets.files import source_digest
 
 
 def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
-    """Return files as they are and the files of folders that end in one of `suffixes`, sorted.
+    """Return the given files, and the files in folders that end in one of `suffixes`, sorted.
 
     Raises:
-        NetworkError: a path that is not there, or nothing found.
+        NetworkError: a path does not exist, or nothing is found.
     """
     found: list[Path] = []
     for path in paths:
@@ -35,10 +35,10 @@ def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
 
 
 def named(path: Path) -> str:
-    """Return how a manifest tells a file: its name, and the beginning of its digest.
+    """Return the description of a file in a manifest: its name and the start of its digest.
 
     Raises:
-        NetworkError: it cannot be read.
+        NetworkError: the file cannot be read.
     """
     return f"{path.name} {source_digest(path)[:16]}"
 
@@ -46,10 +46,10 @@ def named(path: Path) -> str:
 def readable_files(
     paths: Sequence[Path], suffixes: Sequence[str], left_out: LeftOut
 ) -> tuple[list[Path], tuple[str, ...]]:
-    """Return the files of `find_files` that can be read, and how a manifest names them; the others are left out.
+    """Return the readable files of `find_files`, and their descriptions in a manifest. Others go to `left_out`.
 
     Raises:
-        NetworkError: see `find_files`, or no file can be read.
+        NetworkError: as `find_files`, or no file can be read.
     """
     names: dict[Path, str] = {}
     for path in find_files(paths, suffixes):
@@ -66,10 +66,10 @@ def readable_files(
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """Open a file that may be compressed.
+    """Open a file, decompressing .xz and .gz.
 
     Raises:
-        NetworkError: it cannot be opened.
+        NetworkError: the file cannot be opened.
     """
     try:
         suffix = path.suffix.lower()
@@ -85,13 +85,12 @@ _PART = 1 << 20
 
 
 def _expect_size(path: Path, size: int) -> None:
-    """Refuse a text beyond MAX_RECORD_BYTES: a compressed file may expand to a thousand times its size."""
     if size > MAX_RECORD_BYTES:
         raise NetworkError(f"{path}: a text of more than {MAX_RECORD_BYTES} bytes found, expected smaller ones")
 
 
 def sgf_texts(path: Path) -> Iterator[bytes]:
-    """Yield the texts of a file, which hold games: each line of a collection (.sgfs), otherwise the whole file.
+    """Yield the texts that hold games: each line of a collection (.sgfs), otherwise the whole file.
 
     Raises:
         NetworkError: the file cannot be read, its compression is broken, or a text is too long.

@@ -1,7 +1,6 @@
-"""A connection to a server, and the one place where a loop sleeps.
+"""The socket of a server connection, and the mailbox that wakes a client's loop.
 
-A client's loop owns the socket: it alone reads and writes. What other threads have to say (the engine's moves, Ctrl-C)
-comes through a `Mailbox`, which wakes the loop up.
+A client's loop alone reads and writes the socket. Other threads (the engine, Ctrl-C) post to a `Mailbox`.
 """
 
 from __future__ import annotations
@@ -20,37 +19,31 @@ CHUNK = 65536
 CONNECT_TIMEOUT = 15.0
 SEND_TIMEOUT = 10.0
 KEEPALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
-"""Seconds and counts after which the system takes a silent peer for gone: 40 s in all."""
+"""Seconds and counts after which the system considers a silent peer gone: 40 s in all."""
 UNACKNOWLEDGED = 30_000
-"""Milliseconds after which the system gives a connection up whose peer acknowledges nothing that was sent."""
+"""Milliseconds without acknowledgement of sent data after which the system closes a connection."""
 
 
 class ConnectionLostError(Exception):
-    """The connection cannot be made or is gone; the message is one line."""
+    """The connection cannot be made or is gone. The message is one line."""
 
 
 class OutOfStepError(ConnectionLostError):
-    """A line from the server does not fit the game: the session is given up, and the server is asked again later."""
+    """A line from the server does not fit the game. The session ends, and the server is asked again later."""
 
     def __init__(self, why: str) -> None:
-        """Say why the line does not fit."""
         super().__init__(f"out of step with the server: {why}")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line from the server."""
-
     text: str
     at: float
-    """When it came (time.monotonic())."""
+    """time.monotonic() of its arrival."""
 
 
 class Connection:
-    """An open connection that carries lines."""
-
     def __init__(self, link: socket.socket) -> None:
-        """Take over a connected socket."""
         self._socket = link
         self._reader = LineReader()
         link.settimeout(SEND_TIMEOUT)
@@ -64,11 +57,7 @@ class Connection:
 
     @classmethod
     def open(cls, host: str, port: int) -> Connection:
-        """Connect.
-
-        Raises:
-            ConnectionLostError: nobody answers.
-        """
+        """Connect to a server. Raises ConnectionLostError."""
         try:
             return cls(socket.create_connection((host, port), CONNECT_TIMEOUT))
         except OSError as error:
@@ -82,25 +71,21 @@ class Connection:
 
     @property
     def dropped_lines(self) -> int:
-        """Lines that were too long to be read."""
+        """Number of lines that were too long."""
         return self._reader.dropped
 
     def send(self, text: str) -> None:
-        """Send one line, at once and in one piece.
-
-        Raises:
-            ConnectionLostError: it is gone.
-        """
+        """Send one line at once. Raises ConnectionLostError."""
         try:
             self._socket.sendall(encode(text + "\n"))
         except OSError as error:
             raise ConnectionLostError(f"connection lost: {reason(error)}") from None
 
     def read(self) -> list[Line]:
-        """Return the lines that have come in, where there is something to read.
+        """Return the lines that have arrived. Call it if there is something to read.
 
         Raises:
-            ConnectionLostError: the server has closed it, or it is gone.
+            ConnectionLostError: the server has closed the connection, or it is gone.
         """
         try:
             data = self._socket.recv(CHUNK)
@@ -112,34 +97,32 @@ class Connection:
         return [Line(text, now) for text in self._reader.feed(data)]
 
     def close(self) -> None:
-        """Close it."""
         with contextlib.suppress(OSError):  # it may be gone already
             self._socket.close()
 
 
 def reason(error: OSError) -> str:
-    """Return what went wrong, without the error's number."""
+    """Return the message of an error without its number."""
     return error.strerror or str(error) or type(error).__name__
 
 
 class Mailbox:
-    """What other threads tell a loop."""
+    """Items that other threads send to a loop."""
 
     def __init__(self) -> None:
-        """Make an empty one."""
         self._items: deque[object] = deque()
         self._inner, self._outer = socket.socketpair()
         self._inner.setblocking(False)
         self._outer.setblocking(False)
 
     def post(self, item: object) -> None:
-        """Leave an item and wake the loop; any thread and signal handlers may call."""
+        """Add an item and wake the loop. Any thread and signal handlers may call it."""
         self._items.append(item)
         with contextlib.suppress(BlockingIOError, OSError):  # full: it wakes up anyway; closed: nobody listens
             self._outer.send(b"!")
 
     def take(self) -> object | None:
-        """Return the oldest item; None where there is none."""
+        """Return the oldest item, or None."""
         return self._items.popleft() if self._items else None
 
     def wait(self, connection: Connection | None, timeout: float) -> bool:
@@ -156,6 +139,5 @@ class Mailbox:
         return connection is not None and connection in ready
 
     def close(self) -> None:
-        """Release its descriptors."""
         self._inner.close()
         self._outer.close()

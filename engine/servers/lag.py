@@ -1,27 +1,23 @@
-"""How much of the clock the network takes for each move."""
+"""The part of the clock that the network takes for each move."""
 
 from __future__ import annotations
 
 FORGET = 0.95
-"""Share of the longest lag seen that is still expected one move later, unless a longer one comes."""
+"""Factor by which the longest lag shrinks with every move, unless a longer one comes."""
 SMOOTH = 0.125
-"""Weight of the newest measurement in the mean that is shown (TCP's own constant)."""
+"""Weight of the newest measurement in the mean (TCP's own constant)."""
 
 
 class Lag:
-    """The time that moves lose on their way, there and back, in seconds.
-
-    A clock is lost by the longest delay and not by the mean, so `expected` follows the longest of late.
-    """
+    """Seconds that moves lose on their way, there and back."""
 
     def __init__(self) -> None:
-        """Begin without a measurement."""
         self.mean = 0.0
         self.count = 0
         self._longest = 0.0
 
     def note(self, seconds: float) -> None:
-        """Take a measurement; what is negative (a server that gives time back) counts as none."""
+        """Add a measurement. Negative ones (a server that gives time back) count as 0."""
         seconds = max(seconds, 0.0)
         self.mean = seconds if not self.count else self.mean + SMOOTH * (seconds - self.mean)
         self.count += 1
@@ -29,5 +25,5 @@ class Lag:
 
     @property
     def expected(self) -> float:
-        """Seconds to keep for the next move."""
+        """Seconds to reserve for the next move."""
         return self._longest

@@ -1,28 +1,23 @@
-"""Bytes of a connection into lines. Pure: no socket, no protocol."""
+"""Splits the bytes of a connection into lines."""
 
 from __future__ import annotations
 
 from yomi.engine.protocols.text import decode
 
 MAX_LINE = 2**16
-"""Bytes; a game of 1,000 moves with clocks takes 20,000. A longer line is dropped as a whole."""
+"""Bytes. A game of 1,000 moves with clocks takes 20,000. A longer line is dropped as a whole."""
 
 
 class LineReader:
-    """Cuts what comes in at line feeds; holds no more than MAX_LINE bytes, whatever comes."""
+    """Splits bytes at line feeds, and holds at most MAX_LINE bytes."""
 
     def __init__(self) -> None:
-        """Begin with a connection."""
         self.dropped = 0
-        """Lines that were too long."""
         self._rest = b""
         self._is_dropping = False
 
     def feed(self, data: bytes) -> list[str]:
-        """Return the lines that end in `data`, without their ends; empty ones, too.
-
-        What is not UTF-8 is replaced: names go into logs and records, and nothing but ASCII is sent back.
-        """
+        """Return the lines that end in `data`, without their ends. Empty lines are included."""
         *lines, rest = data.split(b"\n")
         found = []
         for line in lines:

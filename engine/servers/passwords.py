@@ -14,43 +14,32 @@ STARS = "********"
 
 
 class PasswordError(LineError):
-    """A password that cannot be had; the message is one line and never holds it."""
+    """A password cannot be read. The message is one line and never contains it."""
 
 
 class Password:
-    """A password that shows itself only where it is asked to."""
+    """A password that only `reveal` shows."""
 
     __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
-        """Hold `text`.
-
-        Raises:
-            PasswordError: it is empty, or holds what would break a line of a protocol.
-        """
+        """Raise PasswordError if `text` is empty or would break a line of a protocol."""
         if not text or any(c.isspace() or ord(c) < 33 for c in text):
             raise PasswordError("the password is empty or holds blanks: expected visible characters only")
         self._text = text
 
     def reveal(self) -> str:
-        """Return it in clear."""
         return self._text
 
     def hide(self, text: str) -> str:
-        """Return `text` with the password, should it occur, made unreadable."""
+        """Return `text` with stars in place of the password."""
         return text.replace(self._text, STARS)
 
     def __repr__(self) -> str:
-        """Return stars."""
         return STARS
 
 
 def from_environment(name: str) -> Password:
-    """Read a password from the environment.
-
-    Raises:
-        PasswordError: the variable is not set, or holds none.
-    """
     text = os.environ.get(name)
     if text is None:
         raise PasswordError(f"the variable {name} is not set: expected the password in it")
@@ -58,7 +47,7 @@ def from_environment(name: str) -> Password:
 
 
 def forget_environment(names: Iterable[str]) -> None:
-    """Take variables out of the environment, so that engines that are started do not inherit them."""
+    """Remove variables from the environment, so that started engines do not inherit them."""
     for name in names:
         os.environ.pop(name, None)
 
@@ -67,7 +56,7 @@ def from_file(path: Path) -> Password:
     """Read a password from the first line of a file.
 
     Raises:
-        PasswordError: it cannot be read, others may read it, or it holds no password.
+        PasswordError: the file cannot be read, others may read it, or it contains no password.
     """
     try:
         with path.open(encoding="utf-8") as file:
@@ -83,7 +72,7 @@ def from_file(path: Path) -> Password:
 
 
 def from_keyring(service: str, user: str) -> Password:
-    """Ask the system's keyring.
+    """Read a password from the system's keyring.
 
     Raises:
         PasswordError: the package `keyring` is not installed, the keyring cannot be used, or has no such entry.

@@ -1,4 +1,4 @@
-"""What a person and what programs see of the clients: log, status line, events."""
+"""Log, status line and event file of the clients."""
 
 from __future__ import annotations
 
@@ -18,38 +18,35 @@ log = logging.getLogger("yomi.servers")
 
 
 class Reporter:
-    """Shared by all clients; every method may be called by any thread.
+    """Shared by all clients. Any thread may call its methods.
 
-    Where the events or the terminal cannot be written any more, the log says so once and nothing more goes there: games
-    go on.
+    If the event file or the terminal cannot be written, the log reports it once, and games continue without.
     """
 
     def __init__(self, events: Path | None = None, terminal: IO[str] | None = None) -> None:
-        """Report.
+        """Open the event file.
 
         Args:
-            events: file that a line of JSON is appended to for each event.
-            terminal: where lines for a person go, stderr unless told otherwise; it has a status line if it is a
-                terminal.
+            events: file to which each event is appended as a line of JSON.
+            terminal: stream for people, by default stderr. It has a status line if it is a terminal.
 
         Raises:
             OSError: the file cannot be written.
         """
         self._terminal: IO[str] | None = sys.stderr if terminal is None else terminal
-        """None where there is none (any more)."""
         self._has_status = self._terminal is not None and self._terminal.isatty()
         self._events = None if events is None else events.open("a", encoding="utf-8", errors="backslashreplace")
         self._status: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def event(self, account: str, kind: str, text: str = "", **data: object) -> None:
-        """Report that something has happened.
+        """Report an event.
 
         Args:
-            account: whose.
+            account: name of the account.
             kind: one word.
-            text: for people; none for what only programs want to know.
-            data: the details, for programs.
+            text: for people; empty if only programs need the event.
+            data: details for programs.
         """
         if text:
             log.info("%s: %s", account, text)
@@ -66,14 +63,13 @@ class Reporter:
                     self._close_events()
 
     def status(self, account: str, text: str) -> None:
-        """Show how an account stands in the status line, if there is one."""
+        """Set the text of an account in the status line, if there is one."""
         if self._has_status:
             with self._lock:
                 self._status[account] = text
                 self._print("")
 
     def close(self) -> None:
-        """End the status line and close the events."""
         with self._lock:
             if self._has_status:
                 self._write("\n")

@@ -1,4 +1,4 @@
-"""What sits at a client's board: what yomi's own players and other engines have in common in both games."""
+"""The engine of a client: yomi's own player or another engine, for both games."""
 
 from __future__ import annotations
 
@@ -14,25 +14,23 @@ if TYPE_CHECKING:
 
 
 class GaveUpError(Exception):
-    """A client cannot go on; one line that says what has to be put right."""
+    """A client cannot continue. The message is one line with what to correct."""
 
 
 class Seat(Protocol):
-    """What plays: yomi itself, or another engine. Its methods block and are called by one thread."""
+    """yomi's player or another engine. Its methods block and are called by one thread."""
 
     @property
     def name(self) -> str:
-        """What plays, on one line."""
+        """Name of the engine, on one line."""
 
     @property
     def ponders(self) -> bool:
-        """Whether it is to think in the opponent's time."""
+        """Whether the engine ponders in the opponent's time."""
 
-    def end(self, result: str) -> None:
-        """Take note that a game is over."""
+    def end(self, result: str) -> None: ...
 
-    def close(self) -> None:
-        """Release it."""
+    def close(self) -> None: ...
 
 
 P = TypeVar("P", bound="Player[Any]")
@@ -40,40 +38,27 @@ C = TypeVar("C", bound="EngineClient")
 
 
 class YomiSeat(Generic[P]):
-    """yomi's own player."""
-
     def __init__(self, player: P) -> None:
-        """Play with `player`."""
         self._player = player
 
     @property
     def name(self) -> str:
-        """What plays."""
         return f"yomi ({self._player.description})"
 
     @property
     def ponders(self) -> bool:
-        """Whether to think in the opponent's time."""
         return self._player.options.ponder
 
     def close(self) -> None:
-        """Release devices and threads."""
         self._player.close()
 
 
 class EngineSeat(Generic[C]):
-    """Another engine."""
-
     def __init__(self, account: Account, kind: type[C], **spec: Any) -> None:
-        """Start the engine.
-
-        Args:
-            account: whose `command` it is.
-            kind: its client.
-            spec: further fields of EngineSpec.
+        """Start the engine in `account.command`. `spec`: further fields of EngineSpec.
 
         Raises:
-            GaveUpError: it cannot be started, or does not have its options.
+            GaveUpError: the engine cannot be started, or lacks an option.
         """
         try:
             self._client = kind(EngineSpec(account.name, account.command, **spec))
@@ -82,9 +67,7 @@ class EngineSeat(Generic[C]):
 
     @property
     def name(self) -> str:
-        """What the engine calls itself."""
         return self._client.title
 
     def close(self) -> None:
-        """End the engine."""
         self._client.close()

@@ -1,7 +1,7 @@
-"""The TOML file of servers and accounts: what may stand in it, and errors that name the line and the key.
+"""The TOML file of servers and accounts. Errors name the line and the key.
 
     records = "games"                 # folder of the game records
-    events = "events.jsonl"           # what happens, for programs
+    events = "events.jsonl"           # events, for programs
 
     [servers.home]
     protocol = "cgos"                 # or csa
@@ -12,12 +12,12 @@
     server = "home"
     user = "yomi-9"
     password_file = "~/.yomi-9"       # or password_env = "NAME", or password_keyring = "SERVICE"
-    games = 0                         # games to play; 0: until told to stop
+    games = 0                         # games to play; 0: no limit
     engine.visits = 400               # any option of docs/OPTIONS.md
     #command = "gnugo --mode gtp"     # another engine in yomi's place
 
-Relative paths are seen from the file's own folder: records, events, the password's file, files that options name, and
-the engine of a command that holds a slash. The arguments of a command are left as they are.
+Relative paths start at the file's own folder: records, events, password files, files that options name, and an engine
+in `command` whose name contains a slash. The arguments of a command are not changed.
 """
 
 from __future__ import annotations
@@ -41,25 +41,23 @@ PASSWORD_KEYS = ("password_env", "password_file", "password_keyring")
 NAME = re.compile(r"[A-Za-z0-9_.@-]+")
 MAX_KEEPALIVE = 86400.0
 MAX_LINE = 1000
-"""Characters of a line that is searched for a key: the patterns take the square of their number."""
+"""Characters of a line that is searched for a key: the patterns need quadratic time."""
 
 
 class SettingsError(LineError):
-    """Something in the file is wrong; one line that names the file, the line, the key and what was found."""
+    """A mistake in the file. The message is one line with the file, the line, the key and the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where games are played."""
-
     name: str
     protocol: str
     host: str
     port: int
     size: int = 19
-    """Go: the board size to load the engine for; a game of another size loads it anew."""
+    """Go: board size to load the engine for. A game of another size loads it again."""
     game_name: str = ""
-    """CSA: the kind of game that goes with the log-in, such as `floodgate-300-10F`."""
+    """CSA: kind of game sent with the login, such as `floodgate-300-10F`."""
     keepalive: float = 60.0
     """CSA: seconds of silence after which an empty line is sent; 0: never. Servers want 30 at least."""
     comments: bool = True
@@ -68,8 +66,6 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who plays there, and with what."""
-
     name: str
     server: Server
     user: str
@@ -77,24 +73,20 @@ class Account:
     """One of PASSWORD_KEYS."""
     password_source: str
     games: int = 0
-    """Games to play; 0: until told to stop."""
+    """Games to play; 0: no limit."""
     options: Mapping[str, Value] = field(default_factory=dict)
     """Options of yomi."""
     places: Mapping[str, str] = field(default_factory=dict)
-    """File, line and key of each of them, for an error."""
+    """File, line and key of each option, for errors."""
     command: tuple[str, ...] = ()
-    """Another engine in yomi's place: its command line."""
+    """Command line of another engine, or empty for yomi."""
     usi_options: Mapping[str, str] = field(default_factory=dict)
     """Options of that engine (USI)."""
     go: str = ""
-    """What its `go` says in place of the clocks (USI), such as `nodes 20000`; empty for the clocks."""
+    """Arguments of `go` for that engine (USI), such as `nodes 20000`; empty for the clocks."""
 
     def password(self) -> Password:
-        """Return the password.
-
-        Raises:
-            PasswordError: it cannot be had.
-        """
+        """Return the password. Raises PasswordError."""
         match self.password_key:
             case "password_env":
                 return from_environment(self.password_source)
@@ -111,16 +103,16 @@ class Settings:
     records: Path
     events: Path | None = None
     in_turn: bool = False
-    """Play the accounts one after the other, each its number of games (1 where it has none), over and over."""
+    """Play the accounts one after the other, each its number of games (or 1), repeatedly."""
     password_variables: tuple[str, ...] = ()
-    """Of the environment, those of the other protocol's accounts among them."""
+    """Environment variables with passwords, including those of the other protocol's accounts."""
 
 
 def read_settings(path: Path, protocol: str) -> Settings:
     """Read the accounts on servers of one protocol.
 
     Raises:
-        SettingsError: the file cannot be read, or something in it is wrong.
+        SettingsError: the file cannot be read, or contains a mistake.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -133,8 +125,6 @@ def read_settings(path: Path, protocol: str) -> Settings:
 
 
 class _Reader:
-    """Turns the tables of a file into settings."""
-
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
         self.lines = text.splitlines()
@@ -212,7 +202,7 @@ class _Reader:
         )
 
     def _command(self, table: _Table) -> tuple[str, ...]:
-        """Return the words of a command line; a path of the engine is seen from the file's folder, a name is not."""
+        """Return the words of a command line. A path of the engine starts at the file's folder."""
         text = table.text("command", "")
         if len(text) > MAX_COMMAND:
             raise table.error("command", f"at most {MAX_COMMAND} characters")
@@ -225,7 +215,7 @@ class _Reader:
         return tuple(words)
 
     def _options(self, table: _Table, game: str) -> tuple[dict[str, Value], dict[str, str]]:
-        """Return the options, files as seen from the file's folder, and where each stands."""
+        """Return the options, with paths from the file's folder, and the place of each option."""
         options = Options.for_game(game)
         found: dict[str, Value] = {}
         places: dict[str, str] = {}
@@ -245,7 +235,7 @@ class _Reader:
         return found, places
 
     def line_of(self, keys: tuple[str, ...]) -> int | None:
-        """Return the number of the line where a key (or the longest part of its path that is found) stands."""
+        """Return the number of the line with a key, or with the longest part of its path that is found."""
         section: tuple[str, ...] = ()
         best, length = None, 0
         for number, line in enumerate(self.lines, 1):
@@ -270,7 +260,7 @@ def _path(text: str) -> tuple[str, ...]:
 
 
 class _Table:
-    """One table of the file, with its place in it."""
+    """One table of the file, with its path."""
 
     def __init__(self, reader: _Reader, path: tuple[str, ...], data: Mapping[str, object]) -> None:
         self.reader, self.path, self.data = reader, path, data
@@ -288,7 +278,7 @@ class _Table:
         return SettingsError(f"{self.where(key)}: found {self.data[key]!r:.100}, expected {expected}")
 
     def only(self, *keys: str) -> None:
-        """Refuse any other key."""
+        """Raise SettingsError for any other key."""
         for key in self.data:
             if key == "password":
                 raise SettingsError(f"{self.where(key)}: no password belongs here, expected one of {PASSWORD_KEYS}")
@@ -320,7 +310,7 @@ class _Table:
         return value
 
     def beside(self, key: str, text: str) -> Path:
-        """Return the path that a key's value holds, as seen from the file's folder."""
+        """Return the path in a key's value, starting at the file's folder."""
         try:
             return self.reader.path.parent / Path(text).expanduser()
         except RuntimeError:

@@ -1,4 +1,4 @@
-"""The thread in which a client's engine works, so that the loop is never kept from its socket."""
+"""The thread of a client's engine. The loop stays free for the socket."""
 
 from __future__ import annotations
 
@@ -11,31 +11,29 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A piece of work that has ended."""
+    """Finished work of the engine."""
 
     tag: Any
-    """What it was submitted under."""
+    """The tag given to `submit`."""
     result: object = None
     error: Exception | None = None
-    """What it raised."""
 
 
 class Worker:
-    """Does one thing after the other in a thread of its own and tells the loop of each."""
+    """Runs one call after the other in a thread of its own, and posts a `Done` for each."""
 
     def __init__(self, post: Callable[[object], None], name: str) -> None:
-        """Start the thread; `post` takes a `Done` for each piece of work."""
         self._post = post
         self._work: queue.SimpleQueue[tuple[object, Callable[[], object]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, tag: object, call: Callable[[], object]) -> None:
-        """Have `call` called after all that was submitted before."""
+        """Queue a call."""
         self._work.put((tag, call))
 
     def close(self, timeout: float) -> bool:
-        """End the thread after the work in hand; False where it takes longer than `timeout` seconds."""
+        """End the thread after the queued calls. Return False if this takes longer than `timeout` seconds."""
         self._work.put(None)
         self._thread.join(timeout)
         return not self._thread.is_alive()
