@@ -19,8 +19,8 @@ def ended_by_a_signal() -> Iterator[None]:
     numbers = [number for number in NUMBERS if signal.getsignal(number) is not signal.SIG_IGN]
 
     def end(number: int, frame: object) -> None:
-        for each in numbers:
-            signal.signal(each, signal.SIG_IGN)
+        for later in numbers:  # a closing terminal sends several
+            signal.signal(later, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
     before = {number: signal.signal(number, end) for number in numbers}

@@ -89,7 +89,7 @@ class EngineClient(abc.ABC):
             RefusedError: it lacks an option, or cannot limit its search in the wanted way.
         """
         self.spec, self.timeout = spec, timeout
-        self.title = spec.name
+        self.title = spec.name  # until the engine reports its own
         self.process = EngineProcess(spec.command, folder=spec.folder, environment=spec.environment, cpus=cpus)
         if on_start is not None:
             on_start(self.process)

@@ -147,10 +147,10 @@ class UsiSearch:
     def __init__(self, client: UsiClient, position: str, go: str, allowed: float, clock_start: float | None) -> None:
         self._process, self._timeout = client.process, client.timeout
         self._lock = threading.Lock()
-        self._said = ""
-        self._due = (math.inf, "")
+        self._said = ""  # the last word sent: ponderhit or stop
+        self._due = (math.inf, "")  # when the move is overdue, and the fault then
         self._overdue_since: float | None = None
-        self._failure: EngineError | None = None
+        self._failure: EngineError | None = None  # why a word could not be sent
         self._evaluation: Evaluation | None = None
         self._move: EngineMove | None = None
         self._begin = self._process.send(position, go)
@@ -162,7 +162,7 @@ class UsiSearch:
             self._say("stop", time.monotonic(), STOP_TIMEOUT)
 
     def ponderhit(self, allowed: float, clock_start: float) -> None:
-        """Tell a pondering engine that its guess was right, unless it was stopped; arguments as in `UsiClient.start`."""
+        """Tell a pondering engine that its guess was right, unless it was stopped; arguments as in `start`."""
         with self._lock:
             if not self._said:
                 self._say("ponderhit", clock_start, allowed + self._timeout)
@@ -221,7 +221,7 @@ class UsiSearch:
             self._overdue_since = None
         elif self._overdue_since is None:
             self._overdue_since = at
-        elif at >= self._overdue_since + POLL:
+        elif at >= self._overdue_since + POLL:  # not at once: after a standstill the move may wait behind a late report
             raise EngineError(fault)
 
 
@@ -262,7 +262,7 @@ def read_info(line: str, before: Evaluation | None) -> Evaluation | None:
 
 
 def _score(kind: str, text: str) -> tuple[float, int | None] | None:
-    """Return centipawns and mate of `score cp N` or `score mate N`. A mate of unknown length (`+`, `-`) has length 1."""
+    """Return centipawns and mate of `score cp N` or `score mate N`. A mate of unknown length (`+`, `-`) counts 1."""
     match = re.fullmatch(r"([+-]?)([0-9]{0,18})", text)
     if match is None or (kind == "cp" and not match[2]) or kind not in ("cp", "mate"):
         return None

@@ -27,6 +27,7 @@ def held_out(count: int, share: float, seed: int) -> npt.NDArray[np.bool_]:
     number = round(count * share)
     if share > 0.0 and count > 1:
         number = min(max(number, 1), count - 1)
+    # Whole games are held out, so that no test position has a neighbor in training.
     held = np.zeros(count, np.bool_)
     held[np.random.default_rng(seed).permutation(count)[:number]] = True
     return held

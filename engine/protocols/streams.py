@@ -123,7 +123,7 @@ class Output:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self.failure: str | None = None
+        self.failure: str | None = None  # stays None if the controller has closed its end
 
     def write(self, text: str) -> None:
         """Write at once.
@@ -155,6 +155,7 @@ def logged(write: Callable[[str], None], log: logging.Logger) -> Callable[[str],
 
 def claim_stdout() -> int:
     """Return a private copy of stdout's descriptor and point stdout at stderr."""
+    # Libraries print to stdout (onnxruntime its banners, from C), which would break the protocol.
     private = os.dup(1)
     os.dup2(2, 1)
     return private

@@ -131,8 +131,8 @@ class Client(abc.ABC):
         self.lag = Lag()
         self.won = self.lost = self.drawn = 0
         self.mailbox = Mailbox()
-        self.is_finishing = False
-        self.is_leaving = False
+        self.is_finishing = False  # the user has asked for the end
+        self.is_leaving = False  # the session is ending: the server may close the connection without a word
         self.games_left: float = 0
         self._password = password
         self._open_seat = open_seat

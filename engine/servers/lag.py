@@ -21,6 +21,7 @@ class Lag:
         seconds = max(seconds, 0.0)
         self.mean = seconds if not self.count else self.mean + SMOOTH * (seconds - self.mean)
         self.count += 1
+        # A clock is lost by the longest delay, not by the mean.
         self._longest = max(FORGET * self._longest, seconds)
 
     @property

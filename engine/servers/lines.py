@@ -12,7 +12,7 @@ class LineReader:
     """Splits bytes at line feeds, and holds at most MAX_LINE bytes."""
 
     def __init__(self) -> None:
-        self.dropped = 0
+        self.dropped = 0  # lines that were too long
         self._rest = b""
         self._is_dropping = False
 

@@ -75,7 +75,7 @@ class Runner:
     def _run_clients(self, clients: list[Client]) -> None:
         self._clients = clients
         if self._interrupts:
-            return  # while they were made: nobody has told them, and there is no game in hand
+            return  # the signal came while the clients were created
         threads = [
             threading.Thread(target=self._run_client, args=(client,), name=client.account.name, daemon=True)
             for client in clients
@@ -105,7 +105,7 @@ class Runner:
         The third ends the process, even if engines still work.
         """
         if number == HANGUP and self._interrupts:
-            return  # where a terminal goes, several come
+            return  # a closing terminal sends several
         self._interrupts += 1
         if self._interrupts > 2:
             os._exit(INTERRUPTED)
