@@ -40,19 +40,18 @@ examples:
   yomi review game.csa --net model.onnx --seconds 1 --plot
   yomi review games --net b18.bin.gz --out reviewed --json reviewed.json
 
-SGF, GIB (Tygem) and NGF (Cyberoro) are Go; CSA, KIF, KI2, JKF, BOD and lines of USI are shogi. The worst moves of each
-side are printed. The annotated record is written beside the record (or in --out) as NAME.yomi.sgf, .csa, .kif or .kifu:
-winrates, best moves and losses as comments, in SGF also as variations, marks and Sabaki's graph. The record's own
-variations are kept, but not reviewed. Without a limit a move gets 100 visits.
+Go: SGF, GIB (Tygem) and NGF (Cyberoro). Shogi: CSA, KIF, KI2, JKF, BOD and lines of USI. The command prints the worst
+moves of each side, and writes the annotated record as NAME.yomi.sgf, .csa, .kif or .kifu: winrates, best moves and
+losses as comments, in SGF also variations, marks and Sabaki's graph. Variations of the record are kept, but not
+reviewed. The default limit is 100 visits a move.
 
-Games of Go without rules (RU) are reviewed under Chinese rules, which take dead stones off at the end. --rules changes
-that; --komi replaces the komi of every record. A broken record is read as far as possible: stderr shows each fault as
-FILE:LINE:COLUMN. A game is reviewed up to the first move that cannot be played. If a record cannot be read, or the
-network cannot take it, stderr names the record, the others are reviewed, and the exit status is 1.
+Games of Go without rules (RU) are reviewed under Chinese rules, which remove dead stones at the end. --rules changes
+that; --komi replaces the komi of every record. Broken records are read as far as possible: stderr shows each fault as
+FILE:LINE:COLUMN. A game is reviewed up to its first illegal move. If a record cannot be read, or does not fit the
+network, stderr names it, the review continues, and the exit status is 1.
 
-At the start stderr shows how long it will take, from a short search; --net fast is the faster network for Go.
-Ctrl-C keeps the positions that were searched, in a file .yomi-analyze-*.jsonl in --out or beside the first record. The
-same command continues there.
+At the start stderr shows an estimate of the time; for Go --net fast is faster. Ctrl-C keeps the searched positions in a
+file .yomi-analyze-*.jsonl, in --out or beside the first record. The same command continues there.
 """
 
 MARK = ".yomi"
@@ -87,11 +86,15 @@ class Outcome:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("records", nargs="+", type=Path, metavar="FILE|FOLDER", help="game records, or folders of them")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the reviews go (default: beside each record)")
-    add_value(parser, "--worst", 5, "N", "moves of each side in the table")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything for other programs")
-    parser.add_argument("--plot", action="store_true", help="draw the winrate over the game: NAME.yomi.png")
+    parser.add_argument(
+        "records", nargs="+", type=Path, metavar="FILE|FOLDER", help="review these records, or the records in folders"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="write reviews to this folder (default: beside each record)"
+    )
+    add_value(parser, "--worst", 5, "N", "show this many worst moves of each side")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
+    parser.add_argument("--plot", action="store_true", help="draw the winrate over the game (NAME.yomi.png)")
     parser.add_argument(
         "--record",
         action=argparse.BooleanOptionalAction,
@@ -115,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
             for number, job in enumerate(jobs, 1):
                 _review_file(job, reviewers, args, outcome, f"{number}/{len(jobs)}" if len(jobs) > 1 else "")
     except BaseException as error:
-        if outcome.reviewed:  # else what a run before this one has written is worth more
+        if outcome.reviewed:  # otherwise the file of an earlier run is worth more
             _write_json(args.json, outcome)
         if isinstance(error, KeyboardInterrupt | SystemExit):
             logs.say(outcome.journal.interrupted())
@@ -140,7 +143,7 @@ def _write_json(path: Path | None, outcome: Outcome) -> None:
         _write(path, text.encode("utf-8", "backslashreplace"))  # names of files need not be UTF-8
 
 
-# -- what is to be reviewed ----------------------------------------------------------------------------------------
+# -- records --------------------------------------------------------------------------------------------------------
 
 
 def find_jobs(paths: Sequence[Path], out: Path | None) -> list[Job]:
@@ -152,11 +155,11 @@ def find_jobs(paths: Sequence[Path], out: Path | None) -> list[Job]:
     jobs = []
     for path in paths:
         if path.is_dir():
-            found = [each for each in sorted(path.rglob("*")) if _is_record(each)]
+            found = [file for file in sorted(path.rglob("*")) if _is_record(file)]
             if not found:
                 suffixes = " ".join(_suffixes())
-                raise CliError(f"{path}: no records in this folder: expected files ending in {suffixes}")
-            jobs += [Job(each, out / each.parent.relative_to(path) if out else each.parent) for each in found]
+                raise CliError(f"{path}: no records found in this folder, expected files ending in {suffixes}")
+            jobs += [Job(file, out / file.parent.relative_to(path) if out else file.parent) for file in found]
         elif path.exists():
             jobs.append(Job(path, out or path.parent))
         else:
@@ -246,7 +249,7 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
     except (ReviewError, NetworkError, EvaluatorError) as error:
         text = str(error) if str(job.path) in str(error) else f"{job.path}: {error}"
         if isinstance(error, ReviewError) and job.path.suffix.lower() not in _suffixes():
-            text += f" (its name shows no form of records: {' '.join(_suffixes())})"
+            text += f" (known endings of records: {' '.join(_suffixes())})"
         outcome.broken += 1
         outcome.reviewed.append({"file": str(job.path), "error": text})
         logs.say(f"error: {text}")
@@ -259,7 +262,7 @@ def _tell_time(
     from yomi.engine.cli.review_estimate import count_positions, estimate
 
     later = outcome.jobs[outcome.jobs.index(job) + 1 :]
-    paths = [each.path for each in later if each.path.suffix.lower() in game.suffixes]
+    paths = [job.path for job in later if job.path.suffix.lower() in game.suffixes]
     positions = sum(map(reviewer.length, records)) + count_positions(reviewer, paths)
     line = estimate(game, options, reviewer, records[0], max(1, positions - len(outcome.journal)))
     if line is not None:
@@ -292,7 +295,7 @@ def _unused(job: Job, name: str, suffix: str, written: set[Path]) -> Path:
     """Return a path that no other record of this run uses. Records of equal names get their ending or a number."""
     with_ending = f"{name}{job.path.suffix}"
     names = itertools.chain((name, with_ending), (f"{with_ending}-{number}" for number in itertools.count(2)))
-    paths = (job.folder / f"{each}{MARK}{suffix}" for each in names)
+    paths = (job.folder / f"{stem}{MARK}{suffix}" for stem in names)
     return next(path for path in paths if path not in written)
 
 
@@ -309,7 +312,7 @@ def _print(path: Path, name: str, review: Review, worst: int, written: Sequence[
         f"\n{count} position{'s' * (count != 1)} in {review.seconds:.1f} s, {review.evaluations} evaluations,"
         f" {rate:.0f}/s; {review.engine}"
     )
-    logs.echo("".join(f"written to {printable(each)}\n" for each in written))
+    logs.echo("".join(f"written to {printable(file)}\n" for file in written))
 
 
 def _write(path: Path, data: bytes) -> None:

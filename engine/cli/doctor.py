@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 USAGE = "yomi doctor"
 EPILOG = """\
-A line starts with ok, or with -- where something is missing that yomi can do without; the line below it then says what
-installs it. Errors start with !! and make the exit status 1.
+ok: works. --: an optional part is missing; the next line shows how to install it. !!: an error; the exit status is 1.
 """
 
 EXTRAS = {"matplotlib": "pictures (--plot)", "torch": "training (yomi train)", "onnx": "conversion of networks to ONNX"}
@@ -177,7 +176,7 @@ def networks() -> Iterator[Finding]:
     """Yield onnxruntime's version and providers."""
     installed = {name: found for name in ("onnxruntime", "onnxruntime-gpu") if (found := _version(name))}
     if not installed:
-        yield MISSING, "networks that yomi's own kernels do not compute: onnxruntime is not installed; to install it:"
+        yield MISSING, "networks beyond yomi's own kernels: onnxruntime is not installed; to install it:"
         yield MISSING, f"    {extra_command('onnx')}"
         return
     if len(installed) > 1:
@@ -200,7 +199,7 @@ def gpu() -> Iterator[Finding]:
 
     fault = find_gpu_fault()
     if fault is not None:
-        yield MISSING, f"no GPU: {fault.reason}: networks run on the processor; to change that:"
+        yield MISSING, f"no GPU: {fault.reason}: networks run on the processor; to change this:"
         yield MISSING, f"    {fault.remedy}"
     else:
         details = _smi_lines()
@@ -217,7 +216,7 @@ def gpu() -> Iterator[Finding]:
             yield MISSING, f"{title}: {found.reason}; to install it:"
             yield MISSING, f"    {found.remedy}"
         elif fault is not None:
-            yield OK, f"{title} is installed; it can be tried only with a GPU"
+            yield OK, f"{title} is installed; a test needs a GPU"
         else:
             reason = _try(device, backend)
             yield (OK, f"{title} works") if reason is None else (MISSING, f"{title} does not work: {reason}")

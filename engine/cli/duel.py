@@ -39,9 +39,9 @@ examples:
   yomi duel go --net b6c96.bin.gz --size 9 --visits 200 --first c_puct=1.3 --second c_puct=1.0 --games 400
   yomi duel shogi --net model.onnx --visits 100 --first fpu_reduction=0.4 --sprt 0,10 --games 10000
 
-The flags are what both have in common, --first and --second where they differ. One process plays many games at once,
-whose positions share batches, with equal visits and without clocks: by far the fastest way to compare two settings of
-the search, or two networks. For other engines, and for games on time, there is yomi match.
+Flags hold for both players, --first and --second only for one. A process plays many games at once with equal visits and
+without clocks, and their positions share batches. This is by far the fastest way to compare settings of the search or
+networks. For other engines and for games with clocks use yomi match.
 """
 INERT = frozenset(
     ("cache_size", "memory", "workers", "batches_in_flight", "virtual_loss", "seed", "root_noise", "root_noise_total")
@@ -64,25 +64,27 @@ def player_options(game: str) -> list[str]:
 def add(parser: argparse.ArgumentParser) -> None:
     for game, child in add_games(parser, COMMAND, "Let two settings of the engine play {} against each other"):
         for side in ("first", "second"):
-            text = f"what is other for the {side} player than the flags say"
+            text = f"set options of the {side} player only"
             child.add_argument(f"--{side}", default="", metavar="OPTION=VALUE,...", help=text)
-        add_value(child, "--games", GAMES_WANTED, "N", "number of games, even")
-        text = "stop when it is clear whether the first is stronger by E1 Elo, or by no more than E0"
+        add_value(child, "--games", GAMES_WANTED, "N", "play this many games (an even number)")
+        text = "stop when the first is clearly stronger by E1 Elo, or by at most E0"
         child.add_argument("--sprt", type=_bounds, metavar="E0,E1", help=text)
         add_common(child, game, COMMAND)
 
 
 def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: str) -> None:
     """Add the flags that duel and tune share."""
-    text = f"of the journal, with which the same command goes on (default: {command})"
+    text = f"write the journal there; the same command continues (default: {command})"
     parser.add_argument("--out", type=Path, default=Path(command), metavar="FOLDER", help=text)
-    parser.add_argument("--processes", type=int, metavar="N", help="processes (default: the cores; on a GPU 1)")
-    at_once = add_value(parser, "--at-once", 32, "N", "games that a process plays at the same time")
+    parser.add_argument(
+        "--processes", type=int, metavar="N", help="use this many processes (default: the number of cores; on a GPU 1)"
+    )
+    at_once = add_value(parser, "--at-once", 32, "N", "play this many games at the same time in each process")
     add_old_names(parser, at_once, "--side-by-side")
-    add_value(parser, "--opening-moves", 8, "N", "moves of each opening, drawn from short searches; 0: none")
-    parser.add_argument("--openings", type=Path, metavar="FILE", help="take openings from records (or a folder)")
-    add_value(parser, "--temperature", 0.0, "X", "of the first moves behind the opening; it falls fast")
-    add_value(parser, "--seed", 1, "N", "of what is drawn")
+    add_value(parser, "--opening-moves", 8, "N", "draw this many opening moves from short searches; 0: none")
+    parser.add_argument("--openings", type=Path, metavar="FILE", help="read openings from records or a folder")
+    add_value(parser, "--temperature", 0.0, "X", "set the temperature after the opening, which falls fast")
+    add_value(parser, "--seed", 1, "N", "set the seed of all random choices")
     add_flags(parser, COMMAND, game)
     known = {*player_options(game.name), *BOARD}
     add_options(parser, game, leave_out=set(TABLE) - known, defaults=_defaults(game))
@@ -112,7 +114,7 @@ def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]
         key, equals, value = word.partition("=")
         name = key.strip().replace("-", "_")
         if name not in known:
-            what = "no option that players of a duel differ in" if name in TABLE else "unknown option"
+            what = "no option of a duel's player" if name in TABLE else "unknown option"
             raise CliError(f"{flag} {word}: {what}, expected OPTION=VALUE{did_you_mean(name, known)}")
         try:
             changes[name] = TABLE[name].parse(value if equals else "true")
@@ -134,9 +136,9 @@ def read_players(
     options = collect(argparse.Namespace(**own), game, **_defaults(game))
     logs.set_up(options)
     players = [suited(options.with_values(changes), args, game, changes) for changes in (first, second)]
-    for each in players:
-        check(each, game)
-        if each.visits is None:
+    for player in players:
+        check(player, game)
+        if player.visits is None:
             raise CliError("--visits none: expected a number")
     return players[0], players[1]
 
@@ -177,7 +179,7 @@ def open_referees(
 
     for player in players:
         prepare(game, player, learning=True)
-    processes = args.processes or (usable_cores() if all(chooses_cpu(each.device) for each in players) else 1)
+    processes = args.processes or (usable_cores() if all(chooses_cpu(player.device) for player in players) else 1)
     processes = min(processes, games)
     count = min(args.at_once, -(-games // processes))
     if processes == 1:
@@ -218,16 +220,16 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
             standing.note(number, points)
         left = [Task(number) for number in range(args.games) if number not in standing.points]
         if journal.results:
-            logs.say(f"{len(journal.results)} games are in {journal.path}; going on")
-        begin, played, told = time.monotonic(), 0, 0.0
+            logs.say(f"{len(journal.results)} games are in {journal.path}; the match continues")
+        begin, played, reported = time.monotonic(), 0, 0.0
         if left and not standing.is_decided:
             with open_referees(args, game, players, terms, len(left)) as referees:
-                for each in referees.play(left):
-                    journal.add(each.result(names))
-                    standing.note(each.number, each.points)
+                for finished in referees.play(left):
+                    journal.add(finished.result(names))
+                    standing.note(finished.number, finished.points)
                     played += 1
-                    if time.monotonic() - told >= INTERVAL:
-                        told = time.monotonic()
+                    if time.monotonic() - reported >= INTERVAL:
+                        reported = time.monotonic()
                         logs.say(f"{len(standing.points)}/{args.games} games, {standing.line()}")
                     if standing.is_decided:
                         break
@@ -241,7 +243,8 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
 
 def points_of(results: Iterable[GameResult]) -> dict[int, int]:
     """Return the first player's points (see Played.points) by the number of the game."""
-    return {each.number: round(2 * (each.score if each.number % 2 == 0 else 1 - each.score)) for each in results}
+    # The first player has Black in games of even numbers. Points are half points won: 0, 1 or 2.
+    return {game.number: round(2 * (game.score if game.number % 2 == 0 else 1 - game.score)) for game in results}
 
 
 def _names(args: argparse.Namespace) -> tuple[str, str]:
@@ -254,7 +257,7 @@ def describe(
 ) -> dict[str, Any]:
     """Return the settings that identify a match when it continues."""
     known = (*player_options(game.name), *BOARD[:-2])
-    options = [{name: each.get(name) for name in known if TABLE[name].is_for(game.name)} for each in players]
+    options = [{name: player.get(name) for name in known if TABLE[name].is_for(game.name)} for player in players]
     board = game.board_size(players[0])
-    terms_told = dataclasses.asdict(terms)
-    return {"game": game.name, "board": board, "players": list(names), "options": options, "terms": terms_told}
+    fields = dataclasses.asdict(terms)
+    return {"game": game.name, "board": board, "players": list(names), "options": options, "terms": fields}

@@ -12,26 +12,26 @@ from yomi.engine.option_row import did_you_mean
 from yomi.nets.errors import LineError
 
 FOREIGN_FLAGS = {
-    "-config": "leave KataGo's -config out, yomi does not read its files: expected flags such as --visits 500, or"
+    "-config": "remove KataGo's -config, whose files yomi does not read: use flags such as --visits 500, or"
     " --config FILE with a TOML file (docs/OPTIONS.md)",
-    "-model": "KataGo's -model is --net FILE here",
-    "-human-model": "yomi has no human model: leave KataGo's -human-model out",
-    "-override-config": "KataGo's -override-config is read by yomi analysis only: expected flags such as --visits 500",
-    "-override-version": "leave KataGo's -override-version out",
-    "--level": "levels of strength are in yomi play, gtp and usi: yomi play GAME --level 1 to 10",
+    "-model": "use --net FILE for KataGo's -model",
+    "-human-model": "remove KataGo's -human-model: yomi has no human model",
+    "-override-config": "only yomi analysis reads KataGo's -override-config: use flags such as --visits 500",
+    "-override-version": "remove KataGo's -override-version",
+    "--level": "yomi play, gtp and usi have levels of strength: yomi play GAME --level 1 to 10",
 }
 """Hints for flags of KataGo and of other commands."""
 
 FILE_FOR_A_PROTOCOL = (
     "; this command speaks to programs and takes no file: "
-    "yomi review FILE reviews game records, --net FILE sets a network"
+    "to review game records use yomi review FILE, to choose a network --net FILE"
 )
 TAKES_NO_FILE = ("yomi gtp", "yomi usi", "yomi analysis")
-MISSING = {"yomi review": ", such as game.sgf or a folder; KaTrain's protocol, which needs no file, is yomi analysis"}
+MISSING = {"yomi review": ", such as game.sgf or a folder; KaTrain runs yomi analysis, which needs no file"}
 """Hints for commands that lack an argument."""
 CHOICES = {
-    "yomi tune": "; the fastest way to compute a network is found by yomi net calibrate FILE",
-    "yomi play": "; a saved game is resumed by yomi play --resume FILE",
+    "yomi tune": "; to find the fastest way to compute a network, use yomi net calibrate FILE",
+    "yomi play": "; to resume a saved game, use yomi play --resume FILE",
 }
 """Hints for a file in place of a game."""
 
@@ -63,7 +63,7 @@ class Parser(argparse.ArgumentParser):
             if not flags and self.prog in TAKES_NO_FILE:
                 hint = FILE_FOR_A_PROTOCOL
             elif not flags and self.prog.startswith("yomi bench "):
-                hint = f"; a game comes first: {self.prog} go or {self.prog} shogi"
+                hint = f"; put the game first: {self.prog} go or {self.prog} shogi"
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return found, unknown
 

@@ -131,7 +131,7 @@ def _examples(epilog: str, count: int) -> str:
         return epilog
     lines: list[str] = []
     for line in found[1].splitlines():
-        if line.startswith("  yomi") and sum(each.startswith("  yomi") for each in lines) == count:
+        if line.startswith("  yomi") and sum(earlier.startswith("  yomi") for earlier in lines) == count:
             break
         lines.append(line)
     return "\n".join(["examples:", *lines])

@@ -40,12 +40,12 @@ USAGE = "yomi learn GAME [options] | status FOLDER"
 EPILOG = """\
 examples:
   yomi learn go --size 5 --hours 2         from nothing, in the folder learn-go
-  yomi learn go --size 5                   go on where it ended, whatever ended it
-  yomi learn status learn-go               how it goes; FOLDER/status.html shows more
+  yomi learn go --size 5                   continue the run
+  yomi learn status learn-go               show the status; FOLDER/status.html shows more
   yomi learn shogi --hours 24              shogi, in the folder learn-shogi
-  yomi learn go --size 9 --anchor "gnugo --mode gtp" --until gnugo 0.5     until it is a match for GNU Go
+  yomi learn go --size 9 --anchor "gnugo --mode gtp" --until gnugo 0.5     until it wins half its points
 
-Learning needs PyTorch; yomi doctor says what installs it. What it does and every setting: docs/LEARNING.md.
+Learning needs PyTorch; yomi doctor shows how to install it. docs/LEARNING.md explains every setting.
 """
 EXPLORATION = ("c_puct", "c_puct_log", "fpu_reduction", "root_fpu_reduction", "policy_temperature")
 COMPUTED = ("device", "backend", "precision")
@@ -66,20 +66,22 @@ LIVE = frozenset(
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    children = add_children(parser, COMMAND, "GAME | status", "games, and what became of a run")
-    status = children.add_parser(STATUS, help="tell how a run goes", usage="yomi learn status FOLDER")
-    status.add_argument("folder", type=Path, metavar="FOLDER", help="of the run")
+    children = add_children(parser, COMMAND, "GAME | status", "games, and the status of a run")
+    status = children.add_parser(STATUS, help="show the status of a run", usage="yomi learn status FOLDER")
+    status.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the run")
     for game, child in add_games(parser, COMMAND, "Learn {} from nothing by self-play", children):
-        child.add_argument("--out", type=Path, metavar="FOLDER", help="of the run (default: learn-GAME)")
-        child.add_argument("--hours", type=float, metavar="H", help="end after so long (default: never)")
-        child.add_argument("--networks", type=int, metavar="N", help="end with this network (default: never)")
-        text = "processes that play; 0: play and train in turns (default: the cores; on a cluster: as many as fit)"
+        child.add_argument("--out", type=Path, metavar="FOLDER", help="set the folder of the run (default: learn-GAME)")
+        child.add_argument("--hours", type=float, metavar="H", help="end after H hours (default: never)")
+        child.add_argument("--networks", type=int, metavar="N", help="end after N networks (default: never)")
+        text = "use N processes for games; 0: play and train in turns (default: all cores)"
         processes = child.add_argument("--processes", type=int, metavar="N", help=text)
         add_old_names(child, processes, "--workers", "--actors")
-        child.add_argument("--network", type=Path, metavar="FILE", help="TOML with [network], [training], [loss]")
-        text = "engine from outside that the ladder has as an anchor, as yomi match has it; may be given again"
+        child.add_argument(
+            "--network", type=Path, metavar="FILE", help="read [network], [training], [loss] from a TOML file"
+        )
+        text = "add an engine (as in yomi match) to the ladder as an anchor; repeatable"
         child.add_argument("--anchor", dest="anchors", action="append", default=[], metavar="ENGINE", help=text)
-        text = "end when the newest network wins this share of a ladder match's points against an anchor: uniform 0.9"
+        text = "end when the newest network wins this share against an anchor: uniform 0.9"
         child.add_argument("--until", nargs=2, metavar=("ANCHOR", "SHARE"), help=text)
         _add_cluster(child)
         add_flags(child, COMMAND, game)
@@ -101,15 +103,19 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("cluster")
-    text = "play on a cluster of Ray: auto (this machine is one of its nodes), local (one of its own), or HOST:PORT"
+    text = "play on a Ray cluster: auto (this machine's), local (a new one), or HOST:PORT"
     group.add_argument("--cluster", metavar="ADDRESS", help=text)
-    cores = add_value(group, "--cores-per-process", 1.0, "N", "cores of each process")
+    cores = add_value(group, "--cores-per-process", 1.0, "N", "reserve this many cores for each process")
     add_old_names(group, cores, "--actor-cpus")
-    gpus = add_value(group, "--gpus-per-process", 0.0, "N", "GPUs of each process, or parts of one")
+    gpus = add_value(
+        group, "--gpus-per-process", 0.0, "N", "reserve this many GPUs, or a part of one, for each process"
+    )
     add_old_names(group, gpus, "--actor-gpus")
-    text = "copy shards, records, networks, journal and state there, too: a folder or what fsspec knows (s3://...)"
+    text = "copy all results to a folder or an address of fsspec (s3://...) as well"
     group.add_argument("--mirror", metavar="URL", help=text)
-    group.add_argument("--insecure", action="store_true", help="use a cluster that runs the code of all who reach it")
+    group.add_argument(
+        "--insecure", action="store_true", help="use a cluster that runs code of anyone who can reach it"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -131,10 +137,10 @@ def run(args: argparse.Namespace) -> int:
         tables = _read_tables(args.network, args.game)
         game = game.learning(args, tables.get("network"))
         engines = _engines(args, settings, game)
-        goal = _goal(args, settings, [*plain_anchors(game), *(each.name for each in engines)])
+        goal = _goal(args, settings, [*plain_anchors(game), *(engine.name for engine in engines)])
         options = collect(args, game, **game.defaults.get(COMMAND, {}))
         start = tables.get("network", {}).get("start")
-        if isinstance(start, str) and start:  # it is searched as it was tuned
+        if isinstance(start, str) and start:  # the search uses the values tuned for this network
             options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
         logs.set_up(options)
         with loading_errors():
@@ -142,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
         loop = _make_loop(args, game, options, settings, tables, engines)
 
         def stop() -> None:
-            logs.say("stopping; the same command goes on")
+            logs.say("stopping; the same command continues")
             loop.stop()
 
         with stopped_by_a_signal(stop) as stopped, _mirrored(args.mirror, loop.store.folder):
@@ -161,7 +167,7 @@ def _tell(folder: Path) -> int:
     from yomi.engine.learning.store import Store
 
     if not (folder / Store.SETTINGS).exists():
-        raise CliError(f"{folder}: no run found, expected a folder of yomi learn")
+        raise CliError(f"{folder}: found no run, expected a folder of yomi learn")
     try:
         logs.echo(status_text(folder))
         write_page(folder)
@@ -254,7 +260,7 @@ def _make_loop(
         matches = processes.match
     else:
         workers = InTurns(game, settings, seed)
-    shares = count and args.cluster in (None, LOCAL)  # more threads would wait for each other on busy cores
+    shares = count and args.cluster in (None, LOCAL)  # more threads would wait for busy cores
     threads = max(1, usable_cores() - count) if shares else 0
 
     def make_learner() -> Generations:
@@ -329,9 +335,9 @@ def _asked_cluster(args: argparse.Namespace) -> Asked | None:
     asked = Asked(args.cluster, args.processes, cores, gpus, args.insecure)
     if (asked.actors is not None and asked.actors < 1) or cores < 0 or gpus < 0:
         flags = "--processes, --cores-per-process, --gpus-per-process"
-        raise CliError(f"{flags}: expected a process at least, and no negative numbers")
+        raise CliError(f"{flags}: expected at least one process, and no negative numbers")
     if not cores + gpus:
-        raise CliError("--cores-per-process 0 --gpus-per-process 0: expected something that a process needs")
+        raise CliError("--cores-per-process 0 --gpus-per-process 0: expected a core or a GPU for each process")
     if importlib.util.find_spec("ray") is None:
         raise CliError(missing_line("ray", "--cluster"))
     return asked
@@ -353,10 +359,10 @@ def _read_tables(path: Path | None, game: str | None = None) -> dict[str, Any]:
         raise CliError(f"--network {path}: {error}") from None
     for name, table in tables.items():
         if name not in ("network", "training", "loss") or not isinstance(table, dict):
-            raise CliError(f"--network {path}: table [{name}] found, expected [network], [training] or [loss]")
+            raise CliError(f"--network {path}: found table [{name}], expected [network], [training] or [loss]")
     network = tables.get("network", {})
     kind, start = network.get("kind"), network.get("start")
-    if isinstance(kind, str) and ".py:" in kind:  # a module of one's own lies beside the file
+    if isinstance(kind, str) and ".py:" in kind:  # the user's module is beside the file
         network["kind"] = str((path.parent / kind).absolute())
     if isinstance(start, str) and start:
         network["start"] = str(_start_file(path, start, game))
@@ -370,7 +376,7 @@ def _start_file(path: Path, start: str, game: str | None) -> Path:
         if beside.is_file():
             return beside
         fault = network_fault(start, game)
-    except OSError as error:  # a name that no file can have
+    except OSError as error:  # no file can have this name
         raise CliError(f"--network {path}: start: {error.strerror or error}") from None
     if fault is not None or not is_bundled(start):
         raise CliError(f"--network {path}: start {start}: {fault or 'no such file beside it'}")

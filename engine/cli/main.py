@@ -22,21 +22,21 @@ from yomi.native.errors import CompileError
 BENCH = "bench"
 COMMANDS = {
     "play": "play in the terminal",
-    "review": "review game records: best moves, losses, the worst moves",
-    "selfplay": "let the engine play against itself and write game records",
-    "gtp": "speak GTP, for a GUI of Go or the bridge to a server",
-    "usi": "speak USI, for a GUI of shogi",
-    "analysis": "speak KataGo's JSON analysis protocol, for KaTrain and the like",
+    "review": "review game records: best moves, losses, worst moves",
+    "selfplay": "play games of the engine against itself, and write records",
+    "gtp": "speak GTP with a GUI for Go or the bridge to a server",
+    "usi": "speak USI with a GUI for shogi",
+    "analysis": "speak KataGo's JSON analysis protocol, for example with KaTrain",
     "cgos": "play Go on CGOS",
     "floodgate": "play shogi on floodgate and other servers of the CSA protocol",
     "match": "play games between engines of any kind and rate them",
-    "duel": "compare two settings of the engine, many games side by side",
+    "duel": "compare two settings of the engine in many games at once",
     "tune": "tune parameters of the search by games",
     "rate": "rate players from journals and game records",
     BENCH: "measure nodes per second, evaluators, tree, boards, mate search",
-    "net": "look at network files, convert them, find the fastest way to run",
+    "net": "show, convert and calibrate network files",
     "dataset": "make, check and convert training data, and balanced openings",
-    "learn": "learn a game from nothing: self-play, training, and again",
+    "learn": "learn a game from nothing by self-play and training",
     "train": "train networks, and test them on data",
     "setup": "compile the engine now instead of at the first start",
     "config": "write or show the file of options that all commands read",
@@ -59,14 +59,14 @@ PROTOCOLS = ("gtp", "usi", "analysis")
 """Commands that speak to programs. Their sessions encode text themselves."""
 
 USAGE = "yomi COMMAND [options]"
-HEADING = "An engine for Go and shogi. It plays with KataGo's and dlshogi's networks, too."
+HEADING = "An engine for Go and shogi. It also plays with networks of KataGo and dlshogi."
 EPILOG = """\
 start here:
-  yomi doctor                  what this machine can do
-  yomi play go --size 9        a game in the terminal
-  yomi gtp --net FILE          the engine for a GUI of Go, with another network
-  yomi help COMMAND            the main options of a command (yomi COMMAND -h)
-  yomi COMMAND --help-all      all options; yomi version: the version
+  yomi doctor                  show what works on this machine
+  yomi play go --size 9        play in the terminal
+  yomi gtp --net FILE          serve a GUI for Go, with another network
+  yomi help COMMAND            show the main options of a command (yomi COMMAND -h)
+  yomi COMMAND --help-all      show all options; yomi version: show the version
 """
 
 

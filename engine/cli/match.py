@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 USAGE = "yomi match [GAME] PLAYER PLAYER [PLAYER ...] [options]"
 EPILOG = """\
-GAME is go or shogi. Without it the first engine other than yomi decides by its protocol, or else a network.
+GAME is go or shogi. Without it the protocol of the first engine other than yomi decides, or the first network.
 A PLAYER is `yomi`, `yomi:OPTION=VALUE,...` (options of docs/OPTIONS.md), or the command line of any GTP engine (Go) or
-USI engine (shogi). Settings of a player follow after ` ;; `: name=NAME, limits of its own (seconds=1, visits=400),
+USI engine (shogi). Settings of a player follow after ` ;; `: name=NAME, limits (seconds=1, visits=400),
 option.NAME=VALUE (USI), init=COMMAND (GTP, once), folder=FOLDER, env.NAME=VALUE, evaluations=false.
 
 examples:
@@ -57,10 +57,10 @@ examples:
   yomi match ./new ./old --sprt 0,20 --games 10000 --openings policy      (new, old: scripts that start an engine)
   yomi match --config match.toml
 
-In a TOML file stand the same settings (`seconds = 1`, `opening_moves = 8`) and tables [[players]] with engine, name,
-the limits, options, init, folder, env. Games go on at the same time with --at-once, or with --cpus on processors of
-their own; engines do not ponder. Each game is written as it ends, and an interrupted match goes on when the same
-command is given again. `yomi rate FOLDER` prints the tables at any time.
+A TOML file contains the same settings (`seconds = 1`, `opening_moves = 8`) and tables [[players]] with engine, name,
+limits, options, init, folder, env. --at-once plays several games at the same time, --cpus gives each its processors.
+Engines do not ponder. Each game is written when it ends. The same command continues an interrupted match.
+`yomi rate FOLDER` prints the tables at any time.
 """
 
 POLICY = "policy"
@@ -78,7 +78,7 @@ SHARE = 200
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    text = "yomi, yomi:OPTION=VALUE,..., or an engine's command line; before the players: go or shogi"
+    text = "yomi, yomi:OPTION=VALUE,..., or an engine's command line, after go or shogi"
     parser.add_argument("players", nargs="*", metavar="PLAYER", help=text)
     parser.add_argument("--config", type=Path, metavar="FILE", help="read settings and players from a TOML file")
     add_settings(parser)
@@ -132,7 +132,9 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
 
     at_once = settings.at_once or len(settings.cpus) or 1
     if settings.cpus and at_once > len(settings.cpus):
-        raise CliError(f"--at-once {at_once} with {len(settings.cpus)} of --cpus: expected no more games than those")
+        raise CliError(
+            f"--at-once {at_once} with {len(settings.cpus)} groups in --cpus: expected at most {len(settings.cpus)}"
+        )
     _check_cpus(settings.cpus)
     referee = RefereeSettings(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
     with Journal(
@@ -143,7 +145,7 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     ) as journal:
         openings = journal.kept["openings"]
         last = max((result.number for result in journal.results), default=0)
-        if openings_before(last, len(pairs)) < len(openings):  # else they come again, and more would shift them
+        if openings_before(last, len(pairs)) < len(openings):  # more would shift openings that already came again
             openings = make_openings(settings, game, rules, openings)
         if openings != journal.kept["openings"]:
             journal.keep({"openings": openings})
@@ -200,7 +202,7 @@ def make_openings(
         options.set(name, value)
     found = _policy_openings(game, options, moves, wanted, known)
     if len(found) < wanted:
-        logs.say(f"--openings policy: only {len(found)} different ones of {moves} moves are found; they come again")
+        logs.say(f"--openings policy: found only {len(found)} different openings of {moves} moves; they are repeated")
     return found
 
 
@@ -230,10 +232,10 @@ def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
     if not groups:
         return
     if not hasattr(os, "sched_getaffinity"):
-        raise CliError("--cpus: this system cannot tie a program to processors (Linux can)")
+        raise CliError("--cpus: this system cannot pin programs to processors (Linux can)")
     usable = os.sched_getaffinity(0)
     if missing := sorted(frozenset().union(*groups) - usable):
-        raise CliError(f"--cpus: no processor {missing[0]} here, expected some of {','.join(map(str, sorted(usable)))}")
+        raise CliError(f"--cpus: no processor {missing[0]}, expected some of {','.join(map(str, sorted(usable)))}")
 
 
 def _source(settings: argparse.Namespace) -> list[object]:
@@ -338,7 +340,7 @@ class _Progress:
         if sys.stderr.isatty() and time.monotonic() >= self._due:
             begin = time.monotonic()
             self._draw()
-            spent = time.monotonic() - begin  # the next games wait meanwhile
+            spent = time.monotonic() - begin  # the next games wait for the table
             self._due = begin + max(INTERVAL, SHARE * spent)
         return self.is_decided
 
@@ -367,7 +369,7 @@ class _Progress:
     def __enter__(self) -> _Progress:
         before = len(self.journal.results)
         if before:
-            self._write(f"{before} of {self.total} games are in {self.journal.path}; going on")
+            self._write(f"{before} of {self.total} games are in {self.journal.path}; the match continues")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -19,17 +19,17 @@ from yomi.nets.models import BUNDLED, FAST, Bundled, default_network, fast_netwo
 USAGE = "yomi net ACTION [NET] [options]"
 EPILOG = """\
 examples:
-  yomi net list                                     the networks that come with yomi
+  yomi net list                                     list the bundled networks
   yomi net info yomi-go-b6c96
   yomi net info resnet10x192.onnx
-  yomi net import b18.bin.gz --size 9 --size 19     to ONNX, which GPUs, --backend onnx and transformers use
-  yomi net compress b10c384.bin.gz --out b10c384.bin.xz     a third of the bytes, weights rounded
-  yomi net join values.safetensors moves.safetensors --out both.safetensors     halves of two sparse networks
-  yomi net calibrate b6c96.bin.gz --size 9          find what is fastest on this machine; every command then uses it
+  yomi net import b18.bin.gz --size 9 --size 19     convert to ONNX for GPUs, --backend onnx and transformers
+  yomi net compress b10c384.bin.gz --out b10c384.bin.xz     round weights, a third of the bytes
+  yomi net join values.safetensors moves.safetensors --out both.safetensors     join halves of two sparse networks
+  yomi net calibrate b6c96.bin.gz --size 9          find the fastest settings, which every command then uses
 
-NET is a file or a name of `yomi net list`. If the current folder has a file of that name, the file is used.
-Converted networks are kept in the cache folder (YOMI_CACHE_DIR, or ~/.cache/yomi), one for each board size. Networks
-for shogi are used as they are.
+NET is a file or a name of `yomi net list`. A file in the current folder overrides a name.
+Converted networks are stored in the cache folder (YOMI_CACHE_DIR, or ~/.cache/yomi), one for each board size. Networks
+for shogi need no conversion.
 """
 
 
@@ -39,27 +39,34 @@ def add(parser: argparse.ArgumentParser) -> None:
     def action(name: str, text: str, *aliases: str) -> argparse.ArgumentParser:
         return actions.add_parser(name, aliases=aliases, help=text, description=text[0].upper() + text[1:] + ".")
 
-    action("list", "list the networks that come with yomi")
-    info = action("info", "show what a network file is")
+    action("list", "list the bundled networks")
+    info = action("info", "describe a network file")
     info.add_argument("file", type=network_path, metavar="NET", help="KataGo network, dlshogi network or ONNX file")
-    convert = action("import", "convert a KataGo network to ONNX and keep it in the cache")
+    convert = action("import", "convert a KataGo network to ONNX, stored in the cache")
     convert.add_argument("file", type=network_path, metavar="NET", help="KataGo network (.bin.gz, .txt.gz)")
     convert.add_argument(
-        "--size", type=int, action="append", metavar="N", help="board size; may be given several times (default: 19)"
+        "--size", type=int, action="append", metavar="N", help="convert for this board size; repeatable (default: 19)"
     )
-    compress = action("compress", "round a KataGo network's weights and pack them into a third of the bytes")
+    compress = action("compress", "round the weights of a KataGo network and pack them into a third of the bytes")
     compress.add_argument("file", type=network_path, metavar="NET", help="KataGo network (.bin.gz, .txt.gz)")
     compress.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write (.bin.xz)")
     join = action("join", "write a sparse network with the values of one and the moves of another")
     join.add_argument("values", type=network_path, metavar="VALUES", help="sparse network (.safetensors)")
     join.add_argument("moves", type=network_path, metavar="MOVES", help="sparse network with the same rows")
     join.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write (.safetensors)")
-    tune = action("calibrate", "measure what is fastest for a network on this machine, and keep it", "tune")
+    tune = action("calibrate", "find and store the fastest settings for a network on this machine", "tune")
     tune.add_argument("file", type=network_path, metavar="NET", help="KataGo network, dlshogi network or ONNX file")
-    add_value(tune, "--size", 19, "N", "Go: board size")
-    tune.add_argument("--device", default="auto", choices=TABLE["device"].choices, help="try only this (default: any)")
+    add_value(tune, "--size", 19, "N", "Go: set the board size")
     tune.add_argument(
-        "--for", dest="duration", type=float, default=3.0, metavar="S", help="seconds for each way (default: 3)"
+        "--device", default="auto", choices=TABLE["device"].choices, help="try only this device (default: any)"
+    )
+    tune.add_argument(
+        "--for",
+        dest="duration",
+        type=float,
+        default=3.0,
+        metavar="S",
+        help="measure each way for S seconds (default: 3)",
     )
 
 
@@ -67,8 +74,8 @@ def run(args: argparse.Namespace) -> int:
     from yomi.nets.errors import NetworkError
 
     if args.action in ("calibrate", "tune") and str(args.file) in GAMES and not args.file.exists():
-        hint = f"parameters of the search are tuned by yomi tune {args.file}"
-        raise CliError(f"{args.file}: a game found, expected the file of a network; {hint}")
+        hint = f"to tune parameters of the search, use yomi tune {args.file}"
+        raise CliError(f"{args.file}: found a game, expected a network file; {hint}")
     try:
         for path in (getattr(args, name, None) for name in ("file", "values", "moves")):
             if path is not None:
@@ -106,7 +113,7 @@ def list_networks() -> None:
         ):
             logs.echo(f"  {name:13} {value}")
         logs.echo("")
-    logs.echo("The name fast chooses the fast network of the game. For your own network give --net FILE.")
+    logs.echo("The name fast chooses the fast network of the game. For your own network use --net FILE.")
 
 
 def default_uses(network: Bundled) -> str:
@@ -233,7 +240,7 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
     except NetworkError as error:
         raise NetworkError(f"{moves}: {error}") from None
     parts = zip(("values", "moves"), infos, strict=True)
-    training = {f"{part}: {name}": text for part, each in parts for name, text in each.training.items()}
+    training = {f"{part}: {name}": text for part, part_info in parts for name, text in part_info.training.items()}
     info = dataclasses.replace(infos[0], name=out.stem, source_file="", source_sha256="", training=training)
     _write(out, write_sparse(tensors, info))
     logs.echo(f"{out}: values of {values.name}, moves of {moves.name}")
@@ -245,7 +252,7 @@ def _write(out: Path, content: bytes) -> None:
     try:
         write_atomically(out, content)
     except OSError as error:
-        raise CliError(f"--out {out}: cannot be written: {error.strerror or error}") from None
+        raise CliError(f"cannot write --out {out}: {error.strerror or error}") from None
 
 
 def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
@@ -266,14 +273,14 @@ def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
 
     try:
         if device != "auto":
-            choose_devices(options)  # an error must not wait until kernels are compiled
+            choose_devices(options)  # an error comes before kernels are compiled
         game.compile(say)
         tuning, rows = tune(options, game, seconds, say)
         target = save(path, size, tuning)
     except EvaluatorError as error:
         raise CliError(str(error)) from None
     except OSError as error:
-        raise CliError(f"the choice cannot be kept: {error.strerror or error}") from None
+        raise CliError(f"cannot store the result: {error.strerror or error}") from None
     print_facts()
     print_table(rows)
-    logs.echo(f"{path.name} on {size}x{size} is searched with {tuning}\nkept in {target}")
+    logs.echo(f"{path.name} on {size}x{size} is searched with {tuning}\nstored in {target}")

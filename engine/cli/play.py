@@ -45,7 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument(
             "--color",
             choices=list(COLORS),
-            help="your color; none: watch (default: black, or that of the game that is resumed)",
+            help="set your color; none: watch (default: black, or the resumed game's)",
         )
         child.add_argument(
             "--save",
@@ -54,7 +54,7 @@ def add(parser: argparse.ArgumentParser) -> None:
             help=f"save the game there, move by move; the ending tells the form: {' '.join(game.saved)}"
             " (default: the file that is resumed, or a name made from date and time)",
         )
-        child.add_argument("--resume", metavar="FILE", help="go on with the game that was saved there")
+        child.add_argument("--resume", metavar="FILE", help="continue a saved game")
         child.add_argument("--no-save", dest="save", action="store_const", const=None, help="do not save the game")
         add_flags(child, COMMAND, game)
         add_options(child, game, leave_out=("ponder", "stochastic_ponder"))
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     resumed: str | None = args.resume
     for name in game.recorded if resumed is not None else ():
         if vars(args).get(name):
-            raise CliError(f"--{name} with --resume: the record tells it, expected one of the two")
+            raise CliError(f"--{name} with --resume: the record sets {name}, remove one of the two")
     save = file_to_save(resumed if resumed is not None and args.save == AUTO else args.save, game.saved)
     logs.set_up(options)
     with loading_errors():

@@ -25,23 +25,25 @@ examples:
   yomi rate games/*.csa --unique
   yomi rate a b c --format markdown --plot ratings.png
 
-Ratings are Elo with mean 0 by maximum likelihood, together with the first player's advantage and the rate of draws.
-ERROR is half the 95% interval (relative to the mean), the other +/- are one standard error, CFS is the likelihood that
-a player is stronger than the next one.
+Ratings are Elo with mean 0, fitted by maximum likelihood together with the first player's advantage and the rate of
+draws. ERROR is half the 95% interval (relative to the mean); other +/- are one standard error. CFS is the likelihood
+that a player is stronger than the next one.
 """
 FORMATS = ("text", "markdown", "json")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="journals, SGF, CSA, KIF, or folders")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="read journals, SGF, CSA, KIF, or folders")
     add_output(parser)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the flags for the form of the tables."""
     group = parser.add_argument_group("tables")
-    group.add_argument("--format", choices=FORMATS, default="text", help="form of the tables on stdout (default: text)")
-    group.add_argument("--unique", action="store_true", help="leave out games with the same moves as one before")
+    group.add_argument(
+        "--format", choices=FORMATS, default="text", help="print the tables in this format (default: text)"
+    )
+    group.add_argument("--unique", action="store_true", help="ignore games with the same moves as an earlier game")
     group.add_argument("--no-advantage", action="store_true", help="do not fit the first player's advantage")
     group.add_argument("--plot", type=Path, metavar="FILE", help="draw the ratings with their errors (PNG, SVG, PDF)")
 

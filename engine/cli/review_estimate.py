@@ -48,12 +48,12 @@ def estimate(game: Game[Any, Any], options: Options, reviewer: Reviewer, record:
     times = [] if options.seconds is None else [("limit", positions * options.seconds)]
     if options.visits is not None or options.playouts is not None:
         speed = reviewer.visits_per_second(record)
-        limits = [each for each in (_new_visits(options.visits), options.playouts) if each is not None]
+        limits = [limit for limit in (_new_visits(options.visits), options.playouts) if limit is not None]
         if speed > 0.0:
             times.append((f"measured: {speed:,.0f} visits/s", positions * min(limits) / speed))
     if not times:
         return None
-    why, seconds = min(times, key=lambda each: each[1])
+    why, seconds = min(times, key=lambda time: time[1])
     text = (
         f"{positions:,} position{'s' * (positions != 1)}, {limit_text(options)} each: about {duration(seconds)} ({why})"
     )

@@ -59,7 +59,7 @@ class ReviewJournal:
             self._stream.flush()
         except OSError as error:
             self._is_kept = False
-            say(f"{self.path}: {error.strerror}: an interrupted review will begin again")
+            say(f"cannot write {self.path}: {error.strerror}; an interrupted review will start again")
 
     def interrupted(self) -> str:
         """Return a message for the user who interrupts the command."""

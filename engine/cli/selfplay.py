@@ -53,12 +53,16 @@ class Played:
 
 def add(parser: argparse.ArgumentParser) -> None:
     for game, child in add_games(parser, COMMAND, "Let the engine play {} against itself and write game records"):
-        add_value(child, "--games", 10, "N", "number of games")
+        add_value(child, "--games", 10, "N", "play this many games")
         folder = Path("selfplay")
         child.add_argument(
-            "--out", type=Path, default=folder, metavar="FOLDER", help=f"where the records go (default: {folder})"
+            "--out",
+            type=Path,
+            default=folder,
+            metavar="FOLDER",
+            help=f"write records to this folder (default: {folder})",
         )
-        child.add_argument("--rows", type=Path, metavar="FOLDER", help="data set that positions are added to")
+        child.add_argument("--rows", type=Path, metavar="FOLDER", help="add positions to this data set")
         add_flags(child, COMMAND, game)
         shown = {**DEFAULTS, **game.defaults.get(COMMAND, {}), "visits": DEFAULT_VISITS}
         add_options(child, game, leave_out=("ponder", "stochastic_ponder", "lag", "level"), defaults=shown)
@@ -179,7 +183,7 @@ def run(args: argparse.Namespace) -> int:
                 games.append(game)
     except OSError as error:
         raise CliError(f"{error.filename or args.out}: {error.strerror}") from None
-    finally:  # what has been played is told whatever ends the games
+    finally:  # the summary comes even after Ctrl-C
         series.close()
         logs.echo(f"{_summary(games, time.monotonic() - start)}; records in {args.out}")
     return 0

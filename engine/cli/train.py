@@ -22,31 +22,28 @@ if TYPE_CHECKING:
 USAGE = "yomi train CONFIG | export CONFIG | test NET DATA [options]"
 EPILOG = """\
 examples:
-  yomi train go --out runs/go             train by a recipe, or continue where it stopped
+  yomi train go --out runs/go             train by a recipe, or continue a stopped run
   yomi train my-network.toml              train by your own configuration
   yomi train export go --out runs/go      write the network's file from the last checkpoint
   yomi train test runs/go/yomi-go-b6c96.bin.gz data/9      policy and value on the test set, for any known network
 
-Training needs PyTorch; yomi doctor says what installs it.
-CONFIG is a TOML file, or the name of a recipe: a file of nets/recipes without its ending. A recipe that is given by its
-name reads data and networks from the current folder.
-The keys of a configuration: nets/training/config.py; configurations to begin with: nets/recipes/*.toml.
+Training needs PyTorch; yomi doctor shows how to install it.
+CONFIG is a TOML file, or the name of a recipe: a file of nets/recipes without its ending. Recipes read data and networks
+from the current folder. The keys of a configuration: nets/training/config.py; examples: nets/recipes/*.toml.
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="CONFIG | export CONFIG | test NET DATA", help="see the examples")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="folder of the run (default: runs/NAME)")
-    parser.add_argument("--steps", type=int, metavar="N", help="stop at this step; a later run goes on")
-    text = "processes that train together, one for each GPU (default: 1)"
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="set the folder of the run (default: runs/NAME)")
+    parser.add_argument("--steps", type=int, metavar="N", help="stop at this step; a later run continues")
+    text = "train with this many processes, one for each GPU (default: 1)"
     parser.add_argument("--processes", type=int, default=1, metavar="N", help=text)
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="device, instead of the configuration's")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="override the device of the configuration")
     parser.add_argument(
-        "--split", choices=("train", "test"), default="test", help="part of the data to test on (default: test)"
+        "--split", choices=("train", "test"), default="test", help="test on this part of the data (default: test)"
     )
-    parser.add_argument(
-        "--limit", type=int, default=0, metavar="N", help="positions to test on, at most (default: all)"
-    )
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="test on at most N positions (default: all)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -113,7 +110,7 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
         number = _train_to(trainer, last)
     if number:
         print(
-            f"stopped after step {trainer.step}, kept in {trainer.checkpoint}: the same command goes on from there",
+            f"stopped after step {trainer.step}, stored in {trainer.checkpoint}: the same command continues",
             file=sys.stderr,
         )
         return 128 + number

@@ -29,10 +29,10 @@ USAGE = "yomi tune GAME --parameter NAME LOW:HIGH[:START] [--parameter ...] [opt
 EPILOG = """\
 examples:
   yomi tune go --net b6c96.bin.gz --size 9 --visits 200 --parameter c_puct 0.5:2.0 --parameter fpu_reduction 0:0.5
-  yomi tune status tune                    how the values have moved; also while it runs
+  yomi tune status tune                    show how the values have moved, also during the tuning
 
-Every pair of games is played between values that are moved up or down by chance, and its result moves them (SPSA). At
-the end the tuned values meet those of the start. The same command goes on where it ended, whatever ended it.
+In every pair of games the values are moved up or down at random, and the result moves them (SPSA). At the end the tuned
+values play the values of the start. The same command continues an interrupted tuning.
 """
 GAMES_WANTED, PAIRS, CONFIRM = 4000, 16, 400
 NAMES, CONFIRM_NAMES = ("up", "down"), ("tuned", "start")
@@ -48,18 +48,20 @@ def tunable(game: str) -> list[str]:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    children = add_children(parser, COMMAND, "GAME | status", "games, and how far a tuning is")
-    status = children.add_parser(STATUS, help="tell how a tuning goes", usage="yomi tune status FOLDER")
-    status.add_argument("folder", type=Path, metavar="FOLDER", help="of the tuning")
+    children = add_children(parser, COMMAND, "GAME | status", "games, and the status of a tuning")
+    status = children.add_parser(STATUS, help="show the status of a tuning", usage="yomi tune status FOLDER")
+    status.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the tuning")
     for game, child in add_games(parser, COMMAND, "Tune parameters of the search of {} by games", children):
-        text = f"one to tune, with its range (START: the option's value): {', '.join(tunable(game.name))}"
+        text = f"tune this parameter (default of START: the option): {', '.join(tunable(game.name))}"
         pair = ("NAME", "LOW:HIGH[:START]")
         child.add_argument("--parameter", nargs=2, action="append", required=True, metavar=pair, help=text)
-        add_value(child, "--games", GAMES_WANTED, "N", "games of the tuning")
-        add_value(child, "--pairs", PAIRS, "N", "pairs of games between two changes of the values")
-        add_value(child, "--confirm", CONFIRM, "N", "games of the tuned values against those of the start; 0: none")
-        add_value(child, "--c-end", 0.0, "X", "perturbation at the end as a share of the range", "0.15")
-        add_value(child, "--r-end", 0.0, "X", "gain at the end, see docs", "40 through the pairs of games")
+        add_value(child, "--games", GAMES_WANTED, "N", "play this many games for the tuning")
+        add_value(child, "--pairs", PAIRS, "N", "change the values after this many pairs of games")
+        add_value(
+            child, "--confirm", CONFIRM, "N", "play this many games of the tuned values against the start; 0: none"
+        )
+        add_value(child, "--c-end", 0.0, "X", "set the final perturbation as a share of the range", "0.15")
+        add_value(child, "--r-end", 0.0, "X", "set the final gain of SPSA", "40 / pairs of games")
         add_common(child, game, COMMAND)
 
 
@@ -74,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         game = GAMES[args.game]
         check_counts(args, games=2, pairs=1, confirm=0)
         check_ranges(args, c_end=(0.0, 0.5), r_end=(0.0, 10.0))
-        ranges = dict(read_parameter(game, *each) for each in args.parameter)
+        ranges = dict(read_parameter(game, *words) for words in args.parameter)
         players = read_players(args, game, {}, {})
         with loading_errors(), ended_by_a_signal():
             _tune(args, game, players, ranges)
@@ -95,7 +97,7 @@ def read_parameter(game: Game[Any, Any], name: str, text: str) -> tuple[str, lis
         raise CliError(f"--parameter {name}: expected one of {', '.join(known)}{did_you_mean(key, known)}")
     where = f"--parameter {name} {text}"
     try:
-        values = [float(TABLE[key].parse(each) or 0.0) for each in text.split(":")]
+        values = [float(TABLE[key].parse(value) or 0.0) for value in text.split(":")]
     except OptionError as error:
         raise CliError(f"{where}: {error}") from None
     if len(values) not in (2, 3) or not values[0] < values[1] or not values[0] <= values[-1] <= values[1]:
@@ -165,7 +167,7 @@ def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, 
     points = points_of(journal.results)
     history = spsa.replay(points)
     if points:
-        logs.say(f"{len(points)} games are in {journal.path}; going on with iteration {len(history)}")
+        logs.say(f"{len(points)} games are in {journal.path}; the tuning continues with iteration {len(history)}")
     while (iteration := len(history) - 1) < spsa.iterations:
         begin = time.monotonic()
         tasks = [task for task in spsa.tasks(history[-1], iteration) if task.number not in points]
@@ -176,7 +178,7 @@ def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, 
         values = spsa.settings(history[-1])
         journal.keep({**journal.kept, "iteration": iteration + 1, "values": values})
         speed = len(tasks) / (time.monotonic() - begin)
-        logs.say(f"{iteration + 1}/{spsa.iterations}: {_told(values)}; {speed:.2f} games/s")
+        logs.say(f"{iteration + 1}/{spsa.iterations}: {_format_values(values)}; {speed:.2f} games/s")
     return spsa.settings(spsa.result(history))
 
 
@@ -186,12 +188,12 @@ def _play_confirmation(journal: Any, values: Mapping[str, float], referees: Refe
 
     known = points_of(journal.results)
     tasks = [Task(number, (values, {})) for number in range(begin, begin + games) if number not in known]
-    logs.say(f"{_told(values)} against the start: {len(tasks)} games")
+    logs.say(f"{_format_values(values)} against the start: {len(tasks)} games")
     for played in referees.play(tasks):
         journal.add(played.result(CONFIRM_NAMES))
 
 
-def _told(values: Mapping[str, float]) -> str:
+def _format_values(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:.4g}" for name, value in values.items())
 
 
@@ -219,11 +221,11 @@ def status(folder: Path) -> str:
         "now": history[-1],
         "tuned": spsa.result(history),
     }
-    lines = [f"{done} of {spsa.iterations} iterations, {len(results)} games; tuned: the mean of the last half"]
+    lines = [f"{done} of {spsa.iterations} iterations, {len(results)} games; tuned: mean of the last half"]
     rows = [["parameter", "range", *columns]]
-    for number, each in enumerate(spsa.parameters):
-        values = [f"{each.value(float(shares[number])):.4g}" for shares in columns.values()]
-        rows.append([each.name, f"{each.low:g} to {each.high:g}", *values])
+    for number, parameter in enumerate(spsa.parameters):
+        values = [f"{parameter.value(float(shares[number])):.4g}" for shares in columns.values()]
+        rows.append([parameter.name, f"{parameter.low:g} to {parameter.high:g}", *values])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines += ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     if (folder / CONFIRMATION / NAME).exists():

@@ -75,7 +75,7 @@ class Runner:
     def _run_clients(self, clients: list[Client]) -> None:
         self._clients = clients
         if self._interrupts:
-            return  # the signal came while the clients were created
+            return  # the signal came while the clients were created, before any game
         threads = [
             threading.Thread(target=self._run_client, args=(client,), name=client.account.name, daemon=True)
             for client in clients
