@@ -36,9 +36,7 @@ class LogFile(logging.FileHandler):
             super().handleError(record)
         elif not self.has_failed:
             self.has_failed = True
-            say(
-                f"warning: cannot write to the log file {self.baseFilename}: {error.strerror}; yomi continues without it"
-            )
+            say(f"warning: cannot write {self.baseFilename}: {error.strerror}; yomi continues without it")
 
 
 def set_up(options: Options) -> None:

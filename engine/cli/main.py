@@ -65,7 +65,7 @@ start here:
   yomi doctor                  show what works on this machine
   yomi play go --size 9        play in the terminal
   yomi gtp --net FILE          serve a GUI for Go, with another network
-  yomi help COMMAND            show the main options of a command (yomi COMMAND -h)
+  yomi help COMMAND            show its main options (yomi COMMAND -h)
   yomi COMMAND --help-all      show all options; yomi version: show the version
 """
 

@@ -17,7 +17,6 @@ from yomi.engine.matches.schedule import FORMS
 from yomi.engine.options import TABLE
 from yomi.nets.text import read_toml
 
-ENTERING_KING = TABLE["entering_king"].choices
 FILE_PLAYERS = "players"
 MAX_CPU = 4095
 
@@ -105,7 +104,7 @@ class Setting:
     """Accepted as a flag and as a key of the file."""
 
 
-LIMITS = "limits of players without their own"
+LIMITS, RUNNING, OPENINGS, ENDING = "limits of players without their own", "running", "openings", "ending games"
 LIMIT_HELP = {
     "main": "set the main time of a game",
     "byoyomi": "set the time of a byo-yomi period",
@@ -120,60 +119,38 @@ LIMIT_HELP = {
 }
 
 SETTINGS = (
-    Setting("game", one_of(GAMES), None, "GAME", argparse.SUPPRESS),  # on the command line it goes before the players
+    Setting("game", one_of(GAMES), None, "GAME", argparse.SUPPRESS),  # on the command line it precedes the players
     Setting("games", count, 2, "N", "play this many games with each pair of players (default: 2)"),
-    Setting(
-        "form", one_of(FORMS), FORMS[0], "FORM",
-        "play a round-robin, or a gauntlet of the first player (default: round-robin)",
-    ),
+    Setting("form", one_of(FORMS), FORMS[0], "FORM",
+            "play a round-robin, or a gauntlet of the first player (default: round-robin)"),
     Setting("out", Path, Path("match"), "FOLDER", "write records and journal to this folder (default: match)"),
     *(Setting(name, seconds, None, "S", LIMIT_HELP[name], LIMITS) for name in TIMES),
     *(Setting(name, count, None, "N", LIMIT_HELP[name], LIMITS) for name in COUNTS),
     Setting("margin", seconds, 0.0, "S", "allow moves this much more than their time (default: 0)", LIMITS),
-    Setting(
-        "timeout", seconds, None, "S",
-        "forfeit engines silent for this much more than their time"
-        " (default: 60, or 600 if a player has no time limit)", LIMITS,
-    ),
-    Setting(
-        "at_once", count, None, "N", "play this many games at the same time (default: groups of --cpus, or 1)", "running",
-        "parallel",
-    ),
-    Setting("cpus", cpus, [], "LIST", "pin the engines of each game to processors: 0,1 or 0-1,2-3", "running"),
-    Setting("restart", flag, False, "", "start the engines again for every game", "running"),
+    Setting("timeout", seconds, None, "S", "forfeit engines silent for this much more than their time"
+            " (default: 60, or 600 if a player has no time limit)", LIMITS),
+    Setting("at_once", count, None, "N", "play this many games at the same time (default: groups of --cpus, or 1)",
+            RUNNING, old_name="parallel"),
+    Setting("cpus", cpus, [], "LIST", "pin the engines of each game to processors: 0,1 or 0-1,2-3", RUNNING),
+    Setting("restart", flag, False, "", "start the engines again for every game", RUNNING),
     Setting("size", count, None, "N", "set the board size (default: 19)", "Go"),
     Setting("komi", float, None, "K", "set the komi (default: the komi of the rules)", "Go"),
     Setting("rules", str, None, "RULES", "set the rules, as in yomi gtp (default: tromp-taylor)", "Go"),
-    Setting(
-        "scorer", str, None, "WHAT",
-        "score by area, ownership (by rollouts), or a GTP engine's command line"
-        " (default: area if the rules count all stones as alive, otherwise ownership)", "Go",
-    ),
-    Setting(
-        "entering_king", one_of(ENTERING_KING), None, "RULE",
-        "set the rule of the declaration win: none, 24, 24h, 27, 27h (default: 27)", "shogi",
-    ),
-    Setting("openings", str, None, "FROM", "read openings from a record, folder or SFEN list; policy: yomi draws them", "openings"),
-    Setting(
-        "opening_moves", count, None, "N",
-        "set the moves of each opening (default: the whole record; policy: 8)", "openings",
-    ),
-    Setting("opening_net", Path, None, "FILE", "draw policy openings with this network (default: none)", "openings"),
-    Setting(
-        "opening_seed", number, 1, "N", "set the seed of policy openings and of the order of others (default: 1)", "openings"
-    ),
-    Setting(
-        "max_moves", number, 0, "N",
-        "Go: score, shogi: draw games after N moves (default: 3 per point; 512)", "ending games",
-    ),
-    Setting("resign_below", share, None, "P", "end games in which both engines see the same side below this winrate", "ending games"),
-    Setting(
-        "resign_moves", count, 3, "N", "require agreement for this many moves of each side (default: 3)", "ending games"
-    ),
-    Setting(
-        "sprt", bounds, None, "E0,E1",
-        "stop when the first player is clearly stronger by E1 Elo, or by at most E0", "ending games",
-    ),
+    Setting("scorer", str, None, "WHAT", "score by area, ownership (by rollouts), or a GTP engine's command line"
+            " (default: area if the rules count all stones as alive, otherwise ownership)", "Go"),
+    Setting("entering_king", one_of(TABLE["entering_king"].choices), None, "RULE",
+            "set the rule of the declaration win: none, 24, 24h, 27, 27h (default: 27)", "shogi"),
+    Setting("openings", str, None, "FROM", "read a record, folder or SFEN list; policy: yomi draws openings", OPENINGS),
+    Setting("opening_moves", count, None, "N", "set the moves of an opening (default: all of a record; policy: 8)",
+            OPENINGS),
+    Setting("opening_net", Path, None, "FILE", "draw policy openings with this network (default: none)", OPENINGS),
+    Setting("opening_seed", number, 1, "N", "set the seed of openings and of their order (default: 1)", OPENINGS),
+    Setting("max_moves", number, 0, "N", "score (Go) or draw (shogi) games after N moves (default: 3 per point; 512)",
+            ENDING),
+    Setting("resign_below", share, None, "P", "end games if both engines see the same side below this winrate", ENDING),
+    Setting("resign_moves", count, 3, "N", "require agreement for this many moves of each side (default: 3)", ENDING),
+    Setting("sprt", bounds, None, "E0,E1", "stop when the first player is clearly stronger by E1 Elo, or by at most E0",
+            ENDING),
 )  # fmt: skip
 
 

@@ -51,8 +51,8 @@ def add(parser: argparse.ArgumentParser) -> None:
             "--save",
             metavar="FILE",
             default=AUTO,
-            help=f"save the game there, move by move; the ending tells the form: {' '.join(game.saved)}"
-            " (default: the file that is resumed, or a name made from date and time)",
+            help=f"save the game, move by move; ending: {' '.join(game.saved)}"
+            " (default: the resumed file, or a name made from date and time)",
         )
         child.add_argument("--resume", metavar="FILE", help="continue a saved game")
         child.add_argument("--no-save", dest="save", action="store_const", const=None, help="do not save the game")

@@ -28,8 +28,8 @@ examples:
   yomi train test runs/go/yomi-go-b6c96.bin.gz data/9      policy and value on the test set, for any known network
 
 Training needs PyTorch; yomi doctor shows how to install it.
-CONFIG is a TOML file, or the name of a recipe: a file of nets/recipes without its ending. Recipes read data and networks
-from the current folder. The keys of a configuration: nets/training/config.py; examples: nets/recipes/*.toml.
+CONFIG is a TOML file, or the name of a recipe: a file of nets/recipes without its ending. Recipes read data and
+networks from the current folder. The keys of a configuration: nets/training/config.py; examples: nets/recipes/*.toml.
 """
 
 

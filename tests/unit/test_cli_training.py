@@ -123,7 +123,7 @@ def test_errors_are_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> 
             str(made / "d"),
             "--rating",
             "9",
-        ): "--rating is for shogi: exp",
+        ): "--rating is an option for shogi: remove it",
         ("dataset", "convert", str(made / "net.bin"), str(made / "a.csv")): "expected a name that ends in",
         ("train", "test", str(made / "net.bin")): "expected yomi train test NET DATA",
         ("train", "test", str(made / "net.bin"), str(made / "set"), "--limit", "-1"): "expected at least 0 (all)",

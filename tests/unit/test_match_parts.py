@@ -282,7 +282,7 @@ def test_a_longer_match_does_with_the_openings_that_there_are(capsys: pytest.Cap
     more = make_openings(settings, GAMES["go"], {}, first)
     assert more[:1] == first
     assert 1 < len(set(more)) == len(more) <= 5
-    assert f"only {len(more)} different ones of 1 moves are found" in capsys.readouterr().err
+    assert f"found only {len(more)} different openings of 1 moves" in capsys.readouterr().err
     with pytest.raises(MatchError, match="different ones, expected 50; more --opening-moves are needed"):
         make_openings(settings, GAMES["go"], {})
 
