@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_value, check_counts, check_ranges
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES, add_flags, add_games
-from yomi.engine.cli.logs import echo, say
+from yomi.engine.cli.output import echo, say
+from yomi.engine.cli.parser import CliError
 from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.go.commands import SCORED_ROWS
 from yomi.engine.option_row import OptionError

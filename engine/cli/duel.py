@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_old_names, add_value, check_counts
-from yomi.engine.cli import logs
-from yomi.engine.cli.errors import CliError
-from yomi.engine.cli.flags import add_options, check, collect, suited
 from yomi.engine.cli.games import GAMES, add_flags, add_games
-from yomi.engine.cli.make import loading_errors, prepare
+from yomi.engine.cli.loading import add_options, check, collect, loading_errors, prepare, suited
 from yomi.engine.cli.match_settings import bounds
+from yomi.engine.cli.output import echo, say, set_up_logs
+from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.machine import usable_cores
 from yomi.engine.option_row import OptionError, did_you_mean
@@ -134,7 +133,7 @@ def read_players(
     check_counts(args, at_once=1, opening_moves=0, seed=0, **({} if args.processes is None else {"processes": 1}))
     own = {name: value for name, value in vars(args).items() if name != "seed"}
     options = collect(argparse.Namespace(**own), game, **_defaults(game))
-    logs.set_up(options)
+    set_up_logs(options)
     players = [suited(options.with_values(changes), args, game, changes) for changes in (first, second)]
     for player in players:
         check(player, game)
@@ -158,7 +157,7 @@ def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Op
     if args.openings is not None:
         rules = game.matches().rules(players[0], None, players[0].max_moves or 0)
         moves = args.opening_moves or None
-        found = load_openings(args.openings, moves, game.matches(), rules, LeftOut(logs.say))
+        found = load_openings(args.openings, moves, game.matches(), rules, LeftOut(say))
         openings = shuffled(found, args.seed)
     first, second = (player.visits or VISITS for player in players)
     drawn = 0 if openings else args.opening_moves
@@ -220,7 +219,7 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
             standing.note(number, points)
         left = [Task(number) for number in range(args.games) if number not in standing.points]
         if journal.results:
-            logs.say(f"{len(journal.results)} games are in {journal.path}; the match continues")
+            say(f"{len(journal.results)} games are in {journal.path}; the match continues")
         begin, played, reported = time.monotonic(), 0, 0.0
         if left and not standing.is_decided:
             with open_referees(args, game, players, terms, len(left)) as referees:
@@ -230,15 +229,15 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
                     played += 1
                     if time.monotonic() - reported >= INTERVAL:
                         reported = time.monotonic()
-                        logs.say(f"{len(standing.points)}/{args.games} games, {standing.line()}")
+                        say(f"{len(standing.points)}/{args.games} games, {standing.line()}")
                     if standing.is_decided:
                         break
         spent = time.monotonic() - begin
         different = len({result.key for result in journal.results})
         plies = sum(result.plies for result in journal.results) / max(1, len(journal.results))
-    logs.echo(f"{names[0]} against {names[1]}: {standing.line()}")
+    echo(f"{names[0]} against {names[1]}: {standing.line()}")
     speed = f"; {played} of them in {spent:.0f} s, {played / spent:.2f} a second" if played else ""
-    logs.echo(f"{len(journal.results)} games, {different} of them different, {plies:.0f} moves each{speed}")
+    echo(f"{len(journal.results)} games, {different} of them different, {plies:.0f} moves each{speed}")
 
 
 def points_of(results: Iterable[GameResult]) -> dict[int, int]:

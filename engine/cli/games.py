@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.parser import CliError
 from yomi.engine.game import Game
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.shogi.descriptor import GAME as SHOGI

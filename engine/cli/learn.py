@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_old_names, add_value
-from yomi.engine.cli import logs
-from yomi.engine.cli.errors import CliError
-from yomi.engine.cli.flags import add_options, collect, suited
 from yomi.engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
-from yomi.engine.cli.make import loading_errors, prepare
+from yomi.engine.cli.loading import add_options, collect, loading_errors, prepare, suited
+from yomi.engine.cli.output import echo, say, set_up_logs
+from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import stopped_by_a_signal
 from yomi.engine.learning.settings import LearnSettings, flag_name, make_settings, training_tables
 from yomi.engine.machine import usable_cores
@@ -142,13 +141,13 @@ def run(args: argparse.Namespace) -> int:
         start = tables.get("network", {}).get("start")
         if isinstance(start, str) and start:  # the search uses the values tuned for this network
             options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
-        logs.set_up(options)
+        set_up_logs(options)
         with loading_errors():
             prepare(game, options, learning=True)
         loop = _make_loop(args, game, options, settings, tables, engines)
 
         def stop() -> None:
-            logs.say("stopping; the same command continues")
+            say("stopping; the same command continues")
             loop.stop()
 
         with stopped_by_a_signal(stop) as stopped, _mirrored(args.mirror, loop.store.folder):
@@ -169,7 +168,7 @@ def _tell(folder: Path) -> int:
     if not (folder / Store.SETTINGS).exists():
         raise CliError(f"{folder}: found no run, expected a folder of yomi learn")
     try:
-        logs.echo(status_text(folder))
+        echo(status_text(folder))
         write_page(folder)
     except LearningError as error:
         raise CliError(str(error)) from None
@@ -250,7 +249,7 @@ def _make_loop(
 
     def on_loss(number: int, why: str) -> None:
         store.journal.append("lost", part=f"worker {number}", why=why)
-        logs.say(f"worker {number} is lost: {why}")
+        say(f"worker {number} is lost: {why}")
 
     if cluster is not None:
         workers = actors = RayWorkers(Cluster(cluster), game, settings, seed, on_loss)
@@ -274,7 +273,7 @@ def _make_loop(
         store,
         workers,
         make_learner,
-        logs.say,
+        say,
         beside=count > 0,
         engines=engines,
         matches=matches,
@@ -313,7 +312,7 @@ def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
         raise CliError(missing_line("fsspec", "--mirror"))
     from yomi.engine.learning.mirror import Mirror
 
-    mirror = Mirror(folder, url, logs.say)
+    mirror = Mirror(folder, url, say)
     mirror.start()
     with contextlib.closing(mirror):
         yield

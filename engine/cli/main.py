@@ -8,16 +8,16 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 
 from yomi.engine.address_space import MIN_TO_START, address_space_limit, limit_text, memory_fault
-from yomi.engine.cli.errors import CliError, Parser
-from yomi.engine.cli.help import overview
-from yomi.engine.cli.logs import LINE_ENDS
+from yomi.engine.cli.output import LINE_ENDS
+from yomi.engine.cli.parser import CliError, Command, Parser, overview
+from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.protocols.streams import CheckedStdout, OutputClosedError
 from yomi.engine.records import printable
 from yomi.engine.version import VERSION
 from yomi.native.errors import CompileError
+from yomi.nets.errors import LineError
 
 BENCH = "bench"
 COMMANDS = {
@@ -51,7 +51,12 @@ GROUPS = {
     "this machine": ("setup", "doctor", "config", "completion"),
 }
 ALIASES = {"analyze": "review", "analyse": "review"}
-MODULES = {"review": "analyze"}
+OBJECTS = {
+    **{name: f"engines:{name.upper()}" for name in ("gtp", "usi", "analysis")},
+    **{name: f"servers:{name.upper()}" for name in ("cgos", "floodgate")},
+    **{name: f"setup:{name.upper()}" for name in ("setup", "config", "completion")},
+}
+"""Commands that share a module, as module:object."""
 
 OF_GAMES = ("play", "selfplay", "duel", "tune", "learn", "dataset")
 """Commands whose game may follow from a file in the flags: see `with_game`."""
@@ -88,16 +93,13 @@ def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentPa
         if name == BENCH or not (with_all or name == chosen):
             commands.add_parser(name, help=text)
             continue
-        module = command_module(name)
+        command = find_command(name)
+        description = text[0].upper() + text[1:] + "."
         child = commands.add_parser(
-            name,
-            help=text,
-            usage=module.USAGE,
-            description=text[0].upper() + text[1:] + ".",
-            epilog=module.EPILOG,
+            name, help=text, usage=command.usage, description=description, epilog=command.epilog
         )
-        module.add(child)
-        child.set_defaults(run=module.run)
+        command.add(child)
+        child.set_defaults(run=command.run)
     if with_all:
         from yomi.bench.cli import make_parser
 
@@ -105,8 +107,10 @@ def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentPa
     return parser
 
 
-def command_module(name: str) -> ModuleType:
-    return importlib.import_module(f"yomi.engine.cli.{MODULES.get(name, name)}")
+def find_command(name: str) -> Command:
+    module, _, attribute = OBJECTS.get(name, name).partition(":")
+    found = importlib.import_module(f"yomi.engine.cli.{module}")
+    return getattr(found, attribute) if attribute else Command(found.USAGE, found.EPILOG, found.add, found.run)
 
 
 def expanded(words: Sequence[str]) -> list[str]:
@@ -167,13 +171,15 @@ def _run(words: list[str]) -> int:
             return 0
         status: int = args.run(args)
         return status
-    except (CliError, CompileError) as error:
+    except (LineError, EvaluatorError, CompileError) as error:
         print(f"yomi: error: {printable(error, keep=LINE_ENDS)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
     except (MemoryError, ImportError, OSError, RuntimeError) as error:
         why = memory_fault(error)
+        if why is None and isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            why = f"{error.filename or 'output'}: {error.strerror or error}"
         if why is None:
             raise
         print(f"yomi: error: {why}", file=sys.stderr)

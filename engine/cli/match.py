@@ -15,18 +15,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli import logs
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES, game_of_network, split_game
 from yomi.engine.cli.match_settings import add_settings, merge, read_file
+from yomi.engine.cli.output import LINE_ENDS, plot_check, say
+from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.rate import add_output, show
-from yomi.engine.cli.report import plot_check
 from yomi.engine.cli.signals import ended_by_a_signal
-from yomi.engine.clients.limits import COUNTS, TIMES, EngineLimits, SpecError
+from yomi.engine.clients.client import detect_protocol
 from yomi.engine.clients.spec import (
+    COUNTS,
+    TIMES,
+    EngineLimits,
     EngineSpec,
+    SpecError,
     command_of,
-    detect_protocol,
     is_yomi,
     spec_of,
     table_of,
@@ -189,7 +191,7 @@ def make_openings(
     if settings.openings is None:
         return [""]
     if settings.openings != POLICY:
-        found = load_openings(Path(settings.openings), settings.opening_moves, game.matches(), rules, LeftOut(logs.say))
+        found = load_openings(Path(settings.openings), settings.opening_moves, game.matches(), rules, LeftOut(say))
         return shuffled(found, settings.opening_seed)
     moves = settings.opening_moves or POLICY_MOVES
     options = _options(game, settings, "size")
@@ -202,14 +204,14 @@ def make_openings(
         options.set(name, value)
     found = _policy_openings(game, options, moves, wanted, known)
     if len(found) < wanted:
-        logs.say(f"--openings policy: found only {len(found)} different openings of {moves} moves; they are repeated")
+        say(f"--openings policy: found only {len(found)} different openings of {moves} moves; they are repeated")
     return found
 
 
 def _policy_openings(
     game: Game[Any, Any], options: Options, moves: int, wanted: int, known: Sequence[str]
 ) -> list[str]:
-    from yomi.engine.cli.make import load_player
+    from yomi.engine.cli.loading import load_player
     from yomi.engine.play import FirstMoves, PlayerSide, play_game
 
     player = load_player(game, options)
@@ -306,7 +308,7 @@ def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
 
 def _rules(settings: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Any]:
     """Return the rules of the match, as the journal stores them."""
-    game.compile(logs.say)
+    game.compile(say)
     try:
         options = _options(game, settings, "size", "komi", "rules", "entering_king")
         return game.matches().rules(options, settings.scorer, settings.max_moves)
@@ -364,7 +366,7 @@ class _Progress:
             self._height = 0
 
     def _write(self, text: str) -> None:
-        print(printable(text, keep=logs.LINE_ENDS), file=sys.stderr, flush=True)
+        print(printable(text, keep=LINE_ENDS), file=sys.stderr, flush=True)
 
     def __enter__(self) -> _Progress:
         before = len(self.journal.results)

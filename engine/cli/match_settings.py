@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from yomi.engine.arguments import add_old_names
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES
-from yomi.engine.clients.limits import COUNTS, TIMES
-from yomi.engine.clients.spec import text_of
+from yomi.engine.cli.parser import CliError
+from yomi.engine.clients.spec import COUNTS, TIMES, text_of
 from yomi.engine.matches.schedule import FORMS
 from yomi.engine.options import TABLE
 from yomi.nets.text import read_toml

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from yomi.engine.arguments import add_value
-from yomi.engine.cli import logs
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES
-from yomi.engine.cli.logs import say
+from yomi.engine.cli.output import echo, say
+from yomi.engine.cli.parser import CliError
 from yomi.engine.options import TABLE, Options
 from yomi.engine.own_network import check_network, network_path
 from yomi.nets.models import BUNDLED, FAST, Bundled, default_network, fast_network, network_of_levels
@@ -84,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
             list_networks()
         elif args.action == "info":
             for name, value in facts(args.file):
-                logs.echo(f"{name:16} {value}")
+                echo(f"{name:16} {value}")
         elif args.action == "import":
             import_network(args.file, args.size or [19])
         elif args.action == "compress":
@@ -101,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 def list_networks() -> None:
     for network in BUNDLED:
         names = [network.name, *([FAST] if network.path == fast_network(network.game, on_processor=True) else [])]
-        logs.echo(f"--net {' or --net '.join(names)}")
+        echo(f"--net {' or --net '.join(names)}")
         for name, value in (
             ("game", network.game),
             ("for", network.purpose),
@@ -111,9 +110,9 @@ def list_networks() -> None:
             ("source", network.source),
             ("file", str(network.path)),
         ):
-            logs.echo(f"  {name:13} {value}")
-        logs.echo("")
-    logs.echo("The name fast chooses the fast network of the game. For your own network use --net FILE.")
+            echo(f"  {name:13} {value}")
+        echo("")
+    echo("The name fast chooses the fast network of the game. For your own network use --net FILE.")
 
 
 def default_uses(network: Bundled) -> str:
@@ -202,7 +201,7 @@ def import_network(path: Path, sizes: list[int]) -> None:
         if not 2 <= size <= 19:
             raise CliError(f"--size {size}: expected 2 to 19")
         target, info = prepare(path, size)
-        logs.echo(f"{info.name} for {size}x{size}: {target}")
+        echo(f"{info.name} for {size}x{size}: {target}")
 
 
 def compress_network(path: Path, out: Path) -> None:
@@ -214,7 +213,7 @@ def compress_network(path: Path, out: Path) -> None:
         raise CliError(f"--out {out}: expected a name ending in .bin.xz")
     content = compress(read_network(path))
     _write(out, content)
-    logs.echo(f"{out}: {len(content):,} bytes of {path.stat().st_size:,}")
+    echo(f"{out}: {len(content):,} bytes of {path.stat().st_size:,}")
 
 
 def join_networks(values: Path, moves: Path, out: Path) -> None:
@@ -243,7 +242,7 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
     training = {f"{part}: {name}": text for part, part_info in parts for name, text in part_info.training.items()}
     info = dataclasses.replace(infos[0], name=out.stem, source_file="", source_sha256="", training=training)
     _write(out, write_sparse(tensors, info))
-    logs.echo(f"{out}: values of {values.name}, moves of {moves.name}")
+    echo(f"{out}: values of {values.name}, moves of {moves.name}")
 
 
 def _write(out: Path, content: bytes) -> None:
@@ -257,7 +256,7 @@ def _write(out: Path, content: bytes) -> None:
 
 def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
     """Measure the ways to search with a network, print them and store the best."""
-    from yomi.engine.cli.report import print_facts, print_table
+    from yomi.engine.cli.output import print_facts, print_table
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.engine.evaluators.devices import choose_devices
     from yomi.engine.players.tuning import save
@@ -283,4 +282,4 @@ def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
         raise CliError(f"cannot store the result: {error.strerror or error}") from None
     print_facts()
     print_table(rows)
-    logs.echo(f"{path.name} on {size}x{size} is searched with {tuning}\nstored in {target}")
+    echo(f"{path.name} on {size}x{size} is searched with {tuning}\nstored in {target}")

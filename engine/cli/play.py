@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli import logs
-from yomi.engine.cli.errors import CliError
-from yomi.engine.cli.flags import add_options, collect
 from yomi.engine.cli.games import GAMES, add_flags, add_games
-from yomi.engine.cli.make import load_player, loading_errors, prepare
+from yomi.engine.cli.loading import add_options, collect, load_player, loading_errors, prepare
+from yomi.engine.cli.output import set_up_logs
+from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.levels import FULL, describe_level, level_settings
@@ -108,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         if vars(args).get(name):
             raise CliError(f"--{name} with --resume: the record sets {name}, remove one of the two")
     save = file_to_save(resumed if resumed is not None and args.save == AUTO else args.save, game.saved)
-    logs.set_up(options)
+    set_up_logs(options)
     with loading_errors():
         prepare(game, options)
         begun, names = game.start_play(args, options)

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES
-from yomi.engine.cli.logs import echo, say
-from yomi.engine.cli.report import plot_check
+from yomi.engine.cli.output import echo, plot_check, say
+from yomi.engine.cli.parser import CliError
 from yomi.engine.records import LeftOut
 
 if TYPE_CHECKING:

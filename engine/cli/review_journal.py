@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import IO, Any
 
-from yomi.engine.cli.logs import say
+from yomi.engine.cli.output import say
 from yomi.engine.records import read_record_bytes
 from yomi.engine.review import Judgement, KnownPositions, Opinion
 from yomi.engine.version import VERSION

@@ -12,11 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 from yomi.engine.arguments import add_value
-from yomi.engine.cli import logs
-from yomi.engine.cli.errors import CliError
-from yomi.engine.cli.flags import add_options, check_limited, collect, visits_without_limit
 from yomi.engine.cli.games import GAMES, add_flags, add_games
-from yomi.engine.cli.make import load_player, loading_errors
+from yomi.engine.cli.loading import (
+    add_options,
+    check_limited,
+    collect,
+    load_player,
+    loading_errors,
+    visits_without_limit,
+)
+from yomi.engine.cli.output import echo, set_up_logs
+from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.play import G, PlayerSide, play_game
@@ -146,7 +152,7 @@ def open_series(args: argparse.Namespace) -> Series[Any]:
     limit = visits_without_limit(args, DEFAULT_VISITS, game)
     options = collect(args, game, **{**DEFAULTS, **game.defaults.get(COMMAND, {}), **limit})
     check_limited(options, game)
-    logs.set_up(options)
+    set_up_logs(options)
     with loading_errors():
         recorder = game.recorder(args, options)
     player = load_player(game, options)
@@ -185,7 +191,7 @@ def run(args: argparse.Namespace) -> int:
         raise CliError(f"{error.filename or args.out}: {error.strerror}") from None
     finally:  # the summary comes even after Ctrl-C
         series.close()
-        logs.echo(f"{_summary(games, time.monotonic() - start)}; records in {args.out}")
+        echo(f"{_summary(games, time.monotonic() - start)}; records in {args.out}")
     return 0
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_value, check_counts, check_ranges
-from yomi.engine.cli import logs
 from yomi.engine.cli.duel import INERT, add_common, describe, make_terms, open_referees, points_of, read_players
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES, add_children, add_games
-from yomi.engine.cli.make import loading_errors
+from yomi.engine.cli.loading import loading_errors
+from yomi.engine.cli.output import echo, say
+from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.option_row import OptionError, did_you_mean
 from yomi.engine.options import TABLE, SearchOptions, rows_for
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         if args.game == STATUS:
-            logs.echo(status(args.folder))
+            echo(status(args.folder))
             return 0
         game = GAMES[args.game]
         check_counts(args, games=2, pairs=1, confirm=0)
@@ -130,7 +130,7 @@ def _tune(
             folder = args.out / CONFIRMATION
             with Journal(folder, {**described, "tuned": values}) as last:
                 _play_confirmation(last, values, referees, tasks, args.confirm + args.confirm % 2)
-    logs.echo(status(args.out))
+    echo(status(args.out))
 
 
 def _start(game: Game[Any, Any], options: Options, ranges: Mapping[str, list[float]]) -> dict[str, float]:
@@ -167,7 +167,7 @@ def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, 
     points = points_of(journal.results)
     history = spsa.replay(points)
     if points:
-        logs.say(f"{len(points)} games are in {journal.path}; the tuning continues with iteration {len(history)}")
+        say(f"{len(points)} games are in {journal.path}; the tuning continues with iteration {len(history)}")
     while (iteration := len(history) - 1) < spsa.iterations:
         begin = time.monotonic()
         tasks = [task for task in spsa.tasks(history[-1], iteration) if task.number not in points]
@@ -178,7 +178,7 @@ def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, 
         values = spsa.settings(history[-1])
         journal.keep({**journal.kept, "iteration": iteration + 1, "values": values})
         speed = len(tasks) / (time.monotonic() - begin)
-        logs.say(f"{iteration + 1}/{spsa.iterations}: {_format_values(values)}; {speed:.2f} games/s")
+        say(f"{iteration + 1}/{spsa.iterations}: {_format_values(values)}; {speed:.2f} games/s")
     return spsa.settings(spsa.result(history))
 
 
@@ -188,7 +188,7 @@ def _play_confirmation(journal: Any, values: Mapping[str, float], referees: Refe
 
     known = points_of(journal.results)
     tasks = [Task(number, (values, {})) for number in range(begin, begin + games) if number not in known]
-    logs.say(f"{_format_values(values)} against the start: {len(tasks)} games")
+    say(f"{_format_values(values)} against the start: {len(tasks)} games")
     for played in referees.play(tasks):
         journal.add(played.result(CONFIRM_NAMES))
 

@@ -1,23 +1,259 @@
-"""The base of GTP and USI clients: start, wait for and end an engine; its moves and evaluations."""
+"""An engine as a process that exchanges lines, and the base of GTP and USI clients: start, moves, evaluations, end.
+
+Two threads read the engine's stdout and stderr all the time, so that the engine never blocks on a full pipe.
+"""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
-from yomi.engine.clients.limits import GameClock
-from yomi.engine.clients.process import TIMEOUT, EngineError, EngineProcess
-from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.clients.spec import EngineSpec, GameClock, SpecError
+
+CHUNK = 1 << 16
+MAX_LINE = 1 << 22
+"""Bytes. An engine that writes a longer line is broken."""
+MAX_PENDING = 100_000
+"""Unread lines. An engine that writes more is broken."""
+TAIL = 4000
+"""Bytes of stderr that are kept for error messages."""
+TIMEOUT = 60.0
+"""Seconds that an engine may take to start or to answer, beyond its time for a move."""
+PATIENCE_AT_END = 3.0
+"""Seconds that an engine has to end after `quit`."""
+STOP_TIMEOUT = 10.0
+"""Seconds that an engine may take to end a search or an analysis."""
+DETECTION_LINES = 200
+"""Lines that an engine may write before its protocol is known."""
+RESIGN, WIN = "resign", "win"
+
+
+class EngineError(Exception):
+    """An engine died, fell silent, or gave a meaningless answer. The message is one line."""
+
+
+class RefusedError(EngineError):
+    """An engine lacks a command or option, or answered with an error."""
+
+
+class EngineProcess:
+    """One running engine. One thread reads its lines and closes it; any thread may `send` and `kill`."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        folder: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        cpus: frozenset[int] = frozenset(),
+    ) -> None:
+        """Start an engine.
+
+        Args:
+            command: program and arguments.
+            folder: working folder; None for the current one.
+            environment: variables in addition to those of this process.
+            cpus: processors that it may use (Linux only); empty for all.
+
+        Raises:
+            EngineError: the program cannot be started.
+        """
+        self.errors = bytearray()
+        # Not a SimpleQueue: before Python 3.13 its `get` waits for ever if time is up between two of its steps.
+        self._lines: queue.Queue[tuple[float, str] | None] = queue.Queue()
+        self._fault = ""
+        self._killing = threading.Lock()
+        self._is_killed = False
+        try:
+            with _pinned(cpus):
+                self._process = subprocess.Popen(
+                    list(command),
+                    cwd=folder,
+                    env=None if environment is None else os.environ | dict(environment),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    bufsize=0,
+                    start_new_session=True,  # its children end with it, and Ctrl-C at the terminal is ours alone
+                )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise EngineError(f"cannot be started: {command[0]}: {reason}") from None
+        stdout, stderr = self._process.stdout, self._process.stderr
+        assert stdout is not None
+        assert stderr is not None
+        self._readers = [
+            threading.Thread(target=self._read_lines, args=(stdout,), daemon=True),
+            threading.Thread(target=self._read_errors, args=(stderr,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    # -- talking -----------------------------------------------------------------------------------------------------
+
+    def send(self, *lines: str) -> float:
+        """Send lines, and return the time (`time.monotonic`) just before. No answer can come earlier.
+
+        Raises:
+            EngineError: the engine has ended.
+        """
+        data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
+        assert self._process.stdin is not None
+        begin = time.monotonic()
+        try:
+            self._process.stdin.write(data)
+        except OSError:
+            raise EngineError(self.last_words()) from None
+        return begin
+
+    def line(self, deadline: float) -> tuple[float, str]:
+        """Return when the next line came (`time.monotonic`), and the line without its end.
+
+        Raises:
+            EngineError: the engine has ended, or floods its output.
+            TimeoutError: no line came before the deadline.
+        """
+        try:
+            found = self._lines.get(timeout=min(max(deadline - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
+        except queue.Empty:
+            raise TimeoutError from None
+        if found is None:
+            self._lines.put(None)  # for the next call
+            raise EngineError(self._fault or self.last_words())
+        return found
+
+    def last_words(self) -> str:
+        """Return in one line how the process ended, and the end of its stderr. If it has ended, kill its children."""
+        has_ended = self._wait(time.monotonic() + 1.0)
+        self._readers[1].join(1.0)
+        if has_ended:
+            self.kill()
+        status = self._process.returncode
+        if status is None:
+            text = "closed its output"
+        elif status < 0:
+            text = f"killed by signal {-status} ({signal.Signals(-status).name})"
+        else:
+            text = f"exited with status {status}"
+        words = " | ".join(line.strip() for line in self.error_tail().splitlines()[-3:] if line.strip())
+        return f"{text}; stderr: {words[-400:]}" if words else text
+
+    def error_tail(self) -> str:
+        return bytes(self.errors).decode("utf-8", "replace")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process runs. Its children may outlive it until `kill` or `close`."""
+        if self._process.returncode is not None:
+            return False
+        if not hasattr(os, "waitid"):
+            return self._process.poll() is None
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        except ChildProcessError:  # `kill` has collected it meanwhile
+            return False
+
+    # -- ending ------------------------------------------------------------------------------------------------------
+
+    def close(self, farewell: str = "") -> None:
+        """End the process: send a last line, close its input, and kill what remains.
+
+        With a last line the process, and children that hold its output open, have PATIENCE_AT_END seconds.
+        """
+        deadline = time.monotonic() + (PATIENCE_AT_END if farewell else 0.0)
+        if farewell and self.is_running:
+            with contextlib.suppress(EngineError):
+                self.send(farewell)
+        stdin = self._process.stdin
+        if stdin is not None:
+            with contextlib.suppress(OSError):
+                stdin.close()
+        self._wait(deadline)
+        for reader in self._readers:
+            reader.join(max(deadline - time.monotonic(), 0.0))
+        self.kill()
+        for reader in self._readers:
+            reader.join(1.0)  # a child in a session of its own may hold a pipe open: it is left to the daemon thread
+
+    def kill(self) -> None:
+        """Kill the process and its children. Any thread may call it."""
+        with self._killing:
+            if self._is_killed:
+                return
+            self._is_killed = True
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if hasattr(os, "killpg"):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                else:
+                    self._process.kill()
+            self._process.wait()
+
+    def _wait(self, deadline: float) -> bool:
+        """Wait until the process has ended. Return False at the deadline."""
+        pause = 0.0005
+        while self.is_running:
+            left = deadline - time.monotonic()
+            if left <= 0.0:
+                return False
+            pause = min(2.0 * pause, 0.05)
+            time.sleep(min(pause, left))
+        return True
+
+    # -- the readers' threads ----------------------------------------------------------------------------------------
+
+    def _read_lines(self, stream: IO[bytes]) -> None:
+        """Put every line into the queue with its time, and None at the end."""
+        rest = b""
+        with stream:
+            while chunk := _read(stream):
+                now = time.monotonic()
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._lines.put((now, line.decode("utf-8", "backslashreplace").rstrip("\r")))
+                if len(rest) > MAX_LINE or self._lines.qsize() > MAX_PENDING:
+                    self._fault = "floods stdout: a line too long" if len(rest) > MAX_LINE else "floods stdout"
+                    break
+        self._lines.put(None)
+
+    def _read_errors(self, stream: IO[bytes]) -> None:
+        with stream:
+            while chunk := _read(stream):
+                self.errors += chunk
+                del self.errors[:-TAIL]
+
+
+def _read(stream: IO[bytes]) -> bytes:
+    try:
+        return os.read(stream.fileno(), CHUNK)
+    except (OSError, ValueError):
+        return b""
+
+
+@contextlib.contextmanager
+def _pinned(cpus: frozenset[int]) -> Iterator[None]:
+    """Pin this thread to `cpus` within the block. A process started there stays pinned, with all its threads."""
+    if not cpus or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
 
 OnStart: TypeAlias = Callable[[EngineProcess], None]
 """Called with the process of an engine before the first command, so that another thread can kill it."""
-STOP_TIMEOUT = 10.0
-"""Seconds that an engine may take to end a search or an analysis."""
-
-
-RESIGN, WIN = "resign", "win"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +379,30 @@ class EngineClient(abc.ABC):
 def no_answer(command: str, seconds: float) -> str:
     """Return the message for an engine that is silent."""
     return f"no answer to '{command}' within {seconds:.0f} s"
+
+
+def detect_protocol(spec: EngineSpec) -> str:
+    """Start an engine and return its protocol: gtp or usi.
+
+    Raises:
+        SpecError: the engine cannot be started, or speaks neither.
+    """
+    process: EngineProcess | None = None
+    try:
+        process = EngineProcess(spec.command, folder=spec.folder, environment=spec.environment)
+        deadline = process.send("usi") + TIMEOUT
+        for _ in range(DETECTION_LINES):
+            _, line = process.line(deadline)
+            if line.startswith(("?", "=")):
+                return "gtp"
+            if line.startswith(("id ", "option ", "usiok")):
+                return "usi"
+        fault = "what it writes is neither"
+    except TimeoutError:
+        fault = f"no answer within {TIMEOUT:.0f} s"
+    except EngineError as error:
+        fault = str(error)
+    finally:
+        if process is not None:
+            process.close("quit")
+    raise SpecError(f"player {spec.name}: {fault}; expected an engine that speaks GTP or USI")

@@ -7,9 +7,17 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from yomi.engine.clients.client import STOP_TIMEOUT, EngineClient, EngineMove, Evaluation, no_answer
-from yomi.engine.clients.limits import GameClock
-from yomi.engine.clients.process import TIMEOUT, EngineError, RefusedError
+from yomi.engine.clients.client import (
+    STOP_TIMEOUT,
+    TIMEOUT,
+    EngineClient,
+    EngineError,
+    EngineMove,
+    Evaluation,
+    RefusedError,
+    no_answer,
+)
+from yomi.engine.clients.spec import GameClock
 from yomi.engine.clock import TimeSettings, TimeSystem
 from yomi.engine.color import BLACK
 from yomi.nets.text import parse_json

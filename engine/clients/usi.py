@@ -8,9 +8,16 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from yomi.engine.clients.client import STOP_TIMEOUT, EngineClient, EngineMove, Evaluation, no_answer
-from yomi.engine.clients.limits import GameClock
-from yomi.engine.clients.process import EngineError, RefusedError
+from yomi.engine.clients.client import (
+    STOP_TIMEOUT,
+    EngineClient,
+    EngineError,
+    EngineMove,
+    Evaluation,
+    RefusedError,
+    no_answer,
+)
+from yomi.engine.clients.spec import GameClock
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.scores import MATE_SCORE, winrate_of
 

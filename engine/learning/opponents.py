@@ -13,10 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from yomi.engine.clients.client import RESIGN, EngineClient
-from yomi.engine.clients.limits import EngineLimits, GameClock, SpecError
-from yomi.engine.clients.process import EngineError, EngineProcess
-from yomi.engine.clients.spec import EngineSpec, parse_spec, with_own_names
+from yomi.engine.clients.client import RESIGN, EngineClient, EngineError, EngineProcess
+from yomi.engine.clients.spec import EngineLimits, EngineSpec, GameClock, SpecError, parse_spec, with_own_names
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.learning.errors import LearningError

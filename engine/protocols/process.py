@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from yomi.engine.address_space import memory_fault
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.option_row import OptionError
 from yomi.engine.protocols.streams import Output, OutputClosedError, claim_stdout, read_lines
 from yomi.native.cache_folder import check_cache
 from yomi.native.errors import CompileError
@@ -33,27 +35,22 @@ def internal_error(log: logging.Logger, where: str, error: BaseException) -> str
 
 
 @contextlib.contextmanager
-def loading(log: logging.Logger, *known: type[Exception]) -> Iterator[None]:
-    """Raise errors of the block as LoadError, except OutputClosedError.
-
-    Args:
-        log: log of the protocol.
-        known: errors, besides LoadError, whose message is for the user.
-    """
+def loading(log: logging.Logger) -> Iterator[None]:
+    """Raise errors of the block as LoadError, except OutputClosedError."""
     try:
         check_cache()  # here, since modules that fail to be imported by two threads at once give the wrong error
         yield
     except (LoadError, OutputClosedError):
         raise
     except BaseException as error:  # handed over to the thread that asks for the player
-        raise load_error(log, error, *known) from error
+        raise load_error(log, error) from error
 
 
-def load_error(log: logging.Logger, error: BaseException, *known: type[Exception]) -> LoadError:
-    """Return the LoadError for an error while loading; arguments as in `loading`."""
+def load_error(log: logging.Logger, error: BaseException) -> LoadError:
+    """Return the LoadError for an error while loading. Internal errors are logged with their traceback."""
     if why := memory_fault(error):
         return LoadError(why)
-    if isinstance(error, (CompileError, *known)):
+    if isinstance(error, (CompileError, EvaluatorError, OptionError)):
         return LoadError(str(error))
     return LoadError(internal_error(log, "while loading", error))  # a fault of ours
 

@@ -1,4 +1,4 @@
-"""Input lines from the controller, and the output stream for answers."""
+"""Lines of text protocols: their bytes, input from the controller, and the output stream for answers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,28 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from yomi.engine.protocols.text import MAX_LINE, encode
+MAX_LINE = 2**20
+"""Bytes. A longer line is refused as a whole."""
 
+_REMOVED = bytes(c for c in range(32) if c not in (9, 10)) + b"\x7f"
 CHUNK = 65536
 
 
 GONE = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
 """Errors of a write to a pipe, socket or terminal whose other end was closed."""
+
+
+def decode(line: bytes, errors: str = "surrogateescape") -> str:
+    """Return a line without control characters and with spaces for tabs.
+
+    `errors` is that of `bytes.decode`. As surrogates, bytes that are not UTF-8 survive in file names and echoes.
+    """
+    line = line.translate(None, _REMOVED).replace(b"\t", b" ")
+    return line.decode("utf-8", errors).strip(" \n")
+
+
+def encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 class OutputClosedError(Exception):

@@ -17,15 +17,10 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE
-from yomi.engine.servers.backoff import Backoff
-from yomi.engine.servers.connection import Connection, ConnectionLostError, Line, Mailbox
-from yomi.engine.servers.lag import Lag
-from yomi.engine.servers.passwords import Password
-from yomi.engine.servers.recording import RecordFile
-from yomi.engine.servers.reporter import Reporter
-from yomi.engine.servers.seat import GaveUpError, Seat
-from yomi.engine.servers.settings import Account
-from yomi.engine.servers.worker import Done, Worker
+from yomi.engine.servers.connection import Backoff, Connection, ConnectionLostError, Lag, Line, Mailbox
+from yomi.engine.servers.reporter import RecordFile, Reporter
+from yomi.engine.servers.seat import Done, GaveUpError, Seat, Worker
+from yomi.engine.servers.settings import Account, Password
 
 log = logging.getLogger("yomi.servers")
 

@@ -1,4 +1,4 @@
-"""The socket of a server connection, and the mailbox that wakes a client's loop.
+"""The connection of a client to its server: socket, lines, pauses between attempts, lag, and the loop's mailbox.
 
 A client's loop alone reads and writes the socket. Other threads (the engine, Ctrl-C) post to a `Mailbox`.
 """
@@ -6,14 +6,14 @@ A client's loop alone reads and writes the socket. Other threads (the engine, Ct
 from __future__ import annotations
 
 import contextlib
+import random
 import select
 import socket
 import time
 from collections import deque
 from dataclasses import dataclass
 
-from yomi.engine.protocols.text import encode
-from yomi.engine.servers.lines import LineReader
+from yomi.engine.protocols.streams import decode, encode
 
 CHUNK = 65536
 CONNECT_TIMEOUT = 15.0
@@ -22,6 +22,17 @@ KEEPALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 """Seconds and counts after which the system considers a silent peer gone: 40 s in all."""
 UNACKNOWLEDGED = 30_000
 """Milliseconds without acknowledgement of sent data after which the system closes a connection."""
+MAX_LINE = 2**16
+"""Bytes. A game of 1,000 moves with clocks takes 20,000. A longer line is dropped as a whole."""
+FIRST_PAUSE, PAUSE_FACTOR, MAX_PAUSE = 0.5, 2.0, 30.0
+MAX_PAUSE_IN_GAME = 5.0
+"""Maximum while the clock of a game may run."""
+JITTER = 0.5
+"""A pause is multiplied by a factor from 1 - JITTER to 1 + JITTER."""
+FORGET = 0.95
+"""Factor by which the longest lag shrinks with every move, unless a longer one comes."""
+SMOOTH = 0.125
+"""Weight of the newest measurement in the mean (TCP's own constant)."""
 
 
 class ConnectionLostError(Exception):
@@ -40,6 +51,34 @@ class Line:
     text: str
     at: float
     """time.monotonic() of its arrival."""
+
+
+class LineReader:
+    """Splits bytes at line feeds, and holds at most MAX_LINE bytes."""
+
+    def __init__(self) -> None:
+        self.dropped = 0  # lines that were too long
+        self._rest = b""
+        self._is_dropping = False
+
+    def feed(self, data: bytes) -> list[str]:
+        """Return the lines that end in `data`, without their ends. Empty lines are included."""
+        *lines, rest = data.split(b"\n")
+        found = []
+        for line in lines:
+            whole = self._rest + line
+            self._rest = b""
+            if self._is_dropping or len(whole) > MAX_LINE:
+                self.dropped += not self._is_dropping
+                self._is_dropping = False
+                continue
+            found.append(decode(whole, "replace"))
+        if self._is_dropping or len(self._rest) + len(rest) > MAX_LINE:
+            self.dropped += not self._is_dropping
+            self._is_dropping, self._rest = True, b""
+        else:
+            self._rest += rest
+        return found
 
 
 class Connection:
@@ -141,3 +180,40 @@ class Mailbox:
     def close(self) -> None:
         self._inner.close()
         self._outer.close()
+
+
+class Backoff:
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self.failures = 0
+
+    def next(self, in_game: bool = False) -> float:
+        """Count a failure and return the seconds to wait."""
+        pause = min(FIRST_PAUSE * PAUSE_FACTOR ** min(self.failures, 30), MAX_PAUSE_IN_GAME if in_game else MAX_PAUSE)
+        self.failures += 1
+        return pause * self._rng.uniform(1.0 - JITTER, 1.0 + JITTER)
+
+    def reset(self) -> None:
+        self.failures = 0
+
+
+class Lag:
+    """Seconds that moves lose on their way, there and back."""
+
+    def __init__(self) -> None:
+        self.mean = 0.0
+        self.count = 0
+        self._longest = 0.0
+
+    def note(self, seconds: float) -> None:
+        """Add a measurement. Negative ones (a server that gives time back) count as 0."""
+        seconds = max(seconds, 0.0)
+        self.mean = seconds if not self.count else self.mean + SMOOTH * (seconds - self.mean)
+        self.count += 1
+        # A clock is lost by the longest delay, not by the mean.
+        self._longest = max(FORGET * self._longest, seconds)
+
+    @property
+    def expected(self) -> float:
+        """Seconds to reserve for the next move."""
+        return self._longest

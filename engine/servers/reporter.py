@@ -1,10 +1,11 @@
-"""Log, status line and event file of the clients."""
+"""What clients write: log, status line, events, and the records of games."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import logging
+import re
 import shutil
 import sys
 import threading
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from yomi.engine.records import printable
+from yomi.nets.files import write_atomically
 
 log = logging.getLogger("yomi.servers")
 
@@ -98,3 +100,33 @@ class Reporter:
         except OSError as error:
             self._terminal, self._has_status = None, False
             log.error("nothing more is shown in the terminal: %s", error.strerror)
+
+
+MAX_NAME = 150
+
+
+class RecordFile:
+    """The record of one game, written again after each move, so that a crash loses nothing."""
+
+    def __init__(self, folder: Path, name: str, suffix: str) -> None:
+        """Choose the file of a game. An existing file of the same name belongs to the same game.
+
+        Args:
+            folder: created if missing.
+            name: unique name of the game, beginning with the day of its start (YYYYMMDD).
+            suffix: file name ending, such as `.sgf`.
+
+        Raises:
+            OSError: the folder cannot be created.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / (re.sub(r"[^\w.+@-]", "_", name)[:MAX_NAME] + suffix)
+
+    def of_all_days(self) -> list[Path]:
+        """Return existing files of this game with any day in the name, latest first."""
+        day = len("YYYYMMDD")
+        return sorted(self.path.parent.glob("[0-9]" * day + self.path.name[day:]), reverse=True)
+
+    def write(self, data: bytes) -> None:
+        """Replace the file's content in one step. Raises OSError."""
+        write_atomically(self.path, data)

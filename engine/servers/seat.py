@@ -1,16 +1,17 @@
-"""The engine of a client: yomi's own player or another engine, for both games."""
+"""The engine of a client: yomi's own player or another engine, and the thread in which it works."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
-from yomi.engine.clients.process import EngineError
+from yomi.engine.clients.client import EngineClient, EngineError
 from yomi.engine.clients.spec import EngineSpec
-
-if TYPE_CHECKING:
-    from yomi.engine.clients.client import EngineClient
-    from yomi.engine.players.player import Player
-    from yomi.engine.servers.settings import Account
+from yomi.engine.players.player import Player
+from yomi.engine.servers.settings import Account
 
 
 class GaveUpError(Exception):
@@ -33,8 +34,8 @@ class Seat(Protocol):
     def close(self) -> None: ...
 
 
-P = TypeVar("P", bound="Player[Any]")
-C = TypeVar("C", bound="EngineClient")
+P = TypeVar("P", bound=Player[Any])
+C = TypeVar("C", bound=EngineClient)
 
 
 class YomiSeat(Generic[P]):
@@ -71,3 +72,42 @@ class EngineSeat(Generic[C]):
 
     def close(self) -> None:
         self._client.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Finished work of the engine."""
+
+    tag: Any
+    """The tag given to `submit`."""
+    result: object = None
+    error: Exception | None = None
+
+
+class Worker:
+    """Runs one call after the other in a thread of its own, and posts a `Done` for each."""
+
+    def __init__(self, post: Callable[[object], None], name: str) -> None:
+        self._post = post
+        self._work: queue.SimpleQueue[tuple[object, Callable[[], object]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, tag: object, call: Callable[[], object]) -> None:
+        """Queue a call."""
+        self._work.put((tag, call))
+
+    def close(self, timeout: float) -> bool:
+        """End the thread after the queued calls. Return False if this takes longer than `timeout` seconds."""
+        self._work.put(None)
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (item := self._work.get()) is not None:
+            tag, call = item
+            try:
+                done = Done(tag, call())
+            except Exception as error:  # handed to the loop, which knows what it means
+                done = Done(tag, error=error)
+            self._post(done)

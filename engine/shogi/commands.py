@@ -174,9 +174,8 @@ def _score_scale(text: str | None, *, may_fit: bool = True) -> float:
 
 def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     """Make positions beside those of data sets, valued by an engine, or go on with them."""
-    from yomi.engine.clients.limits import SpecError
-    from yomi.engine.clients.process import EngineError
-    from yomi.engine.clients.spec import parse_spec
+    from yomi.engine.clients.client import EngineError
+    from yomi.engine.clients.spec import SpecError, parse_spec
     from yomi.engine.datasets.sources import named
     from yomi.engine.evaluators.load import load
     from yomi.engine.evaluators.sparse import SparseEvaluator
@@ -201,9 +200,8 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
 
 def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> str:
     """See yomi.engine.game.Game."""
-    from yomi.engine.clients.limits import SpecError
-    from yomi.engine.clients.process import EngineError
-    from yomi.engine.clients.spec import parse_spec
+    from yomi.engine.clients.client import EngineError
+    from yomi.engine.clients.spec import SpecError, parse_spec
     from yomi.engine.datasets.sources import named
     from yomi.engine.shogi.datasets.played import ShogiPlayOptions, play_shogi_positions
     from yomi.engine.shogi.records.files import load_records

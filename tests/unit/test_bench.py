@@ -20,9 +20,9 @@ from tests.process.match_process import scripted
 from yomi.bench import cli, evaluator, measure, nps, tree
 from yomi.bench.cli import main
 from yomi.bench.rivals import close_rivals, column, open_rivals, percent, visits_of
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES, GO
 from yomi.engine.cli.main import main as yomi
+from yomi.engine.cli.parser import CliError
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go import measuring as go_measuring

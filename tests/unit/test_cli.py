@@ -18,18 +18,17 @@ from typing import Any
 
 import pytest
 
-import yomi.engine.cli.make
+import yomi.engine.cli.loading
 import yomi.engine.cli.play
 from tests.fakes.player import FakePlayer
 from tests.unit.test_go_game import take_kos_once_around, three_kos
 from yomi import nets
 from yomi.bench.cli import make_parser
 from yomi.engine.cli import doctor, play
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES, GO, split_game, with_game
-from yomi.engine.cli.help import ESSENTIAL, short_help
-from yomi.engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, command_module, expanded, main, main_usi
+from yomi.engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, expanded, find_command, main, main_usi
 from yomi.engine.cli.match_settings import read_file
+from yomi.engine.cli.parser import ESSENTIAL, CliError, short_help
 from yomi.engine.cli.selfplay import Series
 from yomi.engine.evaluators import cuda, gpu, providers
 from yomi.engine.evaluators.base import EvaluatorError
@@ -60,7 +59,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakePlayer]:
         made.append(FakePlayer(options))
         return made[-1]
 
-    monkeypatch.setattr(yomi.engine.cli.make, "make_player", make)
+    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", make)
     monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
     return made
 
@@ -217,7 +216,7 @@ def test_commands_are_listed_in_groups_on_one_screen(capsys: pytest.CaptureFixtu
 
 def examples() -> list[str]:
     """Return the command lines in the help texts of all commands, without what is said of them."""
-    texts = [EPILOG, *(command_module(name).EPILOG for name in COMMANDS if name != BENCH)]
+    texts = [EPILOG, *(find_command(name).epilog for name in COMMANDS if name != BENCH)]
     texts += [text for game in GAMES.values() for text in game.examples.values()]
     lines = re.findall(r"^  (yomi .*)", "\n".join(texts).replace("\\\n      ", ""), re.MULTILINE)
     return [re.split(r" {3,}| [<>] ", line)[0] for line in lines if not re.search("--help|yomi help|version", line)]
@@ -375,7 +374,7 @@ def test_a_player_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, capsys: p
     def fail(game: str, options: Options) -> FakePlayer:
         raise EvaluatorError("device cuda: not here")
 
-    monkeypatch.setattr(yomi.engine.cli.make, "make_player", fail)
+    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", fail)
     monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
     assert "device cuda: not here" in error_of(capsys, "play", "go")
 

@@ -18,8 +18,7 @@ from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.match import _as_described_now, _described, _find_game, _source, make_openings
 from yomi.engine.cli.match_settings import bounds, cpus
 from yomi.engine.clients.client import Evaluation
-from yomi.engine.clients.limits import SpecError
-from yomi.engine.clients.spec import parse_spec
+from yomi.engine.clients.spec import SpecError, parse_spec
 from yomi.engine.color import DRAW, opponent
 from yomi.engine.matches.games import Adjudicator
 from yomi.engine.matches.journal import NAME, Journal, read_journal

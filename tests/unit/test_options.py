@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yomi.engine.cli.errors import CliError
-from yomi.engine.cli.flags import add_options, check_limited, collect, suited, visits_without_limit
 from yomi.engine.cli.games import GAMES, GO, SHOGI
+from yomi.engine.cli.loading import add_options, check_limited, collect, suited, visits_without_limit
 from yomi.engine.cli.main import main
+from yomi.engine.cli.parser import CliError
 from yomi.engine.go.game import GoGame
 from yomi.engine.option_row import format_memory, parse_memory
 from yomi.engine.options import (

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from yomi.engine.cli import analysis, analyze, gtp, play, selfplay, usi
-from yomi.engine.cli.config import PROPOSED
-from yomi.engine.cli.flags import collect, suited, user_config, visits_without_limit
+from yomi.engine.cli import play, review
 from yomi.engine.cli.games import GO, SHOGI
+from yomi.engine.cli.loading import collect, suited, user_config, visits_without_limit
 from yomi.engine.cli.main import build, main
 from yomi.engine.cli.servers import options_of
+from yomi.engine.cli.setup import PROPOSED
 from yomi.engine.options import OptionError, Options, Value, read_config
 
 
@@ -40,11 +40,10 @@ def test_flags_over_config_over_the_users_file_over_defaults(file: Path, tmp_pat
     assert (options.visits, options.size, options.workers, options.seconds) == (3, 13, 4, None)
 
 
-@pytest.mark.parametrize("module", [gtp, usi, analysis, analyze, play, selfplay])
-def test_commands_read_it(module: object, file: Path) -> None:
-    line = {usi: "usi", gtp: "gtp", analysis: "analysis", analyze: "review a.sgf"}.get(module)
+@pytest.mark.parametrize("line", ["gtp", "usi", "analysis", "review a.sgf", "play go", "selfplay go"])
+def test_commands_read_it(line: str, file: Path) -> None:
     file.write_text("memory = '123M'\n")
-    assert options_from(line or f"{module.COMMAND} go").memory == 123 << 20  # type: ignore[attr-defined]
+    assert options_from(line).memory == 123 << 20
 
 
 def test_options_of_one_game(file: Path) -> None:
@@ -70,7 +69,7 @@ def test_an_interrupted_review_continues_only_with_the_same_options(file: Path, 
     for text, own in (("visits = 1", ""), ("visits = 2", ""), ("visits = 1", "c_puct = 2"), ("visits = 1", "")):
         config.write_text(text)
         file.write_text(own)
-        found.add(analyze._settings(build(words).parse_args(words)))
+        found.add(review._settings(build(words).parse_args(words)))
     assert len(found) == 3
 
 

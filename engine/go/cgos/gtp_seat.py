@@ -6,10 +6,9 @@ import json
 import re
 import time
 
-from yomi.engine.clients.client import Evaluation
+from yomi.engine.clients.client import EngineError, Evaluation
 from yomi.engine.clients.gtp import GtpClient
-from yomi.engine.clients.limits import GameClock
-from yomi.engine.clients.process import EngineError
+from yomi.engine.clients.spec import GameClock
 from yomi.engine.clock import TimeSettings, TimeSystem
 from yomi.engine.color import LETTERS
 from yomi.engine.go.cgos.yomi_seat import RULES, GoReply, GoStart

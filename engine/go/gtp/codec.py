@@ -5,7 +5,7 @@ Source: GTP version 2 draft 2, sections 2.5 to 2.7 (syntax) and 3 (preprocessing
 
 from dataclasses import dataclass
 
-from yomi.engine.protocols.text import MAX_LINE, decode
+from yomi.engine.protocols.streams import MAX_LINE, decode
 
 MAX_ERROR = 500
 """Characters of an error message; it quotes what was sent."""

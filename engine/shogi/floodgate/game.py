@@ -9,7 +9,7 @@ from pathlib import Path
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.players.request import Decision
 from yomi.engine.servers.connection import OutOfStepError
-from yomi.engine.servers.recording import RecordFile
+from yomi.engine.servers.reporter import RecordFile
 from yomi.engine.shogi.floodgate.clock import CsaClock
 from yomi.engine.shogi.floodgate.codec import Summary
 from yomi.engine.shogi.floodgate.yomi_seat import Turn

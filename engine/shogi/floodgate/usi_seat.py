@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from yomi.engine.clients.client import EngineMove
-from yomi.engine.clients.process import TIMEOUT, EngineError
+from yomi.engine.clients.client import TIMEOUT, EngineError, EngineMove
 from yomi.engine.clients.usi import CENTIPAWNS, UsiClient, clock_words
 from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE

@@ -14,12 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_value
-from yomi.engine.cli import logs
-from yomi.engine.cli.errors import CliError
-from yomi.engine.cli.flags import add_options, check_limited, collect, file_values, visits_without_limit
 from yomi.engine.cli.games import GAMES
-from yomi.engine.cli.make import loading_errors, prepare
-from yomi.engine.cli.report import plot_check
+from yomi.engine.cli.loading import (
+    add_options,
+    check_limited,
+    collect,
+    file_values,
+    loading_errors,
+    prepare,
+    visits_without_limit,
+)
+from yomi.engine.cli.output import echo, plot_check, say, set_up_logs
+from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.review_journal import ReviewJournal
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.go.descriptor import GAME as GO
@@ -121,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
         if outcome.reviewed:  # otherwise the file of an earlier run is worth more
             _write_json(args.json, outcome)
         if isinstance(error, KeyboardInterrupt | SystemExit):
-            logs.say(outcome.journal.interrupted())
+            say(outcome.journal.interrupted())
         raise
     finally:
         outcome.journal.close()
@@ -217,7 +223,7 @@ class Reviewers:
         limit = visits_without_limit(self._args, DEFAULT_VISITS, game)
         options = collect(self._args, game, **game.defaults.get(COMMAND, {}), **limit)
         check_limited(options, game)
-        logs.set_up(options)
+        set_up_logs(options)
         return options
 
     def close(self) -> None:
@@ -252,7 +258,7 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
             text += f" (known endings of records: {' '.join(_suffixes())})"
         outcome.broken += 1
         outcome.reviewed.append({"file": str(job.path), "error": text})
-        logs.say(f"error: {text}")
+        say(f"error: {text}")
 
 
 def _tell_time(
@@ -266,7 +272,7 @@ def _tell_time(
     positions = sum(map(reviewer.length, records)) + count_positions(reviewer, paths)
     line = estimate(game, options, reviewer, records[0], max(1, positions - len(outcome.journal)))
     if line is not None:
-        logs.say(line)
+        say(line)
 
 
 def _search(reviewer: Reviewer, record: Any, name: str, known: KnownPositions) -> Annotated:
@@ -302,17 +308,17 @@ def _unused(job: Job, name: str, suffix: str, written: set[Path]) -> Path:
 def _print(path: Path, name: str, review: Review, worst: int, written: Sequence[Path]) -> None:
     from yomi.engine.review import table
 
-    report_notes(logs.say, path, review.notes)
+    report_notes(say, path, review.notes)
     rate = review.evaluations / review.seconds if review.seconds else 0.0
     count = len(review.opinions)
     number = f" ({name})" if name != path.stem else ""
-    logs.echo(printable(f"{path}{number}: {review.heading()}"))
-    logs.echo(table(review, worst))
-    logs.echo(
+    echo(printable(f"{path}{number}: {review.heading()}"))
+    echo(table(review, worst))
+    echo(
         f"\n{count} position{'s' * (count != 1)} in {review.seconds:.1f} s, {review.evaluations} evaluations,"
         f" {rate:.0f}/s; {review.engine}"
     )
-    logs.echo("".join(f"written to {printable(file)}\n" for file in written))
+    echo("".join(f"written to {printable(file)}\n" for file in written))
 
 
 def _write(path: Path, data: bytes) -> None:
