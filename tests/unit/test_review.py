@@ -529,7 +529,7 @@ def test_what_cannot_be_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["analyze", str(tmp_path / "missing.sgf")]) == 2
     assert "no such file or folder" in capsys.readouterr().err
     assert main(["analyze", str(tmp_path)]) == 2
-    assert "no records in this folder" in capsys.readouterr().err
+    assert "no records found in this folder" in capsys.readouterr().err
 
 
 def test_only_broken_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -653,7 +653,7 @@ def test_a_review_in_a_folder_that_cannot_be_written_is_not_kept(
 
     monkeypatch.setattr(Path, "open", refuse)
     assert main(["analyze", str(path), "--no-record"]) == 0
-    assert capsys.readouterr().err.count("an interrupted review will begin again") == 1
+    assert capsys.readouterr().err.count("an interrupted review will start again") == 1
 
 
 def test_a_mate_counts_little_in_a_mean() -> None:

@@ -150,7 +150,7 @@ def test_init_and_show(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert str(file) in capsys.readouterr().out
     assert tomllib.loads(file.read_text()) == {"go": {}, "shogi": {}}
     assert main(["config", "init"]) == 2
-    assert f"{file}: this file exists" in capsys.readouterr().err
+    assert f"{file} exists: edit it" in capsys.readouterr().err
     assert main(["config", "show"]) == 0
     assert capsys.readouterr().out == f"# {file}\n# sets no option\n"
 
@@ -192,7 +192,7 @@ def test_a_user_without_home_has_no_file(monkeypatch: pytest.MonkeyPatch, capsys
     assert options_from("gtp").visits is None
     for action in ("init", "show"):
         assert main(["config", action]) == 2
-        assert "expected HOME or XDG_CONFIG_HOME to be set" in capsys.readouterr().err
+        assert "set HOME or XDG_CONFIG_HOME" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_read(
