@@ -269,7 +269,7 @@ def convert_file(args: argparse.Namespace) -> None:
 
 def _convert_games(source: Path, target: Path) -> None:
     """Write the games of a file, or of a folder's files, as hcpe3."""
-    from yomi.engine.datasets.sources import find_files
+    from yomi.engine.datasets.making import find_files
     from yomi.engine.shogi.datasets.rows import RECORD_SUFFIXES, read_games, without_handicap
     from yomi.engine.shogi.records.hcpe3 import write_hcpe3
     from yomi.engine.shogi.records.record import RecordError
@@ -296,7 +296,7 @@ def _convert_games(source: Path, target: Path) -> None:
 
 
 def write_openings(args: argparse.Namespace) -> None:
-    from yomi.engine.datasets.sources import find_files
+    from yomi.engine.datasets.making import find_files
     from yomi.engine.shogi.datasets.openings import OPENING_SUFFIXES, BalanceLimits, balanced_openings
 
     first, last = args.plies

@@ -26,7 +26,7 @@ from yomi.engine.cli.loading import (
 )
 from yomi.engine.cli.output import echo, plot_check, say, set_up_logs
 from yomi.engine.cli.parser import CliError
-from yomi.engine.cli.review_journal import ReviewJournal
+from yomi.engine.cli.review_progress import ReviewJournal
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import NOT_FOR_ANALYSIS
@@ -265,7 +265,7 @@ def _tell_time(
     game: Game[Any, Any], options: Options, reviewer: Reviewer, records: Sequence[Any], job: Job, outcome: Outcome
 ) -> None:
     """Print how long the remaining records of a game will take."""
-    from yomi.engine.cli.review_estimate import count_positions, estimate
+    from yomi.engine.cli.review_progress import count_positions, estimate
 
     later = outcome.jobs[outcome.jobs.index(job) + 1 :]
     paths = [job.path for job in later if job.path.suffix.lower() in game.suffixes]

@@ -148,7 +148,7 @@ def test(path: Path, folder: Path, args: argparse.Namespace) -> None:
         NetworkError: the network or the data cannot be used, or they do not fit.
         EvaluatorError: the device cannot be used.
     """
-    from yomi.engine.datasets.judging import evaluate_network
+    from yomi.engine.datasets.evaluate_network import evaluate_network
     from yomi.nets.data.metrics import NAMES
     from yomi.nets.data.shards import open_dataset
     from yomi.nets.features import feature_set

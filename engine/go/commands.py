@@ -147,8 +147,7 @@ FLAGS = {"play": _add_play, "learn": _add_learn, "dataset make": _add_make, "dat
 
 def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     """See yomi.engine.game.Game."""
-    from yomi.engine.datasets.making import announce_kernels
-    from yomi.engine.datasets.sources import GO_SUFFIXES, find_files, named
+    from yomi.engine.datasets.making import GO_SUFFIXES, announce_kernels, find_files, named
     from yomi.engine.go.datasets.dataset import GoDataOptions, make_go_dataset
     from yomi.engine.go.datasets.games import TRUSTS
     from yomi.engine.go.datasets.teacher import NetworkTeacher
@@ -186,7 +185,7 @@ def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
 
 def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
     """Return what labels points, and how a manifest tells it."""
-    from yomi.engine.datasets.sources import named
+    from yomi.engine.datasets.making import named
     from yomi.engine.go.datasets.scores import STAGES, KomiScorer, parse_stages
     from yomi.engine.go.datasets.teacher import NetworkTeacher
 
@@ -206,8 +205,7 @@ def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
 
 def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     """See yomi.engine.game.Game."""
-    from yomi.engine.datasets.making import announce_kernels
-    from yomi.engine.datasets.sources import named
+    from yomi.engine.datasets.making import announce_kernels, named
     from yomi.engine.go.datasets.played import PlayOptions, play_go_dataset
     from yomi.engine.go.datasets.teacher import NetworkTeacher
     from yomi.native.go.board import MAX_SIZE, MIN_SIZE

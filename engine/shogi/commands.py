@@ -140,8 +140,7 @@ FLAGS = {
 
 def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     """See yomi.engine.game.Game."""
-    from yomi.engine.datasets.making import announce_kernels
-    from yomi.engine.datasets.sources import find_files
+    from yomi.engine.datasets.making import announce_kernels, find_files
     from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
     from yomi.engine.shogi.datasets.rows import SHOGI_SUFFIXES
 
@@ -176,7 +175,7 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     """Make positions beside those of data sets, valued by an engine, or go on with them."""
     from yomi.engine.clients.client import EngineError
     from yomi.engine.clients.spec import SpecError, parse_spec
-    from yomi.engine.datasets.sources import named
+    from yomi.engine.datasets.making import named
     from yomi.engine.evaluators.load import load
     from yomi.engine.evaluators.sparse import SparseEvaluator
     from yomi.engine.shogi.datasets.varied import ShogiVaryOptions, vary_positions
@@ -202,7 +201,7 @@ def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> str:
     """See yomi.engine.game.Game."""
     from yomi.engine.clients.client import EngineError
     from yomi.engine.clients.spec import SpecError, parse_spec
-    from yomi.engine.datasets.sources import named
+    from yomi.engine.datasets.making import named
     from yomi.engine.shogi.datasets.played import ShogiPlayOptions, play_shogi_positions
     from yomi.engine.shogi.records.files import load_records
     from yomi.engine.shogi.records.record import RecordError

@@ -171,7 +171,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
 
     def learning(self, args: Namespace, network: Mapping[str, Any] | None) -> Shogi:
         """See Game; openings are read once."""
-        from yomi.engine.datasets.sources import named
+        from yomi.engine.datasets.making import named
         from yomi.engine.shogi.selfplay import read_openings
 
         other, openings = Shogi(), read_openings(args.openings)

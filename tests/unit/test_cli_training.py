@@ -13,7 +13,7 @@ import pytest
 
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.cli.main import main
-from yomi.engine.datasets.judging import evaluate_network
+from yomi.engine.datasets.evaluate_network import evaluate_network
 from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import FORMATS

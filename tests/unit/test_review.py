@@ -21,7 +21,7 @@ from tests.unit.test_go_game import take_kos_once_around, three_kos
 from yomi.engine.cli import review
 from yomi.engine.cli.games import GAMES, GO, SHOGI
 from yomi.engine.cli.main import main
-from yomi.engine.cli.review_estimate import count_positions, estimate
+from yomi.engine.cli.review_progress import count_positions, estimate
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.game import GoGame

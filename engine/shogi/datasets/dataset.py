@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
-from yomi.engine.datasets.sources import readable_files
+from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, readable_files, write_missing
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.datasets.rows import (
     NO_MOVE,

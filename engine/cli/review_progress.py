@@ -1,7 +1,5 @@
-"""Positions that an interrupted `yomi review` has searched, as lines of JSON. The finished command removes the file.
-
-The file's name contains a digest of the settings, each line a digest of the record. If either changes, the search
-starts again.
+"""Progress of `yomi review`: the journal of searched positions, which an interrupted review continues, and the estimate
+of its time.
 """
 
 from __future__ import annotations
@@ -10,13 +8,26 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from yomi.engine.cli.output import say
+from yomi.engine.own_network import has_network, network_file
 from yomi.engine.records import read_record_bytes
-from yomi.engine.review import Judgement, KnownPositions, Opinion
+from yomi.engine.review import KEPT_VISITS, Judgement, KnownPositions, Opinion, ReviewError, limit_text
 from yomi.engine.version import VERSION
+from yomi.nets.models import FAST, FOR_SPEED
+
+if TYPE_CHECKING:
+    from yomi.engine.game import Game
+    from yomi.engine.options import Options
+    from yomi.engine.review import Reviewer
+
+MAX_FILES = 100
+"""Files whose positions are counted. Each further file counts as their mean."""
+LONG = 180.0
+"""Seconds from which the fast network is recommended."""
 
 
 class ReviewJournal:
@@ -92,3 +103,64 @@ class _KeptPositions(KnownPositions):
     def add(self, index: int, judgement: Judgement) -> None:
         super().add(index, judgement)
         self._journal.append(self._game, index, judgement)
+
+
+def count_positions(reviewer: Reviewer, paths: Sequence[Path]) -> int:
+    """Return the approximate number of positions in files. Unreadable files and pipes count 0."""
+    counted = [_positions(reviewer, path) for path in paths[:MAX_FILES]]
+    return round(sum(counted) * len(paths) / len(counted)) if counted else 0
+
+
+def _positions(reviewer: Reviewer, path: Path) -> int:
+    try:
+        return sum(map(reviewer.length, reviewer.read(str(path)))) if path.is_file() else 0
+    except ReviewError:  # reported when it is the file's turn
+        return 0
+
+
+def estimate(game: Game[Any, Any], options: Options, reviewer: Reviewer, record: Any, positions: int) -> str | None:
+    """Return a line with the expected time of a review, or None if depth is its only limit.
+
+    Args:
+        game: descriptor of the game.
+        options: options of the review.
+        reviewer: reviewer of the game.
+        record: game to measure the speed on.
+        positions: number of positions left to search.
+    """
+    times = [] if options.seconds is None else [("limit", positions * options.seconds)]
+    if options.visits is not None or options.playouts is not None:
+        speed = reviewer.visits_per_second(record)
+        limits = [limit for limit in (_new_visits(options.visits), options.playouts) if limit is not None]
+        if speed > 0.0:
+            times.append((f"measured: {speed:,.0f} visits/s", positions * min(limits) / speed))
+    if not times:
+        return None
+    why, seconds = min(times, key=lambda time: time[1])
+    text = (
+        f"{positions:,} position{'s' * (positions != 1)}, {limit_text(options)} each: about {duration(seconds)} ({why})"
+    )
+    return text + _offer(game, options) if seconds >= LONG else text
+
+
+def _new_visits(visits: int | None) -> float | None:
+    """Return the visits of a search without those inherited from the position before."""
+    return None if visits is None else visits * (1.0 - KEPT_VISITS)
+
+
+def _offer(game: Game[Any, Any], options: Options) -> str:
+    """Return advice for a long review: the fast network if it is not used, otherwise fewer visits."""
+    if not has_network(options):
+        return "; fewer --visits are faster"
+    fast = network_file(dataclasses.replace(options, net=FAST), game.name)
+    is_faster = game.name in FOR_SPEED and network_file(options, game.name) != fast
+    return "; --net fast is faster, but weaker" if is_faster else "; fewer --visits are faster"
+
+
+def duration(seconds: float) -> str:
+    """Return a time with no more digits than an estimate has."""
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 36000 else f"{round(seconds / 3600)} h"
