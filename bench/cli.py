@@ -29,6 +29,7 @@ from yomi.engine.cli.parser import CliError, Parser
 from yomi.engine.options import Options
 from yomi.engine.players.tuning import tuned
 from yomi.engine.plotting import PlotError
+from yomi.nets.errors import LineError
 from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             command = ["yomi", "bench", *words]
             files.append((args.json, lambda path: write_json(path, args.benchmark, rows, command=command)))
         _write([*files, *args.outputs])
-    except CliError as error:
+    except LineError as error:
         print(f"yomi bench: {error}", file=sys.stderr)
         return 2
     return int(args.has_failed)

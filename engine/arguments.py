@@ -55,7 +55,8 @@ def check_ranges(args: Namespace, **ranges: tuple[float, float]) -> None:
 
 
 def check_counts(args: Namespace, **least: int) -> None:
-    """Raise OptionError if a count is below its minimum."""
+    """Raise OptionError if a count is below its minimum. Flags that were not given may be None."""
     for name, low in least.items():
-        if getattr(args, name) < low:
-            raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected at least {low}")
+        value = getattr(args, name)
+        if value is not None and value < low:
+            raise OptionError(f"--{name.replace('_', '-')} {value}: expected at least {low}")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from yomi.engine.arguments import add_value, check_counts, check_ranges
 from yomi.engine.cli.games import GAMES, add_flags, add_games
 from yomi.engine.cli.output import echo, say
-from yomi.engine.cli.parser import CliError
+from yomi.engine.cli.parser import CliError, add_actions
 from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.go.commands import SCORED_ROWS
-from yomi.engine.option_row import OptionError
 from yomi.engine.own_network import network_path
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.commands import add_score_scale, vary_boards
+from yomi.nets.errors import NetworkError
 from yomi.nets.files import atomic_writer, naming
 
 if TYPE_CHECKING:
@@ -44,11 +44,7 @@ The format of data sets: nets/data/shards.py.
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi dataset")
-
-    def action(name: str, text: str) -> argparse.ArgumentParser:
-        return actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-
+    action = add_actions(parser, "dataset")
     _add_make(action("make", "make a data set from game records, or continue it"))
     _add_play(action("play", "make a data set from games of a network or an engine against itself"))
     _add_vary(action("vary", "make positions near those of shogi data sets, labelled by an engine"))
@@ -125,33 +121,18 @@ def _add_vary(vary: argparse.ArgumentParser) -> None:
 
 def _add_openings(openings: argparse.ArgumentParser) -> None:
     add = openings.add_argument
-    add(
-        "paths",
-        type=Path,
-        nargs="+",
-        metavar="PATH",
-        help="read games with evaluations: files or folders (CSA, hcpe, KIF)",
-    )
+    text = "read games with evaluations: files or folders (CSA, hcpe, KIF)"
+    add("paths", type=Path, nargs="+", metavar="PATH", help=text)
     add("--out", type=Path, required=True, metavar="FILE", help="write lines `startpos moves ...`; must not exist")
-    rating = "ignore games with a player rated lower or not at all"
-    add_value(openings, "--rating", 0.0, "R", rating, "none")
+    add_value(openings, "--rating", 0.0, "R", "ignore games with a player rated lower or not at all", "none")
     add_value(openings, "--evaluation", 170.0, "CP", "limit the evaluation of each move, in centipawns")
     add_value(openings, "--narrow", 100.0, "CP", "limit the evaluation at the two plies of --plies, in centipawns")
-    add(
-        "--plies",
-        type=int,
-        nargs=2,
-        default=(24, 36),
-        metavar=("N", "M"),
-        help="end openings after M moves, with different positions after N (default: 24 36)",
-    )
+    text = "end openings after M moves, with different positions after N (default: 24 36)"
+    add("--plies", type=int, nargs=2, default=(24, 36), metavar=("N", "M"), help=text)
     add_value(openings, "--min-moves", 50, "N", "ignore games with fewer moves")
 
 
 def run(args: argparse.Namespace) -> int:
-    from yomi.engine.evaluators.base import EvaluatorError
-    from yomi.nets.errors import NetworkError
-
     actions = {
         "make": make_dataset,
         "play": play_dataset,
@@ -161,12 +142,7 @@ def run(args: argparse.Namespace) -> int:
         "convert": convert_file,
         "openings": write_openings,
     }
-    try:
-        actions[args.action](args)
-    except (NetworkError, EvaluatorError, OptionError) as error:
-        raise CliError(str(error)) from None
-    except OSError as error:
-        raise CliError(f"{error.filename or 'output'}: {error.strerror or error}") from None
+    actions[args.action](args)
     return 0
 
 
@@ -175,9 +151,7 @@ def make_dataset(args: argparse.Namespace) -> None:
     from yomi.nets.features import feature_set
 
     check_ranges(args, test_share=(0.0, 0.9))
-    check_counts(args, limit=0, seed=0)
-    if args.shard_rows is not None:
-        check_counts(args, shard_rows=1)
+    check_counts(args, limit=0, seed=0, shard_rows=1)
     game = GAMES[feature_set(args.features).game]
     _refuse_others(args, game)
     print_dataset(game.make_dataset(args, say))
@@ -189,9 +163,8 @@ def _refuse_others(args: argparse.Namespace, game: Game[Any, Any]) -> None:
         for action in actions:
             if other != game.title and getattr(args, action.dest) != action.default:
                 name = action.option_strings[0]
-                raise CliError(
-                    f"{name} is an option for {other}: remove it, or choose other --features than {args.features}"
-                )
+                hint = f"remove it, or choose other --features than {args.features}"
+                raise CliError(f"{name} is an option for {other}: {hint}")
 
 
 def play_dataset(args: argparse.Namespace) -> None:
@@ -273,7 +246,6 @@ def _convert_games(source: Path, target: Path) -> None:
     from yomi.engine.shogi.datasets.rows import RECORD_SUFFIXES, read_games, without_handicap
     from yomi.engine.shogi.records.hcpe3 import write_hcpe3
     from yomi.engine.shogi.records.record import RecordError
-    from yomi.nets.errors import NetworkError
 
     games = 0
     files, left_out = find_files([source], RECORD_SUFFIXES), LeftOut(say)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_old_names, add_value, check_counts
 from yomi.engine.cli.games import GAMES, add_flags, add_games
-from yomi.engine.cli.loading import add_options, check, collect, loading_errors, prepare, suited
+from yomi.engine.cli.loading import add_options, check, collect, prepare, suited
 from yomi.engine.cli.match_settings import bounds
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError
@@ -102,11 +102,7 @@ def _bounds(text: str) -> tuple[float, float]:
 
 
 def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]:
-    """Read `OPTION=VALUE,...`.
-
-    Raises:
-        CliError: an option is unknown, has no effect here, or has a wrong value.
-    """
+    """Read `OPTION=VALUE,...`."""
     known = player_options(game.name)
     changes: dict[str, Value] = {}
     for word in filter(None, text.split(",")):
@@ -125,12 +121,8 @@ def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]
 def read_players(
     args: argparse.Namespace, game: Game[Any, Any], first: Mapping[str, Value], second: Mapping[str, Value]
 ) -> tuple[Options, Options]:
-    """Return the options of each player: the flags with its changes.
-
-    Raises:
-        CliError: an option or a file is wrong.
-    """
-    check_counts(args, at_once=1, opening_moves=0, seed=0, **({} if args.processes is None else {"processes": 1}))
+    """Return the options of each player: the flags with its changes."""
+    check_counts(args, at_once=1, opening_moves=0, seed=0, processes=1)
     own = {name: value for name, value in vars(args).items() if name != "seed"}
     options = collect(argparse.Namespace(**own), game, **_defaults(game))
     set_up_logs(options)
@@ -143,12 +135,7 @@ def read_players(
 
 
 def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> Terms:
-    """Return the terms of the games.
-
-    Raises:
-        MatchError: the openings cannot be used.
-        OptionError: the options of the board do not go together.
-    """
+    """Return the terms of the games."""
     from yomi.engine.matches.duel import Terms
     from yomi.engine.matches.schedule import load_openings, shuffled
 
@@ -167,11 +154,7 @@ def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Op
 def open_referees(
     args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, games: int
 ) -> AbstractContextManager[Referees]:
-    """Return the context that plays the games, at most `games` at once.
-
-    Raises:
-        NetworkError, EvaluatorError: a player cannot be loaded.
-    """
+    """Return the context that plays the games, at most `games` at once."""
     from yomi.engine.evaluators.providers import chooses_cpu
     from yomi.engine.matches.crew import Crew
     from yomi.engine.matches.duel import Duel
@@ -187,21 +170,19 @@ def open_referees(
 
 
 def run(args: argparse.Namespace) -> int:
-    from yomi.engine.matches.results import MatchError
     from yomi.engine.matches.sprt import Sprt
-    from yomi.nets.errors import NetworkError
 
     game = GAMES[args.game]
+    check_counts(args, games=2)
+    if args.games % 2:
+        raise CliError(f"--games {args.games}: expected an even number, as each opening is played with both colors")
     try:
-        check_counts(args, games=2)
-        if args.games % 2:
-            raise CliError(f"--games {args.games}: expected an even number, as each opening is played with both colors")
         test = None if args.sprt is None else Sprt(*args.sprt)
         first, second = (read_changes(getattr(args, side), f"--{side}", game) for side in ("first", "second"))
         players = read_players(args, game, first, second)
-        with loading_errors(), ended_by_a_signal():
+        with ended_by_a_signal():
             _play(args, game, players, test)
-    except (MatchError, NetworkError, OptionError, ValueError) as error:
+    except ValueError as error:
         raise CliError(str(error)) from None
     return 0
 

@@ -90,9 +90,6 @@ def with_game(words: Sequence[str]) -> list[str]:
     """Return a command line with its game: `play --resume a.sgf` becomes `play go --resume a.sgf`.
 
     Changes only commands of `add_games`, and only if a file in the flags determines the game.
-
-    Raises:
-        CliError: a network cannot be read, or no file determines the game.
     """
     for length in (1, 2):
         command, rest = " ".join(words[:length]), words[length:]
@@ -110,11 +107,7 @@ def with_game(words: Sequence[str]) -> list[str]:
 
 
 def split_game(words: Sequence[str], by_flag: str | None) -> tuple[str | None, list[str]]:
-    """Return the game before a list of engines, or that of --game, and the engines.
-
-    Raises:
-        CliError: the two games differ.
-    """
+    """Return the game before a list of engines, or that of --game, and the engines."""
     if not words or words[0] not in GAMES:
         return by_flag, list(words)
     if by_flag not in (None, words[0]):
@@ -123,11 +116,7 @@ def split_game(words: Sequence[str], by_flag: str | None) -> tuple[str | None, l
 
 
 def game_of_files(flags: Sequence[str]) -> str | None:
-    """Return the game of a saved game (--resume) or of a network (--net, --teacher), or None.
-
-    Raises:
-        CliError: the network cannot be read.
-    """
+    """Return the game of a saved game (--resume) or of a network (--net, --teacher), or None."""
     values: dict[str, str] = {}
     for word, following in zip_longest(flags, flags[1:], fillvalue=""):
         flag, equals, value = word.partition("=")
@@ -141,11 +130,7 @@ def game_of_files(flags: Sequence[str]) -> str | None:
 
 
 def game_of_network(name: str) -> str | None:
-    """Return the game of a network, or None if no file has this name (such as `none`).
-
-    Raises:
-        CliError: the file cannot be read.
-    """
+    """Return the game of a network, or None if no file has this name (such as `none`)."""
     from yomi.engine.own_network import named_file
     from yomi.nets.errors import NetworkError
     from yomi.nets.load import game_of

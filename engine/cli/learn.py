@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import dataclasses
 import functools
-import importlib.util
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,16 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_old_names, add_value
 from yomi.engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
-from yomi.engine.cli.loading import add_options, collect, loading_errors, prepare, suited
+from yomi.engine.cli.loading import add_options, collect, prepare, suited
 from yomi.engine.cli.output import echo, say, set_up_logs
-from yomi.engine.cli.parser import CliError
+from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
 from yomi.engine.learning.settings import LearnSettings, flag_name, make_settings, training_tables
 from yomi.engine.machine import usable_cores
-from yomi.engine.option_row import OptionError
 from yomi.engine.options import TABLE
 from yomi.engine.own_network import is_bundled, named_file, network_fault
-from yomi.nets.installation import missing_line
 from yomi.nets.text import read_toml
 
 if TYPE_CHECKING:
@@ -75,9 +72,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         text = "use N processes for games; 0: play and train in turns (default: all cores)"
         processes = child.add_argument("--processes", type=int, metavar="N", help=text)
         add_old_names(child, processes, "--workers", "--actors")
-        child.add_argument(
-            "--network", type=Path, metavar="FILE", help="read [network], [training], [loss] from a TOML file"
-        )
+        text = "read [network], [training], [loss] from a TOML file"
+        child.add_argument("--network", type=Path, metavar="FILE", help=text)
         text = "add an engine (as in yomi match) to the ladder as an anchor; repeatable"
         child.add_argument("--anchor", dest="anchors", action="append", default=[], metavar="ENGINE", help=text)
         text = "end when the newest network wins this share against an anchor: uniform 0.9"
@@ -106,81 +102,60 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--cluster", metavar="ADDRESS", help=text)
     cores = add_value(group, "--cores-per-process", 1.0, "N", "reserve this many cores for each process")
     add_old_names(group, cores, "--actor-cpus")
-    gpus = add_value(
-        group, "--gpus-per-process", 0.0, "N", "reserve this many GPUs, or a part of one, for each process"
-    )
+    gpus = add_value(group, "--gpus-per-process", 0.0, "N", "reserve this many GPUs (or a part) for each process")
     add_old_names(group, gpus, "--actor-gpus")
     text = "copy all results to a folder or an address of fsspec (s3://...) as well"
     group.add_argument("--mirror", metavar="URL", help=text)
-    group.add_argument(
-        "--insecure", action="store_true", help="use a cluster that runs code of anyone who can reach it"
-    )
+    text = "use a cluster that runs code of anyone who can reach it"
+    group.add_argument("--insecure", action="store_true", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
-    from yomi.engine.evaluators.base import EvaluatorError
-    from yomi.engine.learning.errors import LearningError
     from yomi.engine.learning.loop import plain_anchors
-    from yomi.nets.errors import NetworkError
 
     if args.game == STATUS:
-        return _tell(args.folder)
+        return _show_status(args.folder)
     for package in ("torch", "onnx"):
-        if importlib.util.find_spec(package) is None:
-            raise CliError(missing_line(package, "learning"))
+        require_package(package, "learning")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     game = GAMES[args.game]
-    try:
-        given = {row.name: getattr(args, PREFIX + row.name) for row in dataclasses.fields(LearnSettings)}
-        settings = make_settings({name: value for name, value in given.items() if value is not None})
-        tables = _read_tables(args.network, args.game)
-        game = game.learning(args, tables.get("network"))
-        engines = _engines(args, settings, game)
-        goal = _goal(args, settings, [*plain_anchors(game), *(engine.name for engine in engines)])
-        options = collect(args, game, **game.defaults.get(COMMAND, {}))
-        start = tables.get("network", {}).get("start")
-        if isinstance(start, str) and start:  # the search uses the values tuned for this network
-            options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
-        set_up_logs(options)
-        with loading_errors():
-            prepare(game, options, learning=True)
-        loop = _make_loop(args, game, options, settings, tables, engines)
+    given = {row.name: getattr(args, PREFIX + row.name) for row in dataclasses.fields(LearnSettings)}
+    settings = make_settings({name: value for name, value in given.items() if value is not None})
+    tables = _read_tables(args.network, args.game)
+    game = game.learning(args, tables.get("network"))
+    engines = _engines(args, settings, game)
+    goal = _goal(args, settings, [*plain_anchors(game), *(engine.name for engine in engines)])
+    options = collect(args, game, **game.defaults.get(COMMAND, {}))
+    start = tables.get("network", {}).get("start")
+    if isinstance(start, str) and start:  # the search uses the values tuned for this network
+        options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
+    set_up_logs(options)
+    prepare(game, options, learning=True)
+    loop = _make_loop(args, game, options, settings, tables, engines)
 
-        def stop() -> None:
-            say("stopping; the same command continues")
-            loop.stop()
+    def stop() -> None:
+        say("stopping; the same command continues")
+        loop.stop()
 
-        with stopped_by_a_signal(stop) as stopped, _mirrored(args.mirror, loop.store.folder):
-            loop.run(goal)
-    except (OptionError, LearningError, NetworkError, EvaluatorError) as error:
-        raise CliError(str(error)) from None
-    except OSError as error:
-        raise CliError(f"{error.filename or 'output'}: {error.strerror or error}") from None
+    with stopped_by_a_signal(stop) as stopped, _mirrored(args.mirror, loop.store.folder):
+        loop.run(goal)
     return 128 + stopped() if stopped() else 0
 
 
-def _tell(folder: Path) -> int:
+def _show_status(folder: Path) -> int:
     """Print the status of a run, and write its page."""
-    from yomi.engine.learning.errors import LearningError
     from yomi.engine.learning.page import status_text, write_page
     from yomi.engine.learning.store import Store
 
     if not (folder / Store.SETTINGS).exists():
         raise CliError(f"{folder}: found no run, expected a folder of yomi learn")
-    try:
-        echo(status_text(folder))
-        write_page(folder)
-    except LearningError as error:
-        raise CliError(str(error)) from None
+    echo(status_text(folder))
+    write_page(folder)
     return 0
 
 
 def _engines(args: argparse.Namespace, settings: LearnSettings, game: Game[Any, Any]) -> list[EngineSpec]:
-    """Return the engines that are anchors of the ladder, and check the opponent.
-
-    Raises:
-        OptionError: an engine cannot be used.
-    """
+    """Return the engines that are anchors of the ladder, and check the opponent."""
     from yomi.engine.learning.loop import plain_anchors
     from yomi.engine.learning.opponents import anchor_specs, opponent_spec
 
@@ -190,11 +165,7 @@ def _engines(args: argparse.Namespace, settings: LearnSettings, game: Game[Any, 
 
 
 def _goal(args: argparse.Namespace, settings: LearnSettings, anchors: Sequence[str]) -> Goal:
-    """Return when the run is to end.
-
-    Raises:
-        CliError: the ladder cannot decide `--until`.
-    """
+    """Return when the run is to end."""
     from yomi.engine.learning.loop import Goal
     from yomi.engine.learning.ratings import ENOUGH
 
@@ -299,17 +270,11 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> O
 
 @contextlib.contextmanager
 def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
-    """Copy `folder` to another place while the block runs.
-
-    Raises:
-        LearningError: the place does not exist.
-        CliError: the package that reaches it is missing.
-    """
+    """Copy `folder` to another place while the block runs."""
     if url is None:
         yield
         return
-    if importlib.util.find_spec("fsspec") is None:
-        raise CliError(missing_line("fsspec", "--mirror"))
+    require_package("fsspec", "--mirror")
     from yomi.engine.learning.mirror import Mirror
 
     mirror = Mirror(folder, url, say)
@@ -319,11 +284,7 @@ def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
 
 
 def _asked_cluster(args: argparse.Namespace) -> Asked | None:
-    """Return the settings of the cluster, or None without one.
-
-    Raises:
-        CliError: the flags do not go together, or Ray is missing.
-    """
+    """Return the settings of the cluster, or None without one."""
     from yomi.engine.learning.cluster import Asked
 
     cores, gpus = args.cores_per_process, args.gpus_per_process
@@ -337,17 +298,12 @@ def _asked_cluster(args: argparse.Namespace) -> Asked | None:
         raise CliError(f"{flags}: expected at least one process, and no negative numbers")
     if not cores + gpus:
         raise CliError("--cores-per-process 0 --gpus-per-process 0: expected a core or a GPU for each process")
-    if importlib.util.find_spec("ray") is None:
-        raise CliError(missing_line("ray", "--cluster"))
+    require_package("ray", "--cluster")
     return asked
 
 
 def _read_tables(path: Path | None, game: str | None = None) -> dict[str, Any]:
-    """Return the tables of a file with [network], [training] and [loss].
-
-    Raises:
-        CliError: the file cannot be read, or `start` names no network.
-    """
+    """Return the tables of a file with [network], [training] and [loss]."""
     if path is None:
         return {}
     try:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.cli.output import say
 from yomi.engine.cli.parser import CliError
+from yomi.engine.levels import FULL
 from yomi.engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
 from yomi.engine.own_network import has_network, is_bundled, network_fault
-from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, P, Say
@@ -42,17 +41,12 @@ def add_options(
     leave_out: Collection[str] = (),
     defaults: Mapping[str, Value] | None = None,
 ) -> None:
-    """Add `--config` and a flag for every option of a game, in groups.
+    """Add `--config` and a flag for every option of a game, in groups, except those in `leave_out`.
 
-    Args:
-        parser: gets the flags.
-        game: descriptor of the game.
-        leave_out: options that mean nothing to this command.
-        defaults: the command's own defaults, for the help. Pass them to `collect` as well.
+    `defaults` are the command's own defaults, for the help. Pass them to `collect` as well.
     """
-    parser.add_argument(
-        "--config", metavar="FILE", type=Path, help="read options from a TOML file (keys: docs/OPTIONS.md)"
-    )
+    text = "read options from a TOML file (keys: docs/OPTIONS.md)"
+    parser.add_argument("--config", metavar="FILE", type=Path, help=text)
     parser.set_defaults(**{LEFT_OUT: tuple(sorted(leave_out))})
     groups: dict[str, argparse._ArgumentGroup] = {}
     for row in rows_for(game.name):
@@ -87,19 +81,14 @@ def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value
 
     `defaults` are below the user's file, except with `--level`: a level's settings, which are in `defaults`, override
     it.
-
-    Raises:
-        CliError: a file or a value is wrong, or a file that an option names does not exist.
     """
     options = Options.for_game(game.name)
     given = {name: value for name, value in vars(args).items() if name in TABLE}
-    try:
-        from_user = _from_user(args, game)
-        defaults = {**from_user, **defaults} if _has_level(args) else {**defaults, **from_user}
-        for name, value in {**defaults, **_from_file(args, game), **given}.items():
-            options.set(name, value)
-    except OptionError as error:
-        raise CliError(str(error)) from None
+    from_user = _from_user(args, game)
+    has_level = given.get("level", FULL) != FULL
+    defaults = {**from_user, **defaults} if has_level else {**defaults, **from_user}
+    for name, value in {**defaults, **_from_file(args, game), **given}.items():
+        options.set(name, value)
     check(options, game)
     return options
 
@@ -107,22 +96,11 @@ def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value
 def suited(options: Options, args: argparse.Namespace, game: Game[Any, Any], changes: Collection[str] = ()) -> Options:
     """Apply the network's recommended values, except to options that the user set.
 
-    Players do this by themselves. Use it for commands that search without a player.
-
-    Args:
-        options: the options.
-        args: the parsed command line.
-        game: descriptor of the game.
-        changes: names of further options that the user set.
-
-    Raises:
-        CliError: the recommended values cannot be read or used.
+    Players do this by themselves. Use it for commands that search without a player. `changes` are names of options that
+    the user set in other ways.
     """
     named = {*file_values(args, game), *named_options(args, game), *changes}
-    try:
-        found = game.network_defaults(options)
-    except (NetworkError, OptionError) as error:
-        raise CliError(str(error)) from None
+    found = game.network_defaults(options)
     return options.with_values({name: value for name, value in found.items() if name not in named})
 
 
@@ -154,10 +132,7 @@ def file_values(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Val
 
 
 def _from_file(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
-    try:
-        return {} if args.config is None else read_config(args.config, game.name)
-    except OptionError as error:
-        raise CliError(str(error)) from None
+    return {} if args.config is None else read_config(args.config, game.name)
 
 
 def _from_user(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
@@ -166,21 +141,11 @@ def _from_user(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Valu
     return {name: value for name, value in user_values(game).items() if name not in left_out}
 
 
-def _has_level(args: argparse.Namespace) -> bool:
-    if "level" not in vars(args):
-        return False
-    from yomi.engine.levels import FULL  # here, for few commands have levels and a GUI waits for the first answer
-
-    return bool(args.level != FULL)
-
-
 def user_values(game: Game[Any, Any]) -> dict[str, Value]:
     """Return the options of a game that the user's file sets."""
     path = user_config()
     try:
         return read_config(path, game.name) if path is not None and path.exists() else {}
-    except OptionError as error:
-        raise CliError(str(error)) from None
     except OSError as error:
         hint = "expected XDG_CONFIG_HOME to name a folder that this user can read"
         raise CliError(f"cannot read the configuration {path}: {error.strerror}; {hint}") from None
@@ -189,10 +154,7 @@ def user_values(game: Game[Any, Any]) -> dict[str, Value]:
 def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | None = None) -> None:
     """Raise CliError for a network that is no file, or for options that do not fit the game. Loads nothing slow.
 
-    Args:
-        options: the options.
-        game: descriptor of the game.
-        places: for errors, the place of each option that is not a flag.
+    `places`: for errors, the place of each option that is not a flag.
     """
     places = places or {}
     for name, path in (("net", options.net), ("value_net", options.value_net)):
@@ -207,22 +169,13 @@ def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | No
 
 
 def make_player(game: Game[G, P], options: Options, say: Say = say) -> P:
-    """Compile missing kernels, load the network and return the player. Slow.
-
-    Raises:
-        EvaluatorError: the network or the device cannot be used.
-        OptionError: the options of the board do not go together.
-    """
+    """Compile missing kernels, load the network and return the player. Slow."""
     prepare(game, options, say)
     return game.make_player(options)
 
 
 def prepare(game: Game[Any, Any], options: Options, say: Say = say, *, learning: bool = False) -> None:
-    """Check the network's device, and compile missing kernels.
-
-    Raises:
-        EvaluatorError: the device cannot be used (the message says how to fix it), or compiling failed.
-    """
+    """Check the network's device, and compile missing kernels."""
     from yomi.engine.evaluators.devices import choose_devices
     from yomi.engine.players.request import LoadingError
     from yomi.native.errors import CompileError
@@ -239,20 +192,3 @@ def _plays_by_default(options: Options) -> bool:
     """Whether the kernels of the bundled networks suffice."""
     own = options.net is None or is_bundled(options.net)
     return own and options.value_net is None and options.evaluator == "auto" and options.device in ("auto", "cpu")
-
-
-def load_player(game: Game[G, P], options: Options) -> P:
-    """Like `make_player`, but raises CliError."""
-    with loading_errors():
-        return make_player(game, options)
-
-
-@contextlib.contextmanager
-def loading_errors() -> Iterator[None]:
-    """Raise EvaluatorError and OptionError as CliError."""
-    from yomi.engine.evaluators.base import EvaluatorError
-
-    try:
-        yield
-    except (EvaluatorError, OptionError) as error:
-        raise CliError(str(error)) from None

@@ -27,7 +27,6 @@ from yomi.engine.clients.spec import (
     TIMES,
     EngineLimits,
     EngineSpec,
-    SpecError,
     command_of,
     is_yomi,
     spec_of,
@@ -35,7 +34,7 @@ from yomi.engine.clients.spec import (
     with_own_names,
 )
 from yomi.engine.color import BLACK, DRAW, WHITE
-from yomi.engine.matches.results import GameResult, MatchError
+from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
 from yomi.engine.options import Options
 from yomi.engine.records import LeftOut, printable
@@ -93,10 +92,7 @@ def run(args: argparse.Namespace) -> int:
     from_file, tables = read_file(args.config)
     args.game, words = split_game(args.players, args.game)
     settings = merge(args, from_file)
-    try:
-        results = _play(settings, [*map(table_of, words), *tables])
-    except (SpecError, MatchError) as error:
-        raise CliError(str(error)) from None
+    results = _play(settings, [*map(table_of, words), *tables])
     if results:
         show(args, results)
     return 0
@@ -104,19 +100,29 @@ def run(args: argparse.Namespace) -> int:
 
 def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> list[GameResult]:
     """Play the remaining games of the match and return all of them. Raises SpecError or MatchError."""
+    from yomi.engine.matches.games import Host, RefereeSettings
+    from yomi.engine.matches.journal import Journal
+    from yomi.engine.matches.runner import Plan, Runner
+    from yomi.engine.matches.sprt import Sprt
+
     game = GAMES[settings.game] if settings.game else _find_game(tables)
     limits = EngineLimits(**{name: getattr(settings, name) for name in (*TIMES, *COUNTS)})
     named = with_own_names([spec_of(table, game.name, game.protocol) for table in tables])
     players = [replace(player, limits=player.limits.over(limits)) for player in named]
+    if settings.sprt is not None and len(players) != 2:
+        raise CliError(f"--sprt with {len(players)} players: expected two")
     try:
         pairs = pairs_of(len(players), settings.form)
+        test = None if settings.sprt is None else Sprt(*settings.sprt)
+        game.compile(say)
+        rules = game.matches().rules(
+            _options(game, settings, "size", "komi", "rules", "entering_king"), settings.scorer, settings.max_moves
+        )
     except ValueError as error:
         raise CliError(str(error)) from None
-    test = _sprt(settings, len(players))
     if settings.timeout is None:
         have_time = all(player.limits.has_clock or player.limits.seconds is not None for player in players)
         settings.timeout = 60.0 if have_time else 600.0
-    rules = _rules(settings, game)
     source = _source(settings)
     description = {
         "game": game.name,
@@ -128,15 +134,9 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
         **rules,
     }
 
-    from yomi.engine.matches.games import Host, RefereeSettings
-    from yomi.engine.matches.journal import Journal
-    from yomi.engine.matches.runner import Plan, Runner
-
     at_once = settings.at_once or len(settings.cpus) or 1
     if settings.cpus and at_once > len(settings.cpus):
-        raise CliError(
-            f"--at-once {at_once} with {len(settings.cpus)} groups in --cpus: expected at most {len(settings.cpus)}"
-        )
+        raise CliError(f"--at-once {at_once}: expected at most {len(settings.cpus)}, the groups in --cpus")
     _check_cpus(settings.cpus)
     referee = RefereeSettings(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
     with Journal(
@@ -175,15 +175,7 @@ def make_openings(
 ) -> list[str]:
     """Return the openings of the match, or a single empty opening if none are wanted.
 
-    Args:
-        settings: settings of the match.
-        game: descriptor of the game.
-        rules: rules of the match.
-        known: openings that the match already has. They stay; more are drawn if the match now has more games.
-
-    Raises:
-        MatchError: a file cannot be read, or has too few openings.
-        CliError: the engine that draws them cannot be loaded.
+    Openings that the match already has, `known`, stay. More are drawn if the match now has more games.
     """
     wanted = (settings.games + 1) // 2
     if known and (settings.openings != POLICY or len(known) >= wanted):
@@ -211,10 +203,10 @@ def make_openings(
 def _policy_openings(
     game: Game[Any, Any], options: Options, moves: int, wanted: int, known: Sequence[str]
 ) -> list[str]:
-    from yomi.engine.cli.loading import load_player
+    from yomi.engine.cli.loading import make_player
     from yomi.engine.play import FirstMoves, PlayerSide, play_game
 
-    player = load_player(game, options)
+    player = make_player(game, options)
     side = PlayerSide(player)
 
     def draw() -> str:
@@ -256,7 +248,7 @@ def _as_described_now(found: Mapping[str, Any], source: Sequence[object]) -> Map
 
 
 def _described(player: EngineSpec) -> dict[str, object]:
-    """Return the settings that identify a player when a match continues. Older journals lack the last three."""
+    """Return the settings that identify a player when a match continues."""
     described: dict[str, object] = {
         "name": player.name,
         "command": list(player.command),
@@ -264,7 +256,7 @@ def _described(player: EngineSpec) -> dict[str, object]:
         "options": dict(player.options),
         "init": list(player.commands),
     }
-    if player.folder is not None:
+    if player.folder is not None:  # older journals lack these three
         described["folder"] = player.folder
     if player.environment:
         described["env"] = {name: _digest(value) for name, value in player.environment.items()}
@@ -279,9 +271,7 @@ def _digest(value: str) -> str:
 
 
 def _find_game(tables: Sequence[Mapping[str, Any]]) -> Game[Any, Any]:
-    """Return the game of the first engine other than yomi (by its protocol), or of the first network, or the first
-    game.
-    """
+    """Return the game of the first engine other than yomi, otherwise of the first network, otherwise the first game."""
     first = next(iter(GAMES.values()))
     other = next((table for table in tables if not is_yomi(command_of(table)[0])), None)
     if other is None:
@@ -293,36 +283,12 @@ def _find_game(tables: Sequence[Mapping[str, Any]]) -> Game[Any, Any]:
     return next(game for game in GAMES.values() if game.protocol == protocol)
 
 
-def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
-    from yomi.engine.matches.sprt import Sprt
-
-    if settings.sprt is None:
-        return None
-    if players != 2:
-        raise CliError(f"--sprt with {players} players: expected two")
-    try:
-        return Sprt(*settings.sprt)
-    except ValueError as error:
-        raise CliError(f"--sprt: {error}") from None
-
-
-def _rules(settings: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Any]:
-    """Return the rules of the match, as the journal stores them."""
-    game.compile(say)
-    try:
-        options = _options(game, settings, "size", "komi", "rules", "entering_king")
-        return game.matches().rules(options, settings.scorer, settings.max_moves)
-    except ValueError as error:
-        raise CliError(str(error)) from None
-
-
 class _Progress:
     """The display of a running match: a line for each game and, on a terminal, a table below."""
 
     def __init__(self, journal: Journal, players: Sequence[str], total: int, test: Sprt | None) -> None:
         self.journal, self.players, self.total, self.test = journal, players, total, test
-        self._height = 0
-        """Lines of the table on the terminal."""
+        self._height = 0  # lines of the table on the terminal
         self._due = 0.0
 
     @property

@@ -179,11 +179,7 @@ def _reader(setting: Setting) -> Callable[[str], Any]:
 
 
 def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
-    """Return the settings and the tables of players in a TOML file.
-
-    Raises:
-        CliError: the file cannot be read, or something in it is wrong.
-    """
+    """Return the settings and the tables of players in a TOML file."""
     if path is None:
         return {}, []
     try:

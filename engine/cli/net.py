@@ -10,9 +10,11 @@ from typing import Any
 from yomi.engine.arguments import add_value
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.output import echo, say
-from yomi.engine.cli.parser import CliError
+from yomi.engine.cli.parser import CliError, add_actions
 from yomi.engine.options import TABLE, Options
 from yomi.engine.own_network import check_network, network_path
+from yomi.nets.errors import NetworkError
+from yomi.nets.files import write_atomically
 from yomi.nets.models import BUNDLED, FAST, Bundled, default_network, fast_network, network_of_levels
 
 USAGE = "yomi net ACTION [NET] [options]"
@@ -33,67 +35,50 @@ for shogi need no conversion.
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi net")
-
-    def action(name: str, text: str, *aliases: str) -> argparse.ArgumentParser:
-        return actions.add_parser(name, aliases=aliases, help=text, description=text[0].upper() + text[1:] + ".")
-
+    action = add_actions(parser, "net")
     action("list", "list the bundled networks")
     info = action("info", "describe a network file")
-    info.add_argument("file", type=network_path, metavar="NET", help="KataGo network, dlshogi network or ONNX file")
     convert = action("import", "convert a KataGo network to ONNX, stored in the cache")
-    convert.add_argument("file", type=network_path, metavar="NET", help="KataGo network (.bin.gz, .txt.gz)")
-    convert.add_argument(
-        "--size", type=int, action="append", metavar="N", help="convert for this board size; repeatable (default: 19)"
-    )
+    text = "convert for this board size; repeatable (default: 19)"
+    convert.add_argument("--size", type=int, action="append", metavar="N", help=text)
     compress = action("compress", "round the weights of a KataGo network and pack them into a third of the bytes")
-    compress.add_argument("file", type=network_path, metavar="NET", help="KataGo network (.bin.gz, .txt.gz)")
     compress.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write (.bin.xz)")
     join = action("join", "write a sparse network with the values of one and the moves of another")
     join.add_argument("values", type=network_path, metavar="VALUES", help="sparse network (.safetensors)")
     join.add_argument("moves", type=network_path, metavar="MOVES", help="sparse network with the same rows")
     join.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write (.safetensors)")
     tune = action("calibrate", "find and store the fastest settings for a network on this machine", "tune")
-    tune.add_argument("file", type=network_path, metavar="NET", help="KataGo network, dlshogi network or ONNX file")
     add_value(tune, "--size", 19, "N", "Go: set the board size")
-    tune.add_argument(
-        "--device", default="auto", choices=TABLE["device"].choices, help="try only this device (default: any)"
-    )
-    tune.add_argument(
-        "--for",
-        dest="duration",
-        type=float,
-        default=3.0,
-        metavar="S",
-        help="measure each way for S seconds (default: 3)",
-    )
+    devices = TABLE["device"].choices
+    tune.add_argument("--device", default="auto", choices=devices, help="try only this device (default: any)")
+    text = "measure each way for S seconds (default: 3)"
+    tune.add_argument("--for", dest="duration", type=float, default=3.0, metavar="S", help=text)
+    any_network, katago = "KataGo network, dlshogi network or ONNX file", "KataGo network (.bin.gz, .txt.gz)"
+    for child, text in ((info, any_network), (convert, katago), (compress, katago), (tune, any_network)):
+        child.add_argument("file", type=network_path, metavar="NET", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
-    from yomi.nets.errors import NetworkError
-
     if args.action in ("calibrate", "tune") and str(args.file) in GAMES and not args.file.exists():
         hint = f"to tune parameters of the search, use yomi tune {args.file}"
         raise CliError(f"{args.file}: found a game, expected a network file; {hint}")
-    try:
-        for path in (getattr(args, name, None) for name in ("file", "values", "moves")):
-            if path is not None:
-                check_network(path)
-        if args.action == "list":
+    for path in (getattr(args, name, None) for name in ("file", "values", "moves")):
+        if path is not None:
+            check_network(path)
+    match args.action:
+        case "list":
             list_networks()
-        elif args.action == "info":
+        case "info":
             for name, value in facts(args.file):
                 echo(f"{name:16} {value}")
-        elif args.action == "import":
+        case "import":
             import_network(args.file, args.size or [19])
-        elif args.action == "compress":
+        case "compress":
             compress_network(args.file, args.out)
-        elif args.action == "join":
+        case "join":
             join_networks(args.values, args.moves, args.out)
-        else:
-            tune_network(args.file, args.size, args.device, args.duration)
-    except NetworkError as error:
-        raise CliError(str(error)) from None
+        case _:
+            calibrate(args.file, args.size, args.device, args.duration)
     return 0
 
 
@@ -126,11 +111,7 @@ def default_uses(network: Bundled) -> str:
 
 
 def facts(path: Path) -> list[tuple[str, str]]:
-    """Return names and values that describe a network file.
-
-    Raises:
-        NetworkError: the file is no known network.
-    """
+    """Return names and values that describe a network file."""
     from yomi.nets.files import source_digest
     from yomi.nets.katago.file import read_network
     from yomi.nets.load import NetworkKind, open_file, own_info
@@ -212,18 +193,12 @@ def compress_network(path: Path, out: Path) -> None:
     if not out.name.endswith(".bin.xz"):
         raise CliError(f"--out {out}: expected a name ending in .bin.xz")
     content = compress(read_network(path))
-    _write(out, content)
+    write_atomically(out, content)
     echo(f"{out}: {len(content):,} bytes of {path.stat().st_size:,}")
 
 
 def join_networks(values: Path, moves: Path, out: Path) -> None:
-    """Write a sparse network with the values of one and the moves of another.
-
-    Raises:
-        CliError: the file cannot be written.
-        NetworkError: a file is no sparse network, or the two do not fit.
-    """
-    from yomi.nets.errors import NetworkError
+    """Write a sparse network with the values of one and the moves of another."""
     from yomi.nets.load import NetworkKind, open_file, own_info
     from yomi.nets.sparse.file import joined, read_sparse, write_sparse
 
@@ -241,23 +216,13 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
     parts = zip(("values", "moves"), infos, strict=True)
     training = {f"{part}: {name}": text for part, part_info in parts for name, text in part_info.training.items()}
     info = dataclasses.replace(infos[0], name=out.stem, source_file="", source_sha256="", training=training)
-    _write(out, write_sparse(tensors, info))
+    write_atomically(out, write_sparse(tensors, info))
     echo(f"{out}: values of {values.name}, moves of {moves.name}")
 
 
-def _write(out: Path, content: bytes) -> None:
-    from yomi.nets.files import write_atomically
-
-    try:
-        write_atomically(out, content)
-    except OSError as error:
-        raise CliError(f"cannot write --out {out}: {error.strerror or error}") from None
-
-
-def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
+def calibrate(path: Path, size: int, device: str, seconds: float) -> None:
     """Measure the ways to search with a network, print them and store the best."""
     from yomi.engine.cli.output import print_facts, print_table
-    from yomi.engine.evaluators.base import EvaluatorError
     from yomi.engine.evaluators.devices import choose_devices
     from yomi.engine.players.tuning import save
     from yomi.engine.tuning import tune
@@ -270,16 +235,11 @@ def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
     options.net, options.device, options.size = str(path), device, size
     size = game.board_size(options)
 
-    try:
-        if device != "auto":
-            choose_devices(options)  # an error comes before kernels are compiled
-        game.compile(say)
-        tuning, rows = tune(options, game, seconds, say)
-        target = save(path, size, tuning)
-    except EvaluatorError as error:
-        raise CliError(str(error)) from None
-    except OSError as error:
-        raise CliError(f"cannot store the result: {error.strerror or error}") from None
+    if device != "auto":
+        choose_devices(options)  # an error comes before kernels are compiled
+    game.compile(say)
+    tuning, rows = tune(options, game, seconds, say)
+    target = save(path, size, tuning)
     print_facts()
     print_table(rows)
     echo(f"{path.name} on {size}x{size} is searched with {tuning}\nstored in {target}")

@@ -48,11 +48,7 @@ class LogFile(logging.FileHandler):
 
 
 def set_up_logs(options: Options) -> None:
-    """Send warnings and errors to stderr, and records of the chosen level to the log file.
-
-    Raises:
-        CliError: the log file cannot be written.
-    """
+    """Send warnings and errors to stderr, and records of the chosen level to the log file."""
     root = logging.getLogger("yomi")
     root.handlers.clear()
     root.setLevel(logging.DEBUG)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import importlib.util
 import re
 import shutil
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 
 from yomi.engine.option_row import did_you_mean
 from yomi.nets.errors import LineError
+from yomi.nets.installation import missing_line
 
 FOREIGN_FLAGS = {
     "-config": "remove KataGo's -config, whose files yomi does not read: use flags such as --visits 500, or"
@@ -42,7 +44,7 @@ CHOICES = {
 
 
 class CliError(LineError):
-    """A mistake that the user has to correct. The message is one line; the exit status is 2."""
+    """A mistake of the user. `main` prints it, as it prints any LineError and EvaluatorError of a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,22 @@ class Command:
     epilog: str
     add: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
+
+
+def add_actions(parser: argparse.ArgumentParser, command: str) -> Callable[..., argparse.ArgumentParser]:
+    """Return a function that adds the parser of an action of `yomi COMMAND` from a name, a help text and aliases."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog=f"yomi {command}")
+
+    def add(name: str, text: str, *aliases: str) -> argparse.ArgumentParser:
+        return actions.add_parser(name, aliases=aliases, help=text, description=text[0].upper() + text[1:] + ".")
+
+    return add
+
+
+def require_package(package: str, use: str) -> None:
+    """Raise CliError with the command that installs a package if it is missing."""
+    if importlib.util.find_spec(package) is None:
+        raise CliError(missing_line(package, use))
 
 
 class Parser(argparse.ArgumentParser):

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.cli import loading
 from yomi.engine.cli.games import GAMES, add_flags, add_games
-from yomi.engine.cli.loading import add_options, collect, load_player, loading_errors, prepare
+from yomi.engine.cli.loading import add_options, collect, prepare
 from yomi.engine.cli.output import set_up_logs
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
@@ -82,11 +83,7 @@ def advice_settings(level: int, game: Game[Any, Any]) -> dict[str, Value]:
 
 
 def file_to_save(name: str | None, suffixes: Sequence[str]) -> str | None:
-    """Return the file to save a game in, or None.
-
-    Raises:
-        CliError: the name's ending is none of `suffixes`, or the folder does not exist.
-    """
+    """Return the file to save a game in, or None."""
     if name is None:
         return None
     if name == AUTO:
@@ -108,10 +105,9 @@ def run(args: argparse.Namespace) -> int:
             raise CliError(f"--{name} with --resume: the record sets {name}, remove one of the two")
     save = file_to_save(resumed if resumed is not None and args.save == AUTO else args.save, game.saved)
     set_up_logs(options)
-    with loading_errors():
-        prepare(game, options)
-        begun, names = game.start_play(args, options)
-    played = game.terminal(load_player(game, options), begun, args, advice_settings(options.level, game))
+    prepare(game, options)
+    begun, names = game.start_play(args, options)
+    played = game.terminal(loading.make_player(game, options), begun, args, advice_settings(options.level, game))
     is_draft = resumed is None and args.save == AUTO
     color = args.color or ("white" if names == (ENGINE, YOU) else "black")
     try:

@@ -49,15 +49,10 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from yomi.engine.matches.read import read_results
-    from yomi.engine.matches.results import MatchError
 
     if args.plot is not None:
         plot_check(args.plot)
-    try:
-        results = read_results(args.files, GAMES.values(), LeftOut(say))
-    except MatchError as error:
-        raise CliError(str(error)) from None
-    show(args, results)
+    show(args, read_results(args.files, GAMES.values(), LeftOut(say)))
     return 0
 
 

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_value
+from yomi.engine.arguments import add_value, check_counts
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import (
     add_options,
     check_limited,
     collect,
     file_values,
-    loading_errors,
     prepare,
     visits_without_limit,
 )
@@ -28,10 +27,13 @@ from yomi.engine.cli.output import echo, plot_check, say, set_up_logs
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.review_progress import ReviewJournal
 from yomi.engine.cli.signals import ended_by_a_signal
+from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
+from yomi.engine.option_row import OptionError
 from yomi.engine.options import NOT_FOR_ANALYSIS
 from yomi.engine.records import printable, read_record_bytes, report_notes
 from yomi.engine.review import ReviewError
+from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -111,8 +113,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.worst < 0:
-        raise CliError(f"--worst {args.worst}: expected at least 0")
+    check_counts(args, worst=0)
     jobs = find_jobs(args.records, args.out)
     if args.plot:
         plot_check()
@@ -153,11 +154,7 @@ def _write_json(path: Path | None, outcome: Outcome) -> None:
 
 
 def find_jobs(paths: Sequence[Path], out: Path | None) -> list[Job]:
-    """Return the records in files and folders. Files that a review has written are skipped in folders.
-
-    Raises:
-        CliError: a path does not exist, or a folder has no records.
-    """
+    """Return the records in files and folders. Files that a review has written are skipped in folders."""
     jobs = []
     for path in paths:
         if path.is_dir():
@@ -179,11 +176,7 @@ def _is_record(path: Path) -> bool:
 
 
 def game_of(path: Path) -> Game[Any, Any]:
-    """Return the game of a record by its name, or by its content if the ending is unknown.
-
-    Raises:
-        ReviewError: the file cannot be read, or is no record.
-    """
+    """Return the game of a record by its name, or by its content if the ending is unknown."""
     for game in GAMES.values():
         if path.suffix.lower() in game.suffixes:
             return game
@@ -213,9 +206,11 @@ class Reviewers:
         """Return the reviewer of the game of the record `path`."""
         if game.name not in self._made:
             options = self._options(game)
-            with loading_errors():
+            try:
                 prepare(game, options)
                 self._made[game.name] = game.reviewer(options, path)
+            except (EvaluatorError, OptionError) as error:  # ends the review, unlike an EvaluatorError of one record
+                raise CliError(str(error)) from None
             self.options[game.name] = options
         return self._made[game.name]
 
@@ -236,9 +231,6 @@ class Reviewers:
 
 def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcome: Outcome, count: str) -> None:
     """Review the games of a file. Errors of the file are reported, and the review continues with the next file."""
-    from yomi.engine.evaluators.base import EvaluatorError
-    from yomi.nets.errors import NetworkError
-
     try:
         game = game_of(job.path)
         reviewer = reviewers.get(game, job.path)

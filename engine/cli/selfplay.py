@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
-from yomi.engine.arguments import add_value
+from yomi.engine.arguments import add_value, check_counts
+from yomi.engine.cli import loading
 from yomi.engine.cli.games import GAMES, add_flags, add_games
 from yomi.engine.cli.loading import (
     add_options,
     check_limited,
     collect,
-    load_player,
-    loading_errors,
     visits_without_limit,
 )
 from yomi.engine.cli.output import echo, set_up_logs
@@ -118,14 +117,9 @@ class Series(Generic[G]):
             self.collection.close()
 
     def play(self, number: int) -> Played:
-        """Play game `number`, counted from 0.
-
-        Raises:
-            CliError: the game cannot begin.
-        """
+        """Play game `number`, counted from 0."""
         player, recorder = self.player, self.recorder
-        with loading_errors():
-            played = recorder.begin(number)
+        played = recorder.begin(number)
         player.new_game(played)
         side = PlayerSide(player)
         if self.collection is not None:
@@ -143,19 +137,14 @@ class Series(Generic[G]):
 
 
 def open_series(args: argparse.Namespace) -> Series[Any]:
-    """Load the player and return the series.
-
-    Raises:
-        CliError: an option or a file is wrong, or the player cannot be loaded.
-    """
+    """Load the player and return the series."""
     game = GAMES[args.game]
     limit = visits_without_limit(args, DEFAULT_VISITS, game)
     options = collect(args, game, **{**DEFAULTS, **game.defaults.get(COMMAND, {}), **limit})
     check_limited(options, game)
     set_up_logs(options)
-    with loading_errors():
-        recorder = game.recorder(args, options)
-    player = load_player(game, options)
+    recorder = game.recorder(args, options)
+    player = loading.make_player(game, options)
     if args.rows is None:
         return Series(game, player, recorder, None)
     from yomi.engine.learning.collection import Collection
@@ -171,12 +160,8 @@ def open_series(args: argparse.Namespace) -> Series[Any]:
 def run(args: argparse.Namespace) -> int:
     from tqdm import tqdm
 
-    if args.games < 1:
-        raise CliError(f"--games {args.games}: expected at least 1")
-    try:
-        args.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CliError(f"--out {args.out}: {error.strerror}") from None
+    check_counts(args, games=1)
+    args.out.mkdir(parents=True, exist_ok=True)
     series = open_series(args)
     start = time.monotonic()
     games: list[Played] = []
@@ -187,8 +172,6 @@ def run(args: argparse.Namespace) -> int:
                 game = series.play(number)
                 files.write(game.files)
                 games.append(game)
-    except OSError as error:
-        raise CliError(f"{error.filename or args.out}: {error.strerror}") from None
     finally:  # the summary comes even after Ctrl-C
         series.close()
         echo(f"{_summary(games, time.monotonic() - start)}; records in {args.out}")

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.arguments import check_counts
 from yomi.engine.cli.games import GO, SHOGI
 from yomi.engine.cli.loading import check, make_player, user_values
 from yomi.engine.cli.output import say, set_up_logs
@@ -66,8 +67,7 @@ def _run(args: argparse.Namespace, protocol: str, make_client: MakeClient) -> in
     from yomi.engine.servers.runner import Runner
     from yomi.engine.servers.settings import PasswordError, forget_environment, read_settings
 
-    if args.games is not None and args.games < 1:
-        raise CliError(f"--games {args.games}: expected at least 1")
+    check_counts(args, games=1)
     settings = read_settings(args.file, protocol)
     accounts = _chosen(settings.accounts, args)
     try:
@@ -96,11 +96,7 @@ def _chosen(accounts: tuple[Account, ...], args: argparse.Namespace) -> list[Acc
 
 
 def options_of(account: Account, game: Game[Any, Any], **defaults: Value) -> Options:
-    """Return the options of an account, over the defaults of the command and the user's file.
-
-    Raises:
-        CliError: a file or the rules do not exist. The message names file, line and key.
-    """
+    """Return the options of an account, over the defaults of the command and the user's file."""
     options = Options.for_game(game.name)
     for name, value in {**user_values(game), **defaults, **account.options}.items():
         options.set(name, value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +11,10 @@ from pathlib import Path
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import user_config
 from yomi.engine.cli.output import echo, say
-from yomi.engine.cli.parser import CliError, Command
+from yomi.engine.cli.parser import CliError, Command, add_actions, require_package
 from yomi.engine.option_row import Option, Value
 from yomi.engine.options import TABLE, read_tables
-from yomi.nets.installation import missing_line, pip_command
+from yomi.nets.installation import pip_command
 
 # -- setup ----------------------------------------------------------------------------------------------------------
 
@@ -69,10 +68,7 @@ def clean() -> None:
 
     removed = [folder for folder in inventory() if folder.may_remove]
     for folder in removed:
-        try:
-            remove(folder.path)
-        except OSError as error:
-            raise CliError(f"cannot remove {folder.path}: {error.strerror or error}") from None
+        remove(folder.path)
         echo(f"removed {folder.path.name} ({folder.reason})")
     echo(f"{sum(folder.size for folder in removed) / 1e6:.1f} MB removed; kernels of this yomi are kept")
 
@@ -101,9 +97,9 @@ PROPOSED = {
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi config")
-    for name, text in (("init", "write a first file"), ("show", "print the options that the file sets")):
-        actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    action = add_actions(parser, "config")
+    action("init", "write a first file")
+    action("show", "print the options that the file sets")
 
 
 def _run_config(args: argparse.Namespace) -> int:
@@ -183,8 +179,7 @@ def _add_completion(parser: argparse.ArgumentParser) -> None:
 def _run_completion(args: argparse.Namespace) -> int:
     from yomi.engine.cli.main import build
 
-    if importlib.util.find_spec("shtab") is None:
-        raise CliError(missing_line("shtab", "completion"))
+    require_package("shtab", "completion")
     shtab = importlib.import_module("shtab")
     if args.shell not in shtab.SUPPORTED_SHELLS:
         update = pip_command("install", "--upgrade", "shtab")

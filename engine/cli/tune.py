@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from yomi.engine.arguments import add_value, check_counts, check_ranges
 from yomi.engine.cli.duel import INERT, add_common, describe, make_terms, open_referees, points_of, read_players
 from yomi.engine.cli.games import GAMES, add_children, add_games
-from yomi.engine.cli.loading import loading_errors
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
@@ -66,31 +65,24 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from yomi.engine.matches.results import MatchError
-    from yomi.nets.errors import NetworkError
-
+    if args.game == STATUS:
+        echo(status(args.folder))
+        return 0
+    game = GAMES[args.game]
+    check_counts(args, games=2, pairs=1, confirm=0)
+    check_ranges(args, c_end=(0.0, 0.5), r_end=(0.0, 10.0))
+    ranges = dict(read_parameter(game, *words) for words in args.parameter)
+    players = read_players(args, game, {}, {})
     try:
-        if args.game == STATUS:
-            echo(status(args.folder))
-            return 0
-        game = GAMES[args.game]
-        check_counts(args, games=2, pairs=1, confirm=0)
-        check_ranges(args, c_end=(0.0, 0.5), r_end=(0.0, 10.0))
-        ranges = dict(read_parameter(game, *words) for words in args.parameter)
-        players = read_players(args, game, {}, {})
-        with loading_errors(), ended_by_a_signal():
+        with ended_by_a_signal():
             _tune(args, game, players, ranges)
-    except (MatchError, NetworkError, OptionError, ValueError) as error:
+    except ValueError as error:
         raise CliError(str(error)) from None
     return 0
 
 
 def read_parameter(game: Game[Any, Any], name: str, text: str) -> tuple[str, list[float]]:
-    """Return the name of a parameter, and its range with the start if one was given.
-
-    Raises:
-        CliError: the parameter cannot be tuned, or the range is wrong.
-    """
+    """Return the name of a parameter, and its range with the start if one was given."""
     known = tunable(game.name)
     key = name.replace("-", "_")
     if key not in known:
@@ -134,12 +126,7 @@ def _tune(
 
 
 def _start(game: Game[Any, Any], options: Options, ranges: Mapping[str, list[float]]) -> dict[str, float]:
-    """Return the start of each parameter: from its range, otherwise from the options.
-
-    Raises:
-        CliError: the option is none or outside the range.
-        NetworkError, EvaluatorError: the player cannot be loaded.
-    """
+    """Return the start of each parameter: from its range, otherwise from the options."""
     found = {name: values[2] for name, values in ranges.items() if len(values) == 3}
     if len(found) < len(ranges):
         with game.measured(options) as (_, _, settings):
@@ -198,11 +185,7 @@ def _format_values(values: Mapping[str, float]) -> str:
 
 
 def status(folder: Path) -> str:
-    """Return the status of a tuning as text: the values over time, and the last match.
-
-    Raises:
-        MatchError: the folder has no tuning.
-    """
+    """Return the status of a tuning as text: the values over time, and the last match."""
     from yomi.engine.matches.duel import score_of
     from yomi.engine.matches.journal import NAME, read_journal
     from yomi.engine.matches.results import MatchError

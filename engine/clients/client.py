@@ -63,9 +63,6 @@ class EngineProcess:
             folder: working folder; None for the current one.
             environment: variables in addition to those of this process.
             cpus: processors that it may use (Linux only); empty for all.
-
-        Raises:
-            EngineError: the program cannot be started.
         """
         self.errors = bytearray()
         # Not a SimpleQueue: before Python 3.13 its `get` waits for ever if time is up between two of its steps.
@@ -101,11 +98,7 @@ class EngineProcess:
     # -- talking -----------------------------------------------------------------------------------------------------
 
     def send(self, *lines: str) -> float:
-        """Send lines, and return the time (`time.monotonic`) just before. No answer can come earlier.
-
-        Raises:
-            EngineError: the engine has ended.
-        """
+        """Send lines, and return the time (`time.monotonic`) just before. No answer can come earlier."""
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
         assert self._process.stdin is not None
         begin = time.monotonic()
@@ -297,7 +290,7 @@ class EngineMove:
 
 
 class EngineClient(abc.ABC):
-    """One running engine. Only one thread may call it."""
+    """One running engine. Only one thread may call it. Methods raise EngineError if the engine fails."""
 
     increment_first = False
     """Whether increments are added before each move, including the first, instead of after it."""
@@ -348,9 +341,6 @@ class EngineClient(abc.ABC):
             moves: moves since then, of both sides in turn. Those that the engine lacks are sent.
             color: the side to move, which the engine plays.
             clocks: clocks of both colors.
-
-        Raises:
-            EngineError: the engine fails, or has no move within its time and the timeout.
         """
 
     @abc.abstractmethod

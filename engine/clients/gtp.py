@@ -111,9 +111,6 @@ class GtpClient(EngineClient):
             rules: in KataGo's form, or empty. Engines without kata-set-rules keep their own.
             clock: time of each side.
             handicap: vertices of Black's stones before White's first move.
-
-        Raises:
-            EngineError: the engine refuses.
         """
         self.ask(f"boardsize {size}", self.timeout)
         self.ask("clear_board", self.timeout)
@@ -131,11 +128,7 @@ class GtpClient(EngineClient):
             self.ask(command)
 
     def play(self, color: str, vertex: str) -> None:
-        """Play a move that the engine did not choose.
-
-        Raises:
-            EngineError: the engine refuses the move, or fails.
-        """
+        """Play a move that the engine did not choose."""
         self.ask(f"play {color} {vertex}")
         self._told += 1
 
@@ -149,11 +142,7 @@ class GtpClient(EngineClient):
         """Do nothing: GTP has no command for results."""
 
     def genmove(self, color: str, clock: GameClock) -> EngineMove:
-        """Let the engine choose a move, and play it on its own board.
-
-        Raises:
-            EngineError: the engine fails, or is silent for longer than its time and the timeout.
-        """
+        """Let the engine choose a move, and play it on its own board."""
         if clock.is_limited and self.knows("time_left"):
             self.ask(self._time_left(color, clock))
         command = (self.spec.evaluations and self.first_known(GENMOVES, color)) or f"genmove {color}"

@@ -1,4 +1,7 @@
-"""Descriptions of engines by users (yomi with options, or any command line), their limits, and their clocks."""
+"""Descriptions of engines by users (yomi with options, or any command line), their limits, and their clocks.
+
+Mistakes in descriptions raise SpecError.
+"""
 
 from __future__ import annotations
 
@@ -76,9 +79,6 @@ class EngineLimits:
     def over(self, other: EngineLimits) -> EngineLimits:
         """Return these limits with missing values from `other`. A clock or `seconds` replaces the other's times as a
         whole.
-
-        Raises:
-            SpecError: they do not go together.
         """
         mine = {name: value for name, value in asdict(self).items() if value is not None}
         clock = ("main", "byoyomi", "periods", "stones", "increment", "seconds")
@@ -110,11 +110,7 @@ class EngineLimits:
 
 
 def limits_of(values: Mapping[str, object]) -> EngineLimits:
-    """Return limits from texts or numbers by name.
-
-    Raises:
-        SpecError: a name is unknown, a value is no number, or the limits do not go together.
-    """
+    """Return limits from texts or numbers by name."""
     found: dict[str, float | int] = {}
     for name, value in values.items():
         if name not in (*TIMES, *COUNTS):
@@ -192,19 +188,12 @@ def parse_spec(text: str, game: str, protocol: str) -> EngineSpec:
         text: description of the engine.
         game: the game that yomi plays. It determines yomi's options.
         protocol: the protocol that yomi speaks.
-
-    Raises:
-        SpecError: the text is malformed.
     """
     return spec_of(table_of(text), game, protocol)
 
 
 def table_of(text: str) -> dict[str, object]:
-    """Return the equivalent TOML table of a text.
-
-    Raises:
-        SpecError: the part after the separator is not KEY=VALUE.
-    """
+    """Return the equivalent TOML table of a text."""
     engine, _, rest = text.partition(SEPARATOR)
     values: dict[str, object] = {"engine": engine.strip()}
     tables: dict[str, dict[str, str]] = {"option": {}, "env": {}}
@@ -224,11 +213,7 @@ def table_of(text: str) -> dict[str, object]:
 
 
 def spec_of(values: Mapping[str, object], game: str, protocol: str) -> EngineSpec:
-    """Read a TOML table: the key engine, and the keys of `parse_spec` (as tables: options, env; as a list: init).
-
-    Raises:
-        SpecError: a key is unknown, a value is wrong, or there is no engine.
-    """
+    """Read a TOML table: the key engine, and the keys of `parse_spec` (as tables: options, env; as a list: init)."""
     command = command_of(values)
     left = {key: value for key, value in values.items() if key != "engine"}
     limits = {key: left.pop(key) for key in (*TIMES, *COUNTS) if key in left}
@@ -265,11 +250,7 @@ def spec_of(values: Mapping[str, object], game: str, protocol: str) -> EngineSpe
 
 
 def command_of(values: Mapping[str, object]) -> list[str]:
-    """Return the words of the command line in a TOML table, at least one.
-
-    Raises:
-        SpecError: there is no command line.
-    """
+    """Return the words of the command line in a TOML table, at least one."""
     engine = values.get("engine", "")
     command = _split(engine) if isinstance(engine, str) else list(_texts("engine", engine))
     if not command:

@@ -69,9 +69,6 @@ class UsiClient(EngineClient):
             limits: the words after `go`, including `ponder` and `infinite`.
             allowed: seconds that the engine may take, without the timeout; infinity if it ponders or analyses.
             clock_start: when its clock started (`time.monotonic`); None for now.
-
-        Raises:
-            EngineError: the engine has ended.
         """
         start = sfen if sfen == "startpos" else f"sfen {sfen}"
         position = " ".join(["position", start, *(["moves", *moves] if moves else [])])
@@ -81,11 +78,7 @@ class UsiClient(EngineClient):
         return self.start(start, moves, self._limits(color, clocks), self._allowed(clocks[color])).wait()
 
     def analyse(self, sfen: str, moves: Sequence[str], seconds: float) -> Iterator[tuple[float, str]]:
-        """Let the engine analyse for some seconds; yield its reports with the seconds since the command.
-
-        Raises:
-            EngineError: the engine fails, or the analysis does not end within STOP_TIMEOUT seconds.
-        """
+        """Let the engine analyse for some seconds; yield its reports with the seconds since the command."""
         search = self.start(sfen, moves, "infinite")
         yield from search.reports(seconds)
         search.stop()
@@ -175,11 +168,7 @@ class UsiSearch:
                 self._say("ponderhit", clock_start, allowed + self._timeout)
 
     def reports(self, seconds: float = math.inf) -> Iterator[tuple[float, str]]:
-        """Yield each `info` line with the seconds since `go`, until the move comes or `seconds` have passed.
-
-        Raises:
-            EngineError: the engine has ended, is overdue, or a word could not be sent.
-        """
+        """Yield each `info` line with the seconds since `go`, until the move comes or `seconds` have passed."""
         end = self._begin + seconds
         at = self._begin
         while self._move is None and at < end:

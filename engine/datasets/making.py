@@ -33,11 +33,7 @@ Planned = tuple[str, int, str, npt.NDArray[Any]]
 
 
 def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
-    """Return the given files, and the files in folders that end in one of `suffixes`, sorted.
-
-    Raises:
-        NetworkError: a path does not exist, or nothing is found.
-    """
+    """Return the given files, and the files in folders that end in one of `suffixes`, sorted."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -52,22 +48,14 @@ def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
 
 
 def named(path: Path) -> str:
-    """Return the description of a file in a manifest: its name and the start of its digest.
-
-    Raises:
-        NetworkError: the file cannot be read.
-    """
+    """Return the description of a file in a manifest: its name and the start of its digest."""
     return f"{path.name} {source_digest(path)[:16]}"
 
 
 def readable_files(
     paths: Sequence[Path], suffixes: Sequence[str], left_out: LeftOut
 ) -> tuple[list[Path], tuple[str, ...]]:
-    """Return the readable files of `find_files`, and their descriptions in a manifest. Others go to `left_out`.
-
-    Raises:
-        NetworkError: as `find_files`, or no file can be read.
-    """
+    """Return the readable files of `find_files`, and their descriptions in a manifest. Others go to `left_out`."""
     names: dict[Path, str] = {}
     for path in find_files(paths, suffixes):
         try:
@@ -83,11 +71,7 @@ def readable_files(
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """Open a file, decompressing .xz and .gz.
-
-    Raises:
-        NetworkError: the file cannot be opened.
-    """
+    """Open a file, decompressing .xz and .gz."""
     try:
         suffix = path.suffix.lower()
         if suffix == ".xz":
@@ -103,11 +87,7 @@ def _expect_size(path: Path, size: int) -> None:
 
 
 def sgf_texts(path: Path) -> Iterator[bytes]:
-    """Yield the texts that hold games: each line of a collection (.sgfs), otherwise the whole file.
-
-    Raises:
-        NetworkError: the file cannot be read, its compression is broken, or a text is too long.
-    """
+    """Yield the texts that hold games: each line of a collection (.sgfs), otherwise the whole file."""
     is_collection = ".sgfs" in map(str.lower, path.suffixes)
     try:
         refuse_special(path)

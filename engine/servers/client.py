@@ -350,11 +350,7 @@ class Client(abc.ABC):
         self._worker.submit((failures, tag), lambda: call() if failures == self._all_failures else None)
 
     def send(self, text: str, shown: str | None = None) -> None:
-        """Send a line. The log gets `shown` in its place.
-
-        Raises:
-            ConnectionLostError: the line cannot be sent.
-        """
+        """Send a line. The log gets `shown` in its place."""
         if self._connection is None:
             raise ConnectionLostError("there is no connection")
         if log.isEnabledFor(logging.DEBUG):

@@ -121,11 +121,7 @@ class Connection:
             raise ConnectionLostError(f"connection lost: {reason(error)}") from None
 
     def read(self) -> list[Line]:
-        """Return the lines that have arrived. Call it if there is something to read.
-
-        Raises:
-            ConnectionLostError: the server has closed the connection, or it is gone.
-        """
+        """Return the lines that have arrived. Call it if there is something to read."""
         try:
             data = self._socket.recv(CHUNK)
         except OSError as error:

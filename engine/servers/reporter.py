@@ -31,9 +31,6 @@ class Reporter:
         Args:
             events: file to which each event is appended as a line of JSON.
             terminal: stream for people, by default stderr. It has a status line if it is a terminal.
-
-        Raises:
-            OSError: the file cannot be written.
         """
         self._terminal: IO[str] | None = sys.stderr if terminal is None else terminal
         self._has_status = self._terminal is not None and self._terminal.isatty()
@@ -115,9 +112,6 @@ class RecordFile:
             folder: created if missing.
             name: unique name of the game, beginning with the day of its start (YYYYMMDD).
             suffix: file name ending, such as `.sgf`.
-
-        Raises:
-            OSError: the folder cannot be created.
         """
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / (re.sub(r"[^\w.+@-]", "_", name)[:MAX_NAME] + suffix)

@@ -111,11 +111,7 @@ class Settings:
 
 
 def read_settings(path: Path, protocol: str) -> Settings:
-    """Read the accounts on servers of one protocol.
-
-    Raises:
-        SettingsError: the file cannot be read, or contains a mistake.
-    """
+    """Read the accounts on servers of one protocol."""
     try:
         text = path.read_text(encoding="utf-8")
         data = parse_toml(text)
@@ -374,11 +370,7 @@ def forget_environment(names: Iterable[str]) -> None:
 
 
 def from_file(path: Path) -> Password:
-    """Read a password from the first line of a file.
-
-    Raises:
-        PasswordError: the file cannot be read, others may read it, or it contains no password.
-    """
+    """Read a password from the first line of a file."""
     try:
         with path.open(encoding="utf-8") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -393,11 +385,7 @@ def from_file(path: Path) -> Password:
 
 
 def from_keyring(service: str, user: str) -> Password:
-    """Read a password from the system's keyring.
-
-    Raises:
-        PasswordError: the package `keyring` is not installed, the keyring cannot be used, or has no such entry.
-    """
+    """Read a password from the system's keyring."""
     try:
         import keyring
         from keyring.errors import KeyringError

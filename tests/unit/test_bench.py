@@ -403,7 +403,7 @@ def test_only_options_that_matter_are_offered(
         ("nps shogi --komi 7", "unrecognized arguments: --komi"),
         ("nps --game shogi --komi 7", "unrecognized arguments: --komi"),
         ("nps --net yomi-shogi-6x64 --komi 7", "unrecognized arguments: --komi"),
-        ("nps --for 1 shogi", "unrecognized arguments: shogi; a game comes first: yomi bench nps go or yomi bench nps"),
+        ("nps --for 1 shogi", "unrecognized arguments: shogi; put the game first: yomi bench nps go or yomi bench nps"),
         ("nps go --game shogi", "go with --game shogi: expected one game"),
         ("choices go --judge yomi:visits=1 --positions x", "no PLAYER after the game"),
         ("nps --entering-king 27", "unrecognized arguments: --entering-king"),

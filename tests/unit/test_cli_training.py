@@ -126,7 +126,7 @@ def test_errors_are_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> 
         ): "--rating is an option for shogi: remove it",
         ("dataset", "convert", str(made / "net.bin"), str(made / "a.csv")): "expected a name that ends in",
         ("train", "test", str(made / "net.bin")): "expected yomi train test NET DATA",
-        ("train", "test", str(made / "net.bin"), str(made / "set"), "--limit", "-1"): "expected at least 0 (all)",
+        ("train", "test", str(made / "net.bin"), str(made / "set"), "--limit", "-1"): "expected at least 0",
         ("train", str(made / "none.toml")): "expected a configuration",
         ("train", str(made / "go.toml"), "--steps", "-3"): "--steps -3: expected at least 1",
     }

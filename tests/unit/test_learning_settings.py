@@ -84,9 +84,9 @@ def test_a_start_that_is_no_network(tmp_path: Path, start: str, message: str, mo
     ("flags", "message"),
     [
         ("--gpus-per-process 0.5", "--cores-per-process, --gpus-per-process, --insecure: expected --cluster with them"),
-        ("--cluster local --processes 0", "--processes, --cores-per-process, --gpus-per-process: expected a process"),
-        ("--cluster local --cores-per-process -1", "--processes, --cores-per-process, --gpus-per-process: expected a"),
-        ("--cluster local --cores-per-process 0", "--cores-per-process 0 --gpus-per-process 0: expected something"),
+        ("--cluster local --processes 0", "--processes, --cores-per-process, --gpus-per-process: expected at least"),
+        ("--cluster local --cores-per-process -1", "--processes, --cores-per-process, --gpus-per-process: expected at"),
+        ("--cluster local --cores-per-process 0", "--cores-per-process 0 --gpus-per-process 0: expected a core"),
     ],
 )
 def test_a_cluster_that_cannot_be(flags: str, message: str) -> None:
