@@ -16,9 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
-from yomi.engine.clients.client import RESIGN, WIN, EngineClient
-from yomi.engine.clients.limits import GameClock
-from yomi.engine.clients.process import EngineError
+from yomi.engine.clients.client import RESIGN, WIN, EngineClient, EngineError
+from yomi.engine.clients.spec import GameClock
 from yomi.engine.clock import TimeSettings
 from yomi.engine.color import DRAW, opponent
 from yomi.engine.matches.results import fault_of

@@ -22,14 +22,14 @@ from yomi.bench.options import (
     all_but,
 )
 from yomi.engine.arguments import add_old_names
-from yomi.engine.cli.errors import CliError, Parser
-from yomi.engine.cli.flags import add_options, collect, suited
 from yomi.engine.cli.games import GAMES, GO, HELP, SHOGI, game_of_files, split_game
-from yomi.engine.cli.logs import say
-from yomi.engine.cli.report import plot_check, print_facts, print_table, write_json
+from yomi.engine.cli.loading import add_options, collect, suited
+from yomi.engine.cli.output import plot_check, print_facts, print_table, say, write_json
+from yomi.engine.cli.parser import CliError, Parser
 from yomi.engine.options import Options
 from yomi.engine.players.tuning import tuned
 from yomi.engine.plotting import PlotError
+from yomi.nets.errors import LineError
 from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             command = ["yomi", "bench", *words]
             files.append((args.json, lambda path: write_json(path, args.benchmark, rows, command=command)))
         _write([*files, *args.outputs])
-    except CliError as error:
+    except LineError as error:
         print(f"yomi bench: {error}", file=sys.stderr)
         return 2
     return int(args.has_failed)
@@ -465,8 +465,7 @@ def _add_choices(add: Add, game: Game[Any, Any]) -> None:
 
 def _choices(args: argparse.Namespace) -> Rows:
     from yomi.bench import choices
-    from yomi.engine.clients.limits import EngineLimits, SpecError
-    from yomi.engine.clients.spec import is_own, parse_spec, with_own_names
+    from yomi.engine.clients.spec import EngineLimits, SpecError, is_own, parse_spec, with_own_names
 
     game = GAMES[args.game]
     try:

@@ -12,7 +12,7 @@ import math
 import re
 import sys
 
-from yomi.engine.clients.process import EngineError, EngineProcess
+from yomi.engine.clients.client import EngineError, EngineProcess
 
 _MOVE = re.compile(r"^\d+\. \.\.\. ((?:[1-9][a-i]|[PLNSGBR]\*)[1-9][a-i]\+?)(?!\S)")
 _PERIOD = 60  # moves in a period of its clock

@@ -20,7 +20,7 @@ from yomi.bench.go_network import write_go_network
 from yomi.bench.gpu_proofs import KINDS, NotInstalledError, Proof
 from yomi.bench.measure import evaluator_rate
 from yomi.bench.options import GPU_OPTIONS
-from yomi.engine.cli.logs import say
+from yomi.engine.cli.output import say
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import choose_devices, device_numbers
 from yomi.engine.evaluators.gpu import has_half

@@ -10,7 +10,7 @@ import contextlib
 import sys
 from queue import SimpleQueue
 
-from yomi.engine.cli.logs import set_up
+from yomi.engine.cli.output import set_up_logs
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import Job
 from yomi.engine.evaluators.tensorrt_driver import open_driver
@@ -63,5 +63,5 @@ def main(number: int) -> int:
 
 
 if __name__ == "__main__":
-    set_up(Options())
+    set_up_logs(Options())
     sys.exit(main(int(sys.argv[1])))

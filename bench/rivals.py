@@ -12,12 +12,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.parser import CliError
+from yomi.engine.clients.client import EngineError
 from yomi.engine.clients.gtp import GtpClient
-from yomi.engine.clients.limits import SpecError
-from yomi.engine.clients.process import EngineError
-from yomi.engine.clients.spec import YOMI, EngineSpec, parse_spec, with_own_names
+from yomi.engine.clients.spec import YOMI, EngineSpec, SpecError, parse_spec, with_own_names
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import TimeSettings
 from yomi.engine.color import BLACK

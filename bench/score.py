@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.datasets.judging import ROWS, make_judge
+from yomi.engine.datasets.evaluate_network import ROWS, make_judge
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import FORMATS
 from yomi.engine.go.rules import PRESETS

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from yomi.bench.measure import batch_sizes, evaluator_rate
-from yomi.engine.cli.logs import say
+from yomi.engine.cli.output import say
 from yomi.engine.learning.settings import make_settings
 from yomi.engine.learning.workers import ProcessWorkers, Task
 

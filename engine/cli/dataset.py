@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_value, check_counts, check_ranges
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES, add_flags, add_games
-from yomi.engine.cli.logs import echo, say
+from yomi.engine.cli.output import echo, say
+from yomi.engine.cli.parser import CliError, add_actions
 from yomi.engine.datasets import SHARD_ROWS
-from yomi.engine.go.descriptor import SCORED_ROWS
-from yomi.engine.option_row import OptionError
+from yomi.engine.go.commands import SCORED_ROWS
 from yomi.engine.own_network import network_path
 from yomi.engine.records import LeftOut
-from yomi.engine.shogi.descriptor import add_score_scale, vary_boards
+from yomi.engine.shogi.commands import add_score_scale, vary_boards
+from yomi.nets.errors import NetworkError
 from yomi.nets.files import atomic_writer, naming
 
 if TYPE_CHECKING:
@@ -38,54 +38,53 @@ examples:
   yomi dataset convert learn-shogi/games games.hcpe3     games with the visits of their searches, for dlshogi
   yomi dataset openings floodgate/ --rating 3800 --out balanced.sfen
 
-A run that was stopped goes on with the same command: what is lost is the shard that was being written.
+The same command continues a stopped run. Only an unfinished shard is lost.
 The format of data sets: nets/data/shards.py.
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the sub-commands."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi dataset")
-
-    def action(name: str, text: str) -> argparse.ArgumentParser:
-        return actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-
-    _add_make(action("make", "make a data set from game records, or go on with it"))
-    _add_play(action("play", "make a data set from games that a network or an engine plays with itself"))
-    _add_vary(
-        action("vary", "make positions beside those of data sets of shogi's boards, and have an engine value them")
-    )
+    action = add_actions(parser, "dataset")
+    _add_make(action("make", "make a data set from game records, or continue it"))
+    _add_play(action("play", "make a data set from games of a network or an engine against itself"))
+    _add_vary(action("vary", "make positions near those of shogi data sets, labelled by an engine"))
     for name, text in (
-        ("check", "see whether a data set is whole, and what its games' records make of it"),
-        ("describe", "say what is in it"),
+        ("check", "check that a data set is whole and matches the records of its games"),
+        ("describe", "print the content of a data set"),
     ):
         action(name, text).add_argument("folder", type=Path, metavar="FOLDER", help="the data set")
-    convert = action("convert", "write positions of shogi from records, hcpe, hcpe3 or psv as hcpe, hcpe3 or psv")
-    convert.add_argument("source", type=Path, metavar="SOURCE", help="records of shogi, .hcpe, .hcpe3 or .psv")
-    text = ".hcpe, .psv, or .hcpe3, for which SOURCE has games and may be a folder; must not exist"
+    convert = action("convert", "convert positions of shogi: records, hcpe, hcpe3 or psv to hcpe, hcpe3 or psv")
+    convert.add_argument("source", type=Path, metavar="SOURCE", help="read records of shogi, .hcpe, .hcpe3 or .psv")
+    text = "write .hcpe, .psv or .hcpe3 (from games or a folder of games); must not exist"
     convert.add_argument("target", type=Path, metavar="TARGET", help=text)
-    _add_openings(action("openings", "write balanced openings out of games of shogi, for yomi match"))
+    _add_openings(action("openings", "write balanced openings from games of shogi, for yomi match"))
 
 
 def _add_make(make: argparse.ArgumentParser) -> None:
     from yomi.nets.features import FEATURE_SETS
 
     add = make.add_argument
-    add("paths", type=Path, nargs="+", metavar="PATH", help="records: files, folders, collections of one SGF a line")
+    add(
+        "paths",
+        type=Path,
+        nargs="+",
+        metavar="PATH",
+        help="read records: files, folders, collections with one SGF per line",
+    )
     add("--out", type=Path, required=True, metavar="FOLDER", help="the data set")
     add(
         "--features",
         choices=FEATURE_SETS,
         default="katago-v7",
         metavar="SET",
-        help=f"what networks see: {', '.join(FEATURE_SETS)} (default: katago-v7)",
+        help=f"encode the inputs of networks as {', '.join(FEATURE_SETS)} (default: katago-v7)",
     )
-    add_value(make, "--test-share", 0.03, "S", "share of games held out for tests")
-    add_value(make, "--limit", 0, "N", "positions of the whole set", "all")
-    rows = f"positions of a shard (default: {SHARD_ROWS}; {SCORED_ROWS} with --score-search)"
+    add_value(make, "--test-share", 0.03, "S", "hold out this share of games for tests")
+    add_value(make, "--limit", 0, "N", "limit the positions of the whole set", "all")
+    rows = f"set the positions of a shard (default: {SHARD_ROWS}; {SCORED_ROWS} with --score-search)"
     add("--shard-rows", type=int, metavar="N", help=rows)
-    add_value(make, "--min-moves", 20, "N", "leave out games of fewer moves")
-    add_value(make, "--seed", 1, "N", "seed of all choices")
+    add_value(make, "--min-moves", 20, "N", "ignore games with fewer moves")
+    add_value(make, "--seed", 1, "N", "set the seed of all random choices")
     groups = {}
     for game in GAMES.values():
         if "dataset make" in game.flags:
@@ -98,54 +97,42 @@ def _add_play(play: argparse.ArgumentParser) -> None:
     command = "dataset play"
     for game, child in add_games(play, command, "Make training data of {} from games against itself"):
         add = child.add_argument
-        add("--positions", type=int, required=True, metavar="N", help="positions of the whole set, at least")
-        add("--out", type=Path, required=True, metavar="FOLDER", help="where they are kept")
-        add_value(child, "--shard-rows", SHARD_ROWS, "N", "positions of a shard")
-        add_value(child, "--seed", 1, "N", "seed of all choices")
+        add("--positions", type=int, required=True, metavar="N", help="make at least this many positions")
+        add("--out", type=Path, required=True, metavar="FOLDER", help="write the data to this folder")
+        add_value(child, "--shard-rows", SHARD_ROWS, "N", "set the positions of a shard")
+        add_value(child, "--seed", 1, "N", "set the seed of all random choices")
         add_flags(child, command, game)
 
 
 def _add_vary(vary: argparse.ArgumentParser) -> None:
     add = vary.add_argument
-    add("folders", type=Path, nargs="+", metavar="FOLDER", help="data sets of the features shogi-board")
+    add("folders", type=Path, nargs="+", metavar="FOLDER", help="read data sets with the features shogi-board")
     add("--out", type=Path, required=True, metavar="FOLDER", help="the data set")
-    add("--engine", required=True, metavar="COMMAND", help="a USI engine, as yomi match has it")
-    add("--nodes", type=int, required=True, metavar="N", help="nodes of each evaluation")
-    add("--positions", type=int, required=True, metavar="N", help="positions of the whole set, at least")
-    add(
-        "--net", type=network_path, metavar="NET", help="sparse network that moves are drawn from (default: yomi's own)"
-    )
-    add_value(vary, "--moves", 3, "N", "moves after a position: 1 to N")
-    add_value(vary, "--temperature", 1.8, "T", "of the network's policy; above 1 flatter")
+    add("--engine", required=True, metavar="COMMAND", help="label positions with this USI engine (as in yomi match)")
+    add("--nodes", type=int, required=True, metavar="N", help="limit the nodes of each evaluation")
+    add("--positions", type=int, required=True, metavar="N", help="make at least this many positions")
+    add("--net", type=network_path, metavar="NET", help="draw moves with this sparse network (default: yomi's own)")
+    add_value(vary, "--moves", 3, "N", "play 1 to N moves after a position")
+    add_value(vary, "--temperature", 1.8, "T", "set the temperature of the network's policy")
     add_score_scale(vary)
-    add_value(vary, "--shard-rows", SHARD_ROWS, "N", "positions of a shard")
-    add_value(vary, "--seed", 1, "N", "seed of all choices")
+    add_value(vary, "--shard-rows", SHARD_ROWS, "N", "set the positions of a shard")
+    add_value(vary, "--seed", 1, "N", "set the seed of all random choices")
 
 
 def _add_openings(openings: argparse.ArgumentParser) -> None:
     add = openings.add_argument
-    add("paths", type=Path, nargs="+", metavar="PATH", help="games with evaluations: files or folders (CSA, hcpe, KIF)")
-    add("--out", type=Path, required=True, metavar="FILE", help="for lines `startpos moves ...`; must not exist")
-    rating = "leave out games in which a player is rated lower, or not at all"
-    add_value(openings, "--rating", 0.0, "R", rating, "none")
-    add_value(openings, "--evaluation", 170.0, "CP", "centipawns that no move of an opening may be evaluated beyond")
-    add_value(openings, "--narrow", 100.0, "CP", "the same at the two plies of --plies")
-    add(
-        "--plies",
-        type=int,
-        nargs=2,
-        default=(24, 36),
-        metavar=("N", "M"),
-        help="no two openings have the same position after N moves, and they end after M (default: 24 36)",
-    )
-    add_value(openings, "--min-moves", 50, "N", "leave out games of fewer moves")
+    text = "read games with evaluations: files or folders (CSA, hcpe, KIF)"
+    add("paths", type=Path, nargs="+", metavar="PATH", help=text)
+    add("--out", type=Path, required=True, metavar="FILE", help="write lines `startpos moves ...`; must not exist")
+    add_value(openings, "--rating", 0.0, "R", "ignore games with a player rated lower or not at all", "none")
+    add_value(openings, "--evaluation", 170.0, "CP", "limit the evaluation of each move, in centipawns")
+    add_value(openings, "--narrow", 100.0, "CP", "limit the evaluation at the two plies of --plies, in centipawns")
+    text = "end openings after M moves, with different positions after N (default: 24 36)"
+    add("--plies", type=int, nargs=2, default=(24, 36), metavar=("N", "M"), help=text)
+    add_value(openings, "--min-moves", 50, "N", "ignore games with fewer moves")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run an action."""
-    from yomi.engine.evaluators.base import EvaluatorError
-    from yomi.nets.errors import NetworkError
-
     actions = {
         "make": make_dataset,
         "play": play_dataset,
@@ -155,39 +142,33 @@ def run(args: argparse.Namespace) -> int:
         "convert": convert_file,
         "openings": write_openings,
     }
-    try:
-        actions[args.action](args)
-    except (NetworkError, EvaluatorError, OptionError) as error:
-        raise CliError(str(error)) from None
-    except OSError as error:
-        raise CliError(f"{error.filename or 'output'}: {error.strerror or error}") from None
+    actions[args.action](args)
     return 0
 
 
 def make_dataset(args: argparse.Namespace) -> None:
-    """Make a data set, or go on with one."""
+    """Make or continue a data set from game records."""
     from yomi.nets.features import feature_set
 
     check_ranges(args, test_share=(0.0, 0.9))
-    check_counts(args, limit=0, seed=0)
-    if args.shard_rows is not None:
-        check_counts(args, shard_rows=1)
+    check_counts(args, limit=0, seed=0, shard_rows=1)
     game = GAMES[feature_set(args.features).game]
     _refuse_others(args, game)
     print_dataset(game.make_dataset(args, say))
 
 
 def _refuse_others(args: argparse.Namespace, game: Game[Any, Any]) -> None:
-    """Raise a CliError where an option of another game was given."""
+    """Raise CliError if an option of another game is set."""
     for other, actions in args.of_games.items():
         for action in actions:
             if other != game.title and getattr(args, action.dest) != action.default:
                 name = action.option_strings[0]
-                raise CliError(f"{name} is for {other}: expected none of its options with --features {args.features}")
+                hint = f"remove it, or choose other --features than {args.features}"
+                raise CliError(f"{name} is an option for {other}: {hint}")
 
 
 def play_dataset(args: argparse.Namespace) -> None:
-    """Make positions from games against itself, or go on with them."""
+    """Make or continue a data set from self-play."""
     check_ranges(args, random_moves=(0.0, 1.0))
     check_counts(args, positions=1, shard_rows=1, seed=0)
     made = GAMES[args.game].play_dataset(args, say)
@@ -198,15 +179,15 @@ def play_dataset(args: argparse.Namespace) -> None:
 
 
 def vary_dataset(args: argparse.Namespace) -> None:
-    """Make positions beside those of data sets, or go on with them."""
+    """Make or continue a data set of positions near those of other data sets."""
     check_counts(args, positions=1, nodes=1, moves=1, shard_rows=1, seed=0)
     check_ranges(args, temperature=(0.01, 100.0))
     print_dataset(vary_boards(GAMES["shogi"], args, say))
 
 
 def check_dataset(args: argparse.Namespace) -> None:
-    """Read every shard, and play the games again that have their records beside them."""
-    from yomi.engine.learning.rows import record_beside
+    """Read every shard, and replay the games whose records are stored beside it."""
+    from yomi.engine.learning.replay import record_beside
     from yomi.nets.data.shards import check_shard, open_dataset
 
     dataset = open_dataset(args.folder)
@@ -217,14 +198,14 @@ def check_dataset(args: argparse.Namespace) -> None:
     records = {shard: record for shard in dataset.shards if (record := record_beside(shard)) is not None}
     if records:
         faults = sum(_replay(features, shard, record) for shard, record in records.items())
-        echo(f"{sum(shard.rows for shard in records)} positions played again from their records")
+        echo(f"{sum(shard.rows for shard in records)} positions replayed from their records")
         if faults:
             raise CliError(f"{args.folder}: {faults} faults found, expected none")
 
 
 def _replay(features: FeatureSet, shard: Shard, record: Path) -> int:
-    """Print the faults of a shard whose games are played again, and return how many there are."""
-    from yomi.engine.learning.rows import check_rows
+    """Print the faults of a shard whose games are replayed, and return their number."""
+    from yomi.engine.learning.replay import check_rows
 
     spec, show, games = GAMES[features.game].replay(record, features, shard.size)
     faults = 0
@@ -234,7 +215,6 @@ def _replay(features: FeatureSet, shard: Shard, record: Path) -> int:
 
 
 def describe_dataset(args: argparse.Namespace) -> None:
-    """Print what is in a data set."""
     from yomi.nets.data.shards import open_dataset
 
     print_dataset(open_dataset(args.folder))
@@ -248,7 +228,7 @@ def convert_file(args: argparse.Namespace) -> None:
     if args.target.suffix not in (*writers, ".hcpe3"):
         raise CliError(f"{args.target}: expected a name that ends in .hcpe, .hcpe3 or .psv")
     if args.target.exists():
-        raise CliError(f"{args.target}: is there already, expected a new file")
+        raise CliError(f"{args.target} exists: expected the name of a new file")
     if args.target.suffix == ".hcpe3":
         _convert_games(args.source, args.target)
         return
@@ -261,12 +241,11 @@ def convert_file(args: argparse.Namespace) -> None:
 
 
 def _convert_games(source: Path, target: Path) -> None:
-    """Write the games of a file or of a folder's files as hcpe3."""
-    from yomi.engine.datasets.sources import find_files
+    """Write the games of a file, or of a folder's files, as hcpe3."""
+    from yomi.engine.datasets.making import find_files
     from yomi.engine.shogi.datasets.rows import RECORD_SUFFIXES, read_games, without_handicap
     from yomi.engine.shogi.records.packed import write_hcpe3
     from yomi.engine.shogi.records.record import RecordError
-    from yomi.nets.errors import NetworkError
 
     games = 0
     files, left_out = find_files([source], RECORD_SUFFIXES), LeftOut(say)
@@ -289,15 +268,14 @@ def _convert_games(source: Path, target: Path) -> None:
 
 
 def write_openings(args: argparse.Namespace) -> None:
-    """Write balanced openings."""
-    from yomi.engine.datasets.sources import find_files
+    from yomi.engine.datasets.making import find_files
     from yomi.engine.shogi.datasets.openings import OPENING_SUFFIXES, BalanceLimits, balanced_openings
 
     first, last = args.plies
     if not 0 <= first < last:
         raise CliError(f"--plies {first} {last}: expected the second after the first")
     if args.out.exists():
-        raise CliError(f"{args.out}: is there already, expected a new file")
+        raise CliError(f"{args.out} exists: expected the name of a new file")
     limits = BalanceLimits(args.rating, args.evaluation, args.narrow, (first, last), args.min_moves)
     files, left_out = find_files(args.paths, OPENING_SUFFIXES), LeftOut(say)
     lines, refused = balanced_openings(files, limits, left_out)
@@ -305,15 +283,12 @@ def write_openings(args: argparse.Namespace) -> None:
     if len(left_out.faults) == len(files):
         raise CliError(left_out.faults[0])
     for why, count in refused.most_common():
-        say(f"{count} games left out: {why}")
+        say(f"{count} games ignored: {why}")
     if not lines:
-        raise CliError(f"0 of {refused.total()} games left, expected some: see the options that choose games")
+        raise CliError(f"0 of {refused.total()} games remain: loosen the options that choose games")
     with naming(args.out):
         args.out.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
     echo(f"{len(lines)} openings written to {args.out}")
-
-
-# -- what they have in common ----------------------------------------------------------------------------------------
 
 
 def print_dataset(dataset: Dataset) -> None:

@@ -27,29 +27,27 @@ if TYPE_CHECKING:
 
 USAGE = "yomi doctor"
 EPILOG = """\
-A line starts with ok, or with -- where something is missing that yomi can do without; the line below it then says what
-installs it. Errors start with !! and make the exit status 1.
+ok: works. --: an optional part is missing; the next line shows how to install it. !!: an error; the exit status is 1.
 """
 
 EXTRAS = {"matplotlib": "pictures (--plot)", "torch": "training (yomi train)", "onnx": "conversion of networks to ONNX"}
-"""Packages that an extra of yomi brings, and what they are for."""
+"""Packages of yomi's extras, and their use."""
 FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16", "asimd", "sve")
 
 CLEAN_COMMAND = "yomi setup --clean"
 TRIAL_ROWS = 8
-"""Batch of the network that proves a GPU."""
+"""Batch of the network that tests a GPU."""
 
 OK, MISSING, ERROR = "ok", "--", "!!"
 Finding = tuple[str, str]
 """(OK, MISSING or ERROR, text)."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the command has no flags."""
+def add(parser: argparse.ArgumentParser) -> None: ...
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings; 1 where something is broken."""
+    """Print the findings, and return 1 if something is broken."""
     sections: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("Program", program),
         ("Processor", processor),
@@ -74,7 +72,7 @@ def _version(package: str) -> str | None:
 
 
 def program() -> Iterator[Finding]:
-    """Yield versions of yomi, Python, the packages that every user needs, and those of the extras."""
+    """Yield versions of yomi, Python, required packages and the packages of extras."""
     yield OK, f"yomi {VERSION}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}"
     for package in ("numpy", "sgfmill", "tqdm"):
         found = _version(package)
@@ -90,7 +88,7 @@ def program() -> Iterator[Finding]:
 
 
 def processor() -> Iterator[Finding]:
-    """Yield the processor's name, cores and the features that matter."""
+    """Yield the processor's name, cores, useful features and memory."""
     yield OK, f"{processor_name()}: {usable_cores()} cores for yomi"
     flags = set[str]()
     with contextlib.suppress(OSError):  # only Linux has this file
@@ -110,7 +108,7 @@ def processor() -> Iterator[Finding]:
 
 
 def kernels() -> Iterator[Finding]:
-    """Yield whether kernels compile here and where the compiled ones are kept."""
+    """Yield whether kernels compile here, and the state of the compiled kernels."""
     try:
         import numba
 
@@ -178,7 +176,7 @@ def networks() -> Iterator[Finding]:
     """Yield onnxruntime's version and providers."""
     installed = {name: found for name in ("onnxruntime", "onnxruntime-gpu") if (found := _version(name))}
     if not installed:
-        yield MISSING, "networks that yomi's own kernels do not compute: onnxruntime is not installed; to install it:"
+        yield MISSING, "networks beyond yomi's own kernels: onnxruntime is not installed; to install it:"
         yield MISSING, f"    {extra_command('onnx')}"
         return
     if len(installed) > 1:
@@ -194,7 +192,7 @@ def networks() -> Iterator[Finding]:
 
 
 def gpu() -> Iterator[Finding]:
-    """Yield the GPUs, and which of the ways to use them work, which each proves with a small network."""
+    """Yield the GPUs, and test each way to use them with a small network."""
     from yomi.engine.evaluators.cuda import gpu_names, gpu_uuid
     from yomi.engine.evaluators.plugins import PLUGINS
     from yomi.engine.evaluators.providers import find_direct_fault, find_fault, find_gpu_fault, find_package_fault
@@ -202,7 +200,7 @@ def gpu() -> Iterator[Finding]:
 
     fault = find_gpu_fault()
     if fault is not None:
-        yield MISSING, f"no GPU for CUDA: {fault.reason}; to change that:"
+        yield MISSING, f"no GPU: {fault.reason}: networks run on the processor; to change this:"
         yield MISSING, f"    {fault.remedy}"
     else:
         details = _smi_lines()
@@ -219,7 +217,7 @@ def gpu() -> Iterator[Finding]:
             yield MISSING, f"{title}: {found.reason}; to install it:"
             yield MISSING, f"    {found.remedy}"
         elif fault is not None:
-            yield OK, f"{title} is installed; it can be tried only with a GPU"
+            yield OK, f"{title} is installed; a test needs a GPU"
         else:
             reason = _try(device, backend)
             yield (OK, f"{title} works") if reason is None else (MISSING, f"{title} does not work: {reason}")
@@ -237,10 +235,9 @@ def gpu() -> Iterator[Finding]:
 
 
 def _try(device: str, backend: str) -> str | None:
-    """Compute a small network on the first GPU; return in one line why that fails, None if it works.
+    """Compute a small network in float16 on the first GPU, with packed inputs as in games.
 
-    It works if the outputs are those of the processor. As in games, inputs travel as bits, and it computes in float16,
-    if the device can do either.
+    Return None if the outputs match the processor's, otherwise the fault in one line.
     """
     try:
         import numpy as np
@@ -273,7 +270,7 @@ def _try(device: str, backend: str) -> str | None:
 
 
 def _smi_lines() -> dict[str, str]:
-    """Return what the driver's own tool tells of each GPU, by uuid; nothing if the tool is not installed."""
+    """Return a description of each GPU by uuid, or nothing if nvidia-smi is not installed."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return {}

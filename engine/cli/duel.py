@@ -1,4 +1,4 @@
-"""`yomi duel`: two settings of the engine against each other, many games side by side."""
+"""`yomi duel`: two settings of the engine play each other, many games side by side."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_old_names, add_value, check_counts
-from yomi.engine.cli import logs
-from yomi.engine.cli.errors import CliError
-from yomi.engine.cli.flags import add_options, check, collect, suited
 from yomi.engine.cli.games import GAMES, add_flags, add_games
-from yomi.engine.cli.make import loading_errors, prepare
+from yomi.engine.cli.loading import add_options, check, collect, prepare, suited
 from yomi.engine.cli.match_settings import bounds
+from yomi.engine.cli.output import echo, say, set_up_logs
+from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.machine import usable_cores
 from yomi.engine.option_row import OptionError, did_you_mean
@@ -38,16 +37,16 @@ examples:
   yomi duel go --net b6c96.bin.gz --size 9 --visits 200 --first c_puct=1.3 --second c_puct=1.0 --games 400
   yomi duel shogi --net model.onnx --visits 100 --first fpu_reduction=0.4 --sprt 0,10 --games 10000
 
-The flags are what both have in common, --first and --second where they differ. One process plays many games at once,
-whose positions share batches, with equal visits and without clocks: by far the fastest way to compare two settings of
-the search, or two networks. For other engines, and for games on time, there is yomi match.
+Flags hold for both players, --first and --second only for one. A process plays many games at once with equal visits and
+without clocks, and their positions share batches. This is by far the fastest way to compare settings of the search or
+networks. For other engines and for games with clocks use yomi match.
 """
 INERT = frozenset(
     ("cache_size", "memory", "workers", "batches_in_flight", "virtual_loss", "seed", "root_noise", "root_noise_total")
 )
-"""Options of the search that mean nothing here: a tree is searched by one thread, one playout after the other."""
+"""Options of the search without effect here: one thread searches each tree, one playout after the other."""
 OTHERS = ("visits", "rollout_weight", "leaf_mate_depth", "all_legal_moves")
-"""Options that players may differ in besides those of the search and of networks."""
+"""Options in which players may differ, besides those of the search and of networks."""
 BOARD = ("size", "rules", "komi", "entering_king", "max_moves", "log_file", "log_level")
 VISITS, GAMES_WANTED = 200, 400
 INTERVAL = 10.0
@@ -55,34 +54,35 @@ INTERVAL = 10.0
 
 
 def player_options(game: str) -> list[str]:
-    """Return the names of the options that the players of a game may differ in."""
+    """Return the names of the options in which the players of a game may differ."""
     searched = {name for name in SearchOptions.__dataclass_fields__ if name not in INERT}
     return [row.name for row in rows_for(game) if row.name in searched or row.name in OTHERS or row.group == NETWORK]
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add a subcommand for each game, with its flags."""
     for game, child in add_games(parser, COMMAND, "Let two settings of the engine play {} against each other"):
         for side in ("first", "second"):
-            text = f"what is other for the {side} player than the flags say"
+            text = f"set options of the {side} player only"
             child.add_argument(f"--{side}", default="", metavar="OPTION=VALUE,...", help=text)
-        add_value(child, "--games", GAMES_WANTED, "N", "number of games, even")
-        text = "stop when it is clear whether the first is stronger by E1 Elo, or by no more than E0"
+        add_value(child, "--games", GAMES_WANTED, "N", "play this many games (an even number)")
+        text = "stop when the first is clearly stronger by E1 Elo, or by at most E0"
         child.add_argument("--sprt", type=_bounds, metavar="E0,E1", help=text)
         add_common(child, game, COMMAND)
 
 
 def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: str) -> None:
-    """Add the flags of all commands that play such games."""
-    text = f"of the journal, with which the same command goes on (default: {command})"
+    """Add the flags that duel and tune share."""
+    text = f"write the journal there; the same command continues (default: {command})"
     parser.add_argument("--out", type=Path, default=Path(command), metavar="FOLDER", help=text)
-    parser.add_argument("--processes", type=int, metavar="N", help="processes (default: the cores; on a GPU 1)")
-    at_once = add_value(parser, "--at-once", 32, "N", "games that a process plays at the same time")
+    parser.add_argument(
+        "--processes", type=int, metavar="N", help="use this many processes (default: the number of cores; on a GPU 1)"
+    )
+    at_once = add_value(parser, "--at-once", 32, "N", "play this many games at the same time in each process")
     add_old_names(parser, at_once, "--side-by-side")
-    add_value(parser, "--opening-moves", 8, "N", "moves of each opening, drawn from short searches; 0: none")
-    parser.add_argument("--openings", type=Path, metavar="FILE", help="take openings from records (or a folder)")
-    add_value(parser, "--temperature", 0.0, "X", "of the first moves behind the opening; it falls fast")
-    add_value(parser, "--seed", 1, "N", "of what is drawn")
+    add_value(parser, "--opening-moves", 8, "N", "draw this many opening moves from short searches; 0: none")
+    parser.add_argument("--openings", type=Path, metavar="FILE", help="read openings from records or a folder")
+    add_value(parser, "--temperature", 0.0, "X", "set the temperature after the opening, which falls fast")
+    add_value(parser, "--seed", 1, "N", "set the seed of all random choices")
     add_flags(parser, COMMAND, game)
     known = {*player_options(game.name), *BOARD}
     add_options(parser, game, leave_out=set(TABLE) - known, defaults=_defaults(game))
@@ -101,18 +101,14 @@ def _bounds(text: str) -> tuple[float, float]:
 
 
 def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options in `OPTION=VALUE,...`.
-
-    Raises:
-        CliError: one is unknown, of no meaning here, or has a value that it cannot have.
-    """
+    """Read `OPTION=VALUE,...`."""
     known = player_options(game.name)
     changes: dict[str, Value] = {}
     for word in filter(None, text.split(",")):
         key, equals, value = word.partition("=")
         name = key.strip().replace("-", "_")
         if name not in known:
-            what = "no option that players of a duel differ in" if name in TABLE else "unknown option"
+            what = "no option of a duel's player" if name in TABLE else "unknown option"
             raise CliError(f"{flag} {word}: {what}, expected OPTION=VALUE{did_you_mean(name, known)}")
         try:
             changes[name] = TABLE[name].parse(value if equals else "true")
@@ -124,31 +120,22 @@ def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]
 def read_players(
     args: argparse.Namespace, game: Game[Any, Any], first: Mapping[str, Value], second: Mapping[str, Value]
 ) -> tuple[Options, Options]:
-    """Return the options of each player: what the flags say, and its changes.
-
-    Raises:
-        CliError: an option or a file is wrong.
-    """
-    check_counts(args, at_once=1, opening_moves=0, seed=0, **({} if args.processes is None else {"processes": 1}))
+    """Return the options of each player: the flags with its changes."""
+    check_counts(args, at_once=1, opening_moves=0, seed=0, processes=1)
     own = {name: value for name, value in vars(args).items() if name != "seed"}
     options = collect(argparse.Namespace(**own), game, **_defaults(game))
-    logs.set_up(options)
+    set_up_logs(options)
     players = [suited(options.with_values(changes), args, game, changes) for changes in (first, second)]
-    for each in players:
-        check(each, game)
-        if each.visits is None:
+    for player in players:
+        check(player, game)
+        if player.visits is None:
             raise CliError("--visits none: expected a number")
     return players[0], players[1]
 
 
-def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> DuelConfig:
-    """Return the terms of the games.
-
-    Raises:
-        MatchError: the openings cannot be used.
-        OptionError: the options of the board do not go together.
-    """
-    from yomi.engine.matches.duel import DuelConfig
+def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> Terms:
+    """Return the terms of the games."""
+    from yomi.engine.matches.duel import Terms
     from yomi.engine.matches.schedule import load_openings, shuffled
 
     game.new_game(players[0])
@@ -156,7 +143,7 @@ def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Op
     if args.openings is not None:
         rules = game.matches().rules(players[0], None, players[0].max_moves or 0)
         moves = args.opening_moves or None
-        found = load_openings(args.openings, moves, game.matches(), rules, LeftOut(logs.say))
+        found = load_openings(args.openings, moves, game.matches(), rules, LeftOut(say))
         openings = shuffled(found, args.seed)
     first, second = (player.visits or VISITS for player in players)
     drawn = 0 if openings else args.opening_moves
@@ -164,19 +151,15 @@ def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Op
 
 
 def open_referees(
-    args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], terms: DuelConfig, games: int
-) -> AbstractContextManager[DuelPlayer]:
-    """Return what plays the games: `games` of them at once are enough.
-
-    Raises:
-        NetworkError, EvaluatorError: a player cannot be made.
-    """
+    args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, games: int
+) -> AbstractContextManager[Referees]:
+    """Return the context that plays the games, at most `games` at once."""
     from yomi.engine.evaluators.providers import chooses_cpu
     from yomi.engine.matches.duel import Duel, DuelProcesses
 
     for player in players:
         prepare(game, player, learning=True)
-    processes = args.processes or (usable_cores() if all(chooses_cpu(each.device) for each in players) else 1)
+    processes = args.processes or (usable_cores() if all(chooses_cpu(player.device) for player in players) else 1)
     processes = min(processes, games)
     count = min(args.at_once, -(-games // processes))
     if processes == 1:
@@ -185,34 +168,27 @@ def open_referees(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play the match and tell its result."""
-    from yomi.engine.matches.rating import Sprt
-    from yomi.engine.matches.results import MatchError
-    from yomi.nets.errors import NetworkError
+    from yomi.engine.matches.sprt import Sprt
 
     game = GAMES[args.game]
+    check_counts(args, games=2)
+    if args.games % 2:
+        raise CliError(f"--games {args.games}: expected an even number, as each opening is played with both colors")
     try:
-        check_counts(args, games=2)
-        if args.games % 2:
-            raise CliError(f"--games {args.games}: expected an even number, as each opening is played with both colors")
         test = None if args.sprt is None else Sprt(*args.sprt)
         first, second = (read_changes(getattr(args, side), f"--{side}", game) for side in ("first", "second"))
         players = read_players(args, game, first, second)
-        with loading_errors(), ended_by_a_signal():
+        with ended_by_a_signal():
             _play(args, game, players, test)
-    except (MatchError, NetworkError, OptionError, ValueError) as error:
+    except ValueError as error:
         raise CliError(str(error)) from None
     return 0
 
 
 def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], test: Sprt | None) -> None:
-    """Play what is left of the match, and print how it stands.
-
-    Raises:
-        MatchError, OptionError, NetworkError, EvaluatorError: it cannot be played.
-    """
-    from yomi.engine.matches.duel import DuelTask, MatchState
-    from yomi.engine.matches.results import MatchJournal
+    """Play the remaining games of the match and print the result."""
+    from yomi.engine.matches.duel import Standing, Task
+    from yomi.engine.matches.journal import Journal
 
     terms = make_terms(args, game, players)
     names = _names(args)
@@ -222,30 +198,31 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
             standing.note(number, points)
         left = [DuelTask(number) for number in range(args.games) if number not in standing.points]
         if journal.results:
-            logs.say(f"{len(journal.results)} games are in {journal.path}; going on")
-        begin, played, told = time.monotonic(), 0, 0.0
+            say(f"{len(journal.results)} games are in {journal.path}; the match continues")
+        begin, played, reported = time.monotonic(), 0, 0.0
         if left and not standing.is_decided:
             with open_referees(args, game, players, terms, len(left)) as referees:
-                for each in referees.play(left):
-                    journal.add(each.result(names))
-                    standing.note(each.number, each.points)
+                for finished in referees.play(left):
+                    journal.add(finished.result(names))
+                    standing.note(finished.number, finished.points)
                     played += 1
-                    if time.monotonic() - told >= INTERVAL:
-                        told = time.monotonic()
-                        logs.say(f"{len(standing.points)}/{args.games} games, {standing.line()}")
+                    if time.monotonic() - reported >= INTERVAL:
+                        reported = time.monotonic()
+                        say(f"{len(standing.points)}/{args.games} games, {standing.line()}")
                     if standing.is_decided:
                         break
         spent = time.monotonic() - begin
         different = len({result.key for result in journal.results})
         plies = sum(result.plies for result in journal.results) / max(1, len(journal.results))
-    logs.echo(f"{names[0]} against {names[1]}: {standing.line()}")
+    echo(f"{names[0]} against {names[1]}: {standing.line()}")
     speed = f"; {played} of them in {spent:.0f} s, {played / spent:.2f} a second" if played else ""
-    logs.echo(f"{len(journal.results)} games, {different} of them different, {plies:.0f} moves each{speed}")
+    echo(f"{len(journal.results)} games, {different} of them different, {plies:.0f} moves each{speed}")
 
 
 def points_of(results: Iterable[GameResult]) -> dict[int, int]:
-    """Return the first player's points in games of a journal by their numbers; see DuelGame.points."""
-    return {each.number: round(2 * (each.score if each.number % 2 == 0 else 1 - each.score)) for each in results}
+    """Return the first player's points (see Played.points) by the number of the game."""
+    # The first player has Black in games of even numbers. Points are half points won: 0, 1 or 2.
+    return {game.number: round(2 * (game.score if game.number % 2 == 0 else 1 - game.score)) for game in results}
 
 
 def _names(args: argparse.Namespace) -> tuple[str, str]:
@@ -256,9 +233,9 @@ def _names(args: argparse.Namespace) -> tuple[str, str]:
 def describe(
     game: Game[Any, Any], players: tuple[Options, Options], terms: DuelConfig, names: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return what makes a match the same one when it goes on."""
+    """Return the settings that identify a match when it continues."""
     known = (*player_options(game.name), *BOARD[:-2])
-    options = [{name: each.get(name) for name in known if TABLE[name].is_for(game.name)} for each in players]
+    options = [{name: player.get(name) for name in known if TABLE[name].is_for(game.name)} for player in players]
     board = game.board_size(players[0])
-    terms_told = dataclasses.asdict(terms)
-    return {"game": game.name, "board": board, "players": list(names), "options": options, "terms": terms_told}
+    fields = dataclasses.asdict(terms)
+    return {"game": game.name, "board": board, "players": list(names), "options": options, "terms": fields}

@@ -1,4 +1,4 @@
-"""The games that there are, and what commands add for each: a subcommand, and flags."""
+"""The registered games, and the subcommands and flags that commands add for each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.parser import CliError
 from yomi.engine.game import Game
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.shogi.descriptor import GAME as SHOGI
@@ -30,14 +30,14 @@ __all__ = [
 ]
 
 GAMES: dict[str, Game[Any, Any]] = {game.name: game for game in (GO, SHOGI)}
-"""By name; whoever has another one adds it here before `main` runs."""
+"""Games by name. To add a game, insert it before `main` runs."""
 
 
 HELP = ("-h", "--help", "--help-all")
 
 
 def find_encoder(name: str) -> SparseEncoder | None:
-    """Return the encoder of a feature set's boards, None where there is none."""
+    """Return the sparse encoder of a feature set, or None if it has none."""
     from yomi.nets.features import feature_set
 
     return GAMES[feature_set(name).game].encoder(name)
@@ -46,16 +46,16 @@ def find_encoder(name: str) -> SparseEncoder | None:
 def add_games(
     parser: argparse.ArgumentParser, command: str, text: str, children: Any = None
 ) -> list[tuple[Game[Any, Any], argparse.ArgumentParser]]:
-    """Add a subcommand for every game that has this command, kept as `game` in the arguments.
+    """Add a subcommand for every game that has this command. The parsed name is `args.game`.
 
     Args:
-        parser: of the command.
-        command: its name.
-        text: what it does, with {} for the game.
-        children: the command's subparsers, if it has others than those of games; they are kept as `game` too.
+        parser: parser of the command.
+        command: name of the command.
+        text: help text, with {} for the game.
+        children: the command's subparsers, if it has subcommands other than games.
 
     Returns:
-        The games with their parsers, to which the flags of a game only are still to be added.
+        The games with their parsers. The caller adds their flags.
     """
     if children is None:
         children = add_children(parser, command, "GAME", "games")
@@ -76,12 +76,12 @@ def add_games(
 
 
 def add_children(parser: argparse.ArgumentParser, command: str, metavar: str, title: str) -> Any:
-    """Return what adds subparsers to the parser of a command."""
+    """Add subparsers to the parser of a command. The parsed name is `args.game`."""
     return parser.add_subparsers(dest="game", metavar=metavar, required=True, title=title, prog=f"yomi {command}")
 
 
 def add_flags(group: argparse._ActionsContainer, command: str, game: Game[Any, Any]) -> None:
-    """Add the flags that a command has for a game only."""
+    """Add the flags that a command has only for this game."""
     if command in game.flags:
         game.flags[command](group)
 
@@ -89,10 +89,7 @@ def add_flags(group: argparse._ActionsContainer, command: str, game: Game[Any, A
 def with_game(words: Sequence[str]) -> list[str]:
     """Return a command line with its game: `play --resume a.sgf` becomes `play go --resume a.sgf`.
 
-    Only the commands of `add_games` are changed, and only if a file in the flags belongs to a game.
-
-    Raises:
-        CliError: a network cannot be read, or no file belongs to a game.
+    Changes only commands of `add_games`, and only if a file in the flags determines the game.
     """
     for length in (1, 2):
         command, rest = " ".join(words[:length]), words[length:]
@@ -110,11 +107,7 @@ def with_game(words: Sequence[str]) -> list[str]:
 
 
 def split_game(words: Sequence[str], by_flag: str | None) -> tuple[str | None, list[str]]:
-    """Return the game before a list of engines, or else that of --game, and the engines.
-
-    Raises:
-        CliError: the two are not the same.
-    """
+    """Return the game before a list of engines, or that of --game, and the engines."""
     if not words or words[0] not in GAMES:
         return by_flag, list(words)
     if by_flag not in (None, words[0]):
@@ -123,11 +116,7 @@ def split_game(words: Sequence[str], by_flag: str | None) -> tuple[str | None, l
 
 
 def game_of_files(flags: Sequence[str]) -> str | None:
-    """Return the game of a saved game (--resume) or of a network (--net, --teacher), or None.
-
-    Raises:
-        CliError: the network cannot be read.
-    """
+    """Return the game of a saved game (--resume) or of a network (--net, --teacher), or None."""
     values: dict[str, str] = {}
     for word, following in zip_longest(flags, flags[1:], fillvalue=""):
         flag, equals, value = word.partition("=")
@@ -141,11 +130,7 @@ def game_of_files(flags: Sequence[str]) -> str | None:
 
 
 def game_of_network(name: str) -> str | None:
-    """Return the game of a network, or None if no file has this name, which may be `fast` or `none`.
-
-    Raises:
-        CliError: the file cannot be read.
-    """
+    """Return the game of a network, or None if no file has this name (such as `none`)."""
     from yomi.engine.own_network import named_file
     from yomi.nets.errors import NetworkError
     from yomi.nets.load import game_of

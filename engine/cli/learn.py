@@ -1,4 +1,4 @@
-"""`yomi learn`: a game learned from nothing, or on from where the last command ended."""
+"""`yomi learn`: learn a game from nothing, or continue an earlier run."""
 
 from __future__ import annotations
 
@@ -6,25 +6,21 @@ import argparse
 import contextlib
 import dataclasses
 import functools
-import importlib.util
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_old_names, add_value
-from yomi.engine.cli import logs
-from yomi.engine.cli.errors import CliError
-from yomi.engine.cli.flags import add_options, collect, suited
 from yomi.engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
-from yomi.engine.cli.make import loading_errors, prepare
+from yomi.engine.cli.loading import add_options, collect, prepare, suited
+from yomi.engine.cli.output import echo, say, set_up_logs
+from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
 from yomi.engine.learning.settings import LearnSettings, flag_name, make_settings, training_tables
 from yomi.engine.machine import usable_cores
-from yomi.engine.option_row import OptionError
 from yomi.engine.options import TABLE
 from yomi.engine.own_network import is_bundled, named_file, network_fault
-from yomi.nets.installation import missing_line
 from yomi.nets.text import read_toml
 
 if TYPE_CHECKING:
@@ -40,19 +36,19 @@ USAGE = "yomi learn GAME [options] | status FOLDER"
 EPILOG = """\
 examples:
   yomi learn go --size 5 --hours 2         from nothing, in the folder learn-go
-  yomi learn go --size 5                   go on where it ended, whatever ended it
-  yomi learn status learn-go               how it goes; FOLDER/status.html shows more
+  yomi learn go --size 5                   continue the run
+  yomi learn status learn-go               show the status; FOLDER/status.html shows more
   yomi learn shogi --hours 24              shogi, in the folder learn-shogi
-  yomi learn go --size 9 --anchor "gnugo --mode gtp" --until gnugo 0.5     until it is a match for GNU Go
+  yomi learn go --size 9 --anchor "gnugo --mode gtp" --until gnugo 0.5     until it wins half its points
 
-Learning needs PyTorch; yomi doctor says what installs it. What it does and every setting: docs/LEARNING.md.
+Learning needs PyTorch; yomi doctor shows how to install it. docs/LEARNING.md explains every setting.
 """
 EXPLORATION = ("c_puct", "c_puct_log", "fpu_reduction", "root_fpu_reduction", "policy_temperature")
 COMPUTED = ("device", "backend", "precision")
 BOARD = ("size", "rules", "max_moves", "entering_king", "leaf_mate_depth", *COMPUTED, *EXPLORATION)
 """Options of the engine that this command has."""
 PREFIX = "learning_"
-"""Of settings among the arguments: some have the names of options."""
+"""Prefix of settings among the arguments, since some have the names of options."""
 LIVE = frozenset(
     (
         "device",
@@ -62,25 +58,25 @@ LIVE = frozenset(
         *(r.name for r in dataclasses.fields(LearnSettings) if r.metadata["live"]),
     )
 )
-"""Settings with which a run may go on in another way than it began."""
+"""Settings that may change when a run continues."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add a subcommand for each game, with its flags."""
-    children = add_children(parser, COMMAND, "GAME | status", "games, and what became of a run")
-    status = children.add_parser(STATUS, help="tell how a run goes", usage="yomi learn status FOLDER")
-    status.add_argument("folder", type=Path, metavar="FOLDER", help="of the run")
+    children = add_children(parser, COMMAND, "GAME | status", "games, and the status of a run")
+    status = children.add_parser(STATUS, help="show the status of a run", usage="yomi learn status FOLDER")
+    status.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the run")
     for game, child in add_games(parser, COMMAND, "Learn {} from nothing by self-play", children):
-        child.add_argument("--out", type=Path, metavar="FOLDER", help="of the run (default: learn-GAME)")
-        child.add_argument("--hours", type=float, metavar="H", help="end after so long (default: never)")
-        child.add_argument("--networks", type=int, metavar="N", help="end with this network (default: never)")
-        text = "processes that play; 0: play and train in turns (default: the cores; on a cluster: as many as fit)"
+        child.add_argument("--out", type=Path, metavar="FOLDER", help="set the folder of the run (default: learn-GAME)")
+        child.add_argument("--hours", type=float, metavar="H", help="end after H hours (default: never)")
+        child.add_argument("--networks", type=int, metavar="N", help="end after N networks (default: never)")
+        text = "use N processes for games; 0: play and train in turns (default: all cores)"
         processes = child.add_argument("--processes", type=int, metavar="N", help=text)
         add_old_names(child, processes, "--workers", "--actors")
-        child.add_argument("--network", type=Path, metavar="FILE", help="TOML with [network], [training], [loss]")
-        text = "engine from outside that the ladder has as an anchor, as yomi match has it; may be given again"
+        text = "read [network], [training], [loss] from a TOML file"
+        child.add_argument("--network", type=Path, metavar="FILE", help=text)
+        text = "add an engine (as in yomi match) to the ladder as an anchor; repeatable"
         child.add_argument("--anchor", dest="anchors", action="append", default=[], metavar="ENGINE", help=text)
-        text = "end when the newest network wins this share of a ladder match's points against an anchor: uniform 0.9"
+        text = "end when the newest network wins this share against an anchor: uniform 0.9"
         child.add_argument("--until", nargs=2, metavar=("ANCHOR", "SHARE"), help=text)
         _add_cluster(child)
         add_flags(child, COMMAND, game)
@@ -101,85 +97,66 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of those who let other machines play."""
     group = parser.add_argument_group("cluster")
-    text = "play on a cluster of Ray: auto (this machine is one of its nodes), local (one of its own), or HOST:PORT"
+    text = "play on a Ray cluster: auto (this machine's), local (a new one), or HOST:PORT"
     group.add_argument("--cluster", metavar="ADDRESS", help=text)
-    cores = add_value(group, "--cores-per-process", 1.0, "N", "cores of each process")
+    cores = add_value(group, "--cores-per-process", 1.0, "N", "reserve this many cores for each process")
     add_old_names(group, cores, "--actor-cpus")
-    gpus = add_value(group, "--gpus-per-process", 0.0, "N", "GPUs of each process, or parts of one")
+    gpus = add_value(group, "--gpus-per-process", 0.0, "N", "reserve this many GPUs (or a part) for each process")
     add_old_names(group, gpus, "--actor-gpus")
-    text = "copy shards, records, networks, journal and state there, too: a folder or what fsspec knows (s3://...)"
+    text = "copy all results to a folder or an address of fsspec (s3://...) as well"
     group.add_argument("--mirror", metavar="URL", help=text)
-    group.add_argument("--insecure", action="store_true", help="use a cluster that runs the code of all who reach it")
+    text = "use a cluster that runs code of anyone who can reach it"
+    group.add_argument("--insecure", action="store_true", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Learn until the goal or a signal, and return the exit status."""
-    from yomi.engine.evaluators.base import EvaluatorError
-    from yomi.engine.learning.journal import LearningError
-    from yomi.engine.learning.loop import default_anchors
-    from yomi.nets.errors import NetworkError
+    from yomi.engine.learning.loop import plain_anchors
 
     if args.game == STATUS:
-        return _tell(args.folder)
+        return _show_status(args.folder)
     for package in ("torch", "onnx"):
-        if importlib.util.find_spec(package) is None:
-            raise CliError(missing_line(package, "learning"))
+        require_package(package, "learning")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     game = GAMES[args.game]
-    try:
-        given = {row.name: getattr(args, PREFIX + row.name) for row in dataclasses.fields(LearnSettings)}
-        settings = make_settings({name: value for name, value in given.items() if value is not None})
-        tables = _read_tables(args.network, args.game)
-        game = game.learning(args, tables.get("network"))
-        engines = _engines(args, settings, game)
-        goal = _goal(args, settings, [*default_anchors(game), *(each.name for each in engines)])
-        options = collect(args, game, **game.defaults.get(COMMAND, {}))
-        start = tables.get("network", {}).get("start")
-        if isinstance(start, str) and start:  # it is searched as it was tuned
-            options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
-        logs.set_up(options)
-        with loading_errors():
-            prepare(game, options, learning=True)
-        loop = _make_loop(args, game, options, settings, tables, engines)
+    given = {row.name: getattr(args, PREFIX + row.name) for row in dataclasses.fields(LearnSettings)}
+    settings = make_settings({name: value for name, value in given.items() if value is not None})
+    tables = _read_tables(args.network, args.game)
+    game = game.learning(args, tables.get("network"))
+    engines = _engines(args, settings, game)
+    goal = _goal(args, settings, [*plain_anchors(game), *(engine.name for engine in engines)])
+    options = collect(args, game, **game.defaults.get(COMMAND, {}))
+    start = tables.get("network", {}).get("start")
+    if isinstance(start, str) and start:  # the search uses the values tuned for this network
+        options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
+    set_up_logs(options)
+    prepare(game, options, learning=True)
+    loop = _make_loop(args, game, options, settings, tables, engines)
 
-        def stop() -> None:
-            logs.say("stopping; the same command goes on")
-            loop.stop()
+    def stop() -> None:
+        say("stopping; the same command continues")
+        loop.stop()
 
-        with stopped_by_a_signal(stop) as stopped, _mirrored(args.mirror, loop.store.folder):
-            loop.run(goal)
-    except (OptionError, LearningError, NetworkError, EvaluatorError) as error:
-        raise CliError(str(error)) from None
-    except OSError as error:
-        raise CliError(f"{error.filename or 'output'}: {error.strerror or error}") from None
+    with stopped_by_a_signal(stop) as stopped, _mirrored(args.mirror, loop.store.folder):
+        loop.run(goal)
     return 128 + stopped() if stopped() else 0
 
 
-def _tell(folder: Path) -> int:
-    """Print how a run goes, and write its page."""
-    from yomi.engine.learning.journal import LearningError
+def _show_status(folder: Path) -> int:
+    """Print the status of a run, and write its page."""
     from yomi.engine.learning.page import status_text, write_page
     from yomi.engine.learning.store import Store
 
     if not (folder / Store.SETTINGS).exists():
-        raise CliError(f"{folder}: no run found, expected a folder of yomi learn")
-    try:
-        logs.echo(status_text(folder))
-        write_page(folder)
-    except LearningError as error:
-        raise CliError(str(error)) from None
+        raise CliError(f"{folder}: found no run, expected a folder of yomi learn")
+    echo(status_text(folder))
+    write_page(folder)
     return 0
 
 
 def _engines(args: argparse.Namespace, settings: LearnSettings, game: Game[Any, Any]) -> list[EngineSpec]:
-    """Return the engines that are anchors of the ladder.
-
-    Raises:
-        OptionError: one of them cannot be, or the one that is to play in self-play.
-    """
-    from yomi.engine.learning.loop import default_anchors
+    """Return the engines that are anchors of the ladder, and check the opponent."""
+    from yomi.engine.learning.loop import plain_anchors
     from yomi.engine.learning.opponents import anchor_specs, opponent_spec
 
     if settings.opponent:
@@ -188,11 +165,7 @@ def _engines(args: argparse.Namespace, settings: LearnSettings, game: Game[Any, 
 
 
 def _goal(args: argparse.Namespace, settings: LearnSettings, anchors: Sequence[str]) -> Goal:
-    """Return when the run is to end.
-
-    Raises:
-        CliError: no match of the ladder could tell.
-    """
+    """Return when the run is to end."""
     from yomi.engine.learning.loop import Goal
     from yomi.engine.learning.progress import MIN_GAMES
 
@@ -247,7 +220,7 @@ def _make_loop(
 
     def on_loss(number: int, why: str) -> None:
         store.journal.append("lost", part=f"worker {number}", why=why)
-        logs.say(f"worker {number} is lost: {why}")
+        say(f"worker {number} is lost: {why}")
 
     if cluster is not None:
         workers = actors = RayWorkers(Cluster(cluster), game, settings, seed, on_loss)
@@ -256,8 +229,8 @@ def _make_loop(
         workers = processes = ProcessWorkers(count, game, settings, seed, on_loss)
         matches = processes.match
     else:
-        workers = SelfPlayWorker(game, settings, seed)
-    shares = count and args.cluster in (None, LOCAL)  # more threads would wait for each other on busy cores
+        workers = InTurns(game, settings, seed)
+    shares = count and args.cluster in (None, LOCAL)  # more threads would wait for busy cores
     threads = max(1, usable_cores() - count) if shares else 0
 
     def make_learner() -> Generations:
@@ -271,7 +244,7 @@ def _make_loop(
         store,
         workers,
         make_learner,
-        logs.say,
+        say,
         beside=count > 0,
         engines=engines,
         matches=matches,
@@ -280,9 +253,9 @@ def _make_loop(
 
 
 def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> Options:
-    """Return options whose precision is the processor's fastest for the networks of the run.
+    """Return options with the processor's fastest precision for the networks of the run.
 
-    It is found once, and networks are not compared with fp32: that would take seconds for every new one.
+    `found` caches the result. Networks are not compared with fp32, which would take seconds for every new network.
     """
     from yomi.engine.evaluators.load import fastest_precision
     from yomi.engine.evaluators.providers import chooses_cpu
@@ -297,32 +270,22 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> O
 
 @contextlib.contextmanager
 def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
-    """Copy what is there to another place, too, as long as the block lasts.
-
-    Raises:
-        LearningError: there is no such place.
-        CliError: what reaches it is missing.
-    """
+    """Copy `folder` to another place while the block runs."""
     if url is None:
         yield
         return
-    if importlib.util.find_spec("fsspec") is None:
-        raise CliError(missing_line("fsspec", "--mirror"))
+    require_package("fsspec", "--mirror")
     from yomi.engine.learning.mirror import Mirror
 
-    mirror = Mirror(folder, url, logs.say)
+    mirror = Mirror(folder, url, say)
     mirror.start()
     with contextlib.closing(mirror):
         yield
 
 
-def _asked_cluster(args: argparse.Namespace) -> ClusterOptions | None:
-    """Return what is asked of a cluster; None without one.
-
-    Raises:
-        CliError: the flags do not go together, or Ray is missing.
-    """
-    from yomi.engine.learning.cluster import ClusterOptions
+def _asked_cluster(args: argparse.Namespace) -> Asked | None:
+    """Return the settings of the cluster, or None without one."""
+    from yomi.engine.learning.cluster import Asked
 
     cores, gpus = args.cores_per_process, args.gpus_per_process
     if args.cluster is None:
@@ -332,20 +295,15 @@ def _asked_cluster(args: argparse.Namespace) -> ClusterOptions | None:
     asked = ClusterOptions(args.cluster, args.processes, cores, gpus, args.insecure)
     if (asked.actors is not None and asked.actors < 1) or cores < 0 or gpus < 0:
         flags = "--processes, --cores-per-process, --gpus-per-process"
-        raise CliError(f"{flags}: expected a process at least, and no negative numbers")
+        raise CliError(f"{flags}: expected at least one process, and no negative numbers")
     if not cores + gpus:
-        raise CliError("--cores-per-process 0 --gpus-per-process 0: expected something that a process needs")
-    if importlib.util.find_spec("ray") is None:
-        raise CliError(missing_line("ray", "--cluster"))
+        raise CliError("--cores-per-process 0 --gpus-per-process 0: expected a core or a GPU for each process")
+    require_package("ray", "--cluster")
     return asked
 
 
 def _read_tables(path: Path | None, game: str | None = None) -> dict[str, Any]:
-    """Return the tables of a file with [network], [training] and [loss].
-
-    Raises:
-        CliError: the file cannot be read, or no network has the name of `start`.
-    """
+    """Return the tables of a file with [network], [training] and [loss]."""
     if path is None:
         return {}
     try:
@@ -356,10 +314,10 @@ def _read_tables(path: Path | None, game: str | None = None) -> dict[str, Any]:
         raise CliError(f"--network {path}: {error}") from None
     for name, table in tables.items():
         if name not in ("network", "training", "loss") or not isinstance(table, dict):
-            raise CliError(f"--network {path}: table [{name}] found, expected [network], [training] or [loss]")
+            raise CliError(f"--network {path}: found table [{name}], expected [network], [training] or [loss]")
     network = tables.get("network", {})
     kind, start = network.get("kind"), network.get("start")
-    if isinstance(kind, str) and ".py:" in kind:  # a module of one's own lies beside the file
+    if isinstance(kind, str) and ".py:" in kind:  # the user's module is beside the file
         network["kind"] = str((path.parent / kind).absolute())
     if isinstance(start, str) and start:
         network["start"] = str(_start_file(path, start, game))
@@ -367,13 +325,13 @@ def _read_tables(path: Path | None, game: str | None = None) -> dict[str, Any]:
 
 
 def _start_file(path: Path, start: str, game: str | None) -> Path:
-    """Return the network that a run begins with: a file beside the TOML file, or else a bundled network by its name."""
+    """Return the network that a run starts from: a file beside the TOML file, or a bundled network by its name."""
     beside = (path.parent / start).absolute()
     try:
         if beside.is_file():
             return beside
         fault = network_fault(start, game)
-    except OSError as error:  # a name that no file can have
+    except OSError as error:  # no file can have this name
         raise CliError(f"--network {path}: start: {error.strerror or error}") from None
     if fault is not None or not is_bundled(start):
         raise CliError(f"--network {path}: start {start}: {fault or 'no such file beside it'}")

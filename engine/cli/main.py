@@ -1,4 +1,4 @@
-"""The command line: `yomi COMMAND ...`. A command is a module that is imported when its help or its run needs it."""
+"""The command line `yomi COMMAND ...`. The module of a command is imported when its help or its run needs it."""
 
 from __future__ import annotations
 
@@ -8,36 +8,35 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 
 from yomi.engine.address_space import MIN_TO_START, address_space_limit, limit_text, memory_fault
-from yomi.engine.cli.errors import CliError, Parser
-from yomi.engine.cli.help import overview
-from yomi.engine.cli.logs import LINE_ENDS
+from yomi.engine.cli.output import LINE_ENDS
+from yomi.engine.cli.parser import CliError, Command, Parser, overview
+from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.protocols.streams import CheckedStdout, OutputClosedError
 from yomi.engine.records import printable
 from yomi.engine.version import VERSION
 from yomi.native.errors import CompileError
+from yomi.nets.errors import LineError
 
 BENCH = "bench"
-"""The command that has a parser of its own."""
 COMMANDS = {
     "play": "play in the terminal",
-    "review": "review game records: best moves, losses, the worst moves",
-    "selfplay": "let the engine play against itself and write game records",
-    "gtp": "speak GTP, for a GUI of Go or the bridge to a server",
-    "usi": "speak USI, for a GUI of shogi",
-    "analysis": "speak KataGo's JSON analysis protocol, for KaTrain and the like",
+    "review": "review game records: best moves, losses, worst moves",
+    "selfplay": "play games of the engine against itself, and write records",
+    "gtp": "speak GTP with a GUI for Go or the bridge to a server",
+    "usi": "speak USI with a GUI for shogi",
+    "analysis": "speak KataGo's JSON analysis protocol, for example with KaTrain",
     "cgos": "play Go on CGOS",
     "floodgate": "play shogi on floodgate and other servers of the CSA protocol",
     "match": "play games between engines of any kind and rate them",
-    "duel": "compare two settings of the engine, many games side by side",
+    "duel": "compare two settings of the engine in many games at once",
     "tune": "tune parameters of the search by games",
     "rate": "rate players from journals and game records",
     BENCH: "measure nodes per second, evaluators, tree, boards, mate search",
-    "net": "look at network files, convert them, find the fastest way to run",
+    "net": "show, convert and calibrate network files",
     "dataset": "make, check and convert training data, and balanced openings",
-    "learn": "learn a game from nothing: self-play, training, and again",
+    "learn": "learn a game from nothing by self-play and training",
     "train": "train networks, and test them on data",
     "setup": "compile the engine now instead of at the first start",
     "config": "write or show the file of options that all commands read",
@@ -51,38 +50,41 @@ GROUPS = {
     "networks and training": ("net", "dataset", "learn", "train"),
     "this machine": ("setup", "doctor", "config", "completion"),
 }
-"""Commands by purpose, in the order of the help."""
 ALIASES = {"analyze": "review", "analyse": "review"}
-MODULES = {"review": "analyze"}
-"""Modules that are not called as their commands."""
+OBJECTS = {
+    **{name: f"engines:{name.upper()}" for name in ("gtp", "usi", "analysis")},
+    **{name: f"servers:{name.upper()}" for name in ("cgos", "floodgate")},
+    **{name: f"setup:{name.upper()}" for name in ("setup", "config", "completion")},
+}
+"""Commands that share a module, as module:object."""
 
 OF_GAMES = ("play", "selfplay", "duel", "tune", "learn", "dataset")
-"""Commands that may take the game from a file: see yomi.engine.cli.games."""
+"""Commands whose game may follow from a file in the flags: see `with_game`."""
 PROTOCOLS = ("gtp", "usi", "analysis")
-"""Commands that speak to programs, and choose for themselves how text becomes bytes."""
+"""Commands that speak to programs. Their sessions encode text themselves."""
 
 USAGE = "yomi COMMAND [options]"
-HEADING = "An engine for Go and shogi. It plays with KataGo's and dlshogi's networks, too."
+HEADING = "An engine for Go and shogi. It also plays with networks of KataGo and dlshogi."
 EPILOG = """\
 start here:
-  yomi doctor                  what this machine can do
-  yomi play go --size 9        a game in the terminal
-  yomi gtp --net FILE          the engine for a GUI of Go, with another network
-  yomi help COMMAND            the main options of a command (yomi COMMAND -h)
-  yomi COMMAND --help-all      all options; yomi version: the version
+  yomi doctor                  show what works on this machine
+  yomi play go --size 9        play in the terminal
+  yomi gtp --net FILE          serve a GUI for Go, with another network
+  yomi help COMMAND            show its main options (yomi COMMAND -h)
+  yomi COMMAND --help-all      show all options; yomi version: show the version
 """
 
 
 class MainParser(Parser):
-    """The parser of `yomi` itself, whose help lists the commands in groups."""
-
     def format_help(self) -> str:
-        """Return the overview of the commands."""
         return overview(GROUPS, COMMANDS, USAGE, HEADING, EPILOG)
 
 
 def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentParser:
-    """Return the parser. Only the command in `argv` gets its flags, or each if `with_all`, which takes time."""
+    """Return the parser.
+
+    Only the command in `argv` gets its flags. With `with_all` every command gets them, which imports all modules.
+    """
     parser = MainParser(prog="yomi", usage=USAGE)
     parser.add_argument("--version", action="version", version=f"yomi {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog="yomi", parser_class=Parser)
@@ -91,16 +93,13 @@ def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentPa
         if name == BENCH or not (with_all or name == chosen):
             commands.add_parser(name, help=text)
             continue
-        module = command_module(name)
+        command = find_command(name)
+        description = text[0].upper() + text[1:] + "."
         child = commands.add_parser(
-            name,
-            help=text,
-            usage=module.USAGE,
-            description=text[0].upper() + text[1:] + ".",
-            epilog=module.EPILOG,
+            name, help=text, usage=command.usage, description=description, epilog=command.epilog
         )
-        module.add(child)
-        child.set_defaults(run=module.run)
+        command.add(child)
+        child.set_defaults(run=command.run)
     if with_all:
         from yomi.bench.cli import make_parser
 
@@ -108,13 +107,14 @@ def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentPa
     return parser
 
 
-def command_module(name: str) -> ModuleType:
-    """Import the module of a command."""
-    return importlib.import_module(f"yomi.engine.cli.{MODULES.get(name, name)}")
+def find_command(name: str) -> Command:
+    module, _, attribute = OBJECTS.get(name, name).partition(":")
+    found = importlib.import_module(f"yomi.engine.cli.{module}")
+    return getattr(found, attribute) if attribute else Command(found.USAGE, found.EPILOG, found.add, found.run)
 
 
 def expanded(words: Sequence[str]) -> list[str]:
-    """Return the words with the names of today: `help X` becomes `X --help`, an alias its command."""
+    """Return the command line without aliases: `help X` becomes `X --help`."""
     first, *rest = words or [""]
     if first == "help":
         return expanded([*rest, "--help"])
@@ -124,12 +124,15 @@ def expanded(words: Sequence[str]) -> list[str]:
 
 
 def main_usi() -> int:
-    """Run `yomi usi`: the command `yomi-usi`, for graphical interfaces that start a program without arguments."""
+    """Run `yomi usi`. The program `yomi-usi` is for graphical interfaces that start a program without arguments."""
     return main(["usi", *sys.argv[1:]])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0, or 2 after an error, which is one line on stderr."""
+    """Run a command and return its exit status.
+
+    An error is one line on stderr and status 2, Ctrl-C is status 130.
+    """
     words = expanded(sys.argv[1:] if argv is None else argv)
     open_closed()
     check_stdout()
@@ -168,13 +171,15 @@ def _run(words: list[str]) -> int:
             return 0
         status: int = args.run(args)
         return status
-    except (CliError, CompileError) as error:
+    except (LineError, EvaluatorError, CompileError) as error:
         print(f"yomi: error: {printable(error, keep=LINE_ENDS)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
     except (MemoryError, ImportError, OSError, RuntimeError) as error:
         why = memory_fault(error)
+        if why is None and isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            why = f"{error.filename or 'output'}: {error.strerror or error}"
         if why is None:
             raise
         print(f"yomi: error: {why}", file=sys.stderr)
@@ -182,28 +187,21 @@ def _run(words: list[str]) -> int:
 
 
 def check_address_space() -> None:
-    """Refuse to begin if the libraries of the engine could not even be loaded.
-
-    Raises:
-        CliError: this process may use too little address space.
-    """
+    """Raise CliError if this process may use too little address space to load the libraries."""
     limit = address_space_limit()
     if limit is not None and limit < MIN_TO_START:
         raise CliError(limit_text(limit))
 
 
 def open_closed() -> None:
-    """Put the null device in place of standard streams that were closed when the program began (`2>&-`).
-
-    Python has None for them. Opened in this order, each gets the descriptor that is its own.
-    """
+    """Put the null device in place of standard streams that were closed at the start (`2>&-`)."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  (until the program ends)
 
 
 def check_stdout() -> None:
-    """Have each failed write to the process's stdout end the command with an error."""
+    """Make every failed write to stdout end the command with an error."""
     stream = sys.stdout
     if stream is not sys.__stdout__ or not isinstance(stream, io.TextIOWrapper):
         return
@@ -221,12 +219,12 @@ def check_stdout() -> None:
 
 
 def drop_stdout() -> None:
-    """Point stdout at the null device: the interpreter writes the rest of its buffer when it ends."""
+    """Point stdout at the null device, because the interpreter still writes its buffer at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def escape_unknown() -> None:
-    """Let what the terminal's encoding lacks be printed as a code: a name of a player or a file must end nothing."""
+    """Print characters that the terminal's encoding lacks as escapes, so that no name ends the command."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -15,25 +15,26 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli import logs
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES, game_of_network, split_game
 from yomi.engine.cli.match_settings import add_settings, merge, read_file
+from yomi.engine.cli.output import LINE_ENDS, plot_check, say
+from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.rate import add_output, show
-from yomi.engine.cli.report import plot_check
 from yomi.engine.cli.signals import ended_by_a_signal
-from yomi.engine.clients.limits import COUNTS, TIMES, EngineLimits, SpecError
+from yomi.engine.clients.client import detect_protocol
 from yomi.engine.clients.spec import (
+    COUNTS,
+    TIMES,
+    EngineLimits,
     EngineSpec,
     command_of,
-    detect_protocol,
     is_yomi,
     spec_of,
     table_of,
     with_own_names,
 )
 from yomi.engine.color import BLACK, DRAW, WHITE
-from yomi.engine.matches.results import GameResult, MatchError
+from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
 from yomi.engine.options import Options
 from yomi.engine.records import LeftOut, printable
@@ -45,9 +46,9 @@ if TYPE_CHECKING:
 
 USAGE = "yomi match [GAME] PLAYER PLAYER [PLAYER ...] [options]"
 EPILOG = """\
-GAME is go or shogi. Without it the first engine other than yomi decides by its protocol, or else a network.
+GAME is go or shogi. Without it the protocol of the first engine other than yomi decides, or the first network.
 A PLAYER is `yomi`, `yomi:OPTION=VALUE,...` (options of docs/OPTIONS.md), or the command line of any GTP engine (Go) or
-USI engine (shogi). Settings of a player follow after ` ;; `: name=NAME, limits of its own (seconds=1, visits=400),
+USI engine (shogi). Settings of a player follow after ` ;; `: name=NAME, limits (seconds=1, visits=400),
 option.NAME=VALUE (USI), init=COMMAND (GTP, once), folder=FOLDER, env.NAME=VALUE, evaluations=false.
 
 examples:
@@ -57,27 +58,28 @@ examples:
   yomi match ./new ./old --sprt 0,20 --games 10000 --openings policy      (new, old: scripts that start an engine)
   yomi match --config match.toml
 
-In a TOML file stand the same settings (`seconds = 1`, `opening_moves = 8`) and tables [[players]] with engine, name,
-the limits, options, init, folder, env. Games go on at the same time with --at-once, or with --cpus on processors of
-their own; engines do not ponder. Each game is written as it ends, and an interrupted match goes on when the same
-command is given again. `yomi rate FOLDER` prints the tables at any time.
+A TOML file contains the same settings (`seconds = 1`, `opening_moves = 8`) and tables [[players]] with engine, name,
+limits, options, init, folder, env. --at-once plays several games at the same time, --cpus gives each its processors.
+Engines do not ponder. Each game is written when it ends. The same command continues an interrupted match.
+`yomi rate FOLDER` prints the tables at any time.
 """
 
 POLICY = "policy"
 POLICY_MOVES = 8
 POLICY_VISITS = 32
-"""Of the search before each move, which is drawn with its visits as chances: they follow the policy, but for moves that
-the next one refutes."""
+"""Visits before each opening move, which is drawn in proportion to them. They follow the policy, but avoid moves that
+the
+next move refutes.
+"""
 
 INTERVAL = 1.0
 """Seconds between two tables."""
 SHARE = 200
-"""The time between two tables is at least this many times the time that one takes; with 10,000 games that is 0.2 s."""
+"""The interval is at least this many times the time that a table takes (with 10,000 games a table takes 0.2 s)."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
-    text = "yomi, yomi:OPTION=VALUE,..., or an engine's command line; before the players: go or shogi"
+    text = "yomi, yomi:OPTION=VALUE,..., or an engine's command line, after go or shogi"
     parser.add_argument("players", nargs="*", metavar="PLAYER", help=text)
     parser.add_argument("--config", type=Path, metavar="FILE", help="read settings and players from a TOML file")
     add_settings(parser)
@@ -85,40 +87,42 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play the match and print its tables."""
     if args.plot is not None:
         plot_check(args.plot)
     from_file, tables = read_file(args.config)
     args.game, words = split_game(args.players, args.game)
     settings = merge(args, from_file)
-    try:
-        results = _play(settings, [*map(table_of, words), *tables])
-    except (SpecError, MatchError) as error:
-        raise CliError(str(error)) from None
+    results = _play(settings, [*map(table_of, words), *tables])
     if results:
         show(args, results)
     return 0
 
 
 def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> list[GameResult]:
-    """Play what is left of the match and return all games of it.
+    """Play the remaining games of the match and return all of them. Raises SpecError or MatchError."""
+    from yomi.engine.matches.games import Host, RefereeSettings
+    from yomi.engine.matches.journal import Journal
+    from yomi.engine.matches.runner import Plan, Runner
+    from yomi.engine.matches.sprt import Sprt
 
-    Raises:
-        SpecError, MatchError: the match cannot be played.
-    """
     game = GAMES[settings.game] if settings.game else _find_game(tables)
     limits = EngineLimits(**{name: getattr(settings, name) for name in (*TIMES, *COUNTS)})
     named = with_own_names([spec_of(table, game.name, game.protocol) for table in tables])
     players = [replace(player, limits=player.limits.over(limits)) for player in named]
+    if settings.sprt is not None and len(players) != 2:
+        raise CliError(f"--sprt with {len(players)} players: expected two")
     try:
         pairs = pairs_of(len(players), settings.form)
+        test = None if settings.sprt is None else Sprt(*settings.sprt)
+        game.compile(say)
+        rules = game.matches().rules(
+            _options(game, settings, "size", "komi", "rules", "entering_king"), settings.scorer, settings.max_moves
+        )
     except ValueError as error:
         raise CliError(str(error)) from None
-    test = _sprt(settings, len(players))
     if settings.timeout is None:
         have_time = all(player.limits.has_clock or player.limits.seconds is not None for player in players)
         settings.timeout = 60.0 if have_time else 600.0
-    rules = _rules(settings, game)
     source = _source(settings)
     description = {
         "game": game.name,
@@ -130,13 +134,9 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
         **rules,
     }
 
-    from yomi.engine.matches.games import GameRunner, RefereeSettings
-    from yomi.engine.matches.results import MatchJournal
-    from yomi.engine.matches.runner import MatchPlan, MatchRunner
-
     at_once = settings.at_once or len(settings.cpus) or 1
     if settings.cpus and at_once > len(settings.cpus):
-        raise CliError(f"--at-once {at_once} with {len(settings.cpus)} of --cpus: expected no more games than those")
+        raise CliError(f"--at-once {at_once}: expected at most {len(settings.cpus)}, the groups in --cpus")
     _check_cpus(settings.cpus)
     referee = RefereeSettings(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
     with MatchJournal(
@@ -147,7 +147,7 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     ) as journal:
         openings = journal.kept["openings"]
         last = max((result.number for result in journal.results), default=0)
-        if openings_before(last, len(pairs)) < len(openings):  # else they come again, and more would shift them
+        if openings_before(last, len(pairs)) < len(openings):  # more would shift openings that already came again
             openings = make_openings(settings, game, rules, openings)
         if openings != journal.kept["openings"]:
             journal.keep({"openings": openings})
@@ -162,11 +162,7 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
 
 
 def _options(game: Game[Any, Any], settings: argparse.Namespace, *names: str) -> Options:
-    """Return the options of a game, of which those of some names may be set for the match.
-
-    Raises:
-        OptionError: a value that the option cannot have.
-    """
+    """Return the options of a game with the match settings `names`, as far as they are set. Raises OptionError."""
     options = Options.for_game(game.name)
     for name in names:
         if (value := getattr(settings, name)) is not None:
@@ -177,18 +173,9 @@ def _options(game: Game[Any, Any], settings: argparse.Namespace, *names: str) ->
 def make_openings(
     settings: argparse.Namespace, game: Game[Any, Any], rules: Mapping[str, Any], known: Sequence[str] = ()
 ) -> list[str]:
-    """Return the openings that the settings want; a single empty one where they want none.
+    """Return the openings of the match, or a single empty opening if none are wanted.
 
-    Args:
-        settings: of the match.
-        game: that is played.
-        rules: those of the match.
-        known: those that the match has already; they stay, and more are drawn where its games have become more. Where
-            there are not enough, those that are found are returned.
-
-    Raises:
-        MatchError: a file cannot be read, or there are too few.
-        CliError: the engine that makes them cannot be made.
+    Openings that the match already has, `known`, stay. More are drawn if the match now has more games.
     """
     wanted = (settings.games + 1) // 2
     if known and (settings.openings != POLICY or len(known) >= wanted):
@@ -196,7 +183,7 @@ def make_openings(
     if settings.openings is None:
         return [""]
     if settings.openings != POLICY:
-        found = load_openings(Path(settings.openings), settings.opening_moves, game.matches(), rules, LeftOut(logs.say))
+        found = load_openings(Path(settings.openings), settings.opening_moves, game.matches(), rules, LeftOut(say))
         return shuffled(found, settings.opening_seed)
     moves = settings.opening_moves or POLICY_MOVES
     options = _options(game, settings, "size")
@@ -209,17 +196,17 @@ def make_openings(
         options.set(name, value)
     found = _policy_openings(game, options, moves, wanted, known)
     if len(found) < wanted:
-        logs.say(f"--openings policy: only {len(found)} different ones of {moves} moves are found; they come again")
+        say(f"--openings policy: found only {len(found)} different openings of {moves} moves; they are repeated")
     return found
 
 
 def _policy_openings(
     game: Game[Any, Any], options: Options, moves: int, wanted: int, known: Sequence[str]
 ) -> list[str]:
-    from yomi.engine.cli.make import load_player
+    from yomi.engine.cli.loading import make_player
     from yomi.engine.play import FirstMoves, PlayerSide, play_game
 
-    player = load_player(game, options)
+    player = make_player(game, options)
     side = PlayerSide(player)
 
     def draw() -> str:
@@ -235,37 +222,33 @@ def _policy_openings(
 
 
 def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
-    """Complain of processors that are not there, or of a system on which none can be chosen."""
+    """Raise CliError for processors that do not exist, or on a system that cannot pin programs to processors."""
     if not groups:
         return
     if not hasattr(os, "sched_getaffinity"):
-        raise CliError("--cpus: this system cannot tie a program to processors (Linux can)")
+        raise CliError("--cpus: this system cannot pin programs to processors (Linux can)")
     usable = os.sched_getaffinity(0)
     if missing := sorted(frozenset().union(*groups) - usable):
-        raise CliError(f"--cpus: no processor {missing[0]} here, expected some of {','.join(map(str, sorted(usable)))}")
+        raise CliError(f"--cpus: no processor {missing[0]}, expected some of {','.join(map(str, sorted(usable)))}")
 
 
 def _source(settings: argparse.Namespace) -> list[object]:
-    """Return where the openings come from."""
+    """Return the settings that determine the openings."""
     source = [settings.openings, settings.opening_moves, settings.opening_seed]
     return [*source, settings.opening_net and str(settings.opening_net)] if settings.openings == POLICY else source
 
 
 def _as_described_now(found: Mapping[str, Any], source: Sequence[object]) -> Mapping[str, Any]:
-    """Return the description of a journal with its openings' source in today's form.
+    """Return the description in a journal with its `opening_source` in the current form.
 
-    Older journals lack the network of openings drawn by policy, or have one that was given and not used.
-
-    Args:
-        found: in the journal.
-        source: of the openings of the match that is to go on.
+    Older journals lack the network of policy openings, or contain one that was not used.
     """
     old = found.get("opening_source") or source
     return {**found, "opening_source": [*old, *source[len(old) :]][: len(source)]}
 
 
 def _described(player: EngineSpec) -> dict[str, object]:
-    """Return what makes a player the same one when a match goes on; older journals lack what is told last."""
+    """Return the settings that identify a player when a match continues."""
     described: dict[str, object] = {
         "name": player.name,
         "command": list(player.command),
@@ -273,7 +256,7 @@ def _described(player: EngineSpec) -> dict[str, object]:
         "options": dict(player.options),
         "init": list(player.commands),
     }
-    if player.folder is not None:
+    if player.folder is not None:  # older journals lack these three
         described["folder"] = player.folder
     if player.environment:
         described["env"] = {name: _digest(value) for name, value in player.environment.items()}
@@ -283,15 +266,12 @@ def _described(player: EngineSpec) -> dict[str, object]:
 
 
 def _digest(value: str) -> str:
-    """Return what tells a value from others without giving it away: a journal may be shown to others."""
+    """Return a digest of a secret value: journals may be shown to others."""
     return sha256(value.encode()).hexdigest()[:16]
 
 
 def _find_game(tables: Sequence[Mapping[str, Any]]) -> Game[Any, Any]:
-    """Return the game of the first engine other than yomi, by its protocol, or else that of the first network.
-
-    Without either it is the first game.
-    """
+    """Return the game of the first engine other than yomi, otherwise of the first network, otherwise the first game."""
     first = next(iter(GAMES.values()))
     other = next((table for table in tables if not is_yomi(command_of(table)[0])), None)
     if other is None:
@@ -303,53 +283,20 @@ def _find_game(tables: Sequence[Mapping[str, Any]]) -> Game[Any, Any]:
     return next(game for game in GAMES.values() if game.protocol == protocol)
 
 
-def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
-    from yomi.engine.matches.rating import Sprt
-
-    if settings.sprt is None:
-        return None
-    if players != 2:
-        raise CliError(f"--sprt with {players} players: expected two")
-    try:
-        return Sprt(*settings.sprt)
-    except ValueError as error:
-        raise CliError(f"--sprt: {error}") from None
-
-
-def _rules(settings: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Any]:
-    """Return the rules of the match, as the journal keeps them."""
-    game.compile(logs.say)
-    try:
-        options = _options(game, settings, "size", "komi", "rules", "entering_king")
-        return game.matches().rules(options, settings.scorer, settings.max_moves)
-    except ValueError as error:
-        raise CliError(str(error)) from None
-
-
 class _Progress:
-    """What is shown while a match runs: a line for each game, and on a terminal the table below them."""
+    """The display of a running match: a line for each game and, on a terminal, a table below."""
 
-    def __init__(self, journal: MatchJournal, players: Sequence[str], total: int, test: Sprt | None) -> None:
-        """Prepare it.
-
-        Args:
-            journal: holds the games.
-            players: names.
-            total: games of the whole match.
-            test: that ends the match, or None.
-        """
+    def __init__(self, journal: Journal, players: Sequence[str], total: int, test: Sprt | None) -> None:
         self.journal, self.players, self.total, self.test = journal, players, total, test
-        self._height = 0
-        """Lines of the table that stands on the terminal."""
+        self._height = 0  # lines of the table on the terminal
         self._due = 0.0
 
     @property
     def is_decided(self) -> bool:
-        """Whether the test has ended the match."""
         return self.test is not None and self.test.verdict(self._pairs()) != ""
 
     def show(self, result: GameResult) -> bool:
-        """Show a game that has ended, and return whether the match has."""
+        """Show a finished game, and return whether the match is decided."""
         self._erase()
         done = len(self.journal.results)
         winner = "drawn" if result.winner == DRAW else f"{(result.black, result.white)[result.winner - 1]} wins"
@@ -361,7 +308,7 @@ class _Progress:
         if sys.stderr.isatty() and time.monotonic() >= self._due:
             begin = time.monotonic()
             self._draw()
-            spent = time.monotonic() - begin  # the next games wait meanwhile
+            spent = time.monotonic() - begin  # the next games wait for the table
             self._due = begin + max(INTERVAL, SHARE * spent)
         return self.is_decided
 
@@ -385,15 +332,13 @@ class _Progress:
             self._height = 0
 
     def _write(self, text: str) -> None:
-        print(printable(text, keep=logs.LINE_ENDS), file=sys.stderr, flush=True)
+        print(printable(text, keep=LINE_ENDS), file=sys.stderr, flush=True)
 
     def __enter__(self) -> _Progress:
-        """Say what was there before."""
         before = len(self.journal.results)
         if before:
-            self._write(f"{before} of {self.total} games are in {self.journal.path}; going on")
+            self._write(f"{before} of {self.total} games are in {self.journal.path}; the match continues")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Take the table away: it comes on stdout."""
         self._erase()

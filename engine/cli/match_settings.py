@@ -9,41 +9,34 @@ from pathlib import Path
 from typing import Any
 
 from yomi.engine.arguments import add_old_names
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES
-from yomi.engine.clients.limits import COUNTS, TIMES
-from yomi.engine.clients.spec import text_of
+from yomi.engine.cli.parser import CliError
+from yomi.engine.clients.spec import COUNTS, TIMES, text_of
 from yomi.engine.matches.schedule import FORMS
 from yomi.engine.options import TABLE
 from yomi.nets.text import read_toml
 
-ENTERING_KING = TABLE["entering_king"].choices
 FILE_PLAYERS = "players"
 MAX_CPU = 4095
-"""The highest number of a processor that is understood."""
 
 
 def count(text: str) -> int:
-    """Read a number from 1 on."""
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(f"expected a number from 1 on, found {text!r}")
     return int(text)
 
 
 def number(text: str) -> int:
-    """Read a number from 0 on."""
     if not text.isdecimal():
         raise ValueError(f"expected a number from 0 on, found {text!r}")
     return int(text)
 
 
 def seconds(text: str) -> float:
-    """Read a time."""
     return _real(text, 0.0, 1e7, "seconds")
 
 
 def share(text: str) -> float:
-    """Read a winrate below one half."""
     return _real(text, 0.0, 0.5, "a winrate from 0 to 0.5")
 
 
@@ -84,15 +77,12 @@ def bounds(text: str) -> tuple[float, ...]:
 
 
 def flag(text: str) -> bool:
-    """Read true or false."""
     if text not in ("true", "false"):
         raise ValueError(f"expected true or false, found {text!r}")
     return text == "true"
 
 
 def one_of(choices: Collection[str]) -> Callable[[str], str]:
-    """Return what reads one of some words."""
-
     def read(text: str) -> str:
         if text not in choices:
             raise ValueError(f"expected one of {', '.join(choices)}, found {text!r}")
@@ -103,8 +93,6 @@ def one_of(choices: Collection[str]) -> Callable[[str], str]:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting."""
-
     name: str
     read: Callable[[str], Any]
     default: Any
@@ -112,82 +100,60 @@ class Setting:
     help: str
     group: str = ""
     old_name: str = ""
-    """Still understood as a flag and as a key of the file."""
+    """Accepted as a flag and as a key of the file."""
 
 
-LIMITS = "limits of all players that have none of their own"
+LIMITS, RUNNING, OPENINGS, ENDING = "limits of players without their own", "running", "openings", "ending games"
 LIMIT_HELP = {
-    "main": "main time of a game",
-    "byoyomi": "time of a byo-yomi period",
-    "increment": "time added for each move",
-    "seconds": "time of a move, which the engines are told and which is never forfeited",
-    "periods": "Go: byo-yomi periods (default: 1)",
-    "stones": "Go: stones to play in a period: Canadian overtime",
-    "playouts": "playouts of a move",
-    "visits": "visits of a move",
-    "nodes": "shogi: nodes of a move",
-    "depth": "shogi: depth of the search",
+    "main": "set the main time of a game",
+    "byoyomi": "set the time of a byo-yomi period",
+    "increment": "add this time for each move",
+    "seconds": "set the time of a move; exceeding it does not lose the game",
+    "periods": "Go: set the number of byo-yomi periods (default: 1)",
+    "stones": "Go: set the stones to play in a period (Canadian overtime)",
+    "playouts": "limit the playouts of a move",
+    "visits": "limit the visits of a move",
+    "nodes": "shogi: limit the nodes of a move",
+    "depth": "shogi: limit the depth of the search",
 }
 
 SETTINGS = (
-    Setting("game", one_of(GAMES), None, "GAME", argparse.SUPPRESS),  # on the command line it goes before the players
-    Setting("games", count, 2, "N", "games of each pair of players (default: 2)"),
-    Setting(
-        "form", one_of(FORMS), FORMS[0], "FORM",
-        "round-robin, or gauntlet: the first player against all others (default: round-robin)",
-    ),
-    Setting("out", Path, Path("match"), "FOLDER", "where records and journal go (default: match)"),
+    Setting("game", one_of(GAMES), None, "GAME", argparse.SUPPRESS),  # on the command line it precedes the players
+    Setting("games", count, 2, "N", "play this many games with each pair of players (default: 2)"),
+    Setting("form", one_of(FORMS), FORMS[0], "FORM",
+            "play a round-robin, or a gauntlet of the first player (default: round-robin)"),
+    Setting("out", Path, Path("match"), "FOLDER", "write records and journal to this folder (default: match)"),
     *(Setting(name, seconds, None, "S", LIMIT_HELP[name], LIMITS) for name in TIMES),
     *(Setting(name, count, None, "N", LIMIT_HELP[name], LIMITS) for name in COUNTS),
-    Setting("margin", seconds, 0.0, "S", "time over the clock that is forgiven (default: 0)", LIMITS),
-    Setting(
-        "timeout", seconds, None, "S",
-        "silence beyond its time by which an engine loses (default: 60; 600 where one has no time limit)", LIMITS,
-    ),
-    Setting(
-        "at_once", count, None, "N", "games at the same time (default: one for each of --cpus, else 1)", "running",
-        "parallel",
-    ),
-    Setting("cpus", cpus, [], "LIST", "processors of each game, which its engines share: 0,1 or 0-1,2-3", "running"),
-    Setting("restart", flag, False, "", "start the engines anew for every game", "running"),
-    Setting("size", count, None, "N", "board size (default: 19)", "Go"),
-    Setting("komi", float, None, "K", "komi (default: that of the rules)", "Go"),
-    Setting("rules", str, None, "RULES", "rules, as in yomi gtp (default: tromp-taylor)", "Go"),
-    Setting(
-        "scorer", str, None, "WHAT",
-        "area (all stones alive), ownership (by rollouts), or a GTP engine's command line"
-        " (default: area where the rules let stones stand until they are captured, else ownership)", "Go",
-    ),
-    Setting(
-        "entering_king", one_of(ENTERING_KING), None, "RULE",
-        "rule by which a win may be declared: none, 24, 24h, 27 or 27h (default: 27)", "shogi",
-    ),
-    Setting("openings", str, None, "FROM", "record, folder, SFEN list, or `policy` (drawn by yomi)", "openings"),
-    Setting(
-        "opening_moves", count, None, "N",
-        "moves of each opening (default: all of a record; 8 of those drawn by policy)", "openings",
-    ),
-    Setting("opening_net", Path, None, "FILE", "network that draws policy openings (default: none)", "openings"),
-    Setting(
-        "opening_seed", number, 1, "N", "seed of policy openings, and of the order of others (default: 1)", "openings"
-    ),
-    Setting(
-        "max_moves", number, 0, "N",
-        "moves after which a game is scored (Go; default: 3 per point) or drawn (shogi; default: 512)", "ending games",
-    ),
-    Setting("resign_below", share, None, "P", "end games that both engines see below this winrate", "ending games"),
-    Setting(
-        "resign_moves", count, 3, "N", "moves of each side for which they must agree (default: 3)", "ending games"
-    ),
-    Setting(
-        "sprt", bounds, None, "E0,E1",
-        "stop when it is clear whether the first of two is stronger by E1 Elo, or by no more than E0", "ending games",
-    ),
+    Setting("margin", seconds, 0.0, "S", "allow moves this much more than their time (default: 0)", LIMITS),
+    Setting("timeout", seconds, None, "S", "forfeit engines silent for this much more than their time"
+            " (default: 60, or 600 if a player has no time limit)", LIMITS),
+    Setting("at_once", count, None, "N", "play this many games at the same time (default: groups of --cpus, or 1)",
+            RUNNING, old_name="parallel"),
+    Setting("cpus", cpus, [], "LIST", "pin the engines of each game to processors: 0,1 or 0-1,2-3", RUNNING),
+    Setting("restart", flag, False, "", "start the engines again for every game", RUNNING),
+    Setting("size", count, None, "N", "set the board size (default: 19)", "Go"),
+    Setting("komi", float, None, "K", "set the komi (default: the komi of the rules)", "Go"),
+    Setting("rules", str, None, "RULES", "set the rules, as in yomi gtp (default: tromp-taylor)", "Go"),
+    Setting("scorer", str, None, "WHAT", "score by area, ownership (by rollouts), or a GTP engine's command line"
+            " (default: area if the rules count all stones as alive, otherwise ownership)", "Go"),
+    Setting("entering_king", one_of(TABLE["entering_king"].choices), None, "RULE",
+            "set the rule of the declaration win: none, 24, 24h, 27, 27h (default: 27)", "shogi"),
+    Setting("openings", str, None, "FROM", "read a record, folder or SFEN list; policy: yomi draws openings", OPENINGS),
+    Setting("opening_moves", count, None, "N", "set the moves of an opening (default: all of a record; policy: 8)",
+            OPENINGS),
+    Setting("opening_net", Path, None, "FILE", "draw policy openings with this network (default: none)", OPENINGS),
+    Setting("opening_seed", number, 1, "N", "set the seed of openings and of their order (default: 1)", OPENINGS),
+    Setting("max_moves", number, 0, "N", "score (Go) or draw (shogi) games after N moves (default: 3 per point; 512)",
+            ENDING),
+    Setting("resign_below", share, None, "P", "end games if both engines see the same side below this winrate", ENDING),
+    Setting("resign_moves", count, 3, "N", "require agreement for this many moves of each side (default: 3)", ENDING),
+    Setting("sprt", bounds, None, "E0,E1", "stop when the first player is clearly stronger by E1 Elo, or by at most E0",
+            ENDING),
 )  # fmt: skip
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add a flag for each setting."""
     groups: dict[str, Any] = {"": parser}
     for setting in SETTINGS:
         if setting.group not in groups:
@@ -213,11 +179,7 @@ def _reader(setting: Setting) -> Callable[[str], Any]:
 
 
 def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
-    """Return the settings and the tables of players in a TOML file.
-
-    Raises:
-        CliError: it cannot be read, or something in it is wrong.
-    """
+    """Return the settings and the tables of players in a TOML file."""
     if path is None:
         return {}, []
     try:
@@ -227,7 +189,7 @@ def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]
     except ValueError as error:
         raise CliError(f"--config {path}: {error}") from None
     players = data.pop(FILE_PLAYERS, [])
-    if not isinstance(players, list) or not all(isinstance(each, Mapping) for each in players):
+    if not isinstance(players, list) or not all(isinstance(player, Mapping) for player in players):
         raise CliError(f"--config {path}: expected players as tables [[players]]")
     known = {setting.name: setting for setting in SETTINGS}
     by_old_name = {setting.old_name: setting for setting in SETTINGS if setting.old_name}
@@ -244,12 +206,12 @@ def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]
 
 
 def _as_typed(value: object) -> str:
-    """Return a value of the file as it would stand on the command line."""
+    """Return a value of the file as text of the command line."""
     return ",".join(map(text_of, value)) if isinstance(value, list) else text_of(value)
 
 
 def merge(args: argparse.Namespace, from_file: Mapping[str, Any]) -> argparse.Namespace:
-    """Return all settings: the command line goes before the file, the file before the defaults."""
+    """Return all settings. The command line overrides the file, the file overrides the defaults."""
     merged = argparse.Namespace()
     for setting in SETTINGS:
         value = getattr(args, setting.name)

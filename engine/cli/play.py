@@ -1,4 +1,4 @@
-"""`yomi play`: the flags of a game against the engine in the terminal; the game itself is in yomi.engine.terminal."""
+"""`yomi play`: a game against the engine in the terminal. The game itself is in yomi.engine.terminal."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli import logs
-from yomi.engine.cli.errors import CliError
-from yomi.engine.cli.flags import add_options, collect
+from yomi.engine.cli import loading
 from yomi.engine.cli.games import GAMES, add_flags, add_games
-from yomi.engine.cli.make import load_player, loading_errors, prepare
+from yomi.engine.cli.loading import add_options, collect, prepare
+from yomi.engine.cli.output import set_up_logs
+from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.levels import FULL, describe_level, level_settings
@@ -35,34 +35,33 @@ examples:
 COLORS = {"black": BLACK, "white": WHITE, "none": None}
 
 AUTO = "auto"
-"""For --save: a name made from date and time."""
+"""Value of --save: a name made from date and time."""
 ADVICE_SECONDS = 1.0
-"""Time for a hint or a score where a level is played."""
+"""Time for a hint or a score when the engine plays at a level."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add a subcommand for each game, with its flags."""
     for game, child in add_games(parser, COMMAND, "Play {} against the engine in the terminal"):
         child.add_argument(
             "--color",
             choices=list(COLORS),
-            help="your color; none: watch (default: black, or that of the game that is resumed)",
+            help="set your color; none: watch (default: black, or the resumed game's)",
         )
         child.add_argument(
             "--save",
             metavar="FILE",
             default=AUTO,
-            help=f"save the game there, move by move; the ending tells the form: {' '.join(game.saved)}"
-            " (default: the file that is resumed, or a name made from date and time)",
+            help=f"save the game, move by move; ending: {' '.join(game.saved)}"
+            " (default: the resumed file, or a name made from date and time)",
         )
-        child.add_argument("--resume", metavar="FILE", help="go on with the game that was saved there")
+        child.add_argument("--resume", metavar="FILE", help="continue a saved game")
         child.add_argument("--no-save", dest="save", action="store_const", const=None, help="do not save the game")
         add_flags(child, COMMAND, game)
         add_options(child, game, leave_out=("ponder", "stochastic_ponder"))
 
 
 def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options, str]:
-    """Return the options with those of the level, and what the user is told of it."""
+    """Return the options with the level's settings, and a line that describes the level ("" at full strength)."""
     options = collect(args, game)
     level = options.level
     if level == FULL:
@@ -75,7 +74,7 @@ def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options,
 
 
 def advice_settings(level: int, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options for hints and scores, where the engine plays at a level: those of full strength."""
+    """Return full-strength options for hints and scores if the engine plays at a level."""
     if level == FULL:
         return {}
     settings = level_settings(game, level, Options.for_game(game.name))
@@ -84,11 +83,7 @@ def advice_settings(level: int, game: Game[Any, Any]) -> dict[str, Value]:
 
 
 def file_to_save(name: str | None, suffixes: Sequence[str]) -> str | None:
-    """Return the file that a game is to be saved in; `suffixes` are the endings that its name may have.
-
-    Raises:
-        CliError: an ending that tells no form, or a folder that does not exist.
-    """
+    """Return the file to save a game in, or None."""
     if name is None:
         return None
     if name == AUTO:
@@ -102,19 +97,17 @@ def file_to_save(name: str | None, suffixes: Sequence[str]) -> str | None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play one game."""
     game = GAMES[args.game]
     options, level = with_level(args, game)
     resumed: str | None = args.resume
     for name in game.recorded if resumed is not None else ():
         if vars(args).get(name):
-            raise CliError(f"--{name} with --resume: the record tells it, expected one of the two")
+            raise CliError(f"--{name} with --resume: the record sets {name}, remove one of the two")
     save = file_to_save(resumed if resumed is not None and args.save == AUTO else args.save, game.saved)
-    logs.set_up(options)
-    with loading_errors():
-        prepare(game, options)
-        begun, names = game.start_play(args, options)
-    played = game.terminal(load_player(game, options), begun, args, advice_settings(options.level, game))
+    set_up_logs(options)
+    prepare(game, options)
+    begun, names = game.start_play(args, options)
+    played = game.terminal(loading.make_player(game, options), begun, args, advice_settings(options.level, game))
     is_draft = resumed is None and args.save == AUTO
     color = args.color or ("white" if names == (ENGINE, YOU) else "black")
     try:

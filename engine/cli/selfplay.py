@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
-from yomi.engine.arguments import add_value
-from yomi.engine.cli import logs
-from yomi.engine.cli.errors import CliError
-from yomi.engine.cli.flags import add_options, check_limited, collect, visits_without_limit
+from yomi.engine.arguments import add_value, check_counts
+from yomi.engine.cli import loading
 from yomi.engine.cli.games import GAMES, add_flags, add_games
-from yomi.engine.cli.make import load_player, loading_errors
+from yomi.engine.cli.loading import (
+    add_options,
+    check_limited,
+    collect,
+    visits_without_limit,
+)
+from yomi.engine.cli.output import echo, set_up_logs
+from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.play import G, PlayerSide, play_game
@@ -39,47 +44,46 @@ examples:
 
 DEFAULT_VISITS = 200
 DEFAULTS: dict[str, Value] = {"temperature": 1.0, "root_noise": 0.25, "resign": False}
-"""Options that are others here than elsewhere, in all games."""
+"""Options of all games whose defaults differ from other commands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One finished game."""
-
     winner: int
     """BLACK, WHITE or DRAW (also for a game without result)."""
     moves: int
     files: dict[str, bytes]
-    """Content of its record by ending of the file's name."""
+    """Content of its records by file name ending."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add a subcommand for each game, with its flags."""
     for game, child in add_games(parser, COMMAND, "Let the engine play {} against itself and write game records"):
-        add_value(child, "--games", 10, "N", "number of games")
+        add_value(child, "--games", 10, "N", "play this many games")
         folder = Path("selfplay")
         child.add_argument(
-            "--out", type=Path, default=folder, metavar="FOLDER", help=f"where the records go (default: {folder})"
+            "--out",
+            type=Path,
+            default=folder,
+            metavar="FOLDER",
+            help=f"write records to this folder (default: {folder})",
         )
-        child.add_argument("--rows", type=Path, metavar="FOLDER", help="data set that positions are added to")
+        child.add_argument("--rows", type=Path, metavar="FOLDER", help="add positions to this data set")
         add_flags(child, COMMAND, game)
         shown = {**DEFAULTS, **game.defaults.get(COMMAND, {}), "visits": DEFAULT_VISITS}
         add_options(child, game, leave_out=("ponder", "stochastic_ponder", "lag", "level"), defaults=shown)
 
 
 class Files:
-    """Names the files of games in a folder; nothing that is there is overwritten."""
+    """Names the files of games in a folder. Existing files are never overwritten."""
 
     def __init__(self, folder: Path, row_bytes: Mapping[str, int]) -> None:
-        """Use a folder, which exists; for `row_bytes` see yomi.engine.game.Recorder."""
         self.folder = folder
         self._row_bytes = row_bytes
         self._numbers = itertools.count(1)
 
     def write(self, files: dict[str, bytes]) -> None:
-        """Write the records of one game under the next free number; rows are appended to one file for all.
-
-        A name appears only once its content is complete; part of a row at the end of that file is cut off.
+        """Write the records of a game under the next free number. Rows of fixed length are appended to one file for all
+        games.
         """
         number = next(n for n in self._numbers if not any(self._path(n, suffix).exists() for suffix in files))
         for suffix, data in files.items():
@@ -93,36 +97,29 @@ class Files:
 
 
 def _append(path: Path, data: bytes, row_bytes: int) -> None:
-    """Append rows behind the whole ones of a file: a full disk or a kill may have left part of one."""
+    """Append rows. Part of a row at the end of the file, left by a full disk or a kill, is removed."""
     with path.open("ab") as file:
         file.truncate(file.tell() // row_bytes * row_bytes)
         file.write(data)
 
 
 class Series(Generic[G]):
-    """Games of a player against itself, one after the other."""
+    """Games of a player against itself, one after the other. Rows of them go to the collection."""
 
     def __init__(
         self, game: Game[G, Any], player: Player[G], recorder: Recorder[G], collection: Collection[G] | None = None
     ) -> None:
-        """Let `player` play both sides of the games that `recorder` begins; rows of them go to the collection."""
         self.game, self.player, self.recorder, self.collection = game, player, recorder, collection
 
     def close(self) -> None:
-        """End the player, and write the rows that are left."""
         self.player.close()
         if self.collection is not None:
             self.collection.close()
 
     def play(self, number: int) -> Played:
-        """Play the game of this number, counted from 0.
-
-        Raises:
-            CliError: it cannot begin so.
-        """
+        """Play game `number`, counted from 0."""
         player, recorder = self.player, self.recorder
-        with loading_errors():
-            played = recorder.begin(number)
+        played = recorder.begin(number)
         player.new_game(played)
         side = PlayerSide(player)
         if self.collection is not None:
@@ -140,19 +137,14 @@ class Series(Generic[G]):
 
 
 def open_series(args: argparse.Namespace) -> Series[Any]:
-    """Return what plays the games.
-
-    Raises:
-        CliError: an option or a file is wrong, or the player cannot be made.
-    """
+    """Load the player and return the series."""
     game = GAMES[args.game]
     limit = visits_without_limit(args, DEFAULT_VISITS, game)
     options = collect(args, game, **{**DEFAULTS, **game.defaults.get(COMMAND, {}), **limit})
     check_limited(options, game)
-    logs.set_up(options)
-    with loading_errors():
-        recorder = game.recorder(args, options)
-    player = load_player(game, options)
+    set_up_logs(options)
+    recorder = game.recorder(args, options)
+    player = loading.make_player(game, options)
     if args.rows is None:
         return Series(game, player, recorder, None)
     from yomi.engine.learning.rows import Collection
@@ -166,15 +158,10 @@ def open_series(args: argparse.Namespace) -> Series[Any]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play the games and print a summary."""
     from tqdm import tqdm
 
-    if args.games < 1:
-        raise CliError(f"--games {args.games}: expected at least 1")
-    try:
-        args.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CliError(f"--out {args.out}: {error.strerror}") from None
+    check_counts(args, games=1)
+    args.out.mkdir(parents=True, exist_ok=True)
     series = open_series(args)
     start = time.monotonic()
     games: list[Played] = []
@@ -185,16 +172,13 @@ def run(args: argparse.Namespace) -> int:
                 game = series.play(number)
                 files.write(game.files)
                 games.append(game)
-    except OSError as error:
-        raise CliError(f"{error.filename or args.out}: {error.strerror}") from None
-    finally:  # what has been played is told whatever ends the games
+    finally:  # the summary comes even after Ctrl-C
         series.close()
-        logs.echo(f"{_summary(games, time.monotonic() - start)}; records in {args.out}")
+        echo(f"{_summary(games, time.monotonic() - start)}; records in {args.out}")
     return 0
 
 
 def _summary(games: list[Played], seconds: float) -> str:
-    """Return who won how many games, and how fast they were."""
     black = sum(game.winner == BLACK for game in games)
     white = sum(game.winner == WHITE for game in games)
     moves = sum(game.moves for game in games)

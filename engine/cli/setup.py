@@ -1,58 +1,58 @@
-"""`yomi setup`: compile the engine before it is needed, and remove compiled kernels that are no longer used."""
+"""`yomi setup`, `yomi config`, `yomi completion`: kernels, the user's file of options, completion in shells."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
 
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES
-from yomi.engine.cli.logs import echo, say
+from yomi.engine.cli.loading import user_config
+from yomi.engine.cli.output import echo, say
+from yomi.engine.cli.parser import CliError, Command, add_actions, require_package
+from yomi.engine.option_row import Option, Value
+from yomi.engine.options import TABLE, read_tables
+from yomi.nets.installation import pip_command
 
-USAGE = "yomi setup [go | shogi | all] [--clean]"
-EPILOG = """\
+# -- setup ----------------------------------------------------------------------------------------------------------
+
+SETUP_EPILOG = """\
 examples:
   yomi setup                           compile everything: both games, and learning them
   yomi setup go                        only Go
   yomi setup --clean                   remove kernels that this yomi does not use
 
-Without this command the first start of each game compiles it. Compiling happens again on another processor, after an
-update or edit of yomi, and after an update of numba or Python's minor version. yomi doctor lists the compiled kernels.
+Without this command the first start of each game compiles it. A new processor, an update or edit of yomi, and an update
+of numba or Python's minor version require compiling again. yomi doctor lists the compiled kernels.
 """
 ALL = "all"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
-    parser.add_argument(
-        "game", nargs="?", choices=(*GAMES, ALL), default=None, metavar="GAME", help="go, shogi or all (default: all)"
-    )
-    parser.add_argument(
-        "--clean", action="store_true", help="remove kernels that this yomi does not use; others compile theirs again"
-    )
+def _add_setup(parser: argparse.ArgumentParser) -> None:
+    choices = (*GAMES, ALL)
+    parser.add_argument("game", nargs="?", choices=choices, metavar="GAME", help="go, shogi or all (default: all)")
+    parser.add_argument("--clean", action="store_true", help="remove kernels that this yomi does not use")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Compile the kernels, or remove old ones."""
+def _run_setup(args: argparse.Namespace) -> int:
     if not args.clean:
         compile_now(tuple(GAMES) if args.game in (None, ALL) else (args.game,))
     elif args.game is not None:
-        raise CliError(f"yomi setup {args.game} --clean: expected a game to compile, or --clean")
+        raise CliError(f"yomi setup {args.game} --clean: expected only one of a game and --clean")
     else:
         clean()
     return 0
 
 
 def compile_now(games: tuple[str, ...]) -> None:
-    """Compile what playing and learning some games takes.
-
-    Raises:
-        CompileError: it fails.
-    """
+    """Compile the kernels for playing and learning some games. Raises CompileError."""
     from yomi.native.jit import IS_PLAIN
     from yomi.native.warmup import compile_names, is_compiled
 
     if IS_PLAIN:
-        raise CliError("NUMBA_DISABLE_JIT=1 compiles nothing: unset it")
+        raise CliError("NUMBA_DISABLE_JIT=1 prevents compiling: unset it")
     names = [f"{game}{part}" for game in games for part in ("", "-more", "-learning")]
     if all(is_compiled(name) for name in names):
         echo(f"{' and '.join(games)}: everything is compiled")
@@ -62,19 +62,149 @@ def compile_now(games: tuple[str, ...]) -> None:
 
 
 def clean() -> None:
-    """Remove the kernels of other versions and processors; print each.
-
-    Raises:
-        CliError: one cannot be removed.
-    """
+    """Remove the kernels of other versions and processors, and print each."""
     from yomi.native.cache_folder import remove
     from yomi.native.inventory import inventory
 
-    removed = [kept for kept in inventory() if kept.may_remove]
-    for kept in removed:
-        try:
-            remove(kept.path)
-        except OSError as error:
-            raise CliError(f"cannot remove {kept.path}: {error.strerror or error}") from None
-        echo(f"removed {kept.path.name} ({kept.reason})")
-    echo(f"{sum(kept.size for kept in removed) / 1e6:.1f} MB removed; kernels of this yomi are kept")
+    removed = [folder for folder in inventory() if folder.may_remove]
+    for folder in removed:
+        remove(folder.path)
+        echo(f"removed {folder.path.name} ({folder.reason})")
+    echo(f"{sum(folder.size for folder in removed) / 1e6:.1f} MB removed; kernels of this yomi are kept")
+
+
+# -- config ---------------------------------------------------------------------------------------------------------
+
+CONFIG_EPILOG = """\
+examples:
+  yomi config init      write a first file; an existing file is never replaced
+  yomi config show      print the name of the file and the options that it sets
+
+The file is ~/.config/yomi/config.toml, or yomi/config.toml in XDG_CONFIG_HOME. Keys are the options of docs/OPTIONS.md.
+Options for one game follow [go] or [shogi]. Flags and the file of --config take precedence.
+"""
+
+COMMENT = """\
+# Options of yomi that all commands read. Flags and the file of --config take precedence.
+# Remove a "#" to set an option. All keys: docs/OPTIONS.md, or yomi gtp --help-all and yomi usi --help-all.
+"""
+PROPOSED = {
+    "": ("seconds", "visits", "memory", "workers", "device", "ponder", "log_file"),
+    "go": ("net", "rules", "komi", "size"),
+    "shogi": ("net", "book_file", "entering_king"),
+}
+"""Options in a new file: those of all games, then those of each table."""
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    action = add_actions(parser, "config")
+    action("init", "write a first file")
+    action("show", "print the options that the file sets")
+
+
+def _run_config(args: argparse.Namespace) -> int:
+    path = user_config()
+    if path is None:
+        raise CliError("this user has no home folder: set HOME or XDG_CONFIG_HOME")
+    if args.action == "init":
+        _init(path)
+    else:
+        echo(_show(path))
+    return 0
+
+
+def _init(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(_template())
+    except FileExistsError:
+        raise CliError(f"{path} exists: edit it, or remove it first") from None
+    except OSError as error:
+        raise CliError(f"cannot write {path}: {error.strerror or error}") from None
+    echo(f"wrote {path}: remove a # in it to set an option")
+
+
+def _template() -> str:
+    parts = [COMMENT]
+    for table, names in PROPOSED.items():
+        lines = [f"[{table}]"] if table else []
+        for row in (TABLE[name] for name in names):
+            lines.append(f"# {_assignment(row, row.default_for(table))}    # {row.help.partition(';')[0]}")
+        parts.append("".join(f"{line}\n" for line in lines))
+    return "\n".join(parts)
+
+
+def _assignment(row: Option, value: Value) -> str:
+    """Return a line of TOML that sets an option."""
+    text = row.format(value)
+    is_bare = row.kind in ("int", "real", "flag") and value is not None
+    return f"{row.name} = {text if is_bare else json.dumps(text, ensure_ascii=False)}"
+
+
+def _show(path: Path) -> str:
+    try:
+        if not path.exists():
+            return f"# {path}: no such file; yomi config init writes one"
+        tables = read_tables(path, GAMES)
+    except OSError as error:
+        raise CliError(f"cannot read {path}: {error.strerror}") from None
+    lines = [f"# {path}"]
+    for table, values in tables.items():
+        lines += ["", f"[{table}]"] if table and values else []
+        for name, value in values.items():
+            default = TABLE[name].format(TABLE[name].default_for(table))
+            lines.append(f"{_assignment(TABLE[name], value)}    # default: {default}")
+    return "\n".join(lines if any(tables.values()) else [*lines, "# sets no option"])
+
+
+# -- completion -----------------------------------------------------------------------------------------------------
+
+SHELLS = ("bash", "zsh", "fish")
+COMPLETION_EPILOG = """\
+examples:
+  yomi completion bash > ~/.local/share/bash-completion/completions/yomi
+  yomi completion zsh > ~/.zfunc/_yomi      with fpath+=~/.zfunc before compinit in ~/.zshrc
+  yomi completion fish > ~/.config/fish/completions/yomi.fish
+
+Open a new shell afterwards. Write the script again after an update of yomi.
+"""
+FILES, FOLDERS = ("FILE", "FILE|FOLDER", "NET", "PATH", "MOVES", "VALUES"), ("FOLDER", "DATA")
+
+
+def _add_completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS, help="write the script for this shell")
+
+
+def _run_completion(args: argparse.Namespace) -> int:
+    from yomi.engine.cli.main import build
+
+    require_package("shtab", "completion")
+    shtab = importlib.import_module("shtab")
+    if args.shell not in shtab.SUPPORTED_SHELLS:
+        update = pip_command("install", "--upgrade", "shtab")
+        raise CliError(f"shtab {shtab.__version__} cannot complete {args.shell}: {update}")
+    parser = build((), with_all=True)
+    for action in _actions(parser):
+        if action.metavar in FILES:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab looks for it
+        elif action.metavar in FOLDERS:
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+        elif isinstance(action.metavar, str) and action.metavar.startswith("{"):  # a choice of the table of options
+            action.choices = action.metavar[1:-1].split(",")
+    print(shtab.complete(parser, shell=args.shell))
+    return 0
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yield the arguments of a parser and of its subcommands."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for child in dict.fromkeys(action.choices.values()):
+                yield from _actions(child)
+
+
+SETUP = Command("yomi setup [go | shogi | all] [--clean]", SETUP_EPILOG, _add_setup, _run_setup)
+CONFIG = Command("yomi config init | show", CONFIG_EPILOG, _add_config, _run_config)
+COMPLETION = Command("yomi completion bash | zsh | fish", COMPLETION_EPILOG, _add_completion, _run_completion)

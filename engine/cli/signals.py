@@ -1,4 +1,4 @@
-"""Requests to end the program that come as signals."""
+"""Signals that end the program: SIGTERM, and SIGHUP when the terminal closes."""
 
 from __future__ import annotations
 
@@ -7,24 +7,20 @@ import signal
 from collections.abc import Callable, Iterator
 
 NUMBERS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""What ends a program: a request to terminate, and a terminal that has gone (not on Windows)."""
 
 
 @contextlib.contextmanager
 def ended_by_a_signal() -> Iterator[None]:
-    """Let such a signal leave the block as an interrupt at the keyboard does, so that all is closed and saved.
+    """Make SIGTERM and SIGHUP raise SystemExit in the block, so that everything is closed and saved.
 
-    One that this program was started to ignore (by nohup) stays ignored. After the first the others are ignored, too,
-    until the block is left: where a terminal goes, several come.
-
-    Raises:
-        SystemExit: a signal came; the status is 128 and its number.
+    Signals that the program was started to ignore (nohup) stay ignored. The exit status is 128 plus the signal's
+    number.
     """
     numbers = [number for number in NUMBERS if signal.getsignal(number) is not signal.SIG_IGN]
 
     def end(number: int, frame: object) -> None:
-        for each in numbers:
-            signal.signal(each, signal.SIG_IGN)
+        for later in numbers:  # a closing terminal sends several
+            signal.signal(later, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
     before = {number: signal.signal(number, end) for number in numbers}
@@ -37,13 +33,11 @@ def ended_by_a_signal() -> Iterator[None]:
 
 @contextlib.contextmanager
 def stopped_by_a_signal(report: Callable[[], None]) -> Iterator[Callable[[], int]]:
-    """Let the first interrupt or such signal only be noted, for work that can stop in good order at certain points.
+    """Note the first Ctrl-C, SIGTERM or SIGHUP instead of ending the block, for work that stops at certain points.
 
-    Yields what returns the signal's number, or 0 while there was none. `report` is called as it comes. The second one
-    ends the block at once, as it would without this.
-
-    Raises:
-        KeyboardInterrupt: a second interrupt came.
+    `report` is called when the signal comes. Yields a function that returns the signal's number, or 0 before it came.
+    The
+    second signal ends the block at once.
     """
     numbers = [number for number in (signal.SIGINT, *NUMBERS) if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.getsignal(number) for number in numbers}

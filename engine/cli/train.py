@@ -1,20 +1,19 @@
-"""`yomi train CONFIG`: training; `yomi train test NET DATA`: what a network is worth on held-out positions."""
+"""`yomi train CONFIG`: training. `yomi train test NET DATA`: the errors of a network on held-out positions."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import logging
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from yomi.engine.cli.errors import CliError
+from yomi.engine.arguments import add_value, check_counts
 from yomi.engine.cli.games import GAMES, find_encoder
+from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
 from yomi.engine.own_network import named_file
-from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:
     from yomi.nets.training.loop import Trainer
@@ -22,80 +21,49 @@ if TYPE_CHECKING:
 USAGE = "yomi train CONFIG | export CONFIG | test NET DATA [options]"
 EPILOG = """\
 examples:
-  yomi train go --out runs/go             train by a recipe, or continue where it stopped
+  yomi train go --out runs/go             train by a recipe, or continue a stopped run
   yomi train my-network.toml              train by your own configuration
   yomi train export go --out runs/go      write the network's file from the last checkpoint
   yomi train test runs/go/yomi-go-b6c96.bin.gz data/9      policy and value on the test set, for any known network
 
-Training needs PyTorch; yomi doctor says what installs it.
-CONFIG is a TOML file, or the name of a recipe: a file of nets/recipes without its ending. A recipe that is given by its
-name reads data and networks from the current folder.
-The keys of a configuration: nets/training/config.py; configurations to begin with: nets/recipes/*.toml.
+Training needs PyTorch; yomi doctor shows how to install it.
+CONFIG is a TOML file, or the name of a recipe: a file of nets/recipes without its ending. Recipes read data and
+networks from the current folder. The keys of a configuration: nets/training/config.py; examples: nets/recipes/*.toml.
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
     parser.add_argument("words", nargs="+", metavar="CONFIG | export CONFIG | test NET DATA", help="see the examples")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="folder of the run (default: runs/NAME)")
-    parser.add_argument("--steps", type=int, metavar="N", help="stop at this step; a later run goes on")
-    text = "processes that train together, one for each GPU (default: 1)"
-    parser.add_argument("--processes", type=int, default=1, metavar="N", help=text)
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="device, instead of the configuration's")
-    parser.add_argument(
-        "--split", choices=("train", "test"), default="test", help="part of the data to test on (default: test)"
-    )
-    parser.add_argument(
-        "--limit", type=int, default=0, metavar="N", help="positions to test on, at most (default: all)"
-    )
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="set the folder of the run (default: runs/NAME)")
+    parser.add_argument("--steps", type=int, metavar="N", help="stop at this step; a later run continues")
+    add_value(parser, "--processes", 1, "N", "train with this many processes, one for each GPU")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="override the device of the configuration")
+    text = "test on this part of the data (default: test)"
+    parser.add_argument("--split", choices=("train", "test"), default="test", help=text)
+    add_value(parser, "--limit", 0, "N", "test on at most N positions", "all")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train, export or test."""
-    from yomi.engine.evaluators.base import EvaluatorError
-    from yomi.nets.errors import NetworkError
-
-    if args.limit < 0:
-        raise CliError(f"--limit {args.limit}: expected at least 0 (all)")
-    if args.steps is not None and args.steps < 1:
-        raise CliError(f"--steps {args.steps}: expected at least 1")
-    if args.processes < 1:
-        raise CliError(f"--processes {args.processes}: expected at least 1")
-    try:
-        if args.words[0] == "test":
-            _expect(args.words, 3, "yomi train test NET DATA")
-            test(Path(named_file(args.words[1], None)), Path(args.words[2]), args)
-        elif args.words[0] == "export":
-            _expect(args.words, 2, "yomi train export CONFIG")
-            return train(Path(args.words[1]), args, only_export=True)
-        else:
-            _expect(args.words, 1, "yomi train CONFIG")
-            return train(Path(args.words[0]), args)
-    except (NetworkError, EvaluatorError) as error:
-        raise CliError(str(error)) from None
-    except OSError as error:
-        raise CliError(f"{error.filename or 'output'}: {error.strerror or error}") from None
-    return 0
-
-
-def _expect(words: list[str], count: int, usage: str) -> None:
-    if len(words) != count:
-        raise CliError(f"{' '.join(words)}: expected {usage}")
+    check_counts(args, limit=0, steps=1, processes=1)
+    match args.words:
+        case ["test", network, folder]:
+            test(Path(named_file(network, None)), Path(folder), args)
+            return 0
+        case ["export", config]:
+            return train(Path(config), args, only_export=True)
+        case [config] if config not in ("test", "export"):
+            return train(Path(config), args)
+    usage = {"test": "test NET DATA", "export": "export CONFIG"}.get(args.words[0], "CONFIG")
+    raise CliError(f"{' '.join(args.words)}: expected yomi train {usage}")
 
 
 def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) -> int:
-    """Train to the end and export, or only export; return the exit status, 128 and a signal's number after that.
-
-    Raises:
-        CliError: PyTorch is not installed, or there is nothing to export.
-        NetworkError: the configuration or its data cannot be used.
-    """
+    """Train to the end and export, or only export. Return the exit status, after a signal 128 plus its number."""
     from yomi.nets.training.config import read_config
 
     config = read_config(path)
     for package in ("torch", "onnx"):
-        if importlib.util.find_spec(package) is None:
-            raise CliError(missing_line(package, "training"))
+        require_package(package, "training")
     # Threads that wait for each other in a loop make a busy machine several times slower (measured: 5 times).
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from yomi.nets.training.loop import Trainer
@@ -114,10 +82,8 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
         trainer = Trainer(config, folder, args.device, group=group, find_encoder=find_encoder)
         number = _train_to(trainer, last)
     if number:
-        print(
-            f"stopped after step {trainer.step}, kept in {trainer.checkpoint}: the same command goes on from there",
-            file=sys.stderr,
-        )
+        text = f"stopped after step {trainer.step}, stored in {trainer.checkpoint}: the same command continues"
+        print(text, file=sys.stderr)
         return 128 + number
     if trainer.step >= config.training.steps or trainer.stopping.stops:
         print(trainer.export())
@@ -125,7 +91,7 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
 
 
 def _train_to(trainer: Trainer, last: int) -> int:
-    """Train to a step with a bar of progress; return the number of the signal that stopped it, or 0."""
+    """Train to a step with a progress bar. Return the number of the signal that stopped it, or 0."""
     from tqdm import tqdm
 
     print(
@@ -147,13 +113,8 @@ def _train_to(trainer: Trainer, last: int) -> int:
 
 
 def test(path: Path, folder: Path, args: argparse.Namespace) -> None:
-    """Print what a network is worth on a data set.
-
-    Raises:
-        NetworkError: one of them cannot be used, or they do not fit.
-        EvaluatorError: the device cannot be used.
-    """
-    from yomi.engine.datasets.judging import evaluate_network
+    """Print the errors of a network on a data set."""
+    from yomi.engine.datasets.evaluate_network import evaluate_network
     from yomi.nets.data.metrics import NAMES
     from yomi.nets.data.shards import open_dataset
     from yomi.nets.features import feature_set

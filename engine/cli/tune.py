@@ -1,4 +1,4 @@
-"""`yomi tune`: parameters of the search, found by games between values that differ."""
+"""`yomi tune`: tune parameters of the search by games between different values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_value, check_counts, check_ranges
-from yomi.engine.cli import logs
 from yomi.engine.cli.duel import INERT, add_common, describe, make_terms, open_referees, points_of, read_players
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES, add_children, add_games
-from yomi.engine.cli.make import loading_errors
+from yomi.engine.cli.output import echo, say
+from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.option_row import OptionError, did_you_mean
 from yomi.engine.options import TABLE, SearchOptions, rows_for
@@ -29,75 +28,68 @@ USAGE = "yomi tune GAME --parameter NAME LOW:HIGH[:START] [--parameter ...] [opt
 EPILOG = """\
 examples:
   yomi tune go --net b6c96.bin.gz --size 9 --visits 200 --parameter c_puct 0.5:2.0 --parameter fpu_reduction 0:0.5
-  yomi tune status tune                    how the values have moved; also while it runs
+  yomi tune status tune                    show how the values have moved, also during the tuning
 
-Every pair of games is played between values that are moved up or down by chance, and its result moves them (SPSA). At
-the end the tuned values meet those of the start. The same command goes on where it ended, whatever ended it.
+In every pair of games the values are moved up or down at random, and the result moves them (SPSA). At the end the tuned
+values play the values of the start. The same command continues an interrupted tuning.
 """
 GAMES_WANTED, PAIRS, CONFIRM = 4000, 16, 400
 NAMES, CONFIRM_NAMES = ("up", "down"), ("tuned", "start")
 CONFIRMATION = "confirmation"
-"""The folder of the last match, in that of the tuning."""
+"""Folder of the last match, inside the folder of the tuning."""
 QUARTERS = (0.25, 0.5, 0.75)
 
 
 def tunable(game: str) -> list[str]:
-    """Return the names of the parameters that can be tuned: numbers by which a tree is searched."""
+    """Return the names of the parameters that can be tuned: numbers that a search uses."""
     known = set(SearchOptions.__dataclass_fields__) - INERT
     return [row.name for row in rows_for(game) if row.name in known and row.kind in ("real", "int")]
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add a subcommand for each game, with its flags."""
-    children = add_children(parser, COMMAND, "GAME | status", "games, and how far a tuning is")
-    status = children.add_parser(STATUS, help="tell how a tuning goes", usage="yomi tune status FOLDER")
-    status.add_argument("folder", type=Path, metavar="FOLDER", help="of the tuning")
+    children = add_children(parser, COMMAND, "GAME | status", "games, and the status of a tuning")
+    status = children.add_parser(STATUS, help="show the status of a tuning", usage="yomi tune status FOLDER")
+    status.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the tuning")
     for game, child in add_games(parser, COMMAND, "Tune parameters of the search of {} by games", children):
-        text = f"one to tune, with its range (START: the option's value): {', '.join(tunable(game.name))}"
+        text = f"tune this parameter (default of START: the option): {', '.join(tunable(game.name))}"
         pair = ("NAME", "LOW:HIGH[:START]")
         child.add_argument("--parameter", nargs=2, action="append", required=True, metavar=pair, help=text)
-        add_value(child, "--games", GAMES_WANTED, "N", "games of the tuning")
-        add_value(child, "--pairs", PAIRS, "N", "pairs of games between two changes of the values")
-        add_value(child, "--confirm", CONFIRM, "N", "games of the tuned values against those of the start; 0: none")
-        add_value(child, "--c-end", 0.0, "X", "perturbation at the end as a share of the range", "0.15")
-        add_value(child, "--r-end", 0.0, "X", "gain at the end, see docs", "40 through the pairs of games")
+        add_value(child, "--games", GAMES_WANTED, "N", "play this many games for the tuning")
+        add_value(child, "--pairs", PAIRS, "N", "change the values after this many pairs of games")
+        add_value(
+            child, "--confirm", CONFIRM, "N", "play this many games of the tuned values against the start; 0: none"
+        )
+        add_value(child, "--c-end", 0.0, "X", "set the final perturbation as a share of the range", "0.15")
+        add_value(child, "--r-end", 0.0, "X", "set the final gain of SPSA", "40 / pairs of games")
         add_common(child, game, COMMAND)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Tune until all games are played, or a signal comes."""
-    from yomi.engine.matches.results import MatchError
-    from yomi.nets.errors import NetworkError
-
+    if args.game == STATUS:
+        echo(status(args.folder))
+        return 0
+    game = GAMES[args.game]
+    check_counts(args, games=2, pairs=1, confirm=0)
+    check_ranges(args, c_end=(0.0, 0.5), r_end=(0.0, 10.0))
+    ranges = dict(read_parameter(game, *words) for words in args.parameter)
+    players = read_players(args, game, {}, {})
     try:
-        if args.game == STATUS:
-            logs.echo(status(args.folder))
-            return 0
-        game = GAMES[args.game]
-        check_counts(args, games=2, pairs=1, confirm=0)
-        check_ranges(args, c_end=(0.0, 0.5), r_end=(0.0, 10.0))
-        ranges = dict(read_parameter(game, *each) for each in args.parameter)
-        players = read_players(args, game, {}, {})
-        with loading_errors(), ended_by_a_signal():
+        with ended_by_a_signal():
             _tune(args, game, players, ranges)
-    except (MatchError, NetworkError, OptionError, ValueError) as error:
+    except ValueError as error:
         raise CliError(str(error)) from None
     return 0
 
 
 def read_parameter(game: Game[Any, Any], name: str, text: str) -> tuple[str, list[float]]:
-    """Return the name of a parameter, and its range with the start if that was given.
-
-    Raises:
-        CliError: it cannot be tuned, or the range is none, or reaches beyond what the option may be.
-    """
+    """Return the name of a parameter, and its range with the start if one was given."""
     known = tunable(game.name)
     key = name.replace("-", "_")
     if key not in known:
         raise CliError(f"--parameter {name}: expected one of {', '.join(known)}{did_you_mean(key, known)}")
     where = f"--parameter {name} {text}"
     try:
-        values = [float(TABLE[key].parse(each) or 0.0) for each in text.split(":")]
+        values = [float(TABLE[key].parse(value) or 0.0) for value in text.split(":")]
     except OptionError as error:
         raise CliError(f"{where}: {error}") from None
     if len(values) not in (2, 3) or not values[0] < values[1] or not values[0] <= values[-1] <= values[1]:
@@ -111,12 +103,8 @@ def _tune(
     players: tuple[Options, Options],
     ranges: Mapping[str, list[float]],
 ) -> None:
-    """Play what is left of the tuning and of the last match, and print how both stand.
-
-    Raises:
-        MatchError, OptionError, NetworkError, EvaluatorError: they cannot be played.
-    """
-    from yomi.engine.matches.results import MatchJournal
+    """Play the remaining games of the tuning and of the last match, and print the status of both."""
+    from yomi.engine.matches.journal import Journal
 
     terms = make_terms(args, game, players)
     batch = min(args.pairs, -(-args.games // 2))
@@ -134,16 +122,11 @@ def _tune(
             folder = args.out / CONFIRMATION
             with MatchJournal(folder, {**described, "tuned": values}) as last:
                 _play_confirmation(last, values, referees, tasks, args.confirm + args.confirm % 2)
-    logs.echo(status(args.out))
+    echo(status(args.out))
 
 
 def _start(game: Game[Any, Any], options: Options, ranges: Mapping[str, list[float]]) -> dict[str, float]:
-    """Return where each parameter begins: as its range says, else as the search has it by the options.
-
-    Raises:
-        CliError: that is nowhere, or outside of the range.
-        NetworkError, EvaluatorError: the player cannot be made.
-    """
+    """Return the start of each parameter: from its range, otherwise from the options."""
     found = {name: values[2] for name, values in ranges.items() if len(values) == 3}
     if len(found) < len(ranges):
         with game.measured(options) as (_, _, settings):
@@ -166,12 +149,12 @@ def make_spsa(tuned: Mapping[str, Any], start: Mapping[str, float]) -> Spsa:
     return Spsa(parameters, **{name: value for name, value in tuned.items() if name != "ranges"})
 
 
-def _play_iterations(journal: Any, spsa: Spsa, referees: DuelPlayer) -> dict[str, float]:
-    """Play the iterations that are left, and return the tuned values."""
+def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, float]:
+    """Play the remaining iterations, and return the tuned values."""
     points = points_of(journal.results)
     history = spsa.replay(points)
     if points:
-        logs.say(f"{len(points)} games are in {journal.path}; going on with iteration {len(history)}")
+        say(f"{len(points)} games are in {journal.path}; the tuning continues with iteration {len(history)}")
     while (iteration := len(history) - 1) < spsa.iterations:
         begin = time.monotonic()
         tasks = [task for task in spsa.tasks(history[-1], iteration) if task.number not in points]
@@ -182,31 +165,27 @@ def _play_iterations(journal: Any, spsa: Spsa, referees: DuelPlayer) -> dict[str
         values = spsa.settings(history[-1])
         journal.keep({**journal.kept, "iteration": iteration + 1, "values": values})
         speed = len(tasks) / (time.monotonic() - begin)
-        logs.say(f"{iteration + 1}/{spsa.iterations}: {_told(values)}; {speed:.2f} games/s")
+        say(f"{iteration + 1}/{spsa.iterations}: {_format_values(values)}; {speed:.2f} games/s")
     return spsa.settings(spsa.result(history))
 
 
-def _play_confirmation(journal: Any, values: Mapping[str, float], referees: DuelPlayer, begin: int, games: int) -> None:
-    """Play the tuned values against those of the start, in openings of their own."""
-    from yomi.engine.matches.duel import DuelTask
+def _play_confirmation(journal: Any, values: Mapping[str, float], referees: Referees, begin: int, games: int) -> None:
+    """Play the tuned values against the start, from openings that the tuning did not use."""
+    from yomi.engine.matches.duel import Task
 
     known = points_of(journal.results)
-    tasks = [DuelTask(number, (values, {})) for number in range(begin, begin + games) if number not in known]
-    logs.say(f"{_told(values)} against the start: {len(tasks)} games")
+    tasks = [Task(number, (values, {})) for number in range(begin, begin + games) if number not in known]
+    say(f"{_format_values(values)} against the start: {len(tasks)} games")
     for played in referees.play(tasks):
         journal.add(played.result(CONFIRM_NAMES))
 
 
-def _told(values: Mapping[str, float]) -> str:
+def _format_values(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:.4g}" for name, value in values.items())
 
 
 def status(folder: Path) -> str:
-    """Return how a tuning stands: the values with their drift, and the last match.
-
-    Raises:
-        MatchError: there is none.
-    """
+    """Return the status of a tuning as text: the values over time, and the last match."""
     from yomi.engine.matches.duel import score_of
     from yomi.engine.matches.rating import difference
     from yomi.engine.matches.results import JOURNAL_NAME, MatchError, read_journal
@@ -224,11 +203,11 @@ def status(folder: Path) -> str:
         "now": history[-1],
         "tuned": spsa.result(history),
     }
-    lines = [f"{done} of {spsa.iterations} iterations, {len(results)} games; tuned: the mean of the last half"]
+    lines = [f"{done} of {spsa.iterations} iterations, {len(results)} games; tuned: mean of the last half"]
     rows = [["parameter", "range", *columns]]
-    for number, each in enumerate(spsa.parameters):
-        values = [f"{each.value(float(shares[number])):.4g}" for shares in columns.values()]
-        rows.append([each.name, f"{each.low:g} to {each.high:g}", *values])
+    for number, parameter in enumerate(spsa.parameters):
+        values = [f"{parameter.value(float(shares[number])):.4g}" for shares in columns.values()]
+        rows.append([parameter.name, f"{parameter.low:g} to {parameter.high:g}", *values])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines += ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     if (folder / CONFIRMATION / JOURNAL_NAME).exists():

@@ -1,1 +1,1 @@
-"""Other programs that play, as processes: GTP and USI engines that choose moves, ponder and analyse."""
+"""GTP and USI engines as processes that choose moves, ponder and analyse."""

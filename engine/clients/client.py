@@ -1,29 +1,257 @@
-"""What GTP and USI clients share: how an engine is started, waited for and ended, and what it answers."""
+"""An engine as a process that exchanges lines, and the base of GTP and USI clients: start, moves, evaluations, end.
+
+Two threads read the engine's stdout and stderr all the time, so that the engine never blocks on a full pipe.
+"""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
-from yomi.engine.clients.limits import GameClock
-from yomi.engine.clients.process import TIMEOUT, EngineError, EngineProcess
-from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.clients.spec import EngineSpec, GameClock, SpecError
 
-OnStart: TypeAlias = Callable[[EngineProcess], None]
-"""Called with the process of an engine before anything is asked of it, so that others can end it meanwhile."""
+CHUNK = 1 << 16
+MAX_LINE = 1 << 22
+"""Bytes. An engine that writes a longer line is broken."""
+MAX_PENDING = 100_000
+"""Unread lines. An engine that writes more is broken."""
+TAIL = 4000
+"""Bytes of stderr that are kept for error messages."""
+TIMEOUT = 60.0
+"""Seconds that an engine may take to start or to answer, beyond its time for a move."""
+PATIENCE_AT_END = 3.0
+"""Seconds that an engine has to end after `quit`."""
 STOP_TIMEOUT = 10.0
 """Seconds that an engine may take to end a search or an analysis."""
-
-
+DETECTION_LINES = 200
+"""Lines that an engine may write before its protocol is known."""
 RESIGN, WIN = "resign", "win"
-"""Answers in place of a move; USI alone has the declaration of a win."""
+
+
+class EngineError(Exception):
+    """An engine died, fell silent, or gave a meaningless answer. The message is one line."""
+
+
+class RefusedError(EngineError):
+    """An engine lacks a command or option, or answered with an error."""
+
+
+class EngineProcess:
+    """One running engine. One thread reads its lines and closes it; any thread may `send` and `kill`."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        folder: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        cpus: frozenset[int] = frozenset(),
+    ) -> None:
+        """Start an engine.
+
+        Args:
+            command: program and arguments.
+            folder: working folder; None for the current one.
+            environment: variables in addition to those of this process.
+            cpus: processors that it may use (Linux only); empty for all.
+        """
+        self.errors = bytearray()
+        # Not a SimpleQueue: before Python 3.13 its `get` waits for ever if time is up between two of its steps.
+        self._lines: queue.Queue[tuple[float, str] | None] = queue.Queue()
+        self._fault = ""
+        self._killing = threading.Lock()
+        self._is_killed = False
+        try:
+            with _pinned(cpus):
+                self._process = subprocess.Popen(
+                    list(command),
+                    cwd=folder,
+                    env=None if environment is None else os.environ | dict(environment),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    bufsize=0,
+                    start_new_session=True,  # its children end with it, and Ctrl-C at the terminal is ours alone
+                )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise EngineError(f"cannot be started: {command[0]}: {reason}") from None
+        stdout, stderr = self._process.stdout, self._process.stderr
+        assert stdout is not None
+        assert stderr is not None
+        self._readers = [
+            threading.Thread(target=self._read_lines, args=(stdout,), daemon=True),
+            threading.Thread(target=self._read_errors, args=(stderr,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    # -- talking -----------------------------------------------------------------------------------------------------
+
+    def send(self, *lines: str) -> float:
+        """Send lines, and return the time (`time.monotonic`) just before. No answer can come earlier."""
+        data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
+        assert self._process.stdin is not None
+        begin = time.monotonic()
+        try:
+            self._process.stdin.write(data)
+        except OSError:
+            raise EngineError(self.last_words()) from None
+        return begin
+
+    def line(self, deadline: float) -> tuple[float, str]:
+        """Return when the next line came (`time.monotonic`), and the line without its end.
+
+        Raises:
+            EngineError: the engine has ended, or floods its output.
+            TimeoutError: no line came before the deadline.
+        """
+        try:
+            found = self._lines.get(timeout=min(max(deadline - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
+        except queue.Empty:
+            raise TimeoutError from None
+        if found is None:
+            self._lines.put(None)  # for the next call
+            raise EngineError(self._fault or self.last_words())
+        return found
+
+    def last_words(self) -> str:
+        """Return in one line how the process ended, and the end of its stderr. If it has ended, kill its children."""
+        has_ended = self._wait(time.monotonic() + 1.0)
+        self._readers[1].join(1.0)
+        if has_ended:
+            self.kill()
+        status = self._process.returncode
+        if status is None:
+            text = "closed its output"
+        elif status < 0:
+            text = f"killed by signal {-status} ({signal.Signals(-status).name})"
+        else:
+            text = f"exited with status {status}"
+        words = " | ".join(line.strip() for line in self.error_tail().splitlines()[-3:] if line.strip())
+        return f"{text}; stderr: {words[-400:]}" if words else text
+
+    def error_tail(self) -> str:
+        return bytes(self.errors).decode("utf-8", "replace")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process runs. Its children may outlive it until `kill` or `close`."""
+        if self._process.returncode is not None:
+            return False
+        if not hasattr(os, "waitid"):
+            return self._process.poll() is None
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        except ChildProcessError:  # `kill` has collected it meanwhile
+            return False
+
+    # -- ending ------------------------------------------------------------------------------------------------------
+
+    def close(self, farewell: str = "") -> None:
+        """End the process: send a last line, close its input, and kill what remains.
+
+        With a last line the process, and children that hold its output open, have PATIENCE_AT_END seconds.
+        """
+        deadline = time.monotonic() + (PATIENCE_AT_END if farewell else 0.0)
+        if farewell and self.is_running:
+            with contextlib.suppress(EngineError):
+                self.send(farewell)
+        stdin = self._process.stdin
+        if stdin is not None:
+            with contextlib.suppress(OSError):
+                stdin.close()
+        self._wait(deadline)
+        for reader in self._readers:
+            reader.join(max(deadline - time.monotonic(), 0.0))
+        self.kill()
+        for reader in self._readers:
+            reader.join(1.0)  # a child in a session of its own may hold a pipe open: it is left to the daemon thread
+
+    def kill(self) -> None:
+        """Kill the process and its children. Any thread may call it."""
+        with self._killing:
+            if self._is_killed:
+                return
+            self._is_killed = True
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if hasattr(os, "killpg"):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                else:
+                    self._process.kill()
+            self._process.wait()
+
+    def _wait(self, deadline: float) -> bool:
+        """Wait until the process has ended. Return False at the deadline."""
+        pause = 0.0005
+        while self.is_running:
+            left = deadline - time.monotonic()
+            if left <= 0.0:
+                return False
+            pause = min(2.0 * pause, 0.05)
+            time.sleep(min(pause, left))
+        return True
+
+    # -- the readers' threads ----------------------------------------------------------------------------------------
+
+    def _read_lines(self, stream: IO[bytes]) -> None:
+        """Put every line into the queue with its time, and None at the end."""
+        rest = b""
+        with stream:
+            while chunk := _read(stream):
+                now = time.monotonic()
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._lines.put((now, line.decode("utf-8", "backslashreplace").rstrip("\r")))
+                if len(rest) > MAX_LINE or self._lines.qsize() > MAX_PENDING:
+                    self._fault = "floods stdout: a line too long" if len(rest) > MAX_LINE else "floods stdout"
+                    break
+        self._lines.put(None)
+
+    def _read_errors(self, stream: IO[bytes]) -> None:
+        with stream:
+            while chunk := _read(stream):
+                self.errors += chunk
+                del self.errors[:-TAIL]
+
+
+def _read(stream: IO[bytes]) -> bytes:
+    try:
+        return os.read(stream.fileno(), CHUNK)
+    except (OSError, ValueError):
+        return b""
+
+
+@contextlib.contextmanager
+def _pinned(cpus: frozenset[int]) -> Iterator[None]:
+    """Pin this thread to `cpus` within the block. A process started there stays pinned, with all its threads."""
+    if not cpus or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+OnStart: TypeAlias = Callable[[EngineProcess], None]
+"""Called with the process of an engine before the first command, so that another thread can kill it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """An engine's opinion of the position in which it chose its move, for the side to move."""
+    """An engine's evaluation of the position in which it chose its move, for the side to move."""
 
     winrate: float | None = None
     """In [0, 1]."""
@@ -33,10 +261,10 @@ class Evaluation:
     """Visits or nodes, as the engine counts them."""
     pv: tuple[str, ...] = ()
     mate: int | None = None
-    """Shogi: plies to the mate; negative if the side to move is mated; None if the engine reports none."""
+    """Shogi: plies to the mate, negative if the side to move is mated, None if the engine reports none."""
 
     def __str__(self) -> str:
-        """Return it for a record of Go."""
+        """Return the text for a record of Go."""
         parts = []
         if self.winrate is not None:
             parts.append(f"{100 * self.winrate:.1f}%")
@@ -49,27 +277,25 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class EngineMove:
-    """A move that an engine chose."""
-
     move: str
-    """As the protocol writes it; also RESIGN and WIN."""
+    """In the protocol's notation; also RESIGN and WIN."""
     seconds: float
     """From the command to the answer."""
     evaluation: Evaluation | None = None
     """None if the engine reported none."""
     reply: str = ""
-    """USI: the opponent's move that the engine expects; empty for none."""
+    """USI: the opponent's move that the engine expects, or empty."""
     report: str = ""
-    """GTP: the last line before the move, as the engine wrote it; empty for none."""
+    """GTP: the last line before the move, as the engine wrote it, or empty."""
 
 
 class EngineClient(abc.ABC):
-    """One running engine. One thread calls it."""
+    """One running engine. Only one thread may call it. Methods raise EngineError if the engine fails."""
 
     increment_first = False
-    """Whether increments are added before each move, the first one included; else after it."""
+    """Whether increments are added before each move, including the first, instead of after it."""
     decimals = 2
-    """Of a second, as the protocol counts time."""
+    """Decimals of a second that the protocol can express."""
 
     def __init__(
         self,
@@ -79,21 +305,20 @@ class EngineClient(abc.ABC):
         cpus: frozenset[int] = frozenset(),
         on_start: OnStart | None = None,
     ) -> None:
-        """Start the engine, ask for its name and options, and tell it its options and limits.
+        """Start the engine, ask for its name and options, and send its options and limits.
 
         Args:
             spec: the engine, with all limits for its moves and games.
-            timeout: seconds that it may take to start, or be silent beyond its time.
+            timeout: seconds that it may take to start, or to be silent beyond its time.
             cpus: processors that it may use; empty for all.
             on_start: called once its process runs.
 
         Raises:
-            EngineError: it does not start, or does not speak the protocol.
-            RefusedError: it does not have an option, or a way to be told its limits.
+            EngineError: the engine does not start, or does not speak the protocol.
+            RefusedError: it lacks an option, or cannot limit its search in the wanted way.
         """
         self.spec, self.timeout = spec, timeout
-        self.title = spec.name
-        """Its own name, once it has said it."""
+        self.title = spec.name  # until the engine reports its own
         self.process = EngineProcess(spec.command, folder=spec.folder, environment=spec.environment, cpus=cpus)
         if on_start is not None:
             on_start(self.process)
@@ -105,50 +330,69 @@ class EngineClient(abc.ABC):
 
     @abc.abstractmethod
     def _greet(self) -> None:
-        """Say and ask what comes first once the engine runs."""
+        """Do what the protocol needs before the first game."""
 
     @abc.abstractmethod
     def choose(self, start: str, moves: Sequence[str], color: int, clocks: Mapping[int, GameClock]) -> EngineMove:
-        """Have the engine choose a move in the game that it was told of last.
+        """Let the engine choose a move in the current game.
 
         Args:
-            start: the initial position; only USI has words for it.
-            moves: since then, of both sides in turn; the engine is told those that it does not know.
+            start: initial position (USI only).
+            moves: moves since then, of both sides in turn. Those that the engine lacks are sent.
             color: the side to move, which the engine plays.
-            clocks: of both colors.
-
-        Raises:
-            EngineError: it fails, or has no move within its time and the timeout.
+            clocks: clocks of both colors.
         """
 
     @abc.abstractmethod
     def game_over(self, result: str) -> None:
-        """Tell the engine how the game ended, if the protocol has a word for it: win, lose or draw.
-
-        Raises:
-            EngineError: the engine has gone.
-        """
+        """Tell the engine the result (win, lose or draw), if the protocol has a command for it."""
 
     def clock(self, margin: float) -> GameClock:
-        """Return its clock for a game; `margin` as in GameClock."""
+        """Return the engine's clock for a game; `margin` as in GameClock."""
         return GameClock(self.spec.limits.clock(increment_first=self.increment_first), margin)
 
     def close(self) -> None:
-        """End the engine."""
         self.process.close("quit")
 
     def _line(self, command: str, begin: float, timeout: float) -> tuple[float, str]:
-        """Return the next line of the answer to a command that was sent at `begin`, and when it came."""
+        """Return when the next line of the answer came, and the line. `begin`: when the command was sent."""
         try:
             return self.process.line(begin + timeout)
         except TimeoutError:
             raise EngineError(no_answer(command, timeout)) from None
 
     def _allowed(self, clock: GameClock) -> float:
-        """Return the seconds that the engine may take for its next move; 0 if neither clock nor limits say."""
+        """Return the seconds that the engine may take for its next move, or 0 without clock and limits."""
         return clock.allowed() + clock.margin if clock.is_limited else self.spec.limits.seconds or 0.0
 
 
 def no_answer(command: str, seconds: float) -> str:
-    """Return the fault of an engine that is silent."""
+    """Return the message for an engine that is silent."""
     return f"no answer to '{command}' within {seconds:.0f} s"
+
+
+def detect_protocol(spec: EngineSpec) -> str:
+    """Start an engine and return its protocol: gtp or usi.
+
+    Raises:
+        SpecError: the engine cannot be started, or speaks neither.
+    """
+    process: EngineProcess | None = None
+    try:
+        process = EngineProcess(spec.command, folder=spec.folder, environment=spec.environment)
+        deadline = process.send("usi") + TIMEOUT
+        for _ in range(DETECTION_LINES):
+            _, line = process.line(deadline)
+            if line.startswith(("?", "=")):
+                return "gtp"
+            if line.startswith(("id ", "option ", "usiok")):
+                return "usi"
+        fault = "what it writes is neither"
+    except TimeoutError:
+        fault = f"no answer within {TIMEOUT:.0f} s"
+    except EngineError as error:
+        fault = str(error)
+    finally:
+        if process is not None:
+            process.close("quit")
+    raise SpecError(f"player {spec.name}: {fault}; expected an engine that speaks GTP or USI")

@@ -7,28 +7,34 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from yomi.engine.clients.client import STOP_TIMEOUT, EngineClient, EngineMove, Evaluation, no_answer
-from yomi.engine.clients.limits import GameClock
-from yomi.engine.clients.process import TIMEOUT, EngineError, RefusedError
+from yomi.engine.clients.client import (
+    STOP_TIMEOUT,
+    TIMEOUT,
+    EngineClient,
+    EngineError,
+    EngineMove,
+    Evaluation,
+    RefusedError,
+    no_answer,
+)
+from yomi.engine.clients.spec import GameClock
 from yomi.engine.clock import TimeSettings, TimeSystem
 from yomi.engine.color import BLACK
 from yomi.nets.text import parse_json
 
 REPORT_INTERVAL = 20
-"""Centiseconds between reports of engines that show their evaluation only while they search."""
+"""Centiseconds between reports of engines that report their evaluation only while they search."""
 GENMOVES = {
     "cgos-genmove_analyze": "",
     "kata-genmove_analyze": f"{REPORT_INTERVAL} maxmoves 1",
     "lz-genmove_analyze": f"{REPORT_INTERVAL}",
 }
-"""Commands that choose a move and report its evaluation; see `GtpClient.first_known`."""
+"""Commands that choose a move and report its evaluation, with their arguments; see `GtpClient.first_known`."""
 KATA_LIMITS = {"visits": "maxVisits", "playouts": "maxPlayouts", "seconds": "maxTime"}
 """Parameters of kata-set-param."""
 
 
 class GtpClient(EngineClient):
-    """One running GTP engine."""
-
     _told = 0
     """Moves on the engine's board since the game began."""
 
@@ -43,36 +49,35 @@ class GtpClient(EngineClient):
     # -- commands ----------------------------------------------------------------------------------------------------
 
     def ask(self, command: str, timeout: float = TIMEOUT) -> str:
-        """Send a command and return the answer to it, without its mark.
+        """Send a command and return the text of its answer.
 
         Raises:
             RefusedError: the answer is an error.
-            EngineError: there is no answer within `timeout` seconds, or what comes is none.
+            EngineError: there is no answer within `timeout` seconds, or the output is not GTP.
         """
         return self._answer(command, self.process.send(command), timeout)[0]
 
     def knows(self, command: str) -> bool:
-        """Whether the engine has a command."""
         return command in self.known
 
     def first_known(self, commands: Mapping[str, str], color: str) -> str:
-        """Return the first of some commands that the engine knows, with its arguments; empty if it knows none.
+        """Return the first command that the engine knows, with its arguments, or empty if it knows none.
 
         Args:
-            commands: the arguments after the color, by the name of the command, best first.
-            color: as the engine gets it.
+            commands: arguments after the color, by command name, best first.
+            color: in the form that the engine expects.
         """
         return next((f"{name} {color} {rest}".rstrip() for name, rest in commands.items() if self.knows(name)), "")
 
     def analyse(self, command: str, seconds: float) -> Iterator[tuple[float, str]]:
-        """Have the engine analyse for some seconds; yield its lines, each with the seconds since the command.
+        """Let the engine analyse for some seconds; yield its lines with the seconds since the command.
 
         Args:
-            command: begins an analysis, which any other command ends.
-            seconds: after which it is ended.
+            command: begins an analysis that any other command ends.
+            seconds: duration.
 
         Raises:
-            RefusedError: the engine does not take the command.
+            RefusedError: the engine refuses the command.
             EngineError: the analysis does not end within STOP_TIMEOUT seconds.
         """
         begin = self.process.send(command)
@@ -98,17 +103,14 @@ class GtpClient(EngineClient):
     def new_game(
         self, size: int, komi: float | None, rules: str, clock: TimeSettings, handicap: Sequence[str] = ()
     ) -> None:
-        """Set the board up for a game.
+        """Set up the board for a game.
 
         Args:
-            size: of the board.
+            size: board size.
             komi: added to White's score; None if the game has none.
-            rules: in KataGo's form; engines that do not know it keep their own. Empty if the game has none.
-            clock: the time of each side.
-            handicap: vertices of stones that Black has before White's first move.
-
-        Raises:
-            EngineError: the engine refuses.
+            rules: in KataGo's form, or empty. Engines without kata-set-rules keep their own.
+            clock: time of each side.
+            handicap: vertices of Black's stones before White's first move.
         """
         self.ask(f"boardsize {size}", self.timeout)
         self.ask("clear_board", self.timeout)
@@ -126,30 +128,21 @@ class GtpClient(EngineClient):
             self.ask(command)
 
     def play(self, color: str, vertex: str) -> None:
-        """Tell the engine of a move that it did not choose.
-
-        Raises:
-            EngineError: the engine takes it for illegal, or fails.
-        """
+        """Play a move that the engine did not choose."""
         self.ask(f"play {color} {vertex}")
         self._told += 1
 
     def choose(self, start: str, moves: Sequence[str], color: int, clocks: Mapping[int, GameClock]) -> EngineMove:
-        """Have the engine choose a move; see `EngineClient.choose`."""
         own, other = "BW" if color == BLACK else "WB"
         for number in range(self._told, len(moves)):
             self.play(own if (len(moves) - number) % 2 == 0 else other, moves[number])
         return self.genmove(own, clocks[color])
 
     def game_over(self, result: str) -> None:
-        """Do nothing: GTP engines are not told."""
+        """Do nothing: GTP has no command for results."""
 
     def genmove(self, color: str, clock: GameClock) -> EngineMove:
-        """Have the engine choose a move, and play it on its own board.
-
-        Raises:
-            EngineError: it fails, or is silent for longer than its time and the timeout.
-        """
+        """Let the engine choose a move, and play it on its own board."""
         if clock.is_limited and self.knows("time_left"):
             self.ask(self._time_left(color, clock))
         command = (self.spec.evaluations and self.first_known(GENMOVES, color)) or f"genmove {color}"
@@ -164,7 +157,7 @@ class GtpClient(EngineClient):
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _answer(self, command: str, begin: float, timeout: float) -> tuple[str, float]:
-        """Return the answer to a command that was sent at `begin` without its mark, and the seconds it took."""
+        """Return the text of the answer to a command that was sent at `begin`, and the seconds it took."""
         lines: list[str] = []
         arrived = begin
         while True:
@@ -184,7 +177,7 @@ class GtpClient(EngineClient):
         return text, arrived - begin
 
     def _set_limits(self) -> None:
-        """Tell the engine the limits that hold for every move; new_game tells the clock."""
+        """Send the limits that hold for every move. `new_game` sends the clock."""
         limits = self.spec.limits
         if limits.nodes is not None or limits.depth is not None:
             raise RefusedError("nodes and depth are limits of USI: expected playouts, visits or time")
@@ -202,7 +195,7 @@ class GtpClient(EngineClient):
                 )
 
     def _time_command(self, clock: TimeSettings) -> str:
-        """Return the command that tells the time of a game; empty for none."""
+        """Return the command that sets the time of a game, or empty."""
         seconds = self.spec.limits.seconds
         if seconds is not None and not self.knows("kata-set-param"):
             stones = next((n for n in range(1, 101) if (n * seconds) % 1 < 0.01), 100)  # GTP has whole seconds
@@ -225,14 +218,11 @@ class GtpClient(EngineClient):
         raise RefusedError(f"{self.title} knows no command for increments (kata-time_settings)")
 
     def _periods_command(self) -> str:
-        """Return the command that tells byo-yomi with its periods; empty if the engine knows none."""
+        """Return the command for byo-yomi with several periods, or empty if the engine knows none."""
         return next((name for name in ("kata-time_settings", "kgs-time_settings") if self.knows(name)), "")
 
     def _time_left(self, color: str, clock: GameClock) -> str:
-        """Return the command that tells the time left, in the terms of `_time_command`.
-
-        Main time that rounds to zero is left out if a period follows: engines may read zero as no time at all.
-        """
+        """Return the command that reports the time left, in the same time system as `_time_command`."""
         left, system = clock.left, clock.settings.system
         main, count = left.main, left.count
         if system is TimeSystem.BYOYOMI and not self._periods_command():
@@ -242,7 +232,7 @@ class GtpClient(EngineClient):
         return f"time_left {color} {f'{main_text} 0' if in_main else f'{period_text} {count}'}"
 
     def _told_time(self, seconds: float) -> str:
-        """Return a time rounded down: to milliseconds if the engine takes fractions, else to seconds."""
+        """Return a time rounded down: to milliseconds if the engine takes fractions, otherwise to seconds."""
         if self.knows("kata-time_settings"):
             return f"{math.floor(1000.0 * seconds + 1e-6) / 1000.0:.3f}"
         return f"{math.floor(seconds)}"
@@ -254,11 +244,9 @@ def _number(seconds: float) -> str:
 
 
 def read_evaluation(report: str, command: str) -> Evaluation | None:
-    """Read a report: CGOS's JSON, or a line `info move ...` of KataGo's or Leela Zero's form; None if it is neither.
+    """Read a report: CGOS's JSON, or a line `info move ...` of KataGo or Leela Zero. Return None for other text.
 
-    Args:
-        report: one line.
-        command: that chose the move; Leela Zero's (`lz-...`) has winrates in ten-thousandths.
+    `command` is the command that chose the move: winrates of `lz-...` are in ten-thousandths.
     """
     if report.startswith("{"):
         return _read_json(report)
@@ -293,11 +281,7 @@ def _float(value: object) -> float | None:
 
 
 def _finite(value: object) -> float:
-    """Return a number of a report.
-
-    Raises:
-        ValueError: it is no finite number.
-    """
+    """Return a number of a report. Raises ValueError if it is not finite."""
     number = float(str(value))
     if not math.isfinite(number):
         raise ValueError(f"found {number}, expected a finite number")

@@ -1,33 +1,167 @@
-"""How a user describes an engine: yomi with options, or any command line, as text or as a TOML table."""
+"""Descriptions of engines by users (yomi with options, or any command line), their limits, and their clocks.
+
+Mistakes in descriptions raise SpecError.
+"""
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from yomi.engine.clients.limits import COUNTS, TIMES, EngineLimits, SpecError, limits_of
-from yomi.engine.clients.process import TIMEOUT, EngineError, EngineProcess
+from yomi.engine.clock import Left, TimeSettings, TimeSystem, charge
 from yomi.engine.option_row import did_you_mean
 from yomi.engine.options import TABLE, OptionError, rows_for
+from yomi.nets.errors import LineError
 
+TIMES = ("main", "byoyomi", "increment", "seconds")
+COUNTS = ("periods", "stones", "playouts", "visits", "nodes", "depth")
 MAX_COMMAND = 1 << 15
-"""Characters of a command line: shlex takes the square of their number."""
 SEPARATOR = ";;"
 """Between a command line and the settings of the engine."""
 YOMI = "yomi"
 _OWN = (sys.executable, "-m", "yomi")
 YOMI_LIMITS = ("visits", "playouts", "seconds")
-"""Options of yomi that are limits here, so that the match's own limits give way to them."""
-DETECTION_LINES = 200
-"""Lines that an engine may write before it answers which protocol it speaks."""
+"""Options of yomi that are limits of the engine, so that they override the match's limits."""
+
+
+class SpecError(LineError, ValueError):
+    """A wrong description of an engine or its limits. The message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """Limits of one engine; None for no limit. Times are in seconds."""
+
+    main: float | None = None
+    """Main time of a game."""
+    byoyomi: float | None = None
+    """Time of a byo-yomi period."""
+    periods: int | None = None
+    """Byo-yomi periods (default 1)."""
+    stones: int | None = None
+    """Moves to play within a period (Canadian byo-yomi)."""
+    increment: float | None = None
+    """Added to the main time after each move."""
+    seconds: float | None = None
+    """Time per move. Exceeding it does not lose the game."""
+    playouts: int | None = None
+    visits: int | None = None
+    nodes: int | None = None
+    depth: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in TIMES:
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and 0 <= value <= 1e7):
+                raise SpecError(f"{name} {value}: expected seconds from 0 on")
+        for name in COUNTS:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SpecError(f"{name} {value}: expected at least 1")
+        if self.increment is not None and self.byoyomi is not None:
+            raise SpecError("increment and byoyomi: expected one of them")
+        if self.byoyomi is None and (self.periods is not None or self.stones is not None):
+            raise SpecError("periods or stones without byoyomi: expected byoyomi, too")
+        if self.periods is not None and self.stones is not None:
+            raise SpecError("periods and stones: expected one of them")
+        if self.has_clock and self.seconds is not None:
+            raise SpecError("seconds (a move) beside main, byoyomi or increment: expected one kind")
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether a clock can run out."""
+        return self.main is not None or self.byoyomi is not None or self.increment is not None
+
+    def over(self, other: EngineLimits) -> EngineLimits:
+        """Return these limits with missing values from `other`. A clock or `seconds` replaces the other's times as a
+        whole.
+        """
+        mine = {name: value for name, value in asdict(self).items() if value is not None}
+        clock = ("main", "byoyomi", "periods", "stones", "increment", "seconds")
+        replaced = clock if any(name in mine for name in clock) else ()
+        return EngineLimits(**{name: value for name, value in asdict(other).items() if name not in replaced} | mine)
+
+    def clock(self, *, increment_first: bool = False) -> TimeSettings:
+        """Return the clock of a game.
+
+        Args:
+            increment_first: whether the increment is added before each move, including the first (USI, servers of
+                shogi),
+                instead of after it (Go).
+        """
+        main = self.main or 0.0
+        if self.byoyomi is not None:
+            if self.stones is not None:
+                return TimeSettings(TimeSystem.CANADIAN, main, self.byoyomi, self.stones)
+            return TimeSettings(TimeSystem.BYOYOMI, main, self.byoyomi, self.periods or 1)
+        if self.increment is not None:
+            return TimeSettings(TimeSystem.FISCHER, main + self.increment * increment_first, increment=self.increment)
+        if self.main is not None:
+            return TimeSettings(TimeSystem.ABSOLUTE, main)
+        return TimeSettings()
+
+    def __str__(self) -> str:
+        """Return the limits as text for tables and records."""
+        return " ".join(f"{name} {value:g}" for name, value in asdict(self).items() if value is not None) or "no limit"
+
+
+def limits_of(values: Mapping[str, object]) -> EngineLimits:
+    """Return limits from texts or numbers by name."""
+    found: dict[str, float | int] = {}
+    for name, value in values.items():
+        if name not in (*TIMES, *COUNTS):
+            raise SpecError(f"unknown limit '{name}': expected one of {', '.join((*TIMES, *COUNTS))}")
+        try:
+            number = float(str(value))
+        except ValueError:
+            raise SpecError(f"{name} '{value}': expected a number") from None
+        if name in COUNTS and not number.is_integer():
+            raise SpecError(f"{name} {value}: expected a whole number")
+        found[name] = int(number) if name in COUNTS else number
+    return EngineLimits(**found)  # type: ignore[arg-type]  # checked above
+
+
+class GameClock:
+    def __init__(self, settings: TimeSettings, margin: float) -> None:
+        """Start with the full time. `margin`: seconds beyond its time that a move may take without losing."""
+        self.settings = settings
+        self.margin = margin
+        self.left = Left(settings.main, settings.period, settings.count)
+        self.used = 0.0
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the clock can run out."""
+        return self.settings.system is not TimeSystem.NONE
+
+    def allowed(self) -> float:
+        """Return the seconds that the next move may take."""
+        left = self.left
+        match self.settings.system:
+            case TimeSystem.NONE:
+                return math.inf
+            case TimeSystem.BYOYOMI:
+                return left.main + left.period * left.count
+            case TimeSystem.CANADIAN:
+                return left.main + left.period
+            case _:
+                return left.main
+
+    def spend(self, seconds: float) -> bool:
+        """Charge a move; return whether it was in time."""
+        in_time = seconds <= self.allowed() + self.margin
+        self.used += seconds
+        self.left = charge(self.settings, self.left, seconds)
+        return in_time
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """How an engine is started, and what it is told then."""
+    """How to start an engine, and its settings."""
 
     name: str
     command: tuple[str, ...]
@@ -38,7 +172,7 @@ class EngineSpec:
     commands: tuple[str, ...] = ()
     """GTP commands sent once after the start."""
     folder: str | None = None
-    """Folder to run in."""
+    """Working folder."""
     environment: Mapping[str, str] = field(default_factory=dict)
     evaluations: bool = True
     """GTP: choose moves by a command that reports the evaluation, if the engine has one."""
@@ -51,22 +185,15 @@ def parse_spec(text: str, game: str, protocol: str) -> EngineSpec:
     option.NAME (USI), init (a GTP command), folder, env.NAME, evaluations.
 
     Args:
-        text: the engine.
-        game: that yomi plays, by whose options it is described.
-        protocol: that yomi speaks then.
-
-    Raises:
-        SpecError: anything else.
+        text: description of the engine.
+        game: the game that yomi plays. It determines yomi's options.
+        protocol: the protocol that yomi speaks.
     """
     return spec_of(table_of(text), game, protocol)
 
 
 def table_of(text: str) -> dict[str, object]:
-    """Return the text as the TOML table that says the same.
-
-    Raises:
-        SpecError: what follows the separator is not KEY=VALUE.
-    """
+    """Return the equivalent TOML table of a text."""
     engine, _, rest = text.partition(SEPARATOR)
     values: dict[str, object] = {"engine": engine.strip()}
     tables: dict[str, dict[str, str]] = {"option": {}, "env": {}}
@@ -86,13 +213,7 @@ def table_of(text: str) -> dict[str, object]:
 
 
 def spec_of(values: Mapping[str, object], game: str, protocol: str) -> EngineSpec:
-    """Read a TOML table: the key engine, and those of `parse_spec` (as tables: options, env; as a list: init).
-
-    The other arguments are those of `parse_spec`.
-
-    Raises:
-        SpecError: a key is unknown, a value wrong, or there is no engine.
-    """
+    """Read a TOML table: the key engine, and the keys of `parse_spec` (as tables: options, env; as a list: init)."""
     command = command_of(values)
     left = {key: value for key, value in values.items() if key != "engine"}
     limits = {key: left.pop(key) for key in (*TIMES, *COUNTS) if key in left}
@@ -129,11 +250,7 @@ def spec_of(values: Mapping[str, object], game: str, protocol: str) -> EngineSpe
 
 
 def command_of(values: Mapping[str, object]) -> list[str]:
-    """Return the words of the command line in a TOML table, at least one.
-
-    Raises:
-        SpecError: there is none, or it is neither a command line nor a list of its words.
-    """
+    """Return the words of the command line in a TOML table, at least one."""
     engine = values.get("engine", "")
     command = _split(engine) if isinstance(engine, str) else list(_texts("engine", engine))
     if not command:
@@ -142,7 +259,7 @@ def command_of(values: Mapping[str, object]) -> list[str]:
 
 
 def with_own_names(specs: Sequence[EngineSpec]) -> list[EngineSpec]:
-    """Return the engines with different names: a number is added to one that was there before."""
+    """Return the engines with unique names: a number is appended to repeated names."""
     named: list[EngineSpec] = []
     for spec in specs:
         name, number = spec.name, 1
@@ -154,40 +271,13 @@ def with_own_names(specs: Sequence[EngineSpec]) -> list[EngineSpec]:
 
 
 def is_yomi(word: str) -> bool:
-    """Return whether the first word of a command line stands for this program."""
+    """Whether the first word of a command line stands for this program."""
     return word == YOMI or word.startswith(f"{YOMI}:")
 
 
 def is_own(spec: EngineSpec) -> bool:
-    """Return whether an engine is this program, as `parse_spec` has it started."""
+    """Whether `parse_spec` made this engine from `yomi`."""
     return spec.command[: len(_OWN)] == _OWN
-
-
-def detect_protocol(spec: EngineSpec) -> str:
-    """Start an engine and return the protocol that it speaks: gtp or usi.
-
-    Raises:
-        SpecError: it cannot be started, or speaks neither.
-    """
-    process: EngineProcess | None = None
-    try:
-        process = EngineProcess(spec.command, folder=spec.folder, environment=spec.environment)
-        deadline = process.send("usi") + TIMEOUT
-        for _ in range(DETECTION_LINES):
-            _, line = process.line(deadline)
-            if line.startswith(("?", "=")):
-                return "gtp"
-            if line.startswith(("id ", "option ", "usiok")):
-                return "usi"
-        fault = "what it writes is neither"
-    except TimeoutError:
-        fault = f"no answer within {TIMEOUT:.0f} s"
-    except EngineError as error:
-        fault = str(error)
-    finally:
-        if process is not None:
-            process.close("quit")
-    raise SpecError(f"player {spec.name}: {fault}; expected an engine that speaks GTP or USI")
 
 
 def _yomi(command: list[str], game: str, protocol: str) -> tuple[dict[str, object], list[str]]:
@@ -232,7 +322,7 @@ def _split(text: str) -> list[str]:
 
 
 def text_of(value: object) -> str:
-    """Return a TOML value as engines read it."""
+    """Return a TOML value as text for engines."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -8,9 +8,16 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from yomi.engine.clients.client import STOP_TIMEOUT, EngineClient, EngineMove, Evaluation, no_answer
-from yomi.engine.clients.limits import GameClock
-from yomi.engine.clients.process import EngineError, RefusedError
+from yomi.engine.clients.client import (
+    STOP_TIMEOUT,
+    EngineClient,
+    EngineError,
+    EngineMove,
+    Evaluation,
+    RefusedError,
+    no_answer,
+)
+from yomi.engine.clients.spec import GameClock
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.scores import MATE_SCORE, winrate_of
 
@@ -19,18 +26,16 @@ OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout", "No
 FOREVER = 3600.0
 """Seconds given to engines whose search an option ends."""
 CENTIPAWNS = 600.0
-"""Of a logit of the winrate: turns the scores of all engines into winrates that can be compared."""
+"""Centipawns per logit of the winrate, used for the scores of all engines."""
 POLL = 0.5
-"""Seconds between looks at whether a move is overdue."""
+"""Seconds between checks whether a move is overdue."""
 
 
 class UsiClient(EngineClient):
-    """One running USI engine."""
-
     increment_first = True
     decimals = 3
     options: dict[str, str]
-    """The type and range of each of its options, as the engine says them."""
+    """Type and range of each option, as the engine reports them."""
 
     def _greet(self) -> None:
         if self.spec.commands:
@@ -45,11 +50,6 @@ class UsiClient(EngineClient):
         self._ask("isready", "readyok")
 
     def new_game(self) -> None:
-        """Prepare for a game.
-
-        Raises:
-            EngineError: the engine fails.
-        """
         self._ask("isready", "readyok")
         self.process.send("usinewgame")
 
@@ -61,49 +61,36 @@ class UsiClient(EngineClient):
         allowed: float = math.inf,
         clock_start: float | None = None,
     ) -> UsiSearch:
-        """Start a search, which has to end before the next one.
+        """Start a search. It has to end before the next one starts.
 
         Args:
-            sfen: the initial position, or `startpos`.
-            moves: since then.
-            limits: the words after `go`, `ponder` and `infinite` included.
-            allowed: seconds that the engine may take, the timeout not included; infinity if it ponders or analyses.
+            sfen: initial position, or `startpos`.
+            moves: moves since then.
+            limits: the words after `go`, including `ponder` and `infinite`.
+            allowed: seconds that the engine may take, without the timeout; infinity if it ponders or analyses.
             clock_start: when its clock started (`time.monotonic`); None for now.
-
-        Raises:
-            EngineError: the engine has gone.
         """
         start = sfen if sfen == "startpos" else f"sfen {sfen}"
         position = " ".join(["position", start, *(["moves", *moves] if moves else [])])
         return UsiSearch(self, position, f"go {limits}", allowed, clock_start)
 
     def choose(self, start: str, moves: Sequence[str], color: int, clocks: Mapping[int, GameClock]) -> EngineMove:
-        """Have the engine choose a move; see `EngineClient.choose`. `start` is an SFEN, or `startpos`."""
         return self.start(start, moves, self._limits(color, clocks), self._allowed(clocks[color])).wait()
 
     def analyse(self, sfen: str, moves: Sequence[str], seconds: float) -> Iterator[tuple[float, str]]:
-        """Have the engine analyse for some seconds; yield its reports, each with the seconds since the command.
-
-        Raises:
-            EngineError: it fails, or the analysis does not end within STOP_TIMEOUT seconds.
-        """
+        """Let the engine analyse for some seconds; yield its reports with the seconds since the command."""
         search = self.start(sfen, moves, "infinite")
         yield from search.reports(seconds)
         search.stop()
         yield from search.reports()
 
     def game_over(self, result: str) -> None:
-        """Tell the engine how the game ended: win, lose or draw.
-
-        Raises:
-            EngineError: the engine has gone.
-        """
         self.process.send(f"gameover {result}")
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _ask(self, command: str, last: str) -> list[str]:
-        """Send a command and return the lines up to one that is `last`."""
+        """Send a command and return the lines before the line `last`."""
         begin = self.process.send(command)
         lines: list[str] = []
         while (line := self._line(command, begin, self.timeout)[1].strip()) != last:
@@ -152,44 +139,36 @@ class UsiSearch:
 
     One thread reads its reports or waits for its move; any thread may call `stop` and `ponderhit`.
 
-    An engine fails that has no move in time: `allowed` seconds and the client's timeout after its clock started, or
-    STOP_TIMEOUT seconds after `stop`. It is given up once it has been overdue for POLL seconds: if the machine stood
-    still, its move may wait behind a report that was late as well.
+    The move is due `allowed` seconds plus the client's timeout after the engine's clock started, and STOP_TIMEOUT
+    seconds
+    after `stop`.
     """
 
     def __init__(self, client: UsiClient, position: str, go: str, allowed: float, clock_start: float | None) -> None:
-        """Start it; see `UsiClient.start`."""
         self._process, self._timeout = client.process, client.timeout
         self._lock = threading.Lock()
-        self._said = ""
-        """The last of `ponderhit` and `stop` that the engine was told."""
-        self._due = (math.inf, "")
-        """When the move is overdue, and the fault that it then is."""
+        self._said = ""  # the last word sent: ponderhit or stop
+        self._due = (math.inf, "")  # when the move is overdue, and the fault then
         self._overdue_since: float | None = None
-        self._failure: EngineError | None = None
-        """Why the engine could not be told something."""
+        self._failure: EngineError | None = None  # why a word could not be sent
         self._evaluation: Evaluation | None = None
         self._move: EngineMove | None = None
         self._begin = self._process.send(position, go)
         self._expect(go, self._begin if clock_start is None else clock_start, allowed + self._timeout)
 
     def stop(self) -> None:
-        """Ask for the move at once. What cannot be sent is raised where the move is waited for."""
+        """Ask for the move at once. If this cannot be sent, waiting for the move raises the error."""
         with self._lock:
             self._say("stop", time.monotonic(), STOP_TIMEOUT)
 
     def ponderhit(self, allowed: float, clock_start: float) -> None:
-        """Tell an engine that ponders, and was not stopped, that its guess was right; see `UsiClient.start`."""
+        """Tell a pondering engine that its guess was right, unless it was stopped; arguments as in `start`."""
         with self._lock:
             if not self._said:
                 self._say("ponderhit", clock_start, allowed + self._timeout)
 
     def reports(self, seconds: float = math.inf) -> Iterator[tuple[float, str]]:
-        """Yield each `info` line with the seconds since `go`, until there is a move or `seconds` have passed.
-
-        Raises:
-            EngineError: the engine has gone, could not be told something, or is overdue.
-        """
+        """Yield each `info` line with the seconds since `go`, until the move comes or `seconds` have passed."""
         end = self._begin + seconds
         at = self._begin
         while self._move is None and at < end:
@@ -209,18 +188,14 @@ class UsiSearch:
                 self._check(at)
 
     def wait(self) -> EngineMove:
-        """Return the move once it is there.
-
-        Raises:
-            EngineError: as `reports`.
-        """
+        """Wait for the move and return it. Raises EngineError as `reports` does."""
         for _ in self.reports():
             pass
         assert self._move is not None
         return self._move
 
     def _say(self, word: str, begin: float, patience: float) -> None:
-        """Send a word once, unless the engine has moved; the caller holds the lock."""
+        """Send a word once, unless the engine has moved. The caller holds the lock."""
         if self._move is not None or self._said == word:
             return
         self._said = word
@@ -231,11 +206,10 @@ class UsiSearch:
             self._failure = error
 
     def _expect(self, command: str, begin: float, patience: float) -> None:
-        """Expect the move no later than `patience` seconds after `begin`."""
         self._due = min(self._due, (begin + patience, no_answer(command, patience)))
 
     def _check(self, at: float) -> None:
-        """Take note that there was no move up to `at` (`time.monotonic`), and give up an engine that fails."""
+        """Raise EngineError if a word could not be sent, or if no move came by `at` and it is overdue."""
         if self._failure is not None:
             raise self._failure
         due, fault = self._due
@@ -243,7 +217,7 @@ class UsiSearch:
             self._overdue_since = None
         elif self._overdue_since is None:
             self._overdue_since = at
-        elif at >= self._overdue_since + POLL:
+        elif at >= self._overdue_since + POLL:  # not at once: after a standstill the move may wait behind a late report
             raise EngineError(fault)
 
 
@@ -254,7 +228,7 @@ def clock_words(
     black_increment: float = 0.0,
     white_increment: float = 0.0,
 ) -> str:
-    """Return what the clocks show, in seconds, as `go` wants it: with increments, or with a byo-yomi, if only of 0."""
+    """Return the clocks (seconds) in the form of `go`: with increments, otherwise with a byo-yomi, even of 0."""
     words = f"btime {_milliseconds(black)} wtime {_milliseconds(white)}"
     if not byoyomi and (black_increment or white_increment):
         return f"{words} binc {_milliseconds(black_increment)} winc {_milliseconds(white_increment)}"
@@ -262,12 +236,12 @@ def clock_words(
 
 
 def _milliseconds(seconds: float) -> int:
-    """Return a time as USI has it, rounded down."""
+    """Return a time in USI's unit, rounded down."""
     return math.floor(1000.0 * seconds + 1e-6)
 
 
 def read_info(line: str, before: Evaluation | None) -> Evaluation | None:
-    """Return the evaluation in a report; `before` if the report has no score or is not of the best variation."""
+    """Return the evaluation in a report, or `before` if it has no score or is not of the best variation."""
     words = line.split()
     if "score" not in words or ("multipv" in words and words[words.index("multipv") + 1 :][:1] != ["1"]):
         return before
@@ -284,7 +258,7 @@ def read_info(line: str, before: Evaluation | None) -> Evaluation | None:
 
 
 def _score(kind: str, text: str) -> tuple[float, int | None] | None:
-    """Return centipawns and mate of `score cp N` or `score mate N` (`+` and `-`: a mate of unknown length is of 1)."""
+    """Return centipawns and mate of `score cp N` or `score mate N`. A mate of unknown length (`+`, `-`) counts 1."""
     match = re.fullmatch(r"([+-]?)([0-9]{0,18})", text)
     if match is None or (kind == "cp" and not match[2]) or kind not in ("cp", "mate"):
         return None

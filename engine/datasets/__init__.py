@@ -1,6 +1,4 @@
-"""Training data from game records: reading, choosing, labelling, and writing positions as `yomi.nets.data` keeps
-them.
-"""
+"""Training data from game records: reading, choosing, labelling and writing positions (see yomi.nets.data)."""
 
 SHARD_ROWS = 16384
-"""Positions of a shard, unless told otherwise."""
+"""Default number of positions in a shard."""

@@ -1,36 +1,118 @@
-"""How data sets are made of rows that were chosen: cut into shards, of which those that are missing are written."""
+"""Data sets from game files: find and read the files, cut rows into shards, and write the missing shards."""
 
 from __future__ import annotations
 
+import gzip
+import io
+import lzma
 import os
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from yomi.engine.records import MAX_RECORD_BYTES, LeftOut, refuse_special
 from yomi.native.jit import CACHE_DIRECTORY, kernel_key
 from yomi.nets.data.shards import SPLITS, Dataset, open_dataset, shard_name, write_shard
+from yomi.nets.errors import NetworkError
+from yomi.nets.files import source_digest
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, Say
 
+GO_SUFFIXES = (".sgf", ".gib", ".ngf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz")
+_PART = 1 << 20
 Log = Callable[[str], None]
-"""Takes lines of progress."""
 Columns = dict[str, npt.NDArray[Any]]
 Planned = tuple[str, int, str, npt.NDArray[Any]]
 """Split, board size, name and rows of a shard."""
 
 
-def held_out(count: int, share: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Return which of `count` games are held out: their share of them, at least one if there are two and more.
+def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
+    """Return the given files, and the files in folders that end in one of `suffixes`, sorted."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(file for file in path.rglob("*") if file.name.lower().endswith(tuple(suffixes)))
+        elif path.exists():
+            found.append(path)
+        else:
+            raise NetworkError(f"{path}: no such file, expected game records")
+    if not found:
+        raise NetworkError(f"{paths[0]}: no records found, expected files that end in {', '.join(suffixes)}")
+    return found
 
-    Whole games are, so that no test position has a neighbor in training.
-    """
+
+def named(path: Path) -> str:
+    """Return the description of a file in a manifest: its name and the start of its digest."""
+    return f"{path.name} {source_digest(path)[:16]}"
+
+
+def readable_files(
+    paths: Sequence[Path], suffixes: Sequence[str], left_out: LeftOut
+) -> tuple[list[Path], tuple[str, ...]]:
+    """Return the readable files of `find_files`, and their descriptions in a manifest. Others go to `left_out`."""
+    names: dict[Path, str] = {}
+    for path in find_files(paths, suffixes):
+        try:
+            refuse_special(path)
+            names[path] = named(path)
+        except OSError as error:
+            left_out.add(path, error.strerror)
+        except NetworkError as error:
+            left_out.add(path, error)
+    if not names:
+        raise NetworkError(left_out.faults[0])
+    return list(names), tuple(names.values())
+
+
+def open_file(path: Path) -> IO[bytes]:
+    """Open a file, decompressing .xz and .gz."""
+    try:
+        suffix = path.suffix.lower()
+        if suffix == ".xz":
+            return cast(IO[bytes], lzma.open(path, "rb"))
+        return cast(IO[bytes], gzip.open(path, "rb")) if suffix == ".gz" else path.open("rb")
+    except OSError as error:
+        raise NetworkError(f"{path}: {error.strerror or error}") from None
+
+
+def _expect_size(path: Path, size: int) -> None:
+    if size > MAX_RECORD_BYTES:
+        raise NetworkError(f"{path}: a text of more than {MAX_RECORD_BYTES} bytes found, expected smaller ones")
+
+
+def sgf_texts(path: Path) -> Iterator[bytes]:
+    """Yield the texts that hold games: each line of a collection (.sgfs), otherwise the whole file."""
+    is_collection = ".sgfs" in map(str.lower, path.suffixes)
+    try:
+        refuse_special(path)
+        with open_file(path) as stream:
+            if not is_collection:
+                text = io.BytesIO()
+                while part := stream.read(_PART):  # read(MAX_RECORD_BYTES) would allocate as much at once
+                    text.write(part)
+                    _expect_size(path, text.tell())
+                yield text.getvalue()
+                return
+            while line := stream.readline(MAX_RECORD_BYTES + 1):
+                _expect_size(path, len(line))
+                if line.strip():
+                    yield line
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise NetworkError(f"{path}: {getattr(error, 'strerror', None) or error}: expected a whole file") from None
+
+
+def held_out(count: int, share: float, seed: int) -> npt.NDArray[np.bool_]:
+    """Return which of `count` games are held out for tests [count]: at least one if there are two or more."""
     number = round(count * share)
     if share > 0.0 and count > 1:
         number = min(max(number, 1), count - 1)
+    # Whole games are held out, so that no test position has a neighbor in training.
     held = np.zeros(count, np.bool_)
     held[np.random.default_rng(seed).permutation(count)[:number]] = True
     return held
@@ -42,10 +124,10 @@ def plan_shards(
     """Return the shards of a set.
 
     Args:
-        rows: of the whole set, in the order in which they are to lie: [n].
-        held: which of them are held out [n].
-        sizes: their board sizes [n].
-        shard_rows: of each shard but the last ones.
+        rows: rows of the whole set in their final order [n].
+        held: which rows are held out [n].
+        sizes: board size of each row [n].
+        shard_rows: rows of each shard, except the last of its split and size.
     """
     planned = []
     for split in SPLITS:
@@ -62,13 +144,13 @@ def write_missing(
     columns: Callable[[ThreadPoolExecutor, npt.NDArray[Any], int], Columns],
     log: Log,
 ) -> Dataset:
-    """Write the shards that a set lacks, and return the whole one.
+    """Write the missing shards of a set, and return the whole set.
 
     Args:
-        dataset: what is there.
+        dataset: the set so far.
         planned: all shards.
-        columns: returns those of a shard, given threads to make them with, its rows and the board size.
-        log: for lines of progress.
+        columns: returns the columns of a shard from a thread pool, its rows and the board size.
+        log: prints lines of progress.
 
     Raises:
         OSError: a shard cannot be written.
@@ -83,7 +165,7 @@ def write_missing(
 
 
 def announce_kernels(game: Game[Any, Any], say: Say) -> None:
-    """Compile the game's kernels, and say so where those for data sets alone will be compiled on the way."""
+    """Compile the game's kernels, and tell the user if kernels for data sets will be compiled later."""
     game.compile(say)
     if not (CACHE_DIRECTORY / f"datasets-{kernel_key('datasets')}").exists():
         say("the first data set compiles kernels of its own, which takes about half a minute")

@@ -1,4 +1,4 @@
-"""What encoders of all games have in common (yomi.nets.data.sparse): the products of moves, by kernels in threads."""
+"""Move logits of sparse networks and their gradients, by kernels in threads, for the encoders of all games."""
 
 from __future__ import annotations
 
@@ -21,16 +21,14 @@ Result = TypeVar("Result")
 
 
 class MoveProducts:
-    """See yomi.nets.data.sparse.SparseEncoder. Positions are shared out among threads."""
+    """Implements part of yomi.nets.data.sparse.SparseEncoder. Positions are divided among threads."""
 
     def __init__(self) -> None:
-        """Start no threads before they are needed."""
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "products")
 
     def logits(
         self, units: FloatArray, table: FloatArray, bias: FloatArray, found: SparseRows, threads: int
     ) -> FloatArray:
-        """See SparseEncoder."""
         if units.shape[1] % LANES:
             raise NetworkError(f"{units.shape[1]} units for moves found, expected a multiple of {LANES}")
         logits = np.zeros(len(found.labels), np.float32)
@@ -45,7 +43,6 @@ class MoveProducts:
     def gradients(
         self, units: FloatArray, table: FloatArray, found: SparseRows, slopes: FloatArray, threads: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """See SparseEncoder. Each thread has a table of its own, which are added up."""
         of_units = np.zeros_like(units)
 
         def compute(first: int, last: int) -> tuple[FloatArray, FloatArray]:

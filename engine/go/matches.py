@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.clients.client import OnStart
+from yomi.engine.clients.client import EngineError, OnStart, RefusedError
 from yomi.engine.clients.gtp import GtpClient
-from yomi.engine.clients.limits import SpecError
-from yomi.engine.clients.process import EngineError, RefusedError
-from yomi.engine.clients.spec import parse_spec
+from yomi.engine.clients.spec import SpecError, parse_spec
 from yomi.engine.clock import TimeSettings
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.descriptor import GAME

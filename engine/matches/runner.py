@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.clients.client import EngineClient, OnStart
-from yomi.engine.clients.process import EngineError, EngineProcess
+from yomi.engine.clients.client import EngineClient, EngineError, EngineProcess, OnStart
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.matches.games import GameRunner

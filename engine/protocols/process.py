@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from yomi.engine.address_space import memory_fault
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.option_row import OptionError
 from yomi.engine.protocols.streams import Output, OutputClosedError, claim_stdout, read_lines
 from yomi.native.cache_folder import check_cache
 from yomi.native.errors import CompileError
@@ -20,77 +22,60 @@ FAILED = 2
 
 
 class LoadError(Exception):
-    """The player could not be made; the message is one line."""
+    """The player cannot be loaded. The message is one line."""
 
 
 def internal_error(log: logging.Logger, where: str, error: BaseException) -> str:
-    """Log a fault of ours with its traceback, and return what the controller is told of it.
+    """Log an internal error with its traceback, and return the message for the controller.
 
-    Args:
-        log: of the protocol.
-        where: it happened, such as `while loading`.
-        error: what was raised.
+    `where` completes the log line, such as `while loading`.
     """
     log.error("internal error %s", where, exc_info=error)
     return f"internal error: {type(error).__name__}: {error}"
 
 
 @contextlib.contextmanager
-def loading(log: logging.Logger, *known: type[Exception]) -> Iterator[None]:
-    """Turn whatever goes wrong while a player is made into a LoadError.
-
-    Args:
-        log: of the protocol.
-        known: errors beside LoadError whose message is for the user.
-
-    Raises:
-        OutputClosedError: Nobody is there any more.
-        LoadError: Anything else.
-    """
+def loading(log: logging.Logger) -> Iterator[None]:
+    """Raise errors of the block as LoadError, except OutputClosedError."""
     try:
         check_cache()  # here, since modules that fail to be imported by two threads at once give the wrong error
         yield
     except (LoadError, OutputClosedError):
         raise
     except BaseException as error:  # handed over to the thread that asks for the player
-        raise load_error(log, error, *known) from error
+        raise load_error(log, error) from error
 
 
-def load_error(log: logging.Logger, error: BaseException, *known: type[Exception]) -> LoadError:
-    """Return the error for the user of what failed while loading; the arguments are those of `loading`."""
+def load_error(log: logging.Logger, error: BaseException) -> LoadError:
+    """Return the LoadError for an error while loading. Internal errors are logged with their traceback."""
     if why := memory_fault(error):
         return LoadError(why)
-    if isinstance(error, (CompileError, *known)):
+    if isinstance(error, (CompileError, EvaluatorError, OptionError)):
         return LoadError(str(error))
     return LoadError(internal_error(log, "while loading", error))  # a fault of ours
 
 
 class ServedSession(Protocol):
-    """A session as the process sees it."""
+    """A session, as the process uses it."""
 
     def receive(self, line: bytes) -> None:
-        """Take a line from the reader's thread."""
+        """Take a line. Called by the reader's thread."""
 
     def receive_end(self, is_script: bool) -> None:
-        """Take the end of input from the reader's thread; a script is input from a file."""
+        """Take the end of input. Called by the reader's thread. A script is input from a file."""
 
     def run(self) -> None:
-        """Answer lines until the session is over.
-
-        Raises:
-            OutputClosedError: Nobody reads the answers.
-            LoadError: The player could not be made.
-        """
+        """Answer lines until the session is over. Raises OutputClosedError or LoadError."""
 
     def close(self) -> None:
-        """End what runs, as far as it can be ended soon."""
+        """Stop running work, as far as it can be stopped soon."""
 
 
 def run_session(make_session: Callable[[Callable[[str], None]], ServedSession]) -> int:
-    """Serve the controller on stdin and stdout until it ends. Does not return: the process ends.
+    """Serve the controller on stdin and stdout until it ends, then end the process without returning.
 
     Args:
-        make_session: Gets what writes text to the controller at once, and returns the session.
+        make_session: gets a function that writes text to the controller at once, and returns the session.
     """
     output = Output(claim_stdout())
     session = make_session(output.write)

@@ -1,4 +1,4 @@
-"""Lines from the controller and the descriptor that answers go to."""
+"""Lines of text protocols: their bytes, input from the controller, and the output stream for answers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from yomi.engine.protocols.text import MAX_LINE, encode
+MAX_LINE = 2**20
+"""Bytes. A longer line is refused as a whole."""
 
+_REMOVED = bytes(c for c in range(32) if c not in (9, 10)) + b"\x7f"
 CHUNK = 65536
 
 
@@ -21,20 +23,30 @@ GONE = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
 """Errors of a write to a pipe, socket or terminal whose other end was closed."""
 
 
+def decode(line: bytes, errors: str = "surrogateescape") -> str:
+    """Return a line without control characters and with spaces for tabs.
+
+    `errors` is that of `bytes.decode`. As surrogates, bytes that are not UTF-8 survive in file names and echoes.
+    """
+    line = line.translate(None, _REMOVED).replace(b"\t", b" ")
+    return line.decode("utf-8", errors).strip(" \n")
+
+
+def encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
 class OutputClosedError(Exception):
-    """Nobody reads the answers any more, or they cannot be written."""
+    """The controller has closed its end, or answers cannot be written."""
 
 
 class CheckedStdout(io.FileIO):
-    """Stdout of a command. Its errors are OutputClosedError: argparse and others swallow an OSError of a print."""
+    """Stdout of a command. Failed writes raise OutputClosedError, because argparse and others ignore an OSError.
+
+    A closed reader raises BrokenPipeError.
+    """
 
     def write(self, data: Any, /) -> int:
-        """Write bytes.
-
-        Raises:
-            BrokenPipeError: the reader has gone.
-            OutputClosedError: the bytes cannot be written; the message is one line.
-        """
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -44,57 +56,54 @@ class CheckedStdout(io.FileIO):
 
 
 def cannot_write(error: OSError) -> str:
-    """Return the message for the user of a failed write to stdout."""
+    """Return the message for a failed write to stdout."""
     return f"cannot write to stdout: {error.strerror or error}: expected a pipe, a terminal, or a file with space left"
 
 
 class Inbox:
-    """Lines that wait to be handled; one thread puts, another takes."""
+    """Queue of lines between the reader's thread and the session's thread."""
 
     def __init__(self) -> None:
-        """Make an empty one."""
         self._lines: deque[tuple[bytes, float]] = deque()
         self._changed = threading.Condition()
         self._closed = False
 
     def put(self, line: bytes) -> None:
-        """Add a line."""
         with self._changed:
             self._lines.append((line, time.monotonic()))
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Say that no more lines will come."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until there is a line, or the end of input; False when `timeout` seconds passed before."""
+        """Wait for a line or the end of input. Return False after `timeout` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: bool(self._lines) or self._closed, timeout)
 
     def take(self) -> tuple[bytes, float] | None:
-        """Return the next line and when it came (time.monotonic()), waiting for it; None at the end of input."""
+        """Wait for the next line, and return it with its time (time.monotonic()), or None at the end of input."""
         self.wait()
         with self._changed:
             return self._lines.popleft() if self._lines else None
 
     @property
     def is_closed(self) -> bool:
-        """Whether the end of input has come; lines may still wait."""
+        """Whether the end of input has come. Lines may still wait."""
         return self._closed
 
     def lines_waiting(self) -> list[bytes]:
-        """Return the lines that wait, oldest first; they stay."""
+        """Return the waiting lines, oldest first, without removing them."""
         with self._changed:
             return [line for line, _ in self._lines]
 
 
 def read_lines(descriptor: int, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-    """Read a descriptor to its end and hand on each line, without its line feed. Blocks; runs in a thread of its own.
+    """Read a descriptor to its end and pass on each line, without its line feed. Blocks.
 
-    A line longer than MAX_LINE bytes is handed on cut to one byte more than that.
+    A line longer than MAX_LINE bytes is cut to one byte more than that.
     """
     rest = b""
     dropping = False
@@ -120,25 +129,22 @@ def read_lines(descriptor: int, on_line: Callable[[bytes], None], on_end: Callab
 
 
 def log_line(log: logging.Logger, line: bytes) -> None:
-    """Log a line from the controller at level debug."""
     if log.isEnabledFor(logging.DEBUG):
         log.debug("< %s", line.decode("utf-8", "backslashreplace"))
 
 
 class Output:
-    """The private descriptor of the protocol."""
+    """The protocol's private output descriptor."""
 
     def __init__(self, descriptor: int) -> None:
-        """Write to `descriptor`, which nobody else uses."""
         self._descriptor = descriptor
-        self.failure: str | None = None
-        """Why answers cannot be written; None if they can, or if the controller has closed its end."""
+        self.failure: str | None = None  # stays None if the controller has closed its end
 
     def write(self, text: str) -> None:
         """Write at once.
 
         Raises:
-            OutputClosedError: The controller has closed its end, or `failure` says why this cannot be written.
+            OutputClosedError: the controller has closed its end, or `failure` gives the reason.
         """
         data = memoryview(encode(text))
         try:
@@ -151,7 +157,7 @@ class Output:
 
 
 def logged(write: Callable[[str], None], log: logging.Logger) -> Callable[[str], None]:
-    """Return what writes text and logs each of its lines at level debug."""
+    """Return a function that writes text and logs each of its lines at level debug."""
 
     def write_and_log(text: str) -> None:
         if log.isEnabledFor(logging.DEBUG):
@@ -163,10 +169,8 @@ def logged(write: Callable[[str], None], log: logging.Logger) -> Callable[[str],
 
 
 def claim_stdout() -> int:
-    """Return a private copy of stdout's descriptor and point stdout at stderr.
-
-    Libraries print to stdout (onnxruntime its banners, from C), which would break the protocol.
-    """
+    """Return a private copy of stdout's descriptor and point stdout at stderr."""
+    # Libraries print to stdout (onnxruntime its banners, from C), which would break the protocol.
     private = os.dup(1)
     os.dup2(2, 1)
     return private

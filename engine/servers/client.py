@@ -1,7 +1,7 @@
-"""What the clients of both protocols share: connecting again and again, the loop, and how it ends.
+"""The base of both protocols' clients: connects again and again, and runs the loop.
 
 One thread runs a client's loop, which owns the socket and the state of the game. The engine works in a thread of its
-own (`Worker`). Everything else that happens comes through the mailbox.
+own (`Worker`). Its moves, and Ctrl-C, reach the loop through the mailbox.
 """
 
 from __future__ import annotations
@@ -17,71 +17,60 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE
-from yomi.engine.servers.backoff import Backoff
-from yomi.engine.servers.connection import Connection, ConnectionLostError, Line, Mailbox
-from yomi.engine.servers.lag import Lag
-from yomi.engine.servers.passwords import Password
-from yomi.engine.servers.recording import RecordFile
-from yomi.engine.servers.reporter import Reporter
-from yomi.engine.servers.seat import GaveUpError, Seat
-from yomi.engine.servers.settings import Account
-from yomi.engine.servers.worker import Done, Worker
+from yomi.engine.servers.connection import Backoff, Connection, ConnectionLostError, Lag, Line, Mailbox
+from yomi.engine.servers.reporter import RecordFile, Reporter
+from yomi.engine.servers.seat import Done, GaveUpError, Seat, Worker
+from yomi.engine.servers.settings import Account, Password
 
 log = logging.getLogger("yomi.servers")
 
 STEADY = 30.0
-"""Seconds after which a connection counts as good, so that the pauses begin anew."""
+"""Seconds after which a connection counts as good, so that the pauses start again."""
 LOGIN_TIMEOUT = 30.0
-"""Seconds that a server has for its part of the log-in."""
+"""Seconds that a server may take for the login."""
 RESUME_TIMEOUT = 15.0
-"""Seconds after the log-in in which a server that still holds our game says so."""
+"""Seconds after the login in which a server that still holds our game reports it."""
 OPPONENT_GRACE = 60.0
-"""Seconds beyond the opponent's time after which a silent server is gone."""
+"""Seconds beyond the opponent's time after which a silent server counts as gone."""
 REFUSALS = 5
-"""Log-ins refused in a row before a client gives up that was never let in."""
+"""Consecutive refused logins before a client that was never accepted gives up."""
 ENGINE_FAILURES = 3
-"""Failures of the engine in a row that a client lives with."""
+"""Consecutive failures of the engine before a client gives up."""
 MAX_NOISE = 200
-"""Lines without meaning on one connection before it is given up; more would only fill the log."""
+"""Meaningless lines on one connection before it is closed, so that they do not fill the log."""
 MAX_SHOWN = 300
-"""Characters of a line of the protocol that the log shows."""
+"""Maximum characters of a protocol line in the log."""
 BETWEEN_SESSIONS = (0.2, 1.0)
-"""Seconds, drawn by chance, between an orderly end of a connection and the next one."""
+"""Range of seconds, drawn at random, between an orderly end of a connection and the next one."""
 CLOSE_TIMEOUT = 5.0
-"""Seconds that an engine has to end what it does."""
+"""Seconds that an engine may take to end its work."""
 OUTCOME_NAMES = {1: "won", -1: "lost", 0: "drawn", None: "broken off"}
-"""By the outcome of a game for us: +1 won, -1 lost, 0 drawn, None without result."""
+"""Outcome of a game for us: +1 won, -1 lost, 0 drawn, None without result."""
 
 
 class Game(Protocol):
-    """What the games of both protocols have in common."""
+    """The game of either protocol, as the client uses it."""
 
     @property
     def id(self) -> str:
-        """The server's name for it."""
+        """The server's name for the game."""
 
     @property
-    def file(self) -> RecordFile:
-        """Of the record."""
+    def file(self) -> RecordFile: ...
 
     @property
-    def opponent(self) -> str:
-        """The other side's name."""
+    def opponent(self) -> str: ...
 
     @property
     def ply(self) -> int:
-        """Moves so far."""
+        """Number of moves so far."""
 
     @property
     def max_seconds(self) -> float:
-        """The longest that one of our moves took, as seen from here."""
+        """The longest time of one of our moves, measured here."""
 
     def save(self) -> None:
-        """Write the record.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write the record. Raises OSError."""
 
 
 AnyGame = TypeVar("AnyGame", bound=Game)
@@ -97,19 +86,19 @@ class SessionOver(Exception):  # noqa: N818  (it is no error)
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Something that is to be done unless what it waits for happens before."""
+    """An action for a later time, unless an earlier event makes it obsolete."""
 
     at: float
-    """When (time.monotonic())."""
+    """time.monotonic()."""
     act: Callable[[], None]
-    """Does it; raises ConnectionLostError where the session is of no use, SessionOver where it has ended in order."""
+    """Raises ConnectionLostError if the session is useless, SessionOver if it has ended in order."""
 
 
 class Client(abc.ABC):
     """One account on one server."""
 
     seat: Seat
-    """What plays, once the client runs."""
+    """The engine, once the client runs."""
 
     def __init__(
         self,
@@ -120,15 +109,15 @@ class Client(abc.ABC):
         open_seat: Callable[[], Seat],
         rng: random.Random | None = None,
     ) -> None:
-        """Make a client; nothing is connected yet.
+        """Create a client without connecting.
 
         Args:
-            account: who plays where.
-            password: of the account.
-            records: folder of the records of all accounts.
-            reporter: for what happens.
-            open_seat: starts the engine, which may take long; raises GaveUpError where it cannot be started.
-            rng: of pauses.
+            account: account, server and engine.
+            password: password of the account.
+            records: folder for the records of all accounts.
+            reporter: gets all events.
+            open_seat: starts the engine, which may take long. Raises GaveUpError if that fails.
+            rng: source of random pauses.
         """
         self.account = account
         self.server = account.server
@@ -137,10 +126,8 @@ class Client(abc.ABC):
         self.lag = Lag()
         self.won = self.lost = self.drawn = 0
         self.mailbox = Mailbox()
-        self.is_finishing = False
-        """The user has asked for the end."""
-        self.is_leaving = False
-        """The session is being ended: the server may close the connection without a word."""
+        self.is_finishing = False  # the user has asked for the end
+        self.is_leaving = False  # the session is ending: the server may close the connection without a word
         self.games_left: float = 0
         self._password = password
         self._open_seat = open_seat
@@ -159,24 +146,24 @@ class Client(abc.ABC):
     # -- from other threads ----------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """End after the game in hand."""
+        """End after the current game. Any thread may call it."""
         self.mailbox.post("finish")
 
     def leave(self) -> None:
-        """End at once."""
+        """End at once. Any thread may call it."""
         self.mailbox.post("leave")
 
     # -- what a protocol adds --------------------------------------------------------------------------------------
 
     @property
     def shortest_pause(self) -> float:
-        """Seconds to stay away at least if the connection is lost now."""
+        """Minimum pause in seconds if the connection is lost now."""
         return 0.0
 
     @property
     @abc.abstractmethod
     def has_game(self) -> bool:
-        """Whether there is a game in hand, which the server may still hold."""
+        """Whether there is a current game. The server may still hold it after the connection is lost."""
 
     @abc.abstractmethod
     def on_connected(self) -> None:
@@ -184,36 +171,30 @@ class Client(abc.ABC):
 
     @abc.abstractmethod
     def on_line(self, line: Line) -> None:
-        """Take a line from the server.
-
-        Raises:
-            ConnectionLostError: the session is of no use.
-            SessionOver: it has ended in order.
-        """
+        """Handle a line from the server. Raises ConnectionLostError or SessionOver, as Due.act does."""
 
     @abc.abstractmethod
     def on_done(self, done: Done) -> None:
-        """Take what the engine has done; there may be no connection."""
+        """Handle finished work of the engine. There may be no connection."""
 
     @abc.abstractmethod
-    def on_lost(self) -> None:
-        """Take note that the connection is gone."""
+    def on_lost(self) -> None: ...
 
     @abc.abstractmethod
     def on_finish(self) -> None:
-        """Log out if there is no game in hand."""
+        """Log out if there is no current game."""
 
     @abc.abstractmethod
     def dues(self) -> list[Due]:
-        """Return what is to be done later, as things stand."""
+        """Return the scheduled actions for the current state."""
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def run(self, games: int = 0) -> None:
-        """Play until the games are played (0: for ever) or somebody ends it.
+        """Play until `games` games are played (0: no limit) or the user ends it.
 
         Raises:
-            GaveUpError: there is no use in going on.
+            GaveUpError: the client cannot continue.
         """
         self.games_left = games or float("inf")
         self._worker = Worker(self.mailbox.post, f"engine {self.account.name}")
@@ -232,7 +213,7 @@ class Client(abc.ABC):
 
     @property
     def wants_no_more(self) -> bool:
-        """Whether no further game is to be begun."""
+        """Whether no further game may begin."""
         return self.is_finishing or self.games_left <= 0
 
     @property
@@ -240,22 +221,18 @@ class Client(abc.ABC):
         return not self.has_game and self.wants_no_more
 
     def reopen(self) -> None:
-        """Start the engine anew, in its thread."""
+        """Start the engine again. Runs in the engine's thread."""
         with contextlib.suppress(Exception):  # it has failed already, and is to go
             self.seat.close()
         self.seat = self._open_seat()
 
     @abc.abstractmethod
     def resign_game(self) -> None:
-        """Resign a game in hand: there is no engine to play on with.
-
-        Raises:
-            ConnectionLostError: this cannot be sent.
-        """
+        """Resign the current game, because the engine is lost. Raises ConnectionLostError."""
 
     @abc.abstractmethod
     def drop_game(self, why: str) -> None:
-        """Give up a game that will not go on, where there is one, and write its record."""
+        """Give up the current game, if any, and write its record."""
 
     def _close(self) -> None:
         if self._worker is not None and hasattr(self, "seat"):
@@ -300,7 +277,7 @@ class Client(abc.ABC):
             self._connection = None
 
     def _turn(self) -> None:
-        """Wait for something to happen and see to it."""
+        """Wait for lines, mail or a due time, and handle them."""
         connection = self._connection
         assert connection is not None
         now = time.monotonic()
@@ -336,7 +313,7 @@ class Client(abc.ABC):
                     self.on_done(replace(item, tag=tag))
 
     def _sleep(self, seconds: float) -> None:
-        """Wait between two connections; the engine may go on working for a game in hand."""
+        """Wait between two connections. The engine may continue to work for a current game."""
         end = time.monotonic() + seconds
         while not self._is_over and (now := time.monotonic()) < end:
             self.mailbox.wait(None, end - now)
@@ -346,21 +323,20 @@ class Client(abc.ABC):
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection."""
         return self._connection is not None
 
     @property
     def last_sent(self) -> float:
-        """When something was last sent (time.monotonic())."""
+        """time.monotonic() of the last line sent."""
         return self._last_sent
 
     @property
     def last_line(self) -> float:
-        """When something last came (time.monotonic())."""
+        """time.monotonic() of the last line received."""
         return self._last_line
 
     def lost_at(self, at: float, why: str) -> Due:
-        """Return the end of a session in which the server is silent until `at`; one that is left may end so."""
+        """Return the end of the session if the server is silent until `at`."""
 
         def give_up() -> None:
             raise SessionOver if self.is_leaving else ConnectionLostError(why)
@@ -368,21 +344,13 @@ class Client(abc.ABC):
         return Due(at, give_up)
 
     def submit(self, tag: object, call: Callable[[], object]) -> None:
-        """Have the engine's thread call something; what waits when the engine fails is not called any more."""
+        """Let the engine's thread call a function. If the engine fails before, the call is dropped."""
         assert self._worker is not None
         failures = self._all_failures
         self._worker.submit((failures, tag), lambda: call() if failures == self._all_failures else None)
 
     def send(self, text: str, shown: str | None = None) -> None:
-        """Send a line.
-
-        Args:
-            text: the line.
-            shown: what the log gets in its place.
-
-        Raises:
-            ConnectionLostError: it cannot be sent.
-        """
+        """Send a line. The log gets `shown` in its place."""
         if self._connection is None:
             raise ConnectionLostError("there is no connection")
         if log.isEnabledFor(logging.DEBUG):
@@ -391,46 +359,42 @@ class Client(abc.ABC):
         self._last_sent = time.monotonic()
 
     def safe(self, text: str) -> str:
-        """Return a text that may be shown: without the password, should the server have sent it back."""
+        """Return a text without the password, in case the server sent it back."""
         return self._password.hide(text)
 
     def report(self, kind: str, text: str = "", **data: object) -> None:
-        """Report an event; whatever a server has put into it, the password is not shown."""
+        """Report an event. The password is hidden in all texts."""
         shown = {key: self.safe(value) if isinstance(value, str) else value for key, value in data.items()}
         self.reporter.event(self.account.name, kind, self.safe(text), **shown)
 
     def status(self, text: str) -> None:
-        """Show how things stand."""
+        """Show the current status, with the score."""
         score = f" [{self.won}-{self.lost}-{self.drawn}]" if self.won + self.lost + self.drawn else ""
         self.reporter.status(self.account.name, text + score)
 
     def show_game(self, game: Game, left: Mapping[int, float]) -> None:
-        """Show how a game stands; `left` are the seconds that each color has."""
+        """Show a game in the status; `left`: seconds of each color."""
         clocks = ", ".join(f"{COLOR_NAMES[color]} {left[color]:.0f} s" for color in (BLACK, WHITE))
         self.status(f"{game.opponent}, move {game.ply}, {clocks}, lag {1000 * self.lag.mean:.0f} ms")
 
     def noise(self, text: str) -> None:
-        """Take note of a line without meaning.
-
-        Raises:
-            ConnectionLostError: there were too many.
-        """
+        """Log a meaningless line. Raises ConnectionLostError after too many."""
         self._noise += 1
         log.warning("%s: passed over: %s", self.account.name, self.safe(text)[:MAX_SHOWN])
         if self._noise > MAX_NOISE:
             raise ConnectionLostError(f"more than {MAX_NOISE} lines that mean nothing")
 
     def let_in(self) -> None:
-        """Take note that the server has accepted the log-in."""
+        """Note that the server has accepted the login."""
         self._was_let_in = True
         self._refusals = 0
         self.report("login", f"logged in as {self.account.user}", user=self.account.user)
 
     def refused(self, why: str) -> None:
-        """Take note that the server has refused the log-in, which may be because it still holds the last one.
+        """Note that the server has refused the login, perhaps because it still holds the last one.
 
         Raises:
-            ConnectionLostError: to be tried again.
+            ConnectionLostError: the client may try again.
             GaveUpError: it was never accepted.
         """
         self._refusals += 1
@@ -439,10 +403,10 @@ class Client(abc.ABC):
         raise ConnectionLostError(f"refused: {why}")
 
     def engine_failed(self, error: Exception) -> None:
-        """Take note that the engine has failed.
+        """Note that the engine has failed.
 
         Raises:
-            GaveUpError: too often in a row.
+            GaveUpError: it failed too often in a row.
         """
         self._engine_failures += 1
         self._all_failures += 1
@@ -454,47 +418,43 @@ class Client(abc.ABC):
             raise GaveUpError(f"{self.account.name}: the engine failed {self._engine_failures} times in a row: {error}")
 
     def engine_worked(self) -> None:
-        """Take note that the engine has done what it should."""
+        """Note that the engine has answered."""
         self._engine_failures = 0
 
     def made_progress(self) -> None:
-        """Take note that the game goes on: a connection that is lost now is one to be quick about."""
+        """Note a move. After a loss of the connection the next attempt comes soon."""
         self._backoff.reset()
 
     def new_game(self, make: Callable[[], AnyGame]) -> AnyGame:
-        """Return the game that is made.
-
-        Raises:
-            ConnectionLostError: there is no place for its record.
-        """
+        """Return the new game. Raises ConnectionLostError if its record cannot be written."""
         try:
             return make()
         except OSError as error:
             raise ConnectionLostError(f"no record can be written to {self.records}: {error.strerror}") from None
 
     def save(self, game: Game) -> None:
-        """Write the record of a game as it stands."""
+        """Write the record of a game. A failure is logged; the next move tries again."""
         try:
             game.save()
         except OSError as error:  # the game matters more; the next move tries again
             log.error("%s: cannot write %s: %s", self.account.name, game.file.path, error.strerror)
 
     def dropped(self, game: Game, why: str) -> None:
-        """Write the record of a game that was given up, and count it."""
+        """Write the record of a game that was given up, and count the game."""
         self.save(game)
         self.game_over(None)
         self.report("dropped", f"game {game.id} is given up: {why}", game=game.id, record=str(game.file.path))
 
     def completed(self, game: Game, outcome: int | None, why: str, *, result: str, reason: str, name: str = "") -> None:
-        """Write the record of a game that is over, and count it.
+        """Write the record of a finished game, and count the game.
 
         Args:
             game: the game.
             outcome: as in OUTCOME_NAMES.
             why: how it ended, for people.
-            result: the server's word for it.
-            reason: what the server says besides.
-            name: of the outcome, where it is another than in OUTCOME_NAMES.
+            result: the server's word for the result.
+            reason: the server's further explanation.
+            name: the outcome in words, if OUTCOME_NAMES does not fit.
         """
         self.save(game)
         self.game_over(outcome)
@@ -512,7 +472,7 @@ class Client(abc.ABC):
         )
 
     def game_over(self, outcome: int | None) -> None:
-        """Count a game; see OUTCOME_NAMES."""
+        """Count a game; `outcome` as in OUTCOME_NAMES."""
         self.games_left -= 1
         self.won += outcome == 1
         self.lost += outcome == -1

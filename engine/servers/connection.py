@@ -1,56 +1,88 @@
-"""A connection to a server, and the one place where a loop sleeps.
+"""The connection of a client to its server: socket, lines, pauses between attempts, lag, and the loop's mailbox.
 
-A client's loop owns the socket: it alone reads and writes. What other threads have to say (the engine's moves, Ctrl-C)
-comes through a `Mailbox`, which wakes the loop up.
+A client's loop alone reads and writes the socket. Other threads (the engine, Ctrl-C) post to a `Mailbox`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import random
 import select
 import socket
 import time
 from collections import deque
 from dataclasses import dataclass
 
-from yomi.engine.protocols.text import encode
-from yomi.engine.servers.lines import LineReader
+from yomi.engine.protocols.streams import decode, encode
 
 CHUNK = 65536
 CONNECT_TIMEOUT = 15.0
 SEND_TIMEOUT = 10.0
 KEEPALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
-"""Seconds and counts after which the system takes a silent peer for gone: 40 s in all."""
+"""Seconds and counts after which the system considers a silent peer gone: 40 s in all."""
 UNACKNOWLEDGED = 30_000
-"""Milliseconds after which the system gives a connection up whose peer acknowledges nothing that was sent."""
+"""Milliseconds without acknowledgement of sent data after which the system closes a connection."""
+MAX_LINE = 2**16
+"""Bytes. A game of 1,000 moves with clocks takes 20,000. A longer line is dropped as a whole."""
+FIRST_PAUSE, PAUSE_FACTOR, MAX_PAUSE = 0.5, 2.0, 30.0
+MAX_PAUSE_IN_GAME = 5.0
+"""Maximum while the clock of a game may run."""
+JITTER = 0.5
+"""A pause is multiplied by a factor from 1 - JITTER to 1 + JITTER."""
+FORGET = 0.95
+"""Factor by which the longest lag shrinks with every move, unless a longer one comes."""
+SMOOTH = 0.125
+"""Weight of the newest measurement in the mean (TCP's own constant)."""
 
 
 class ConnectionLostError(Exception):
-    """The connection cannot be made or is gone; the message is one line."""
+    """The connection cannot be made or is gone. The message is one line."""
 
 
 class OutOfStepError(ConnectionLostError):
-    """A line from the server does not fit the game: the session is given up, and the server is asked again later."""
+    """A line from the server does not fit the game. The session ends, and the server is asked again later."""
 
     def __init__(self, why: str) -> None:
-        """Say why the line does not fit."""
         super().__init__(f"out of step with the server: {why}")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line from the server."""
-
     text: str
     at: float
-    """When it came (time.monotonic())."""
+    """time.monotonic() of its arrival."""
+
+
+class LineReader:
+    """Splits bytes at line feeds, and holds at most MAX_LINE bytes."""
+
+    def __init__(self) -> None:
+        self.dropped = 0  # lines that were too long
+        self._rest = b""
+        self._is_dropping = False
+
+    def feed(self, data: bytes) -> list[str]:
+        """Return the lines that end in `data`, without their ends. Empty lines are included."""
+        *lines, rest = data.split(b"\n")
+        found = []
+        for line in lines:
+            whole = self._rest + line
+            self._rest = b""
+            if self._is_dropping or len(whole) > MAX_LINE:
+                self.dropped += not self._is_dropping
+                self._is_dropping = False
+                continue
+            found.append(decode(whole, "replace"))
+        if self._is_dropping or len(self._rest) + len(rest) > MAX_LINE:
+            self.dropped += not self._is_dropping
+            self._is_dropping, self._rest = True, b""
+        else:
+            self._rest += rest
+        return found
 
 
 class Connection:
-    """An open connection that carries lines."""
-
     def __init__(self, link: socket.socket) -> None:
-        """Take over a connected socket."""
         self._socket = link
         self._reader = LineReader()
         link.settimeout(SEND_TIMEOUT)
@@ -64,11 +96,7 @@ class Connection:
 
     @classmethod
     def open(cls, host: str, port: int) -> Connection:
-        """Connect.
-
-        Raises:
-            ConnectionLostError: nobody answers.
-        """
+        """Connect to a server. Raises ConnectionLostError."""
         try:
             return cls(socket.create_connection((host, port), CONNECT_TIMEOUT))
         except OSError as error:
@@ -82,26 +110,18 @@ class Connection:
 
     @property
     def dropped_lines(self) -> int:
-        """Lines that were too long to be read."""
+        """Number of lines that were too long."""
         return self._reader.dropped
 
     def send(self, text: str) -> None:
-        """Send one line, at once and in one piece.
-
-        Raises:
-            ConnectionLostError: it is gone.
-        """
+        """Send one line at once. Raises ConnectionLostError."""
         try:
             self._socket.sendall(encode(text + "\n"))
         except OSError as error:
             raise ConnectionLostError(f"connection lost: {reason(error)}") from None
 
     def read(self) -> list[Line]:
-        """Return the lines that have come in, where there is something to read.
-
-        Raises:
-            ConnectionLostError: the server has closed it, or it is gone.
-        """
+        """Return the lines that have arrived. Call it if there is something to read."""
         try:
             data = self._socket.recv(CHUNK)
         except OSError as error:
@@ -112,34 +132,32 @@ class Connection:
         return [Line(text, now) for text in self._reader.feed(data)]
 
     def close(self) -> None:
-        """Close it."""
         with contextlib.suppress(OSError):  # it may be gone already
             self._socket.close()
 
 
 def reason(error: OSError) -> str:
-    """Return what went wrong, without the error's number."""
+    """Return the message of an error without its number."""
     return error.strerror or str(error) or type(error).__name__
 
 
 class Mailbox:
-    """What other threads tell a loop."""
+    """Items that other threads send to a loop."""
 
     def __init__(self) -> None:
-        """Make an empty one."""
         self._items: deque[object] = deque()
         self._inner, self._outer = socket.socketpair()
         self._inner.setblocking(False)
         self._outer.setblocking(False)
 
     def post(self, item: object) -> None:
-        """Leave an item and wake the loop; any thread and signal handlers may call."""
+        """Add an item and wake the loop. Any thread and signal handlers may call it."""
         self._items.append(item)
         with contextlib.suppress(BlockingIOError, OSError):  # full: it wakes up anyway; closed: nobody listens
             self._outer.send(b"!")
 
     def take(self) -> object | None:
-        """Return the oldest item; None where there is none."""
+        """Return the oldest item, or None."""
         return self._items.popleft() if self._items else None
 
     def wait(self, connection: Connection | None, timeout: float) -> bool:
@@ -156,6 +174,42 @@ class Mailbox:
         return connection is not None and connection in ready
 
     def close(self) -> None:
-        """Release its descriptors."""
         self._inner.close()
         self._outer.close()
+
+
+class Backoff:
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self.failures = 0
+
+    def next(self, in_game: bool = False) -> float:
+        """Count a failure and return the seconds to wait."""
+        pause = min(FIRST_PAUSE * PAUSE_FACTOR ** min(self.failures, 30), MAX_PAUSE_IN_GAME if in_game else MAX_PAUSE)
+        self.failures += 1
+        return pause * self._rng.uniform(1.0 - JITTER, 1.0 + JITTER)
+
+    def reset(self) -> None:
+        self.failures = 0
+
+
+class Lag:
+    """Seconds that moves lose on their way, there and back."""
+
+    def __init__(self) -> None:
+        self.mean = 0.0
+        self.count = 0
+        self._longest = 0.0
+
+    def note(self, seconds: float) -> None:
+        """Add a measurement. Negative ones (a server that gives time back) count as 0."""
+        seconds = max(seconds, 0.0)
+        self.mean = seconds if not self.count else self.mean + SMOOTH * (seconds - self.mean)
+        self.count += 1
+        # A clock is lost by the longest delay, not by the mean.
+        self._longest = max(FORGET * self._longest, seconds)
+
+    @property
+    def expected(self) -> float:
+        """Seconds to reserve for the next move."""
+        return self._longest

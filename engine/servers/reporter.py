@@ -1,10 +1,11 @@
-"""What a person and what programs see of the clients: log, status line, events."""
+"""What clients write: log, status line, events, and the records of games."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import logging
+import re
 import shutil
 import sys
 import threading
@@ -13,43 +14,38 @@ from pathlib import Path
 from typing import IO
 
 from yomi.engine.records import printable
+from yomi.nets.files import write_atomically
 
 log = logging.getLogger("yomi.servers")
 
 
 class Reporter:
-    """Shared by all clients; every method may be called by any thread.
+    """Shared by all clients. Any thread may call its methods.
 
-    Where the events or the terminal cannot be written any more, the log says so once and nothing more goes there: games
-    go on.
+    If the event file or the terminal cannot be written, the log reports it once, and games continue without.
     """
 
     def __init__(self, events: Path | None = None, terminal: IO[str] | None = None) -> None:
-        """Report.
+        """Open the event file.
 
         Args:
-            events: file that a line of JSON is appended to for each event.
-            terminal: where lines for a person go, stderr unless told otherwise; it has a status line if it is a
-                terminal.
-
-        Raises:
-            OSError: the file cannot be written.
+            events: file to which each event is appended as a line of JSON.
+            terminal: stream for people, by default stderr. It has a status line if it is a terminal.
         """
         self._terminal: IO[str] | None = sys.stderr if terminal is None else terminal
-        """None where there is none (any more)."""
         self._has_status = self._terminal is not None and self._terminal.isatty()
         self._events = None if events is None else events.open("a", encoding="utf-8", errors="backslashreplace")
         self._status: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def event(self, account: str, kind: str, text: str = "", **data: object) -> None:
-        """Report that something has happened.
+        """Report an event.
 
         Args:
-            account: whose.
+            account: name of the account.
             kind: one word.
-            text: for people; none for what only programs want to know.
-            data: the details, for programs.
+            text: for people; empty if only programs need the event.
+            data: details for programs.
         """
         if text:
             log.info("%s: %s", account, text)
@@ -66,14 +62,13 @@ class Reporter:
                     self._close_events()
 
     def status(self, account: str, text: str) -> None:
-        """Show how an account stands in the status line, if there is one."""
+        """Set the text of an account in the status line, if there is one."""
         if self._has_status:
             with self._lock:
                 self._status[account] = text
                 self._print("")
 
     def close(self) -> None:
-        """End the status line and close the events."""
         with self._lock:
             if self._has_status:
                 self._write("\n")
@@ -102,3 +97,30 @@ class Reporter:
         except OSError as error:
             self._terminal, self._has_status = None, False
             log.error("nothing more is shown in the terminal: %s", error.strerror)
+
+
+MAX_NAME = 150
+
+
+class RecordFile:
+    """The record of one game, written again after each move, so that a crash loses nothing."""
+
+    def __init__(self, folder: Path, name: str, suffix: str) -> None:
+        """Choose the file of a game. An existing file of the same name belongs to the same game.
+
+        Args:
+            folder: created if missing.
+            name: unique name of the game, beginning with the day of its start (YYYYMMDD).
+            suffix: file name ending, such as `.sgf`.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / (re.sub(r"[^\w.+@-]", "_", name)[:MAX_NAME] + suffix)
+
+    def of_all_days(self) -> list[Path]:
+        """Return existing files of this game with any day in the name, latest first."""
+        day = len("YYYYMMDD")
+        return sorted(self.path.parent.glob("[0-9]" * day + self.path.name[day:]), reverse=True)
+
+    def write(self, data: bytes) -> None:
+        """Replace the file's content in one step. Raises OSError."""
+        write_atomically(self.path, data)

@@ -1,4 +1,4 @@
-"""Runs the clients of all accounts, at once or in turn, and ends them when the user says so."""
+"""Runs the clients of all accounts, at once or in turn, and ends them on signals."""
 
 from __future__ import annotations
 
@@ -18,25 +18,24 @@ from yomi.engine.servers.settings import Account
 log = logging.getLogger("yomi.servers")
 
 JOIN = 0.2
-"""Seconds between looks at the clients' threads."""
+"""Seconds between checks of the clients' threads."""
 FAILED, INTERRUPTED = 1, 130
 HANGUP = getattr(signal, "SIGHUP", None)
-"""The terminal has gone; None on Windows."""
+"""The signal of a closed terminal; None on Windows."""
 
 
 class Runner:
-    """The clients of one process."""
-
     def __init__(
         self, accounts: Sequence[Account], make_client: Callable[[Account], Client], reporter: Reporter, in_turn: bool
     ) -> None:
         """Prepare to play.
 
         Args:
-            accounts: who plays.
-            make_client: makes a client for an account; called in this thread, for all of them before anyone plays.
-            reporter: for what happens.
-            in_turn: one account after the other, over and over, and not all at once.
+            accounts: accounts to play.
+            make_client: creates the client of an account. Called in this thread, for all accounts before the first
+                game.
+            reporter: gets all events.
+            in_turn: play one account after the other, repeatedly, instead of all at once.
         """
         self._accounts = accounts
         self._make_client = make_client
@@ -47,7 +46,7 @@ class Runner:
         self._has_failed = False
 
     def run(self) -> int:
-        """Play until all is played or the user ends it; return the exit status."""
+        """Play until everything is played or the user ends it; return the exit status."""
         numbers = [signal.SIGINT, signal.SIGTERM]
         if HANGUP is not None and signal.getsignal(HANGUP) is not signal.SIG_IGN:  # as nohup has it
             numbers.append(HANGUP)
@@ -65,7 +64,7 @@ class Runner:
         return FAILED if self._has_failed else 0
 
     def _run_in_turn(self, first: list[Client]) -> None:
-        """Play one after the other; those of the first round are made already, and each plays in one round."""
+        """Play one client after the other. `first` are the clients of the first round."""
         limited = all(account.games for account in self._accounts)
         later = () if limited else itertools.cycle(self._accounts)
         for client in itertools.chain(first, map(self._make_client, later)):
@@ -76,7 +75,7 @@ class Runner:
     def _run_clients(self, clients: list[Client]) -> None:
         self._clients = clients
         if self._interrupts:
-            return  # while they were made: nobody has told them, and there is no game in hand
+            return  # the signal came while the clients were created, before any game
         threads = [
             threading.Thread(target=self._run_client, args=(client,), name=client.account.name, daemon=True)
             for client in clients
@@ -101,12 +100,12 @@ class Runner:
             self._reporter.event(name, "error", f"internal error: {why}", why=why)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """First Ctrl-C, or a terminal that has gone: end after the game in hand; second, or SIGTERM: at once.
+        """End after the current game on the first Ctrl-C or SIGHUP; at once on the second or on SIGTERM.
 
-        The third ends whatever the engines do.
+        The third ends the process, even if engines still work.
         """
         if number == HANGUP and self._interrupts:
-            return  # where a terminal goes, several come
+            return  # a closing terminal sends several
         self._interrupts += 1
         if self._interrupts > 2:
             os._exit(INTERRUPTED)

@@ -1,79 +1,65 @@
-"""What sits at a client's board: what yomi's own players and other engines have in common in both games."""
+"""The engine of a client: yomi's own player or another engine, and the thread in which it works."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
-from yomi.engine.clients.process import EngineError
+from yomi.engine.clients.client import EngineClient, EngineError
 from yomi.engine.clients.spec import EngineSpec
-
-if TYPE_CHECKING:
-    from yomi.engine.clients.client import EngineClient
-    from yomi.engine.players.player import Player
-    from yomi.engine.servers.settings import Account
+from yomi.engine.players.player import Player
+from yomi.engine.servers.settings import Account
 
 
 class GaveUpError(Exception):
-    """A client cannot go on; one line that says what has to be put right."""
+    """A client cannot continue. The message is one line with what to correct."""
 
 
 class Seat(Protocol):
-    """What plays: yomi itself, or another engine. Its methods block and are called by one thread."""
+    """yomi's player or another engine. Its methods block and are called by one thread."""
 
     @property
     def name(self) -> str:
-        """What plays, on one line."""
+        """Name of the engine, on one line."""
 
     @property
     def ponders(self) -> bool:
-        """Whether it is to think in the opponent's time."""
+        """Whether the engine ponders in the opponent's time."""
 
-    def end(self, result: str) -> None:
-        """Take note that a game is over."""
+    def end(self, result: str) -> None: ...
 
-    def close(self) -> None:
-        """Release it."""
+    def close(self) -> None: ...
 
 
-P = TypeVar("P", bound="Player[Any]")
-C = TypeVar("C", bound="EngineClient")
+P = TypeVar("P", bound=Player[Any])
+C = TypeVar("C", bound=EngineClient)
 
 
 class YomiSeat(Generic[P]):
-    """yomi's own player."""
-
     def __init__(self, player: P) -> None:
-        """Play with `player`."""
         self._player = player
 
     @property
     def name(self) -> str:
-        """What plays."""
         return f"yomi ({self._player.description})"
 
     @property
     def ponders(self) -> bool:
-        """Whether to think in the opponent's time."""
         return self._player.options.ponder
 
     def close(self) -> None:
-        """Release devices and threads."""
         self._player.close()
 
 
 class EngineSeat(Generic[C]):
-    """Another engine."""
-
     def __init__(self, account: Account, kind: type[C], **spec: Any) -> None:
-        """Start the engine.
-
-        Args:
-            account: whose `command` it is.
-            kind: its client.
-            spec: further fields of EngineSpec.
+        """Start the engine in `account.command`. `spec`: further fields of EngineSpec.
 
         Raises:
-            GaveUpError: it cannot be started, or does not have its options.
+            GaveUpError: the engine cannot be started, or lacks an option.
         """
         try:
             self._client = kind(EngineSpec(account.name, account.command, **spec))
@@ -82,9 +68,46 @@ class EngineSeat(Generic[C]):
 
     @property
     def name(self) -> str:
-        """What the engine calls itself."""
         return self._client.title
 
     def close(self) -> None:
-        """End the engine."""
         self._client.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Finished work of the engine."""
+
+    tag: Any
+    """The tag given to `submit`."""
+    result: object = None
+    error: Exception | None = None
+
+
+class Worker:
+    """Runs one call after the other in a thread of its own, and posts a `Done` for each."""
+
+    def __init__(self, post: Callable[[object], None], name: str) -> None:
+        self._post = post
+        self._work: queue.SimpleQueue[tuple[object, Callable[[], object]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, tag: object, call: Callable[[], object]) -> None:
+        """Queue a call."""
+        self._work.put((tag, call))
+
+    def close(self, timeout: float) -> bool:
+        """End the thread after the queued calls. Return False if this takes longer than `timeout` seconds."""
+        self._work.put(None)
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (item := self._work.get()) is not None:
+            tag, call = item
+            try:
+                done = Done(tag, call())
+            except Exception as error:  # handed to the loop, which knows what it means
+                done = Done(tag, error=error)
+            self._post(done)

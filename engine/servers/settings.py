@@ -1,7 +1,7 @@
-"""The TOML file of servers and accounts: what may stand in it, and errors that name the line and the key.
+"""The TOML file of servers and accounts, and their passwords. Errors name the line and the key.
 
     records = "games"                 # folder of the game records
-    events = "events.jsonl"           # what happens, for programs
+    events = "events.jsonl"           # events, for programs
 
     [servers.home]
     protocol = "cgos"                 # or csa
@@ -12,27 +12,29 @@
     server = "home"
     user = "yomi-9"
     password_file = "~/.yomi-9"       # or password_env = "NAME", or password_keyring = "SERVICE"
-    games = 0                         # games to play; 0: until told to stop
+    games = 0                         # games to play; 0: no limit
     engine.visits = 400               # any option of docs/OPTIONS.md
     #command = "gnugo --mode gtp"     # another engine in yomi's place
 
-Relative paths are seen from the file's own folder: records, events, the password's file, files that options name, and
-the engine of a command that holds a slash. The arguments of a command are left as they are.
+Relative paths start at the file's own folder: records, events, password files, files that options name, and an engine
+in `command` whose name contains a slash. The arguments of a command are not changed.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from yomi.engine.clients.spec import MAX_COMMAND, text_of
 from yomi.engine.options import NETWORK, OptionError, Options, Value, find
 from yomi.engine.own_network import is_bundled
-from yomi.engine.servers.passwords import Password, from_environment, from_file, from_keyring
 from yomi.nets.errors import LineError
+from yomi.nets.installation import pip_command
 from yomi.nets.text import parse_toml
 
 CGOS, CSA = "cgos", "csa"
@@ -41,25 +43,23 @@ PASSWORD_KEYS = ("password_env", "password_file", "password_keyring")
 NAME = re.compile(r"[A-Za-z0-9_.@-]+")
 MAX_KEEPALIVE = 86400.0
 MAX_LINE = 1000
-"""Characters of a line that is searched for a key: the patterns take the square of their number."""
+"""Characters of a line that is searched for a key: the patterns need quadratic time."""
 
 
 class SettingsError(LineError):
-    """Something in the file is wrong; one line that names the file, the line, the key and what was found."""
+    """A mistake in the file. The message is one line with the file, the line, the key and the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where games are played."""
-
     name: str
     protocol: str
     host: str
     port: int
     size: int = 19
-    """Go: the board size to load the engine for; a game of another size loads it anew."""
+    """Go: board size to load the engine for. A game of another size loads it again."""
     game_name: str = ""
-    """CSA: the kind of game that goes with the log-in, such as `floodgate-300-10F`."""
+    """CSA: kind of game sent with the login, such as `floodgate-300-10F`."""
     keepalive: float = 60.0
     """CSA: seconds of silence after which an empty line is sent; 0: never. Servers want 30 at least."""
     comments: bool = True
@@ -68,8 +68,6 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who plays there, and with what."""
-
     name: str
     server: Server
     user: str
@@ -77,24 +75,20 @@ class Account:
     """One of PASSWORD_KEYS."""
     password_source: str
     games: int = 0
-    """Games to play; 0: until told to stop."""
+    """Games to play; 0: no limit."""
     options: Mapping[str, Value] = field(default_factory=dict)
     """Options of yomi."""
     places: Mapping[str, str] = field(default_factory=dict)
-    """File, line and key of each of them, for an error."""
+    """File, line and key of each option, for errors."""
     command: tuple[str, ...] = ()
-    """Another engine in yomi's place: its command line."""
+    """Command line of another engine, or empty for yomi."""
     usi_options: Mapping[str, str] = field(default_factory=dict)
     """Options of that engine (USI)."""
     go: str = ""
-    """What its `go` says in place of the clocks (USI), such as `nodes 20000`; empty for the clocks."""
+    """Arguments of `go` for that engine (USI), such as `nodes 20000`; empty for the clocks."""
 
     def password(self) -> Password:
-        """Return the password.
-
-        Raises:
-            PasswordError: it cannot be had.
-        """
+        """Return the password. Raises PasswordError."""
         match self.password_key:
             case "password_env":
                 return from_environment(self.password_source)
@@ -111,17 +105,13 @@ class Settings:
     records: Path
     events: Path | None = None
     in_turn: bool = False
-    """Play the accounts one after the other, each its number of games (1 where it has none), over and over."""
+    """Play the accounts one after the other, each its number of games (or 1), repeatedly."""
     password_variables: tuple[str, ...] = ()
-    """Of the environment, those of the other protocol's accounts among them."""
+    """Environment variables with passwords, including those of the other protocol's accounts."""
 
 
 def read_settings(path: Path, protocol: str) -> Settings:
-    """Read the accounts on servers of one protocol.
-
-    Raises:
-        SettingsError: the file cannot be read, or something in it is wrong.
-    """
+    """Read the accounts on servers of one protocol."""
     try:
         text = path.read_text(encoding="utf-8")
         data = parse_toml(text)
@@ -133,8 +123,6 @@ def read_settings(path: Path, protocol: str) -> Settings:
 
 
 class _Reader:
-    """Turns the tables of a file into settings."""
-
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
         self.lines = text.splitlines()
@@ -212,7 +200,7 @@ class _Reader:
         )
 
     def _command(self, table: _Table) -> tuple[str, ...]:
-        """Return the words of a command line; a path of the engine is seen from the file's folder, a name is not."""
+        """Return the words of a command line. A path of the engine starts at the file's folder."""
         text = table.text("command", "")
         if len(text) > MAX_COMMAND:
             raise table.error("command", f"at most {MAX_COMMAND} characters")
@@ -225,7 +213,7 @@ class _Reader:
         return tuple(words)
 
     def _options(self, table: _Table, game: str) -> tuple[dict[str, Value], dict[str, str]]:
-        """Return the options, files as seen from the file's folder, and where each stands."""
+        """Return the options, with paths from the file's folder, and the place of each option."""
         options = Options.for_game(game)
         found: dict[str, Value] = {}
         places: dict[str, str] = {}
@@ -245,7 +233,7 @@ class _Reader:
         return found, places
 
     def line_of(self, keys: tuple[str, ...]) -> int | None:
-        """Return the number of the line where a key (or the longest part of its path that is found) stands."""
+        """Return the number of the line with a key, or with the longest part of its path that is found."""
         section: tuple[str, ...] = ()
         best, length = None, 0
         for number, line in enumerate(self.lines, 1):
@@ -270,7 +258,7 @@ def _path(text: str) -> tuple[str, ...]:
 
 
 class _Table:
-    """One table of the file, with its place in it."""
+    """One table of the file, with its path."""
 
     def __init__(self, reader: _Reader, path: tuple[str, ...], data: Mapping[str, object]) -> None:
         self.reader, self.path, self.data = reader, path, data
@@ -288,7 +276,7 @@ class _Table:
         return SettingsError(f"{self.where(key)}: found {self.data[key]!r:.100}, expected {expected}")
 
     def only(self, *keys: str) -> None:
-        """Refuse any other key."""
+        """Raise SettingsError for any other key."""
         for key in self.data:
             if key == "password":
                 raise SettingsError(f"{self.where(key)}: no password belongs here, expected one of {PASSWORD_KEYS}")
@@ -320,7 +308,7 @@ class _Table:
         return value
 
     def beside(self, key: str, text: str) -> Path:
-        """Return the path that a key's value holds, as seen from the file's folder."""
+        """Return the path in a key's value, starting at the file's folder."""
         try:
             return self.reader.path.parent / Path(text).expanduser()
         except RuntimeError:
@@ -335,3 +323,85 @@ class _Table:
     def tables(self, key: str) -> dict[str, _Table]:
         table = self.table(key)
         return {name: table.table(name) for name in table.data}
+
+
+# -- passwords ------------------------------------------------------------------------------------------------------
+
+STARS = "********"
+
+
+class PasswordError(LineError):
+    """A password cannot be read. The message is one line and never contains it."""
+
+
+class Password:
+    """A password that only `reveal` shows."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        """Raise PasswordError if `text` is empty or would break a line of a protocol."""
+        if not text or any(c.isspace() or ord(c) < 33 for c in text):
+            raise PasswordError("the password is empty or holds blanks: expected visible characters only")
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def hide(self, text: str) -> str:
+        """Return `text` with stars in place of the password."""
+        return text.replace(self._text, STARS)
+
+    def __repr__(self) -> str:
+        return STARS
+
+
+def from_environment(name: str) -> Password:
+    text = os.environ.get(name)
+    if text is None:
+        raise PasswordError(f"the variable {name} is not set: expected the password in it")
+    return _checked(text, f"the variable {name}")
+
+
+def forget_environment(names: Iterable[str]) -> None:
+    """Remove variables from the environment, so that started engines do not inherit them."""
+    for name in names:
+        os.environ.pop(name, None)
+
+
+def from_file(path: Path) -> Password:
+    """Read a password from the first line of a file."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            if os.name == "posix" and mode & 0o077:
+                raise PasswordError(f"{path} has mode {mode:04o}: expected 0600 (chmod 600 {path})")
+            text = file.readline()
+    except UnicodeDecodeError:
+        raise PasswordError(f"{path} is not text: expected a password in its first line") from None
+    except OSError as error:
+        raise PasswordError(f"cannot read {path}: {error.strerror}") from None
+    return _checked(text.strip("\r\n"), str(path))
+
+
+def from_keyring(service: str, user: str) -> Password:
+    """Read a password from the system's keyring."""
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:
+        raise PasswordError(f"the package keyring is not installed: {pip_command('install', 'keyring')}") from None
+    try:
+        text = keyring.get_password(service, user)
+    except KeyringError as error:
+        raise PasswordError(f"the keyring cannot be used: {error}") from None
+    if text is None:
+        raise PasswordError(f"the keyring has no password of {user} for {service}: keyring set {service} {user}")
+    return _checked(text, f"the keyring's entry {service}")
+
+
+def _checked(text: str, source: str) -> Password:
+    try:
+        return Password(text)
+    except PasswordError as error:
+        raise PasswordError(f"{source}: {error}") from None

@@ -25,12 +25,11 @@ from yomi.bench.levels import LevelsError, read_pairings
 from yomi.bench.mate import ProblemError, read_problems
 from yomi.engine.cli import learn, match_settings, net
 from yomi.engine.cli.duel import points_of
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES
-from yomi.engine.clients.limits import SpecError
-from yomi.engine.clients.spec import spec_of
+from yomi.engine.cli.parser import CliError
+from yomi.engine.clients.spec import SpecError, spec_of
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.datasets.sources import sgf_texts
+from yomi.engine.datasets.making import sgf_texts
 from yomi.engine.evaluators import stored_program
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.load import load
@@ -47,8 +46,7 @@ from yomi.engine.matches.results import GameResult, MatchError, MatchJournal, re
 from yomi.engine.matches.schedule import load_openings
 from yomi.engine.options import OptionError, Options, read_config
 from yomi.engine.players import precision, tuning
-from yomi.engine.servers.passwords import PasswordError, from_file
-from yomi.engine.servers.settings import SettingsError, read_settings
+from yomi.engine.servers.settings import PasswordError, SettingsError, from_file, read_settings
 from yomi.engine.shogi.book import BookError, BookMove, open_book
 from yomi.engine.shogi.datasets import played
 from yomi.engine.shogi.datasets.openings import BalanceLimits, balanced_openings

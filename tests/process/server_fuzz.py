@@ -24,10 +24,9 @@ from yomi.engine.go.cgos.seats import YomiGoSeat
 from yomi.engine.go.record_files import load_record
 from yomi.engine.servers.client import Client, SessionOver
 from yomi.engine.servers.connection import ConnectionLostError, Line
-from yomi.engine.servers.passwords import Password
 from yomi.engine.servers.reporter import Reporter
-from yomi.engine.servers.settings import CGOS, CSA, Account, Server
-from yomi.engine.servers.worker import Done
+from yomi.engine.servers.seat import Done
+from yomi.engine.servers.settings import CGOS, CSA, Account, Password, Server
 from yomi.engine.shogi.floodgate.client import CsaClient
 from yomi.engine.shogi.floodgate.seats import YomiShogiSeat
 from yomi.engine.shogi.game import ShogiGame

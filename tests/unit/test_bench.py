@@ -20,9 +20,9 @@ from tests.process.match_process import scripted
 from yomi.bench import cli, evaluator, measure, nps, tree
 from yomi.bench.cli import main
 from yomi.bench.rivals import close_rivals, column, open_rivals, percent, visits_of
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES, GO
 from yomi.engine.cli.main import main as yomi
+from yomi.engine.cli.parser import CliError
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go import measuring as go_measuring
@@ -403,7 +403,7 @@ def test_only_options_that_matter_are_offered(
         ("nps shogi --komi 7", "unrecognized arguments: --komi"),
         ("nps --game shogi --komi 7", "unrecognized arguments: --komi"),
         ("nps --net yomi-shogi-6x64 --komi 7", "unrecognized arguments: --komi"),
-        ("nps --for 1 shogi", "unrecognized arguments: shogi; a game comes first: yomi bench nps go or yomi bench nps"),
+        ("nps --for 1 shogi", "unrecognized arguments: shogi; put the game first: yomi bench nps go or yomi bench nps"),
         ("nps go --game shogi", "go with --game shogi: expected one game"),
         ("choices go --judge yomi:visits=1 --positions x", "no PLAYER after the game"),
         ("nps --entering-king 27", "unrecognized arguments: --entering-king"),

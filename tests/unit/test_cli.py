@@ -18,18 +18,18 @@ from typing import Any
 
 import pytest
 
-import yomi.engine.cli.make
+import yomi.engine.cli.loading
+import yomi.engine.cli.main
 import yomi.engine.cli.play
 from tests.fakes.player import FakePlayer
 from tests.unit.test_go_game import take_kos_once_around, three_kos
 from yomi import nets
 from yomi.bench.cli import make_parser
 from yomi.engine.cli import doctor, play
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES, GO, split_game, with_game
-from yomi.engine.cli.help import ESSENTIAL, short_help
-from yomi.engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, command_module, expanded, main, main_usi
+from yomi.engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, expanded, find_command, main, main_usi
 from yomi.engine.cli.match_settings import read_file
+from yomi.engine.cli.parser import ESSENTIAL, CliError, Command, short_help
 from yomi.engine.cli.selfplay import Series
 from yomi.engine.evaluators import cuda, gpu, providers
 from yomi.engine.evaluators.base import EvaluatorError
@@ -60,7 +60,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakePlayer]:
         made.append(FakePlayer(options))
         return made[-1]
 
-    monkeypatch.setattr(yomi.engine.cli.make, "make_player", make)
+    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", make)
     monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
     return made
 
@@ -99,7 +99,7 @@ def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) ->
     ("name", "text"),
     [
         ("dataset", "The format of data sets: nets/data/shards.py."),
-        ("train", "The keys of a configuration: nets/training/config.py; configurations to begin with: nets/recipes/"),
+        ("train", "The keys of a configuration: nets/training/config.py; examples: nets/recipes/"),
         ("match", "yomi match ./new ./old --sprt"),
     ],
 )
@@ -202,7 +202,7 @@ def test_help_uses_the_width_of_the_terminal(
         text = help_of("review --help-all", capsys)
         prose = [line for line in text.splitlines() if not line.startswith("  ")]
         assert columns - 20 < max(map(len, prose)) <= columns
-    assert "Ctrl-C keeps the positions" in text
+    assert "Ctrl-C keeps the searched positions" in " ".join(text.split())
 
 
 def test_commands_are_listed_in_groups_on_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,7 +217,7 @@ def test_commands_are_listed_in_groups_on_one_screen(capsys: pytest.CaptureFixtu
 
 def examples() -> list[str]:
     """Return the command lines in the help texts of all commands, without what is said of them."""
-    texts = [EPILOG, *(command_module(name).EPILOG for name in COMMANDS if name != BENCH)]
+    texts = [EPILOG, *(find_command(name).epilog for name in COMMANDS if name != BENCH)]
     texts += [text for game in GAMES.values() for text in game.examples.values()]
     lines = re.findall(r"^  (yomi .*)", "\n".join(texts).replace("\\\n      ", ""), re.MULTILINE)
     return [re.split(r" {3,}| [<>] ", line)[0] for line in lines if not re.search("--help|yomi help|version", line)]
@@ -324,7 +324,7 @@ def test_completion_by_an_old_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     shtab = pytest.importorskip("shtab")
     monkeypatch.setattr(shtab, "SUPPORTED_SHELLS", ["bash", "zsh"])
     error = error_of(capsys, "completion", "fish")
-    assert "makes no script for fish: " in error
+    assert "cannot complete fish: " in error
     assert "--upgrade shtab" in error
 
 
@@ -375,7 +375,7 @@ def test_a_player_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, capsys: p
     def fail(game: str, options: Options) -> FakePlayer:
         raise EvaluatorError("device cuda: not here")
 
-    monkeypatch.setattr(yomi.engine.cli.make, "make_player", fail)
+    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", fail)
     monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
     assert "device cuda: not here" in error_of(capsys, "play", "go")
 
@@ -601,7 +601,7 @@ def test_doctor_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     text = capsys.readouterr().out
     assert "-- no GPU for CUDA: libcuda.so.1, NVIDIA's driver, is not found; to change that:" in text
     assert "--     install the driver" in text
-    assert "ok TensorRT itself (--device tensorrt) is installed; it can be tried only with a GPU\n" in text
+    assert "ok TensorRT itself (--device tensorrt) is installed; a test needs a GPU\n" in text
     assert "-- CUDA (--device cuda): this onnxruntime is built for the processor only; to install it:" in text
 
 
@@ -675,8 +675,8 @@ def test_a_log_file_on_a_full_device_is_reported_once() -> None:
         check=False,
     )
     assert found.stdout.startswith("= yomi\n\n= ")
-    reason = "No space left on device; yomi goes on without it"
-    assert found.stderr == f"yomi: warning: cannot write to the log file /dev/full: {reason}\n"
+    reason = "No space left on device; yomi continues without it"
+    assert found.stderr == f"yomi: warning: cannot write /dev/full: {reason}\n"
     assert found.returncode == 0
 
 
@@ -684,7 +684,7 @@ def test_a_log_file_on_a_full_device_is_reported_once() -> None:
 def test_letters_that_the_terminal_lacks(command: str, errors: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), "iso8859-1")
     monkeypatch.setattr(sys, "stdout", stream)
-    monkeypatch.setattr(f"yomi.engine.cli.{command}.run", lambda args: 0)
+    monkeypatch.setattr(yomi.engine.cli.main, "find_command", lambda _: Command("", "", lambda _: None, lambda _: 0))
     assert main([command]) == 0
     assert stream.errors == errors
 
@@ -727,26 +727,26 @@ def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.
     [
         ("play go --level 11", "--level: expected an integer from 0 to 10, or max, or off, found 11"),
         ("play go --level -1", "--level: expected an integer from 0 to 10, or max, or off, found -1"),
-        ("analysis -config a.cfg", "leave KataGo's -config out"),
+        ("analysis -config a.cfg", "remove KataGo's -config"),
         ("analysis -config=a.cfg", "--config FILE with a TOML file"),
-        ("gtp -config a.cfg -model b.bin.gz", "KataGo's -model is --net FILE here"),
-        ("selfplay go --level 3", "levels of strength are in yomi play, gtp and usi: yomi play GAME --level 1 to 10"),
-        ("gtp -override-config x=1", "read by yomi analysis only"),
+        ("gtp -config a.cfg -model b.bin.gz", "use --net FILE for KataGo's -model"),
+        ("selfplay go --level 3", "yomi play, gtp and usi have levels of strength: yomi play GAME --level 1 to 10"),
+        ("gtp -override-config x=1", "only yomi analysis reads"),
         ("gtp --nothing-like-it", "(see yomi gtp --help-all)"),
-        ("analysis game.sgf", "takes no file: yomi review FILE reviews game records"),
-        ("gtp b6c96.bin.gz", "--net FILE sets a network"),
-        ("usi game.csa", "takes no file: yomi review FILE reviews game records"),
+        ("analysis game.sgf", "takes no file: to review game records use yomi review FILE"),
+        ("gtp b6c96.bin.gz", "to choose a network --net FILE"),
+        ("usi game.csa", "takes no file: to review game records use yomi review FILE"),
         (
             "analyze",
-            "required: FILE|FOLDER, such as game.sgf or a folder; KaTrain's protocol, which needs no file, is yomi",
+            "required: FILE|FOLDER, such as game.sgf or a folder; KaTrain runs yomi analysis, which needs no",
         ),
-        ("tune b6c96.bin.gz", "the fastest way to compute a network is found by yomi net calibrate FILE"),
-        ("play game.sgf", "a saved game is resumed by yomi play --resume FILE"),
+        ("tune b6c96.bin.gz", "to find the fastest way to compute a network, use yomi net calibrate FILE"),
+        ("play game.sgf", "to resume a saved game, use yomi play --resume FILE"),
         (
             "net tune go",
-            "go: a game found, expected the file of a network; parameters of the search are tuned by yomi tune",
+            "go: found a game, expected a network file; to tune parameters of the search, use yomi tune",
         ),
-        ("net calibrate shogi", "parameters of the search are tuned by yomi tune shogi"),
+        ("net calibrate shogi", "to tune parameters of the search, use yomi tune shogi"),
     ],
 )
 def test_messages_tell_what_to_do(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

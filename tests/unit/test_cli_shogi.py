@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import yomi.engine.cli.make
+import yomi.engine.cli.loading
 import yomi.engine.cli.play
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.unit.test_cli import error_of, play_at
@@ -39,7 +39,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakeShogiPlayer]:
         made.append(FakeShogiPlayer(options))
         return made[-1]
 
-    monkeypatch.setattr(yomi.engine.cli.make, "make_player", make)
+    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", make)
     monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
     return made
 
@@ -156,7 +156,7 @@ def test_a_player_that_cannot_be_made(
     def fail(game: str, options: Options) -> FakeShogiPlayer:
         raise LoadingError("device cuda: not here")
 
-    monkeypatch.setattr(yomi.engine.cli.make, "make_player", fail)
+    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", fail)
     monkeypatch.setattr(yomi.engine.cli.play, "prepare", lambda *_: None)
     monkeypatch.chdir(tmp_path)
     for command in ("play", "selfplay"):

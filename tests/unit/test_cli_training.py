@@ -13,7 +13,7 @@ import pytest
 
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.cli.main import main
-from yomi.engine.datasets.judging import evaluate_network
+from yomi.engine.datasets.evaluate_network import evaluate_network
 from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import FORMATS
@@ -123,10 +123,10 @@ def test_errors_are_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> 
             str(made / "d"),
             "--rating",
             "9",
-        ): "--rating is for shogi: exp",
+        ): "--rating is an option for shogi: remove it",
         ("dataset", "convert", str(made / "net.bin"), str(made / "a.csv")): "expected a name that ends in",
         ("train", "test", str(made / "net.bin")): "expected yomi train test NET DATA",
-        ("train", "test", str(made / "net.bin"), str(made / "set"), "--limit", "-1"): "expected at least 0 (all)",
+        ("train", "test", str(made / "net.bin"), str(made / "set"), "--limit", "-1"): "expected at least 0",
         ("train", str(made / "none.toml")): "expected a configuration",
         ("train", str(made / "go.toml"), "--steps", "-3"): "--steps -3: expected at least 1",
     }

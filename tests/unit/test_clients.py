@@ -12,11 +12,9 @@ import pytest
 
 from yomi.engine.clients import client as engine_client
 from yomi.engine.clients import usi as usi_client
-from yomi.engine.clients.client import STOP_TIMEOUT, EngineMove, Evaluation
+from yomi.engine.clients.client import STOP_TIMEOUT, TIMEOUT, EngineError, EngineMove, Evaluation, RefusedError
 from yomi.engine.clients.gtp import GtpClient, read_evaluation
-from yomi.engine.clients.limits import EngineLimits, GameClock
-from yomi.engine.clients.process import TIMEOUT, EngineError, RefusedError
-from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.clients.spec import EngineLimits, EngineSpec, GameClock
 from yomi.engine.clients.usi import POLL, UsiClient, UsiSearch, read_info
 
 BASIC = "name version list_commands boardsize clear_board komi play genmove quit time_settings time_left"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_until
-from yomi.engine.clients import process as process_module
-from yomi.engine.clients.process import EngineError, EngineProcess
+from yomi.engine.clients import client as process_module
+from yomi.engine.clients.client import EngineError, EngineProcess
 
 
 @pytest.fixture

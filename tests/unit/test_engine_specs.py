@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from yomi.engine.clients.limits import EngineLimits, GameClock, SpecError, limits_of
-from yomi.engine.clients.spec import parse_spec, spec_of, with_own_names
+from yomi.engine.clients.spec import EngineLimits, GameClock, SpecError, limits_of, parse_spec, spec_of, with_own_names
 from yomi.engine.clock import TimeSystem
 
 # -- limits and clocks -------------------------------------------------------------------------------------------------

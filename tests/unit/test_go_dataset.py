@@ -17,8 +17,8 @@ import pytest
 from tests.contract.networks import load_go
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.cli.main import main
-from yomi.engine.datasets import sources
-from yomi.engine.datasets.sources import GO_SUFFIXES, find_files, readable_files, sgf_texts
+from yomi.engine.datasets import making
+from yomi.engine.datasets.making import GO_SUFFIXES, find_files, readable_files, sgf_texts
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.datasets import teacher as go_teacher
@@ -187,7 +187,7 @@ def test_records_with_more_handicap_than_a_row_holds_are_refused(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["big.sgf.gz", "big.sgfs.gz", "big.sgfs"])
 def test_texts_have_a_largest_size(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "MAX_RECORD_BYTES", 1000)
+    monkeypatch.setattr(making, "MAX_RECORD_BYTES", 1000)
     path = tmp_path / name
     for size in (1000, 1001):
         text = b"(" + b" " * (size - 2) + b")"

@@ -11,7 +11,7 @@ from yomi.engine.go.gtp.codec import (
     is_interrupt,
     parse_line,
 )
-from yomi.engine.protocols.text import MAX_LINE, encode
+from yomi.engine.protocols.streams import MAX_LINE, encode
 
 
 @pytest.mark.parametrize(

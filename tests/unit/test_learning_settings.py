@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.learn import _asked_cluster, _read_tables
 from yomi.engine.cli.main import build
-from yomi.engine.learning.cluster import ClusterOptions
+from yomi.engine.cli.parser import CliError
+from yomi.engine.learning.cluster import Asked
 from yomi.engine.learning.settings import LearnSettings, make_settings, reference, training_tables
 from yomi.engine.option_row import OptionError
 
@@ -84,9 +84,9 @@ def test_a_start_that_is_no_network(tmp_path: Path, start: str, message: str, mo
     ("flags", "message"),
     [
         ("--gpus-per-process 0.5", "--cores-per-process, --gpus-per-process, --insecure: expected --cluster with them"),
-        ("--cluster local --processes 0", "--processes, --cores-per-process, --gpus-per-process: expected a process"),
-        ("--cluster local --cores-per-process -1", "--processes, --cores-per-process, --gpus-per-process: expected a"),
-        ("--cluster local --cores-per-process 0", "--cores-per-process 0 --gpus-per-process 0: expected something"),
+        ("--cluster local --processes 0", "--processes, --cores-per-process, --gpus-per-process: expected at least"),
+        ("--cluster local --cores-per-process -1", "--processes, --cores-per-process, --gpus-per-process: expected at"),
+        ("--cluster local --cores-per-process 0", "--cores-per-process 0 --gpus-per-process 0: expected a core"),
     ],
 )
 def test_a_cluster_that_cannot_be(flags: str, message: str) -> None:

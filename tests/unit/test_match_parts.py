@@ -18,8 +18,7 @@ from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.match import _as_described_now, _described, _find_game, _source, make_openings
 from yomi.engine.cli.match_settings import bounds, cpus
 from yomi.engine.clients.client import Evaluation
-from yomi.engine.clients.limits import SpecError
-from yomi.engine.clients.spec import parse_spec
+from yomi.engine.clients.spec import SpecError, parse_spec
 from yomi.engine.color import DRAW, opponent
 from yomi.engine.matches.games import Adjudicator
 from yomi.engine.matches.rating import PAIR_SCORES, Sprt, expected_score, pair_counts
@@ -280,8 +279,8 @@ def test_a_longer_match_does_with_the_openings_that_there_are(capsys: pytest.Cap
     more = make_openings(settings, GAMES["go"], {}, first)
     assert more[:1] == first
     assert 1 < len(set(more)) == len(more) <= 5
-    assert f"only {len(more)} different ones of 1 moves are found" in capsys.readouterr().err
-    with pytest.raises(MatchError, match="different openings found, expected 50; increase --opening-moves"):
+    assert f"found only {len(more)} different openings of 1 moves" in capsys.readouterr().err
+    with pytest.raises(MatchError, match="different ones, expected 50; more --opening-moves are needed"):
         make_openings(settings, GAMES["go"], {})
 
 

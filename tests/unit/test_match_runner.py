@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.process.match_process import scripted
-from yomi.engine.clients.process import EngineProcess
+from yomi.engine.clients.client import EngineProcess
 from yomi.engine.clients.spec import EngineSpec, parse_spec
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.matches import AREA, GoMatches, ScoringReferee

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yomi.engine.cli.errors import CliError
-from yomi.engine.cli.flags import add_options, check_limited, collect, suited, visits_without_limit
 from yomi.engine.cli.games import GAMES, GO, SHOGI
+from yomi.engine.cli.loading import add_options, check_limited, collect, suited, visits_without_limit
 from yomi.engine.cli.main import main
+from yomi.engine.cli.parser import CliError
 from yomi.engine.go.game import GoGame
 from yomi.engine.option_row import format_memory, parse_memory
 from yomi.engine.options import (
@@ -136,7 +136,7 @@ def test_what_comes_with_a_network_counts_where_nobody_has_named_it(tmp_path: Pa
     assert suited(options, argparse.Namespace(config=None), SHOGI).c_puct == 1.2
     assert suited(options, argparse.Namespace(config=None), SHOGI, ["c_puct"]).c_puct == options.c_puct
     (tmp_path / "net.onnx.ini").write_text("C_init=high\n")
-    with pytest.raises(CliError, match=r"net\.onnx\.ini: C_init: expected a number"):
+    with pytest.raises(OptionError, match=r"net\.onnx\.ini: C_init: expected a number"):
         suited(options, named, SHOGI)
     own = Options.for_game("shogi")
     own.device = "cpu"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import yomi.engine.cli.make
+import yomi.engine.cli.loading
 import yomi.engine.cli.play
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
@@ -99,7 +99,7 @@ def test_an_interrupted_game_of_shogi_is_resumed(
 ) -> None:
     path = tmp_path / f"game{suffix}"
     path.write_bytes(to_bytes(read_records(f"N+you\nN-yomi\nPI\n+\n+7776FU\n-3334FU\n{word}\n"), suffix))
-    monkeypatch.setattr(yomi.engine.cli.make, "make_player", lambda game, options: FakeShogiPlayer(options))
+    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", lambda game, options: FakeShogiPlayer(options))
     monkeypatch.setattr("builtins.input", Interrupted("2g2f", "quit"))
     assert main(["play", "shogi", "--resume", str(path)]) == 0
     (record,) = load_records(path)
@@ -153,7 +153,7 @@ def test_a_game_is_saved_on_a_signal(number: int, tmp_path: Path, monkeypatch: p
             signal.raise_signal(number)  # a second one changes nothing
             raise OSError(5, "Input/output error")  # the terminal has gone
 
-    monkeypatch.setattr(yomi.engine.cli.make, "make_player", lambda game, options: FakePlayer(options))
+    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", lambda game, options: FakePlayer(options))
     monkeypatch.setattr("builtins.input", read)
     monkeypatch.setattr("builtins.print", write)
     before = signal.signal(number, lambda *of_signal: None)
@@ -208,7 +208,7 @@ def test_the_file_that_yomi_named_goes_away_once_the_user_has_saved_the_game(
     if "old.sgf" in left:
         Path("old.sgf").write_text("(;GM[1]SZ[5];B[aa];W[bb])")
     monkeypatch.setattr("time.strftime", lambda form: "yomi-0")
-    monkeypatch.setattr(yomi.engine.cli.make, "make_player", lambda game, options: FakePlayer(options))
+    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", lambda game, options: FakePlayer(options))
     monkeypatch.setattr("builtins.input", Interrupted(*lines))
     with contextlib.suppress(KeyboardInterrupt):
         main(["play", "go", "--color", "black", *(words.split() or ["--size", "5"])])
@@ -234,7 +234,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_the_default_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(yomi.engine.cli.make, "make_player", lambda game, options: FakePlayer(options))
+    monkeypatch.setattr(yomi.engine.cli.loading, "make_player", lambda game, options: FakePlayer(options))
     monkeypatch.setattr("builtins.input", Interrupted("C3", "quit"))
     assert main(["play", "go", "--size", "5"]) == 0
     (path,) = tmp_path.iterdir()
@@ -264,7 +264,7 @@ def test_a_level_is_told_and_set(
 ) -> None:
     made: list[FakePlayer] = []
     monkeypatch.setattr(
-        yomi.engine.cli.make, "make_player", lambda game, options: made.append(FakePlayer(options)) or made[-1]
+        yomi.engine.cli.loading, "make_player", lambda game, options: made.append(FakePlayer(options)) or made[-1]
     )
     monkeypatch.setattr("builtins.input", Interrupted("hint", "quit"))
     assert main(["play", "go", "--no-save", "--size", "5", "--level", "3", "--temperature", "0", *options]) == 0

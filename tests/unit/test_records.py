@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from yomi.engine.cli.logs import echo, say, set_up
-from yomi.engine.cli.report import format_table
+from yomi.engine.cli.output import echo, format_table, say, set_up_logs
 from yomi.engine.options import Options
 from yomi.engine.records import MAX_NAMED, LeftOut, Note, printable, read_record_bytes, report_notes
 
@@ -112,7 +111,7 @@ def test_what_commands_print(capsys: pytest.CaptureFixture[str]) -> None:
         assert not set(text) & set("\x1b\x07\x9b\x00\x7f\u2028\u202e\r\b")
     root = logging.getLogger("yomi")
     try:
-        set_up(Options())
+        set_up_logs(Options())
         logging.getLogger("yomi.test").warning("%s", EVIL)
     finally:
         root.handlers.clear()

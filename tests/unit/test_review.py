@@ -18,10 +18,10 @@ from tests.contract.networks import write_small_network
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.unit.test_go_game import take_kos_once_around, three_kos
-from yomi.engine.cli import analyze
+from yomi.engine.cli import review
 from yomi.engine.cli.games import GAMES, GO, SHOGI
 from yomi.engine.cli.main import main
-from yomi.engine.cli.review_estimate import count_positions, estimate
+from yomi.engine.cli.review_progress import count_positions, estimate
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.game import GoGame
@@ -359,7 +359,7 @@ def test_what_an_analyst_raises_ends_the_review(tmp_path: Path) -> None:
 
 
 def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("yomi.engine.cli.analyze.prepare", lambda *_: None)
+    monkeypatch.setattr("yomi.engine.cli.review.prepare", lambda *_: None)
     monkeypatch.setattr(
         "yomi.engine.go.review.make_analysts", lambda options, count, prompt: [FakePlayer(), FakePlayer()]
     )
@@ -396,7 +396,7 @@ def test_a_folder_with_a_broken_record(
     folder, out, report = make_folder(tmp_path / "games"), tmp_path / "out", tmp_path / "report.json"
     status = main(["analyze", str(folder), "--out", str(out), "--json", str(report), "--visits", "16"])
     printed = capsys.readouterr()
-    assert status == analyze.BROKEN
+    assert status == review.BROKEN
     assert f"yomi: error: {folder / 'b.sgf'}: line 1, column 3: board size 25: expected 2 to 19" in printed.err
     assert "Black (Ann): 2 moves" in printed.out
     names = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
@@ -424,7 +424,7 @@ def test_a_record_that_the_network_cannot_take(
                 raise kind(f"net.onnx: made for boards of size 5, expected size {request.game.size}")
             return super().decide(request)
 
-    monkeypatch.setattr("yomi.engine.cli.analyze.prepare", lambda *_: None)
+    monkeypatch.setattr("yomi.engine.cli.review.prepare", lambda *_: None)
     monkeypatch.setattr(
         "yomi.engine.go.review.make_analysts", lambda options, count, prompt: [OfOneSize(), OfOneSize()]
     )
@@ -432,7 +432,7 @@ def test_a_record_that_the_network_cannot_take(
     folder.mkdir()
     for name, text in (("a.sgf", SGF), ("b.sgf", "(;SZ[9];B[cc];W[dd])"), ("c.sgf", SGF)):
         (folder / name).write_text(text)
-    assert main(["analyze", str(folder), "--json", str(report)]) == analyze.BROKEN
+    assert main(["analyze", str(folder), "--json", str(report)]) == review.BROKEN
     error = f"{folder / 'b.sgf'}: net.onnx: made for boards of size 5, expected size 9"
     lines = capsys.readouterr().err.splitlines()
     assert [line for line in lines if line.startswith("yomi: error")] == [f"yomi: error: {error}"]
@@ -507,7 +507,7 @@ def test_the_first_record_need_not_be_of_the_networks_size(tmp_path: Path, monke
         sizes.append(options.size)
         return [FakePlayer()]
 
-    monkeypatch.setattr("yomi.engine.cli.analyze.prepare", lambda *_: None)
+    monkeypatch.setattr("yomi.engine.cli.review.prepare", lambda *_: None)
     monkeypatch.setattr("yomi.engine.go.review.make_analysts", make)
     path = tmp_path / "game.sgf"
     path.write_text("(;SZ[9];B[cc];W[dd])")
@@ -530,7 +530,7 @@ def test_what_cannot_be_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["analyze", str(tmp_path / "missing.sgf")]) == 2
     assert "no such file or folder" in capsys.readouterr().err
     assert main(["analyze", str(tmp_path)]) == 2
-    assert "no records in this folder" in capsys.readouterr().err
+    assert "no records found in this folder" in capsys.readouterr().err
 
 
 def test_only_broken_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -538,7 +538,7 @@ def test_only_broken_records(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (tmp_path / name).write_text(text)
     with pytest.MonkeyPatch.context() as patch:
         fake_reviewers(patch)
-        assert main(["analyze", str(tmp_path)]) == analyze.BROKEN
+        assert main(["analyze", str(tmp_path)]) == review.BROKEN
     assert capsys.readouterr().err.count("yomi: error: ") == 3
 
 
@@ -615,7 +615,7 @@ def test_an_interrupted_review_continues(
             searched.append(request.game.ply)
             return super().decide(request)
 
-    monkeypatch.setattr("yomi.engine.cli.analyze.prepare", lambda *_: None)
+    monkeypatch.setattr("yomi.engine.cli.review.prepare", lambda *_: None)
     for reviewer in (GoReviewer, ShogiReviewer):  # the search that the time is estimated from is none of these
         monkeypatch.setattr(reviewer, "visits_per_second", lambda *_: 1.0)
     monkeypatch.setattr("yomi.engine.go.review.make_analysts", lambda options, count, prompt: [Interrupted()])
@@ -654,7 +654,7 @@ def test_a_review_in_a_folder_that_cannot_be_written_is_not_kept(
 
     monkeypatch.setattr(Path, "open", refuse)
     assert main(["analyze", str(path), "--no-record"]) == 0
-    assert capsys.readouterr().err.count("an interrupted review will begin again") == 1
+    assert capsys.readouterr().err.count("an interrupted review will start again") == 1
 
 
 def test_a_mate_counts_little_in_a_mean() -> None:
@@ -698,7 +698,7 @@ def test_names_cannot_control_the_terminal(
     path.write_text(SGF.replace("Ann", escape).replace("bb]", f"bb]BAD[{escape}"))
     (tmp_path / "bad\x1b.sgf").write_text("(;SZ[99])")
     (tmp_path / "bad\x07.csa").write_text(CSA.replace("Bob", f"Bob{escape}"))
-    assert main(["analyze", str(tmp_path)]) == analyze.BROKEN
+    assert main(["analyze", str(tmp_path)]) == review.BROKEN
     printed = capsys.readouterr()
     for text in (printed.out, printed.err):
         assert "\ufffd" in text
@@ -725,7 +725,7 @@ def test_files_that_never_end_are_refused(
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path, kind in (("/dev/zero", "a device"), (pipe, "a pipe")):
-        assert main(["analyze", str(path)]) == analyze.BROKEN
+        assert main(["analyze", str(path)]) == review.BROKEN
         assert f"cannot read {path}: {kind}, expected a file" in capsys.readouterr().err
 
 

@@ -20,7 +20,7 @@ from yomi.engine.go.cgos import client as cgos_client
 from yomi.engine.go.cgos.seats import GoReply
 from yomi.engine.go.sgf_reader import read_sgf
 from yomi.engine.players.request import Decision
-from yomi.engine.servers import backoff, client
+from yomi.engine.servers import client, connection
 from yomi.engine.servers.seat import GaveUpError
 from yomi.engine.shogi.floodgate import client as csa_client
 from yomi.engine.shogi.floodgate.seats import Turn
@@ -48,8 +48,8 @@ def moves_of(record: str) -> int:
 
 @pytest.fixture(autouse=True)
 def _quick_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "FIRST", 0.02)
-    monkeypatch.setattr(backoff, "LONGEST", 0.1)
+    monkeypatch.setattr(connection, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(connection, "MAX_PAUSE", 0.1)
     monkeypatch.setattr(client, "BETWEEN_SESSIONS", (0.0, 0.01))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from yomi.engine.clock import Clock
 from yomi.engine.go.cgos import codec as cgos_codec
-from yomi.engine.servers.lines import MAX_LINE, LineReader
+from yomi.engine.servers.connection import MAX_LINE, LineReader
 from yomi.engine.shogi.floodgate import codec as csa_codec
 from yomi.engine.shogi.floodgate.codec import MessageReader, TimeRule, parse_summary
 from yomi.engine.shogi.floodgate.game import CsaClock

@@ -16,25 +16,33 @@ from pathlib import Path
 
 import pytest
 
-from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GO
+from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.servers import options_of
-from yomi.engine.servers.backoff import FIRST, JITTER, LONGEST, LONGEST_IN_GAME, Backoff
-from yomi.engine.servers.connection import Connection, ConnectionLostError, Mailbox
-from yomi.engine.servers.lag import Lag
-from yomi.engine.servers.passwords import (
+from yomi.engine.servers.connection import (
+    FIRST_PAUSE,
+    JITTER,
+    MAX_PAUSE,
+    MAX_PAUSE_IN_GAME,
+    Backoff,
+    Connection,
+    ConnectionLostError,
+    Lag,
+    Mailbox,
+)
+from yomi.engine.servers.reporter import RecordFile, Reporter
+from yomi.engine.servers.seat import Done, Worker
+from yomi.engine.servers.settings import (
     STARS,
     Password,
     PasswordError,
+    SettingsError,
     forget_environment,
     from_environment,
     from_file,
     from_keyring,
+    read_settings,
 )
-from yomi.engine.servers.recording import RecordFile
-from yomi.engine.servers.reporter import Reporter
-from yomi.engine.servers.settings import SettingsError, read_settings
-from yomi.engine.servers.worker import Done, Worker
 
 FILE = """\
 records = "games"
@@ -73,12 +81,12 @@ def test_pauses_grow_and_stay_within_a_minute() -> None:
     for seed in range(20):
         backoff = Backoff(random.Random(seed))
         pauses = [backoff.next() for _ in range(40)]
-        assert FIRST * (1 - JITTER) <= pauses[0] <= FIRST * (1 + JITTER)
-        assert max(pauses) <= LONGEST * (1 + JITTER) < 60
-        assert min(pauses[8:]) >= LONGEST * (1 - JITTER)
+        assert FIRST_PAUSE * (1 - JITTER) <= pauses[0] <= FIRST_PAUSE * (1 + JITTER)
+        assert max(pauses) <= MAX_PAUSE * (1 + JITTER) < 60
+        assert min(pauses[8:]) >= MAX_PAUSE * (1 - JITTER)
         backoff.reset()
-        assert backoff.next() <= FIRST * (1 + JITTER)
-        assert max(backoff.next(in_game=True) for _ in range(40)) <= LONGEST_IN_GAME * (1 + JITTER)
+        assert backoff.next() <= FIRST_PAUSE * (1 + JITTER)
+        assert max(backoff.next(in_game=True) for _ in range(40)) <= MAX_PAUSE_IN_GAME * (1 + JITTER)
     assert len({Backoff(random.Random(seed)).next() for seed in range(20)}) == 20
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.parser import CliError
 from yomi.engine.servers.client import Client
 from yomi.engine.servers.reporter import Reporter
 from yomi.engine.servers.runner import FAILED, Runner

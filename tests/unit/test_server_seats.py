@@ -17,11 +17,10 @@ import pytest
 
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
-from yomi.engine.cli import floodgate
+from yomi.engine.cli import servers
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.servers import options_of
-from yomi.engine.clients.client import EngineMove, Evaluation
-from yomi.engine.clients.process import EngineError
+from yomi.engine.clients.client import EngineError, EngineMove, Evaluation
 from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.cgos.seats import RULES, GoStart, GtpSeat, YomiGoSeat, analysis_of
@@ -29,11 +28,11 @@ from yomi.engine.go.game import IllegalMove
 from yomi.engine.options import Options
 from yomi.engine.own_network import network_file
 from yomi.engine.players.request import Request
-from yomi.engine.servers.passwords import Password
 from yomi.engine.servers.reporter import Reporter
 from yomi.engine.servers.seat import GaveUpError
-from yomi.engine.servers.settings import CGOS, CSA, Account, Server
-from yomi.engine.shogi.floodgate.seats import Turn, UsiSeat, YomiShogiSeat, decision_of, go_words
+from yomi.engine.servers.settings import CGOS, CSA, Account, Password, Server
+from yomi.engine.shogi.floodgate.usi_seat import UsiSeat, decision_of, go_words
+from yomi.engine.shogi.floodgate.yomi_seat import Turn, YomiShogiSeat
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.nets.models import default_network
 
@@ -173,12 +172,10 @@ def test_a_servers_limit_of_moves_holds_for_its_game(own: int | None) -> None:
 
 def test_an_engine_that_is_started_again_has_the_users_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[FakeShogiPlayer] = []
-    monkeypatch.setattr(
-        floodgate, "load_player", lambda game, options: made.append(FakeShogiPlayer(options)) or made[-1]
-    )
+    monkeypatch.setattr(servers, "make_player", lambda game, options: made.append(FakeShogiPlayer(options)) or made[-1])
     own = {"evaluator": "material", "max_moves": 320, "lag": 0.5}
     one = Account("one", Server("home", CSA, "localhost", 1), "one", "", "", options=own)
-    client = floodgate.make_client(one, Password("secret1"), tmp_path, Reporter(None, io.StringIO()))
+    client = servers.make_csa_client(one, Password("secret1"), tmp_path, Reporter(None, io.StringIO()))
     for _ in range(2):
         seat = client._open_seat()
         for told, expected in ((0, 320), (256, 256)):

@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 
 from yomi.engine.cli.main import main
-from yomi.engine.clients.client import EngineMove, Evaluation
-from yomi.engine.clients.limits import GameClock
-from yomi.engine.clients.process import EngineError
-from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.clients.client import EngineError, EngineMove, Evaluation
+from yomi.engine.clients.spec import EngineSpec, GameClock
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.play import ADJUDICATION, MAX_MOVES, RESIGNATION
 from yomi.engine.shogi.datasets import played as shogi_played

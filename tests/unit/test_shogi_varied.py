@@ -10,8 +10,7 @@ import pytest
 
 from yomi.engine.cli.main import main
 from yomi.engine.clients.client import EngineMove, Evaluation
-from yomi.engine.clients.limits import GameClock
-from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.clients.spec import EngineSpec, GameClock
 from yomi.engine.shogi.datasets import varied
 from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
 from yomi.engine.shogi.game import ShogiGame

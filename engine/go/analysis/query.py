@@ -32,7 +32,7 @@ from yomi.engine.go.rules import Rules, RulesError
 from yomi.engine.go.vertex import format_vertex
 from yomi.engine.options import MAX_KOMI
 from yomi.engine.players.request import Request
-from yomi.engine.protocols.text import MAX_LINE
+from yomi.engine.protocols.streams import MAX_LINE
 from yomi.native.go.board import MAX_SIZE, MIN_SIZE
 
 ACTIONS = ("query_version", "query_models", "clear_cache", "terminate", "terminate_all")

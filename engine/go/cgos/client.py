@@ -31,10 +31,9 @@ from yomi.engine.go.cgos.seats import GoReply, GoSeat
 from yomi.engine.go.vertex import VertexError, parse_vertex
 from yomi.engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
 from yomi.engine.servers.connection import ConnectionLostError, Line, OutOfStepError
-from yomi.engine.servers.passwords import STARS, Password
 from yomi.engine.servers.reporter import Reporter
-from yomi.engine.servers.settings import Account
-from yomi.engine.servers.worker import Done
+from yomi.engine.servers.seat import Done
+from yomi.engine.servers.settings import STARS, Account, Password
 
 log = logging.getLogger("yomi.servers")
 

@@ -17,7 +17,7 @@ from yomi.engine.go.record_files import load_record
 from yomi.engine.go.sgf import GameRecord, Node, SgfError
 from yomi.engine.go.vertex import VertexError, parse_vertex
 from yomi.engine.servers.connection import OutOfStepError
-from yomi.engine.servers.recording import RecordFile
+from yomi.engine.servers.reporter import RecordFile
 
 log = logging.getLogger("yomi.servers")
 

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK
-from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
-from yomi.engine.datasets.sources import GO_SUFFIXES, readable_files
+from yomi.engine.datasets.making import GO_SUFFIXES, Columns, Log, held_out, plan_shards, readable_files, write_missing
 from yomi.engine.go.datasets.games import GameTable, read_games, thinned, trusted, without_duplicates
 from yomi.engine.go.datasets.rows import PLY_DTYPE, Row, RowWriter, blank_columns
 from yomi.engine.go.datasets.teacher import LABELS_VERSION, KomiScorer, NetworkTeacher

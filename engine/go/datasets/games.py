@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.datasets.sources import sgf_texts
+from yomi.engine.datasets.making import sgf_texts
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.handicap import handicap_stones
 from yomi.engine.go.record_files import each_record

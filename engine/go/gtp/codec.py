@@ -9,7 +9,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from yomi.engine.protocols.text import MAX_LINE, decode
+from yomi.engine.protocols.streams import MAX_LINE, decode
 
 MAX_ERROR = 500  # maximum characters of an error message, which quotes its input
 

@@ -19,8 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from yomi.engine.clients.limits import EngineLimits, GameClock
-from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.clients.spec import EngineLimits, EngineSpec, GameClock
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import TimeSettings
 from yomi.engine.color import BLACK, WHITE

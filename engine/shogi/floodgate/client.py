@@ -16,7 +16,6 @@ from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
 from yomi.engine.servers.connection import ConnectionLostError, Line
-from yomi.engine.servers.passwords import STARS, Password
 from yomi.engine.servers.reporter import Reporter
 from yomi.engine.servers.settings import Account
 from yomi.engine.servers.worker import Done

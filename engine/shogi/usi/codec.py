@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from yomi.engine.protocols.text import MAX_LINE, decode
+from yomi.engine.protocols.streams import MAX_LINE, decode
 
 MAX_ERROR = 500  # characters of a message, which quotes the input
 MAX_MILLISECONDS = 10**10

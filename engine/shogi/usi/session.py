@@ -14,12 +14,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import OptionError, Options
 from yomi.engine.protocols.process import LoadError, internal_error, loading
-from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
-from yomi.engine.protocols.text import MAX_LINE
+from yomi.engine.protocols.streams import MAX_LINE, Inbox, OutputClosedError, log_line, logged
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.usi.codec import Command, format_error, format_string, parse_line
 
@@ -155,7 +153,7 @@ class Session:
 
     def _load(self) -> None:
         try:
-            with loading(log, EvaluatorError, OptionError):
+            with loading(log):
                 from yomi.engine.shogi.players.player import BookLoadingError
 
                 try:

@@ -1,7 +1,5 @@
-"""`yomi review`: review game records.
-
-What is common to all games is here: files and folders, progress, and what is written. How a game is reviewed stands
-in yomi.engine.go.review and yomi.engine.shogi.review.
+"""`yomi review`: files and folders, progress and output. The games' reviewers are in yomi.engine.go.review and
+yomi.engine.shogi.review.
 """
 
 from __future__ import annotations
@@ -15,19 +13,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_value
-from yomi.engine.cli import logs
-from yomi.engine.cli.errors import CliError
-from yomi.engine.cli.flags import add_options, check_limited, collect, file_values, visits_without_limit
+from yomi.engine.arguments import add_value, check_counts
 from yomi.engine.cli.games import GAMES
-from yomi.engine.cli.make import loading_errors, prepare
-from yomi.engine.cli.report import plot_check
-from yomi.engine.cli.review_journal import ReviewJournal
+from yomi.engine.cli.loading import (
+    add_options,
+    check_limited,
+    collect,
+    file_values,
+    prepare,
+    visits_without_limit,
+)
+from yomi.engine.cli.output import echo, plot_check, say, set_up_logs
+from yomi.engine.cli.parser import CliError
+from yomi.engine.cli.review_progress import ReviewJournal
 from yomi.engine.cli.signals import ended_by_a_signal
+from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
+from yomi.engine.option_row import OptionError
 from yomi.engine.options import NOT_FOR_ANALYSIS
 from yomi.engine.records import printable, read_record_bytes, report_notes
 from yomi.engine.review import ReviewError
+from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -42,61 +48,61 @@ examples:
   yomi review game.csa --net model.onnx --seconds 1 --plot
   yomi review games --net b18.bin.gz --out reviewed --json reviewed.json
 
-SGF, GIB (Tygem) and NGF (Cyberoro) are Go; CSA, KIF, KI2, JKF, BOD and lines of USI are shogi. The worst moves of each
-side are printed. The annotated record is written beside the record (or in --out) as NAME.yomi.sgf, .csa, .kif or .kifu:
-winrates, best moves and losses as comments, in SGF also as variations, marks and Sabaki's graph. The record's own
-variations are kept, but not reviewed. Without a limit a move gets 100 visits.
+Go: SGF, GIB (Tygem) and NGF (Cyberoro). Shogi: CSA, KIF, KI2, JKF, BOD and lines of USI. The command prints the worst
+moves of each side, and writes the annotated record as NAME.yomi.sgf, .csa, .kif or .kifu: winrates, best moves and
+losses as comments, in SGF also variations, marks and Sabaki's graph. Variations of the record are kept, but not
+reviewed. The default limit is 100 visits a move.
 
-Games of Go without rules (RU) are reviewed under Chinese rules, which take dead stones off at the end. --rules changes
-that; --komi replaces the komi of every record. A broken record is read as far as possible: stderr shows each fault as
-FILE:LINE:COLUMN. A game is reviewed up to the first move that cannot be played. If a record cannot be read, or the
-network cannot take it, stderr names the record, the others are reviewed, and the exit status is 1.
+Games of Go without rules (RU) are reviewed under Chinese rules, which remove dead stones at the end. --rules changes
+that; --komi replaces the komi of every record. Broken records are read as far as possible: stderr shows each fault as
+FILE:LINE:COLUMN. A game is reviewed up to its first illegal move. If a record cannot be read, or does not fit the
+network, stderr names it, the review continues, and the exit status is 1.
 
-At the start stderr shows how long it will take, from a short search; --net fast is the faster network for Go.
-Ctrl-C keeps the positions that were searched, in a file .yomi-analyze-*.jsonl in --out or beside the first record. The
-same command continues there.
+At the start stderr shows an estimate of the time; for Go --net fast is faster. Ctrl-C keeps the searched positions in a
+file .yomi-analyze-*.jsonl, in --out or beside the first record. The same command continues there.
 """
 
 MARK = ".yomi"
-"""Stands before the ending of the files that a review writes."""
+"""Precedes the ending of the files that a review writes."""
 DEFAULT_VISITS = 100
 LEFT_OUT = (*NOT_FOR_ANALYSIS, "size")
 OUTPUT_OPTIONS = ("records", "out", "worst", "json", "plot", "record", "run", "command")
 """Arguments that change no search."""
 BROKEN = 1
-"""Exit status where a record could not be reviewed."""
+"""Exit status if a record could not be reviewed."""
 
 
 @dataclass(slots=True)
 class Job:
-    """A record to review."""
-
     path: Path
     folder: Path
-    """Where its review goes."""
+    """Folder for the review."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What has come of all records."""
+    """Results of all records."""
 
     journal: ReviewJournal
     jobs: list[Job]
     estimated: set[str] = field(default_factory=set)
-    """Games whose time the user knows."""
+    """Games for which the user has seen an estimate of the time."""
     reviewed: list[dict[str, Any]] = field(default_factory=list)
-    """For the JSON file, in order."""
+    """Entries of the JSON file, in order."""
     broken: int = 0
     written: set[Path] = field(default_factory=set)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
-    parser.add_argument("records", nargs="+", type=Path, metavar="FILE|FOLDER", help="game records, or folders of them")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the reviews go (default: beside each record)")
-    add_value(parser, "--worst", 5, "N", "moves of each side in the table")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything for other programs")
-    parser.add_argument("--plot", action="store_true", help="draw the winrate over the game: NAME.yomi.png")
+    parser.add_argument(
+        "records", nargs="+", type=Path, metavar="FILE|FOLDER", help="review these records, or the records in folders"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="write reviews to this folder (default: beside each record)"
+    )
+    add_value(parser, "--worst", 5, "N", "show this many worst moves of each side")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
+    parser.add_argument("--plot", action="store_true", help="draw the winrate over the game (NAME.yomi.png)")
     parser.add_argument(
         "--record",
         action=argparse.BooleanOptionalAction,
@@ -107,9 +113,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Review the records."""
-    if args.worst < 0:
-        raise CliError(f"--worst {args.worst}: expected at least 0")
+    check_counts(args, worst=0)
     jobs = find_jobs(args.records, args.out)
     if args.plot:
         plot_check()
@@ -121,10 +125,10 @@ def run(args: argparse.Namespace) -> int:
             for number, job in enumerate(jobs, 1):
                 _review_file(job, reviewers, args, outcome, f"{number}/{len(jobs)}" if len(jobs) > 1 else "")
     except BaseException as error:
-        if outcome.reviewed:  # else what a run before this one has written is worth more
+        if outcome.reviewed:  # otherwise the file of an earlier run is worth more
             _write_json(args.json, outcome)
         if isinstance(error, KeyboardInterrupt | SystemExit):
-            logs.say(outcome.journal.interrupted())
+            say(outcome.journal.interrupted())
         raise
     finally:
         outcome.journal.close()
@@ -146,23 +150,19 @@ def _write_json(path: Path | None, outcome: Outcome) -> None:
         _write(path, text.encode("utf-8", "backslashreplace"))  # names of files need not be UTF-8
 
 
-# -- what is to be reviewed ----------------------------------------------------------------------------------------
+# -- records --------------------------------------------------------------------------------------------------------
 
 
 def find_jobs(paths: Sequence[Path], out: Path | None) -> list[Job]:
-    """Return the records that files and folders name; what a review has written is passed over in folders.
-
-    Raises:
-        CliError: a path that does not exist, or a folder without records.
-    """
+    """Return the records in files and folders. Files that a review has written are skipped in folders."""
     jobs = []
     for path in paths:
         if path.is_dir():
-            found = [each for each in sorted(path.rglob("*")) if _is_record(each)]
+            found = [file for file in sorted(path.rglob("*")) if _is_record(file)]
             if not found:
                 suffixes = " ".join(_suffixes())
-                raise CliError(f"{path}: no records in this folder: expected files ending in {suffixes}")
-            jobs += [Job(each, out / each.parent.relative_to(path) if out else each.parent) for each in found]
+                raise CliError(f"{path}: no records found in this folder, expected files ending in {suffixes}")
+            jobs += [Job(file, out / file.parent.relative_to(path) if out else file.parent) for file in found]
         elif path.exists():
             jobs.append(Job(path, out or path.parent))
         else:
@@ -176,11 +176,7 @@ def _is_record(path: Path) -> bool:
 
 
 def game_of(path: Path) -> Game[Any, Any]:
-    """Return the game of a record by its name, or by its content where the name does not tell.
-
-    Raises:
-        ReviewError: the file cannot be read, or is no record.
-    """
+    """Return the game of a record by its name, or by its content if the ending is unknown."""
     for game in GAMES.values():
         if path.suffix.lower() in game.suffixes:
             return game
@@ -199,26 +195,22 @@ def _suffixes() -> list[str]:
 
 
 class Reviewers:
-    """The reviewer of each game, made when the first record of the game comes."""
+    """The reviewer of each game, created for the first record of the game."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        """Make none yet; `args` are the command's."""
         self._args = args
         self._made: dict[str, Reviewer] = {}
         self.options: dict[str, Options] = {}
 
     def get(self, game: Game[Any, Any], path: Path) -> Reviewer:
-        """Return the reviewer of a game.
-
-        Raises:
-            CliError: it cannot be made.
-            ReviewError: the record that it is to begin with cannot be read.
-        """
+        """Return the reviewer of the game of the record `path`."""
         if game.name not in self._made:
             options = self._options(game)
-            with loading_errors():
+            try:
                 prepare(game, options)
                 self._made[game.name] = game.reviewer(options, path)
+            except (EvaluatorError, OptionError) as error:  # ends the review, unlike an EvaluatorError of one record
+                raise CliError(str(error)) from None
             self.options[game.name] = options
         return self._made[game.name]
 
@@ -226,11 +218,10 @@ class Reviewers:
         limit = visits_without_limit(self._args, DEFAULT_VISITS, game)
         options = collect(self._args, game, **game.defaults.get(COMMAND, {}), **limit)
         check_limited(options, game)
-        logs.set_up(options)
+        set_up_logs(options)
         return options
 
     def close(self) -> None:
-        """Release the engines."""
         for reviewer in self._made.values():
             reviewer.close()
 
@@ -239,10 +230,7 @@ class Reviewers:
 
 
 def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcome: Outcome, count: str) -> None:
-    """Review the games of a file; what is wrong with it is told, and the next file's turn comes."""
-    from yomi.engine.evaluators.base import EvaluatorError
-    from yomi.nets.errors import NetworkError
-
+    """Review the games of a file. Errors of the file are reported, and the review continues with the next file."""
     try:
         game = game_of(job.path)
         reviewer = reviewers.get(game, job.path)
@@ -259,24 +247,24 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
     except (ReviewError, NetworkError, EvaluatorError) as error:
         text = str(error) if str(job.path) in str(error) else f"{job.path}: {error}"
         if isinstance(error, ReviewError) and job.path.suffix.lower() not in _suffixes():
-            text += f" (its name shows no form of records: {' '.join(_suffixes())})"
+            text += f" (known endings of records: {' '.join(_suffixes())})"
         outcome.broken += 1
         outcome.reviewed.append({"file": str(job.path), "error": text})
-        logs.say(f"error: {text}")
+        say(f"error: {text}")
 
 
 def _tell_time(
     game: Game[Any, Any], options: Options, reviewer: Reviewer, records: Sequence[Any], job: Job, outcome: Outcome
 ) -> None:
-    """Show how long the records of a game will take, from this job on."""
-    from yomi.engine.cli.review_estimate import count_positions, estimate
+    """Print how long the remaining records of a game will take."""
+    from yomi.engine.cli.review_progress import count_positions, estimate
 
     later = outcome.jobs[outcome.jobs.index(job) + 1 :]
-    paths = [each.path for each in later if each.path.suffix.lower() in game.suffixes]
+    paths = [job.path for job in later if job.path.suffix.lower() in game.suffixes]
     positions = sum(map(reviewer.length, records)) + count_positions(reviewer, paths)
     line = estimate(game, options, reviewer, records[0], max(1, positions - len(outcome.journal)))
     if line is not None:
-        logs.say(line)
+        say(line)
 
 
 def _search(reviewer: Reviewer, record: Any, name: str, known: KnownPositions) -> Annotated:
@@ -287,7 +275,7 @@ def _search(reviewer: Reviewer, record: Any, name: str, known: KnownPositions) -
 
 
 def _publish(job: Job, name: str, annotated: Annotated, args: argparse.Namespace, written: set[Path]) -> None:
-    """Write the files of a game, none of them over that of another record, and print its table."""
+    """Write the files of a game, without overwriting those of another record, and print its table."""
     files = annotated.files() if args.record else {}
     if args.plot:
         from yomi.engine.review import draw
@@ -302,27 +290,27 @@ def _publish(job: Job, name: str, annotated: Annotated, args: argparse.Namespace
 
 
 def _unused(job: Job, name: str, suffix: str, written: set[Path]) -> Path:
-    """Return a file's path that no other record of this run has got; those of one name get their endings or numbers."""
+    """Return a path that no other record of this run uses. Records of equal names get their ending or a number."""
     with_ending = f"{name}{job.path.suffix}"
     names = itertools.chain((name, with_ending), (f"{with_ending}-{number}" for number in itertools.count(2)))
-    paths = (job.folder / f"{each}{MARK}{suffix}" for each in names)
+    paths = (job.folder / f"{stem}{MARK}{suffix}" for stem in names)
     return next(path for path in paths if path not in written)
 
 
 def _print(path: Path, name: str, review: Review, worst: int, written: Sequence[Path]) -> None:
     from yomi.engine.review import table
 
-    report_notes(logs.say, path, review.notes)
+    report_notes(say, path, review.notes)
     rate = review.evaluations / review.seconds if review.seconds else 0.0
     count = len(review.opinions)
     number = f" ({name})" if name != path.stem else ""
-    logs.echo(printable(f"{path}{number}: {review.heading()}"))
-    logs.echo(table(review, worst))
-    logs.echo(
+    echo(printable(f"{path}{number}: {review.heading()}"))
+    echo(table(review, worst))
+    echo(
         f"\n{count} position{'s' * (count != 1)} in {review.seconds:.1f} s, {review.evaluations} evaluations,"
         f" {rate:.0f}/s; {review.engine}"
     )
-    logs.echo("".join(f"written to {printable(each)}\n" for each in written))
+    echo("".join(f"written to {printable(file)}\n" for file in written))
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -1,15 +1,116 @@
-"""Help of commands: a screen with the options that matter, `--help-all` with all, and the overview of `yomi --help`."""
+"""The parser of command lines with its short and full help, and CliError, which it raises."""
 
 from __future__ import annotations
 
 import argparse
 import copy
+import importlib.util
 import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from yomi.engine.option_row import did_you_mean
+from yomi.nets.errors import LineError
+from yomi.nets.installation import missing_line
+
+FOREIGN_FLAGS = {
+    "-config": "remove KataGo's -config, whose files yomi does not read: use flags such as --visits 500, or"
+    " --config FILE with a TOML file (docs/OPTIONS.md)",
+    "-model": "use --net FILE for KataGo's -model",
+    "-human-model": "remove KataGo's -human-model: yomi has no human model",
+    "-override-config": "only yomi analysis reads KataGo's -override-config: use flags such as --visits 500",
+    "-override-version": "remove KataGo's -override-version",
+    "--level": "yomi play, gtp and usi have levels of strength: yomi play GAME --level 1 to 10",
+}
+"""Hints for flags of KataGo and of other commands."""
+
+FILE_FOR_A_PROTOCOL = (
+    "; this command speaks to programs and takes no file: "
+    "to review game records use yomi review FILE, to choose a network --net FILE"
+)
+TAKES_NO_FILE = ("yomi gtp", "yomi usi", "yomi analysis")
+MISSING = {"yomi review": ", such as game.sgf or a folder; KaTrain runs yomi analysis, which needs no file"}
+"""Hints for commands that lack an argument."""
+CHOICES = {
+    "yomi tune": "; to find the fastest way to compute a network, use yomi net calibrate FILE",
+    "yomi play": "; to resume a saved game, use yomi play --resume FILE",
+}
+"""Hints for a file in place of a game."""
+
+
+class CliError(LineError):
+    """A mistake of the user. `main` prints it, as it prints any LineError and EvaluatorError of a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line `yomi NAME ...`. `add` adds its flags, `run` returns the exit status."""
+
+    usage: str
+    epilog: str
+    add: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def add_actions(parser: argparse.ArgumentParser, command: str) -> Callable[..., argparse.ArgumentParser]:
+    """Return a function that adds the parser of an action of `yomi COMMAND` from a name, a help text and aliases."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog=f"yomi {command}")
+
+    def add(name: str, text: str, *aliases: str) -> argparse.ArgumentParser:
+        return actions.add_parser(name, aliases=aliases, help=text, description=text[0].upper() + text[1:] + ".")
+
+    return add
+
+
+def require_package(package: str, use: str) -> None:
+    """Raise CliError with the command that installs a package if it is missing."""
+    if importlib.util.find_spec(package) is None:
+        raise CliError(missing_line(package, use))
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line and suggest similar words. `-h` fills one screen, `--help-all` shows all."""
+
+    def __init__(self, *, add_help: bool = True, **settings: Any) -> None:
+        settings.setdefault("formatter_class", Formatter)
+        super().__init__(**settings, add_help=False)
+        if add_help:
+            add_help_flags(self)
+
+    def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn; it raises here
+        hint = MISSING.get(self.prog, "") if "arguments are required" in message else ""
+        more = "--help-all" if message.startswith("unrecognized") and self.prog != "yomi" else "--help"
+        raise CliError(f"{message}{hint} (see {self.prog} {more})")
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # as argparse's
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
+            hints = [f"; {FOREIGN_FLAGS[flag]}" for flag in dict.fromkeys(flags) if flag in FOREIGN_FLAGS]
+            hint = "".join(hints) or (did_you_mean(flags[0], self._option_string_actions) if flags else "")
+            if not flags and self.prog in TAKES_NO_FILE:
+                hint = FILE_FOR_A_PROTOCOL
+            elif not flags and self.prog.startswith("yomi bench "):
+                hint = f"; put the game first: {self.prog} go or {self.prog} shogi"
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            is_file = Path(str(value)).suffix != ""
+            hint = CHOICES.get(self.prog, "") if is_file else ""
+            error.message += hint or did_you_mean(str(value), map(str, action.choices or ()))
+            raise
+
+
+# -- help -----------------------------------------------------------------------------------------------------------
 
 MAX_LINES = 40
 """Lines of a screen. A help text that fits is shown completely."""
@@ -30,11 +131,11 @@ ESSENTIAL = {
     "tune": "parameter games confirm out processes openings net visits size config",
     "learn": "out hours networks processes at-once network openings size visits device config",
 }
-"""Options in the short help of a command and of its games, by their flags. A game may lack some of them."""
+"""Flags in the short help of a command and of its games. A game may lack some of them."""
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Wraps paragraphs of descriptions to the terminal's width; indented lines (examples, files) stay as they are."""
+    """Wraps paragraphs of descriptions to the terminal's width. Indented lines (examples, files) stay as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines: list[str] = []
@@ -53,26 +154,23 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class HelpAction(argparse.Action):
-    """Prints the short help or, if `const` is true, the full help, and ends the program."""
+    """Prints the short help, or the full help if `const` is true, and ends the program."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, const: bool, help: str) -> None:
-        """Take no value."""
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, const=const, default=argparse.SUPPRESS, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        """Print the help."""
         sys.stdout.write(parser.format_help() if self.const else short_help(parser))
         parser.exit()
 
 
-def add_help(parser: argparse.ArgumentParser) -> None:
-    """Add `-h` and `--help-all`."""
+def add_help_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-h", "--help", action=HelpAction, const=False, help="show the main options")
     parser.add_argument("--help-all", action=HelpAction, const=True, help="show all options")
 
 
 def short_help(parser: argparse.ArgumentParser) -> str:
-    """Return the help of a command: all of it if it fits on a screen, otherwise its essential options."""
+    """Return the whole help of a command if it fits on a screen, otherwise its essential options."""
     text = parser.format_help()
     examples = MAX_EXAMPLES
     while not _is_screen(text) and examples > 0:
@@ -117,7 +215,7 @@ def _essential(parser: argparse.ArgumentParser, options: Sequence[argparse.Actio
 
 
 def _shortened(action: argparse.Action) -> argparse.Action:
-    """Return the action with the first clause of its help and its default, unless that is none."""
+    """Return the action with only the first clause of its help, and with its default if it has one."""
     found = re.fullmatch(
         r"(.*?)(?:; .*?)?( \(default: (?!none\)).*\))?(?: \(default: none\))?", action.help or "", re.DOTALL
     )
@@ -128,13 +226,13 @@ def _shortened(action: argparse.Action) -> argparse.Action:
 
 
 def _examples(epilog: str, count: int) -> str:
-    """Return the first examples of an epilog; the epilog if it has none."""
+    """Return the first examples of an epilog, or the whole epilog if it has none."""
     found = re.search(r"^examples?:\n((?: +.*\n?)+)", epilog, re.MULTILINE)
     if found is None:
         return epilog
     lines: list[str] = []
     for line in found[1].splitlines():
-        if line.startswith("  yomi") and sum(each.startswith("  yomi") for each in lines) == count:
+        if line.startswith("  yomi") and sum(earlier.startswith("  yomi") for earlier in lines) == count:
             break
         lines.append(line)
     return "\n".join(["examples:", *lines])

@@ -1,4 +1,4 @@
-"""Command-line flags made from the table of options."""
+"""Options of command lines, and the players that commands load with them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.output import say
+from yomi.engine.cli.parser import CliError
+from yomi.engine.levels import FULL
 from yomi.engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
-from yomi.engine.own_network import network_fault
-from yomi.nets.errors import NetworkError
+from yomi.engine.own_network import has_network, is_bundled, network_fault
 
 if TYPE_CHECKING:
-    from yomi.engine.game import Game
+    from yomi.engine.game import Game, P, Say
+    from yomi.engine.play import G
 
 LIMITS = ("visits", "playouts", "seconds", "depth")
 """Options that end a search."""
 LEFT_OUT = "left_out"
-"""Name in the arguments of the options that a command has no use for."""
+"""Name of the argument that lists the options without a flag."""
 
 
 def user_config() -> Path | None:
@@ -39,17 +41,12 @@ def add_options(
     leave_out: Collection[str] = (),
     defaults: Mapping[str, Value] | None = None,
 ) -> None:
-    """Add a flag for every option of a game, in groups, and `--config`.
+    """Add `--config` and a flag for every option of a game, in groups, except those in `leave_out`.
 
-    Args:
-        parser: Where to add them.
-        game: its descriptor.
-        leave_out: Names of options that mean nothing to this command.
-        defaults: Those of this command, where it has its own; the same go to `collect`.
+    `defaults` are the command's own defaults, for the help. Pass them to `collect` as well.
     """
-    parser.add_argument(
-        "--config", metavar="FILE", type=Path, help="read options from a TOML file (keys: docs/OPTIONS.md)"
-    )
+    text = "read options from a TOML file (keys: docs/OPTIONS.md)"
+    parser.add_argument("--config", metavar="FILE", type=Path, help=text)
     parser.set_defaults(**{LEFT_OUT: tuple(sorted(leave_out))})
     groups: dict[str, argparse._ArgumentGroup] = {}
     for row in rows_for(game.name):
@@ -80,63 +77,40 @@ def _reader(row: Option) -> Callable[[str], Value]:
 
 
 def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value) -> Options:
-    """Return the options: the table's defaults, then those of the command, the files, and the command line.
+    """Return the options. The command line overrides `--config`, which overrides the user's file and `defaults`.
 
-    A level of strength is a flag: its settings, which are in `defaults`, take precedence over the user's file.
-
-    Raises:
-        CliError: The file or a value in it is wrong, or a file named by an option does not exist.
+    `defaults` are below the user's file, except with `--level`: a level's settings, which are in `defaults`, override
+    it.
     """
     options = Options.for_game(game.name)
     given = {name: value for name, value in vars(args).items() if name in TABLE}
-    try:
-        from_user = _from_user(args, game)
-        defaults = {**from_user, **defaults} if _has_level(args) else {**defaults, **from_user}
-        for name, value in {**defaults, **_from_file(args, game), **given}.items():
-            options.set(name, value)
-    except OptionError as error:
-        raise CliError(str(error)) from None
+    from_user = _from_user(args, game)
+    has_level = given.get("level", FULL) != FULL
+    defaults = {**from_user, **defaults} if has_level else {**defaults, **from_user}
+    for name, value in {**defaults, **_from_file(args, game), **given}.items():
+        options.set(name, value)
     check(options, game)
     return options
 
 
 def suited(options: Options, args: argparse.Namespace, game: Game[Any, Any], changes: Collection[str] = ()) -> Options:
-    """Return options with the values that come with the network, but for those that the user has named.
+    """Apply the network's recommended values, except to options that the user set.
 
-    Players do that by themselves; this is for commands that search without one.
-
-    Args:
-        options: the options.
-        args: of the command line; an option that is there was named.
-        game: its descriptor.
-        changes: names of further options that the user has set.
-
-    Raises:
-        CliError: what comes with the network cannot be used.
+    Players do this by themselves. Use it for commands that search without a player. `changes` are names of options that
+    the user set in other ways.
     """
     named = {*file_values(args, game), *named_options(args, game), *changes}
-    try:
-        found = game.network_defaults(options)
-    except (NetworkError, OptionError) as error:
-        raise CliError(str(error)) from None
+    found = game.network_defaults(options)
     return options.with_values({name: value for name, value in found.items() if name not in named})
 
 
 def named_options(args: argparse.Namespace, game: Game[Any, Any]) -> set[str]:
-    """Return the names of the options that `--config` or the command line set, not the user's file.
-
-    Raises:
-        CliError: the file or a value in it is wrong.
-    """
+    """Return the names of the options that `--config` or the command line set, not the user's file."""
     return {*_from_file(args, game), *(name for name in vars(args) if name in TABLE)}
 
 
 def visits_without_limit(args: argparse.Namespace, visits: int, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return what `collect` takes to limit a search to these visits, unless file or command line have another limit.
-
-    Raises:
-        CliError: the file or a value in it is wrong.
-    """
+    """Return `visits` as a default for `collect`, or nothing if the user set another limit."""
     given = {**file_values(args, game), **vars(args)}
     others = [name for name in _limits(game) if name != "visits"]
     return {} if any(given.get(name) is not None for name in others) else {"visits": visits}
@@ -147,71 +121,40 @@ def _limits(game: Game[Any, Any]) -> list[str]:
 
 
 def check_limited(options: Options, game: Game[Any, Any]) -> None:
-    """Check that a search ends by itself.
-
-    Raises:
-        CliError: all limits are none.
-    """
+    """Raise CliError if no limit ends a search."""
     if all(options.get(name) is None for name in _limits(game)):
         raise CliError(f"visits none without another limit: expected one of {', '.join(_limits(game))}")
 
 
 def file_values(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options in the user's file, and over them those in the file of --config.
-
-    Raises:
-        CliError: a file or a value in it is wrong.
-    """
+    """Return the options of the user's file and, over them, of the file of --config."""
     return {**_from_user(args, game), **_from_file(args, game)}
 
 
 def _from_file(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
-    try:
-        return {} if args.config is None else read_config(args.config, game.name)
-    except OptionError as error:
-        raise CliError(str(error)) from None
+    return {} if args.config is None else read_config(args.config, game.name)
 
 
 def _from_user(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options in the user's file that the command has a flag for."""
+    """Return the options of the user's file for which the command has a flag."""
     left_out = vars(args).get(LEFT_OUT, ())
     return {name: value for name, value in user_values(game).items() if name not in left_out}
 
 
-def _has_level(args: argparse.Namespace) -> bool:
-    if "level" not in vars(args):
-        return False
-    from yomi.engine.levels import FULL  # here, for few commands have levels and a GUI waits for the first answer
-
-    return bool(args.level != FULL)
-
-
 def user_values(game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options of a game that the user's file sets.
-
-    Raises:
-        CliError: the file or a value in it is wrong.
-    """
+    """Return the options of a game that the user's file sets."""
     path = user_config()
     try:
         return read_config(path, game.name) if path is not None and path.exists() else {}
-    except OptionError as error:
-        raise CliError(str(error)) from None
     except OSError as error:
         hint = "expected XDG_CONFIG_HOME to name a folder that this user can read"
         raise CliError(f"cannot read the configuration {path}: {error.strerror}; {hint}") from None
 
 
 def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | None = None) -> None:
-    """Check what can be checked before anything slow is loaded.
+    """Raise CliError for a network that is no file, or for options that do not fit the game. Loads nothing slow.
 
-    Args:
-        options: What to check.
-        game: its descriptor.
-        places: Where options stand that are no flags, for the error.
-
-    Raises:
-        CliError: A network that is not a file, or what the game finds.
+    `places`: for errors, the place of each option that is not a flag.
     """
     places = places or {}
     for name, path in (("net", options.net), ("value_net", options.value_net)):
@@ -220,3 +163,32 @@ def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | No
     if found := game.find_fault(options):
         name, text = found
         raise CliError(f"{places.get(name, TABLE[name].flag)}: {text}")
+
+
+# -- players ----------------------------------------------------------------------------------------------------------
+
+
+def make_player(game: Game[G, P], options: Options, say: Say = say) -> P:
+    """Compile missing kernels, load the network and return the player. Slow."""
+    prepare(game, options, say)
+    return game.make_player(options)
+
+
+def prepare(game: Game[Any, Any], options: Options, say: Say = say, *, learning: bool = False) -> None:
+    """Check the network's device, and compile missing kernels."""
+    from yomi.engine.evaluators.devices import choose_devices
+    from yomi.engine.players.request import LoadingError
+    from yomi.native.errors import CompileError
+
+    if has_network(options):
+        choose_devices(options)
+    try:
+        game.compile(say, everything=learning or not _plays_by_default(options), learning=learning)
+    except CompileError as error:
+        raise LoadingError(str(error)) from None
+
+
+def _plays_by_default(options: Options) -> bool:
+    """Whether the kernels of the bundled networks suffice."""
+    own = options.net is None or is_bundled(options.net)
+    return own and options.value_net is None and options.evaluator == "auto" and options.device in ("auto", "cpu")

@@ -1,4 +1,4 @@
-"""`yomi train test`: what any network of the known formats is worth on a data set, computed in float32."""
+"""Errors of any network of a known format on a data set (`yomi train test`), computed in float32."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Formats = Sequence[type[FileFormat]]
 ROWS = 64
 
 Judge = Callable[[int, FloatArray, FloatArray], Judged]
-"""Judges positions: board size, planes, extras."""
+"""Evaluates board size, planes and extras of positions, and returns their errors."""
 
 
 def evaluate_network(
@@ -33,21 +33,21 @@ def evaluate_network(
     device: str,
     find_encoder: FindEncoder = no_encoder,
 ) -> Table:
-    """Return the sums over the positions of a split.
+    """Return the summed errors over the positions of a split.
 
-    Policies are compared as they are, illegal moves included, but for sparse networks, which see legal moves alone.
+    Policies are compared without removing illegal moves. Sparse networks have legal moves only.
 
     Args:
-        formats: of the game's networks.
-        path: of the network.
-        dataset: the set.
+        formats: network formats of the game.
+        path: network file.
+        dataset: the data set.
         split: train or test.
-        limit: positions at most; 0 for all.
-        device: that computes, as the option has it; sparse networks are computed here.
+        limit: maximum number of positions; 0 for all.
+        device: value of the option `device`. Sparse networks always run on the processor.
         find_encoder: finds the game's encoder, which sparse networks need.
 
     Raises:
-        NetworkError: the network's file or the data set cannot be used, or do not fit.
+        NetworkError: the network or the data set cannot be used, or they do not fit.
         EvaluatorError: the device cannot be used.
     """
     judge_batch = _batch_judge(formats, path, dataset, device, find_encoder)
@@ -60,7 +60,7 @@ def evaluate_network(
 def _batch_judge(
     formats: Formats, path: Path, dataset: Dataset, device: str, find_encoder: FindEncoder
 ) -> Callable[[Batch], Judged]:
-    """Return what judges the batches of a data set by a network; see `make_judge`."""
+    """Return a function that evaluates batches of the data set."""
     features = dataset.manifest.features
     encoder = find_encoder(features.name)
     if encoder is not None and isinstance(form := recognise(formats, path, 0), SparseFormat):
@@ -72,7 +72,7 @@ def _batch_judge(
 
 
 def make_judge(formats: Formats, path: Path, dataset: Dataset, device: str) -> Judge:
-    """Return what judges the positions of a data set by a network.
+    """Return a function that evaluates positions of the data set with a network of planes.
 
     Raises:
         NetworkError: the file cannot be used, or the data set has other features than the network.
@@ -90,7 +90,7 @@ def _expect(features: str, path: Path, dataset: Dataset) -> None:
 
 
 def _network(formats: Formats, path: Path, device: str) -> tuple[str, Judge]:
-    """Return a network's feature set, and what judges with it."""
+    """Return a network's feature set and its Judge."""
     evaluators: dict[int, NetworkEvaluator] = {}
 
     def judge_planes(size: int, planes: FloatArray, extras: FloatArray) -> Judged:

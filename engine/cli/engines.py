@@ -1,0 +1,177 @@
+"""`yomi gtp`, `yomi usi` and `yomi analysis`: the engine for graphical interfaces and servers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from yomi.engine.arguments import add_old_names
+from yomi.engine.cli.games import GO, SHOGI
+from yomi.engine.cli.loading import (
+    add_options,
+    check_limited,
+    collect,
+    make_player,
+    named_options,
+    prepare,
+    visits_without_limit,
+)
+from yomi.engine.cli.output import set_up_logs
+from yomi.engine.cli.parser import CliError, Command
+from yomi.engine.levels import LevelSwitch
+from yomi.engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS, Options
+from yomi.nets.errors import LineError
+
+if TYPE_CHECKING:
+    from yomi.engine.go.analysis.overrides import Settings
+    from yomi.engine.go.players.analysis import Analyst
+
+GTP_EPILOG = """\
+examples:
+  yomi gtp --net b6c96.bin.gz --seconds 5
+  yomi gtp --net b18.bin.gz --visits 800 --ponder --rules chinese
+  yomi gtp --level 3                                   at a level of strength, from 1 to 10
+  yomi gtp --evaluator rollouts --memory 256M          without a network
+  yomi gtp --config yomi.toml --log-file yomi.log --log-level debug
+
+In GoGui, Sabaki, Lizzie or q5go enter such a line as the engine's command. To change options while the engine runs use
+kata-set-param visits 400, or GoGui's analyze command `Parameters`.
+"""
+USI_EPILOG = """\
+examples:
+  yomi usi
+  yomi usi --evaluator material                        without a network: material, exchanges and the safety of kings
+  yomi usi --net model.onnx
+  yomi usi --net model.onnx --playouts 800 --multipv 3
+  yomi usi --level 3                                   at a level of strength, from 1 to 10; also the option Level
+  yomi usi --config yomi.toml --log-file yomi.log --log-level debug
+
+In ShogiGUI or ShogiHome register the program `yomi-usi`, which runs `yomi usi`. Set the network (DNN_Model) and
+everything else in the dialog of options.
+"""
+ANALYSIS_EPILOG = """\
+examples:
+  yomi analysis --net b18.bin.gz
+  yomi analysis --net b18.bin.gz --visits 1000 --perspective side-to-move < queries.jsonl > answers.jsonl
+
+In KaTrain enter such a line under General Settings as the override for the engine's command. On Linux and macOS write
+exec before it (exec /path/to/yomi analysis), because KaTrain otherwise hangs when it restarts the engine. Clients may
+add KataGo's flags -model, -override-config, -analysis-threads and -quit-without-waiting. A query without maxVisits gets
+500 visits, unless --visits, --playouts or --seconds are set. The protocol: docs/ANALYSIS.md.
+"""
+
+DEFAULT_VISITS = 500
+MAX_THREADS = 256
+PERSPECTIVES = {"black": "BLACK", "white": "WHITE", "side-to-move": "SIDETOMOVE"}
+IGNORED = frozenset({"homeDataDir", "logDir", "logFile", "logToStderr", "logAllRequests", "logAllResponses"})
+"""Keys of -override-config that clients set and that change no analysis."""
+
+
+def _run_gtp(args: argparse.Namespace) -> int:
+    from yomi.engine.go.gtp.serve import serve
+
+    options = collect(args, GO)
+    level = LevelSwitch(GO, options, named_options(args, GO))
+    set_up_logs(options)
+    return serve(options, lambda: make_player(GO, options), level)
+
+
+def _run_usi(args: argparse.Namespace) -> int:
+    from yomi.engine.shogi.usi.serve import serve
+
+    try:
+        options = collect(args, SHOGI)
+        level = LevelSwitch(SHOGI, options, named_options(args, SHOGI))
+        if options.log_file is not None:
+            set_up_logs(options)
+    except LineError as error:
+        print(f"info string Error! {error}", flush=True)  # a graphical interface shows no stderr
+        raise
+    return serve(options, lambda say: make_player(SHOGI, options, say), level)
+
+
+def _add_analysis(parser: argparse.ArgumentParser) -> None:
+    text = "search N positions at the same time (default: 1 on a processor, 4 on a GPU)"
+    at_once = parser.add_argument("--at-once", type=int, metavar="N", help=text)
+    add_old_names(parser, at_once, "--threads", "-analysis-threads")  # the last is KataGo's
+    text = "set the default point of view of values (default: black)"
+    parser.add_argument("--perspective", choices=list(PERSPECTIVES), default="black", help=text)
+    quit_flags = ("--quit-without-waiting", "-quit-without-waiting")
+    parser.add_argument(*quit_flags, action="store_true", help="end with the input, even if queries are open")
+    override_flags = ("--override-config", "-override-config")
+    text = "change settings by KataGo's names, as in overrideSettings"
+    parser.add_argument(*override_flags, default="", metavar="KEY=VALUE,...", help=text)
+    parser.add_argument("-model", dest="net", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    defaults = {"visits": DEFAULT_VISITS, **ANALYSIS_DEFAULTS}
+    add_options(parser, GO, leave_out=(*NOT_FOR_ANALYSIS, "komi"), defaults=defaults)
+
+
+def _run_analysis(args: argparse.Namespace) -> int:
+    from yomi.engine.go.analysis.serve import serve
+
+    options = collect(args, GO, **ANALYSIS_DEFAULTS, **visits_without_limit(args, DEFAULT_VISITS, GO))
+    set_up_logs(options)
+    pairs = {"reportAnalysisWinratesAs": PERSPECTIVES[args.perspective], **read_pairs(args.override_config)}
+    count = take_threads(pairs, options, args.at_once)
+    settings = override_settings(options, pairs)
+    check_limited(settings.options, GO)
+
+    def make() -> Sequence[Analyst]:
+        from yomi.engine.go.players.analyst import make_analysts
+
+        prepare(GO, settings.options)
+        return make_analysts(settings.options, count)
+
+    return serve(settings, make, quit_without_waiting=args.quit_without_waiting)
+
+
+def read_pairs(text: str) -> dict[str, str]:
+    """Read `KEY=VALUE,KEY=VALUE`."""
+    pairs = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        key, sign, value = part.partition("=")
+        if not sign or not key.strip():
+            raise CliError(f"--override-config {part}: expected KEY=VALUE")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+def take_threads(pairs: dict[str, str], options: Options, count: int | None) -> int | None:
+    """Remove KataGo's numbers of threads from `pairs`, and return the positions to search at the same time.
+
+    `numSearchThreads` sets the option workers. `count` is the value of --at-once, which has precedence.
+    """
+    for key in ("numSearchThreads", "numSearchThreadsPerAnalysisThread"):
+        if key in pairs:
+            options.set("workers", _at_least_one(key, pairs.pop(key)))
+    if "numAnalysisThreads" in pairs:
+        threads = _at_least_one("numAnalysisThreads", pairs.pop("numAnalysisThreads"))
+        count = threads if count is None else count
+    return None if count is None else _at_least_one("--at-once", str(count))
+
+
+def _at_least_one(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_THREADS):
+        raise CliError(f"{name} {text}: expected a number from 1 to {MAX_THREADS}")
+    return int(text[:9])
+
+
+def override_settings(options: Options, pairs: Mapping[str, str]) -> Settings:
+    """Return the settings that queries begin with. Unknown keys are reported on stderr."""
+    from yomi.engine.go.analysis.fields import FieldError
+    from yomi.engine.go.analysis.overrides import Settings, override
+
+    try:
+        settings, unknown = override(Settings(options), pairs)
+    except FieldError as error:
+        raise CliError(f"--override-config: {error}") from None
+    for key in sorted(set(unknown) - IGNORED):
+        print(f"yomi: warning: --override-config {key}: unknown setting, ignored", file=sys.stderr)
+    return settings
+
+
+GTP = Command("yomi gtp [options]", GTP_EPILOG, lambda parser: add_options(parser, GO), _run_gtp)
+USI = Command("yomi usi [options]", USI_EPILOG, lambda parser: add_options(parser, SHOGI), _run_usi)
+ANALYSIS = Command("yomi analysis [options]", ANALYSIS_EPILOG, _add_analysis, _run_analysis)
