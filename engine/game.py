@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from yomi.engine.players.request import Decision
     from yomi.engine.review import Reviewer
     from yomi.engine.scores import Score
-    from yomi.engine.search.parameters import SearchSettings
     from yomi.engine.search.position import SearchableGame
+    from yomi.engine.search.settings import SearchSettings
     from yomi.engine.terminal import TerminalGame
     from yomi.native.spec import GameSpec
     from yomi.nets.data.shards import Dataset

@@ -18,9 +18,9 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.default_network import has_network, network_file
 from yomi.engine.options import TABLE as OPTIONS
 from yomi.engine.options import OptionError, Options
-from yomi.engine.own_network import has_network, network_file
 from yomi.nets.models import network_of_levels
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES, add_flags, add_games
 from yomi.engine.cli.logs import echo, say
 from yomi.engine.datasets import SHARD_ROWS
+from yomi.engine.default_network import network_path
 from yomi.engine.go.commands import SCORED_ROWS
 from yomi.engine.option_row import OptionError
-from yomi.engine.own_network import network_path
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.commands import add_score_scale, vary_boards
 from yomi.nets.files import atomic_writer, naming

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.cli.errors import CliError
+from yomi.engine.default_network import network_fault
 from yomi.engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
-from yomi.engine.own_network import network_fault
 from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def add_options(
 
 def _add(group: argparse._ArgumentGroup, row: Option, default: Value) -> None:
     unit = f" {row.unit}" if row.unit and default is not None else ""
-    text = f"{row.help} (default: {row.format(default)}{unit})".replace("%", "%%")
+    text = f"{row.help} (default: {row.default_text(default)}{unit})".replace("%", "%%")
     if row.kind == "flag":
         group.add_argument(row.flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
     else:

@@ -146,7 +146,7 @@ def game_of_network(name: str) -> str | None:
     Raises:
         CliError: the file cannot be read.
     """
-    from yomi.engine.own_network import named_file
+    from yomi.engine.default_network import named_file
     from yomi.nets.errors import NetworkError
     from yomi.nets.load import game_of
 

@@ -19,11 +19,11 @@ from yomi.engine.cli.flags import add_options, collect, suited
 from yomi.engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
 from yomi.engine.cli.make import loading_errors, prepare
 from yomi.engine.cli.signals import stopped_by_a_signal
+from yomi.engine.default_network import is_bundled, named_file, network_fault
 from yomi.engine.learning.settings import LearnSettings, flag_name, make_settings, training_tables
 from yomi.engine.machine import usable_cores
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import TABLE
-from yomi.engine.own_network import is_bundled, named_file, network_fault
 from yomi.nets.installation import missing_line
 from yomi.nets.text import read_toml
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.cli import logs
 from yomi.engine.cli.errors import CliError
+from yomi.engine.default_network import has_network, is_bundled
 from yomi.engine.options import OptionError, Options
-from yomi.engine.own_network import has_network, is_bundled
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, P, Say

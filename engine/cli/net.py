@@ -12,8 +12,8 @@ from yomi.engine.cli import logs
 from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.logs import say
+from yomi.engine.default_network import check_network, network_path
 from yomi.engine.options import TABLE, Options
-from yomi.engine.own_network import check_network, network_path
 from yomi.nets.models import BUNDLED, FAST, Bundled, default_network, fast_network, network_of_levels
 
 USAGE = "yomi net ACTION [NET] [options]"

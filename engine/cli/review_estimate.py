@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.own_network import has_network, network_file
+from yomi.engine.default_network import has_network, network_file
 from yomi.engine.review import KEPT_VISITS, ReviewError, limit_text
 from yomi.nets.models import FAST, FOR_SPEED
 

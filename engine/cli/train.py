@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.games import GAMES, find_encoder
 from yomi.engine.cli.signals import stopped_by_a_signal
-from yomi.engine.own_network import named_file
+from yomi.engine.default_network import named_file
 from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:

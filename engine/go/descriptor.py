@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from yomi.engine.learning.replay import Recorded, Show
     from yomi.engine.options import Options, Value
     from yomi.engine.players.precision import Sampling
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
     from yomi.native.spec import GameSpec
     from yomi.nets.data.shards import Dataset
     from yomi.nets.features import FeatureSet

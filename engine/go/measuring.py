@@ -19,7 +19,7 @@ from yomi.native.go.spec import go_spec
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
 
 LINES: dict[int, tuple[str, ...]] = {
     9: (

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.default_network import network_file
 from yomi.engine.go.descriptor import GAME
 from yomi.engine.go.game import GoGame, score_text
 from yomi.engine.go.players.analyst import make_analysts
@@ -24,7 +25,6 @@ from yomi.engine.go.rules import Rules
 from yomi.engine.go.scoring import dead_stones
 from yomi.engine.go.sgf import GameRecord, Node, SgfError
 from yomi.engine.go.vertex import column_and_row, format_color, format_vertex, point_at
-from yomi.engine.own_network import network_file
 from yomi.engine.players.request import Request
 from yomi.engine.records import Note
 from yomi.engine.review import (

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from yomi.engine.learning.learnable import Learnable, Outcome
     from yomi.engine.learning.settings import SelfPlaySettings
     from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
 
 RECENT = 5
 """Moves in which both sides have seen the game decided before it gets fewer visits."""

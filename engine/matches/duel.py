@@ -28,7 +28,7 @@ from yomi.engine.machine import usable_cores
 from yomi.engine.matches.results import ORDER, GameResult, key_of
 from yomi.engine.matches.sprt import PAIR_SCORES, Sprt, difference
 from yomi.engine.play import Ended
-from yomi.engine.search.reports import move_order, utility_bounds
+from yomi.engine.search.read_tree import move_order, utility_bounds
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -283,7 +283,7 @@ def move_root(search: SmallSearch, played: Any, rooted: int | None) -> None:
 
 
 def best_move(search: SmallSearch) -> int:
-    """Return the move that a player chooses after this search: see yomi.engine.search.reports.move_order."""
+    """Return the move that a player chooses after this search: see yomi.engine.search.read_tree.move_order."""
     children = search.children()
     tried = children[children["visits"] > 0]
     return int(tried["move"][move_order(tried, utility_bounds(tried), search.settings.use_lcb)[0]])

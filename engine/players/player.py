@@ -20,7 +20,7 @@ from yomi.engine.address_space import RESERVE, address_space_left, address_space
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.options import OptionError
 from yomi.engine.players.request import Decision, G, LoadingError, Request
-from yomi.engine.players.thinking import (
+from yomi.engine.players.time_management import (
     DEFAULT_SECONDS,
     PATIENCE,
     Lateness,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from yomi.engine.clock import Budget, Clock
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
     from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.player")

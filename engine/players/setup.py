@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.default_network import check_network, has_network, network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import make_device_queue
 from yomi.engine.evaluators.load import load
@@ -15,9 +16,8 @@ from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.evaluators.workers import EvaluationWorkers
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import SearchOptions, rows_for
-from yomi.engine.own_network import check_network, has_network, network_file
 from yomi.engine.players.precision import Sampling, with_suitable_precision
-from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.settings import SearchSettings
 from yomi.native.spec import Inputs
 from yomi.nets.load import FOR_PROCESSORS, open_file
 

@@ -13,9 +13,9 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+from yomi.engine.default_network import network_file
 from yomi.engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
 from yomi.engine.options import TABLE, OptionError, Options, Value
-from yomi.engine.own_network import network_file
 from yomi.nets.errors import NetworkError, one_line
 from yomi.nets.files import default_cache_dir, known_digest, write_atomically
 from yomi.nets.text import parse_json

@@ -21,7 +21,7 @@ from yomi.native.tree.searcher import Searcher
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
     from yomi.native.game_calls import BoundBoard
     from yomi.native.spec import GameSpec
     from yomi.native.tree.arrays import Tree, Worker

@@ -20,8 +20,8 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue, Job, check_numbers
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.position import Root, SearchableGame
+from yomi.engine.search.read_tree import fullness, read_report, root_priors
 from yomi.engine.search.report import SearchReport
-from yomi.engine.search.reports import fullness, read_report, root_priors
 from yomi.engine.search.root_evaluation import evaluate_root, is_renewed, replace_own
 from yomi.engine.search.root_priors import RootPriors
 from yomi.native.game_calls import BoundBoard
@@ -35,7 +35,7 @@ from yomi.native.tree.search import CENTER_SHARE, dynamic_utility, recenter
 from yomi.native.tree.searcher import Searcher
 
 if TYPE_CHECKING:
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
     from yomi.native.calls import Calls
     from yomi.native.spec import GameSpec
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from yomi.engine.learning.replay import Recorded, Show
     from yomi.engine.options import Options, Value
     from yomi.engine.players.precision import Sampling
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
     from yomi.engine.shogi.game import ShogiGame
     from yomi.engine.shogi.learning import LearnableShogi
     from yomi.engine.shogi.matches import ShogiMatches

@@ -17,7 +17,7 @@ from yomi.native.shogi.spec import shogi_spec
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
     from yomi.native.spec import GameSpec
 
 BISHOP_EXCHANGE = (

@@ -26,7 +26,7 @@ from yomi.engine.go.vertex import parse_vertex
 from yomi.engine.options import Options
 from yomi.engine.players.request import LoadingError, Request
 from yomi.engine.search.limits import Limits
-from yomi.engine.search.reports import root_priors
+from yomi.engine.search.read_tree import root_priors
 from yomi.native.go.board import BLACK, PASS, WHITE
 from yomi.native.go.rules import MAX_HISTORY
 

@@ -16,7 +16,7 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.learning.searches import Searches, SmallSearch
 from yomi.engine.matches.duel import best_move, move_root
 from yomi.engine.search.limits import Limits
-from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.settings import SearchSettings
 from yomi.native.go.spec import go_spec
 
 SIZE, PLAYOUTS = 5, 300

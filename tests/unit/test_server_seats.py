@@ -24,11 +24,11 @@ from yomi.engine.clients.client import EngineMove, Evaluation
 from yomi.engine.clients.process import EngineError
 from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.default_network import network_file
 from yomi.engine.go.cgos.gtp_seat import GtpSeat, analysis_of
 from yomi.engine.go.cgos.yomi_seat import RULES, GoStart, YomiGoSeat
 from yomi.engine.go.game import IllegalMove
 from yomi.engine.options import Options
-from yomi.engine.own_network import network_file
 from yomi.engine.players.request import Request
 from yomi.engine.servers.passwords import Password
 from yomi.engine.servers.reporter import Reporter

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.default_network import network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.analysis.fields import FieldError, Fields, integers
 from yomi.engine.go.analysis.overrides import Settings
 from yomi.engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
 from yomi.engine.go.analysis.results import Style, no_results, response, to_line
-from yomi.engine.own_network import network_file
 from yomi.engine.protocols.process import LoadError, internal_error, loading
 from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from yomi.engine.version import VERSION

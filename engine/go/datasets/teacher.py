@@ -25,8 +25,8 @@ from yomi.engine.go.players.setup import go_sampling
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.limits import Limits
-from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
 from yomi.native.go.board import MAX_AREA, PASS
 from yomi.native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes
 from yomi.native.go.rules import legal_moves

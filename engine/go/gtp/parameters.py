@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
+from yomi.engine.default_network import network_file
 from yomi.engine.go.gtp.arguments import expect_count
 from yomi.engine.go.gtp.codec import Command
 from yomi.engine.go.gtp.session import GtpError, Session
 from yomi.engine.go.gtp.table import command
 from yomi.engine.options import Option, OptionError, Value, find, rows_for
-from yomi.engine.own_network import network_file
 
 
 def set_value(session: Session, row: Option, value: Value) -> None:

@@ -26,7 +26,7 @@ from yomi.engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
 from yomi.engine.options import LOG, rows_for
 from yomi.engine.players.player import Player, Restrictions
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.players.thinking import Schedule, choose
+from yomi.engine.players.time_management import Schedule, choose
 from yomi.engine.players.tuning import tuned
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.report import SearchReport
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.go.players.raw_evaluation import Model
     from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
 
 LOADED = (*(row.name for row in rows_for("go") if not row.live and row.group != LOG), "rollout_weight", "seed")
 """The options that take effect with `load`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from yomi.engine.default_network import has_network, named_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import FileEvaluator, WithValues
@@ -12,10 +13,9 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import FORMATS
 from yomi.engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
 from yomi.engine.go.players.network import spec_for
-from yomi.engine.own_network import has_network, named_file
 from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import Judges, common_settings
-from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.settings import SearchSettings
 from yomi.native.spec import Inputs
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.outputs import has_no_result

@@ -15,7 +15,7 @@ from yomi.engine.color import BLACK, opponent
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.players.player import Player, Restrictions
 from yomi.engine.players.request import Decision, LoadingError, Request
-from yomi.engine.players.thinking import PATIENCE, POLL, Schedule, end_search
+from yomi.engine.players.time_management import PATIENCE, POLL, Schedule, end_search
 from yomi.engine.players.tuning import tuned
 from yomi.engine.scores import winrate_of
 from yomi.engine.search.limits import Limits
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from yomi.engine.clock import Budget, Clock
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
 
 log = logging.getLogger("yomi.shogi")
 

@@ -6,11 +6,11 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from yomi.engine.default_network import has_network, named_file, network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import FileEvaluator, network_in, recognise
 from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
-from yomi.engine.own_network import has_network, named_file, network_file
 from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import Judges, common_settings
 from yomi.engine.shogi.book import Book, BookError, BookSettings, open_book
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options, Value
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
     from yomi.native.spec import GameSpec
 
 log = logging.getLogger("yomi.shogi")

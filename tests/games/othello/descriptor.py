@@ -20,7 +20,7 @@ from yomi.engine.scores import Score
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
 
 
 class OthelloRecorder:

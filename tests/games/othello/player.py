@@ -21,8 +21,8 @@ from yomi.native.spec import Inputs
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
     from yomi.engine.search.search import Search
+    from yomi.engine.search.settings import SearchSettings
     from yomi.native.calls import Calls
     from yomi.native.tree.arrays import Batch
 

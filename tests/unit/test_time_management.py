@@ -12,7 +12,7 @@ from tests.unit.trees import check_tree, new_game, new_search
 from yomi.engine.clock import Clock, Left, TimeSettings
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.players.request import Request
-from yomi.engine.players.thinking import WARM_UP, Schedule, is_settled, warm_up
+from yomi.engine.players.time_management import WARM_UP, Schedule, is_settled, warm_up
 from yomi.engine.search import search as search_module
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.report import MoveReport, SearchReport
