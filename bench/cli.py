@@ -28,8 +28,8 @@ from yomi.engine.cli.games import GAMES, GO, HELP, SHOGI, game_of_files, split_g
 from yomi.engine.cli.logs import say
 from yomi.engine.cli.report import plot_check, print_facts, print_table, write_json
 from yomi.engine.options import Options
-from yomi.engine.players.tuning import tuned
-from yomi.engine.plotting import PlotError
+from yomi.engine.pictures import PlotError
+from yomi.engine.players.setup import tuned
 from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:

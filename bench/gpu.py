@@ -20,6 +20,7 @@ from yomi.bench.go_network import write_go_network
 from yomi.bench.gpu_proofs import KINDS, NotInstalledError, Proof
 from yomi.bench.measure import evaluator_rate
 from yomi.bench.options import GPU_OPTIONS
+from yomi.engine.calibration import search_counts
 from yomi.engine.cli.logs import say
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import choose_devices, device_numbers
@@ -29,7 +30,6 @@ from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import Options
 from yomi.engine.search.search import Search
 from yomi.engine.shogi.descriptor import GAME as SHOGI
-from yomi.engine.tuning import search_counts
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.models import default_network
 

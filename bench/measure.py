@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.game import Subject
-    from yomi.engine.search.position import SearchableGame
     from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchableGame
 
 LARGEST_BATCH = 32
 """Rows that are tried even where the search takes fewer."""

@@ -8,9 +8,9 @@ from typing import Any
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.game import Subject
-from yomi.engine.search.limits import Limits
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
 from yomi.native.spec import Inputs
 from yomi.native.tree import arrays
 

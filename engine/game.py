@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from yomi.engine.players.player import Player
     from yomi.engine.players.precision import Sampling
     from yomi.engine.players.request import Decision
+    from yomi.engine.records import Score
     from yomi.engine.review import Reviewer
-    from yomi.engine.scores import Score
-    from yomi.engine.search.position import SearchableGame
     from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchableGame
     from yomi.engine.terminal import TerminalGame
     from yomi.native.spec import GameSpec
     from yomi.nets.data.shards import Dataset
@@ -298,7 +298,7 @@ class Game(abc.ABC, Generic[G, P]):
     def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
         """Give the subject, and the queue and settings that the options describe, as a player makes them.
 
-        Results of `yomi net calibrate` are not used here; see yomi.engine.players.tuning. The queue is closed at the
+        Results of `yomi net calibrate` are not used here; see yomi.engine.players.setup. The queue is closed at the
         end.
 
         Raises:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -48,3 +50,62 @@ def nvidia_devices() -> list[str]:
             if line.startswith("Model:"):
                 names.append(line.partition(":")[2].strip())
     return names
+
+
+MIN_TO_START = 512 << 20
+"""Bytes. With less the libraries of the engine end the process, or fail in ways that tell nothing."""
+MIN_TO_PLAY = 3 << 30
+"""Bytes that suffice for the default options on a few cores."""
+RESERVE = 256 << 20
+"""Bytes that threads of a search need besides its tree; the C library aborts a process that lacks them."""
+
+
+def address_space_limit() -> int | None:
+    """Return the bytes of address space that this process may use (`ulimit -v`); None if there is no limit."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def address_space_left() -> int | None:
+    """Return the bytes of address space that this process may still use; None if no limit is known."""
+    limit = address_space_limit()
+    sizes = Path("/proc/self/statm")
+    if limit is None or sys.platform == "win32" or not sizes.exists():
+        return None
+    import resource
+
+    return limit - int(sizes.read_text().split()[0]) * resource.getpagesize()
+
+
+def limit_text(limit: int) -> str:
+    """Return the message for a limit of the address space that does not suffice."""
+    return (
+        f"the address space of a process is limited to {limit >> 20} MiB (ulimit -v): expected"
+        f" {MIN_TO_PLAY >> 20} MiB or no limit; raise it, or give less with --memory"
+    )
+
+
+def memory_fault(error: BaseException) -> str | None:
+    """Return the message for an error that a lack of memory caused; None if it had another cause.
+
+    A library that cannot be mapped is an ImportError, or an OSError without a number. It counts if the address space
+    is limited.
+    """
+    limit = address_space_limit()
+    is_unmapped = isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError)
+    is_unmapped = is_unmapped or (isinstance(error, OSError) and error.errno is None)
+    is_memory = (
+        isinstance(error, MemoryError)
+        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+        or (isinstance(error, RuntimeError) and "can't start new thread" in str(error))
+    )
+    if limit is not None and limit < MIN_TO_PLAY and (is_memory or is_unmapped):
+        return limit_text(limit)
+    if not is_memory:
+        return None
+    text = " ".join(str(error).split())[:200] or type(error).__name__
+    return f"the memory does not suffice: {text}: expected more of it, or a smaller --memory"

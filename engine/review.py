@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
-from yomi.engine.plotting import figure, png
+from yomi.engine.pictures import figure, png
 from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
-    from yomi.engine.records import Note
-    from yomi.engine.scores import Score
+    from yomi.engine.records import Note, Score
 
 LETTERS = {BLACK: "B", WHITE: "W"}
 MARK = "yomi: "

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from yomi import __version__
 from yomi.engine.evaluators.providers import gpu_command
 from yomi.engine.machine import processor_name, usable_cores
-from yomi.engine.version import VERSION
 from yomi.native.errors import CompileError
 from yomi.nets.installation import EXTRA_OF, extra_command, pip_command
 
@@ -75,7 +75,7 @@ def _version(package: str) -> str | None:
 
 def program() -> Iterator[Finding]:
     """Yield versions of yomi, Python, the packages that every user needs, and those of the extras."""
-    yield OK, f"yomi {VERSION}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}"
+    yield OK, f"yomi {__version__}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}"
     for package in ("numpy", "sgfmill", "tqdm"):
         found = _version(package)
         yield (

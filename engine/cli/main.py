@@ -10,13 +10,13 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from yomi.engine.address_space import MIN_TO_START, address_space_limit, limit_text, memory_fault
+from yomi import __version__
 from yomi.engine.cli.errors import CliError, Parser
 from yomi.engine.cli.help import overview
 from yomi.engine.cli.logs import LINE_ENDS
+from yomi.engine.machine import MIN_TO_START, address_space_limit, limit_text, memory_fault
 from yomi.engine.protocols.streams import CheckedStdout, OutputClosedError
 from yomi.engine.records import printable
-from yomi.engine.version import VERSION
 from yomi.native.errors import CompileError
 
 BENCH = "bench"
@@ -84,7 +84,7 @@ class MainParser(Parser):
 def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentParser:
     """Return the parser. Only the command in `argv` gets its flags, or each if `with_all`, which takes time."""
     parser = MainParser(prog="yomi", usage=USAGE)
-    parser.add_argument("--version", action="version", version=f"yomi {VERSION}")
+    parser.add_argument("--version", action="version", version=f"yomi {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog="yomi", parser_class=Parser)
     chosen = next((word for word in argv if not word.startswith("-")), None)
     for name, text in COMMANDS.items():

@@ -273,11 +273,11 @@ def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
         CliError: a size that no board has, no way to compute the network here, or the result cannot be written.
         NetworkError: the network cannot be used.
     """
+    from yomi.engine.calibration import tune
     from yomi.engine.cli.report import print_facts, print_table
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.engine.evaluators.devices import choose_devices
-    from yomi.engine.players.tuning import save
-    from yomi.engine.tuning import tune
+    from yomi.engine.players.setup import save_tuning
     from yomi.nets.load import game_of
 
     if not 2 <= size <= 19 or seconds <= 0.0:
@@ -292,7 +292,7 @@ def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
             choose_devices(options)  # an error must not wait until kernels are compiled
         game.compile(say)
         tuning, rows = tune(options, game, seconds, say)
-        target = save(path, size, tuning)
+        target = save_tuning(path, size, tuning)
     except EvaluatorError as error:
         raise CliError(str(error)) from None
     except OSError as error:

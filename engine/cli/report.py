@@ -90,7 +90,7 @@ def plot_check(path: Path | None = None) -> None:
     Raises:
         CliError: matplotlib is not installed, or the name's ending tells no form.
     """
-    from yomi.engine.plotting import PlotError, check
+    from yomi.engine.pictures import PlotError, check
 
     try:
         check(path)

@@ -13,10 +13,10 @@ import json
 from pathlib import Path
 from typing import IO, Any
 
+from yomi import __version__
 from yomi.engine.cli.logs import say
 from yomi.engine.records import read_record_bytes
 from yomi.engine.review import Judgement, KnownPositions, Opinion
-from yomi.engine.version import VERSION
 
 
 class ReviewJournal:
@@ -29,7 +29,7 @@ class ReviewJournal:
             folder: which the journal is kept in.
             settings: text of all options that change a search.
         """
-        digest = hashlib.sha256(f"{VERSION} {settings}".encode("utf-8", "backslashreplace")).hexdigest()
+        digest = hashlib.sha256(f"{__version__} {settings}".encode("utf-8", "backslashreplace")).hexdigest()
         self.path = folder / f".yomi-analyze-{digest[:12]}.jsonl"
         self._known: dict[str, dict[int, Judgement]] = {}
         self._stream: IO[str] | None = None

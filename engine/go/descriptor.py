@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from yomi.engine.game import Game
 from yomi.engine.go.commands import EXAMPLES, FLAGS, make_dataset, play_dataset
 from yomi.engine.options import ANALYSIS_DEFAULTS
-from yomi.engine.scores import Score
+from yomi.engine.records import Score
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from yomi import __version__
 from yomi.engine.clients.client import Evaluation
 from yomi.engine.color import BLACK
 from yomi.engine.go.datasets.games import parse_result
@@ -25,7 +26,6 @@ from yomi.engine.learning.replay import Recorded
 from yomi.engine.learning.rows import counts_of, noted, planes_of
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import MAX_KOMI
-from yomi.engine.version import VERSION
 from yomi.native.go.board import PASS
 from yomi.native.go.planes import policy_index
 from yomi.native.go.spec import go_spec
@@ -129,7 +129,7 @@ class LearnableGo:
         game = finished.game
         black, white = (each.replace("\\", "\\\\").replace("]", "\\]") for each in finished.names(name))
         rules = RULE_NAMES.get(game.rules.name or "", str(game.rules))
-        root = f"FF[4]GM[1]CA[UTF-8]AP[yomi:{VERSION}]SZ[{game.size}]KM[{game.komi:g}]RU[{rules}]"
+        root = f"FF[4]GM[1]CA[UTF-8]AP[yomi:{__version__}]SZ[{game.size}]KM[{game.komi:g}]RU[{rules}]"
         if game.handicap:
             stones = "".join(f"[{_sgf_point(point, game.size)}]" for _, point in game.setup)
             root += f"HA[{game.handicap}]AB{stones}"

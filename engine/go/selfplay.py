@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from yomi.engine.options import Options
     from yomi.engine.play import Ended
     from yomi.engine.players.request import Decision
-    from yomi.engine.search.report import Counts
+    from yomi.engine.search.types import Counts
 
 
 class GoRecorder:

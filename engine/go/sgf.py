@@ -19,6 +19,7 @@ from typing import Any
 
 from sgfmill import sgf, sgf_grammar, sgf_properties
 
+from yomi import __version__
 from yomi.engine.color import BLACK, LETTERS, WHITE
 from yomi.engine.go.encodings import decode_sgf
 from yomi.engine.go.game import GoGame, IllegalMove, SetupError
@@ -29,8 +30,7 @@ from yomi.engine.go.vertex import column_and_row, point_at
 from yomi.engine.go.words import komi_in_text
 from yomi.engine.options import MAX_KOMI
 from yomi.engine.records import Note
-from yomi.engine.search.report import Counts
-from yomi.engine.version import VERSION
+from yomi.engine.search.types import Counts
 from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
 from yomi.nets.errors import LineError
 
@@ -248,7 +248,7 @@ class GameRecord:
         for key, text in texts.items():
             if text:
                 root.set(key, text)
-        root.set("AP", (APPLICATION, VERSION))
+        root.set("AP", (APPLICATION, __version__))
         if self.komi is not None:
             root.set("KM", self.komi)
         if self.handicap >= 2:

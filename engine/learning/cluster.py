@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yomi import __version__
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.learning.errors import LearningError
 from yomi.engine.learning.store import DIGITS, digest_of
 from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, Producer, Task
 from yomi.engine.machine import usable_cores
 from yomi.engine.matches.duel import SIDE_BY_SIDE, Players, Score, play_match
-from yomi.engine.version import VERSION
 from yomi.nets.files import default_cache_dir, write_atomically
 
 if TYPE_CHECKING:
@@ -234,8 +234,8 @@ class Player:
             LearningError: the node has another version of yomi.
             CompileError: compiling fails.
         """
-        if version != VERSION:
-            raise LearningError(f"yomi {VERSION} found on the node, expected {version}, which the command has")
+        if version != __version__:
+            raise LearningError(f"yomi {__version__} found on the node, expected {version}, which the command has")
         if not gpus:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray leaves it as it is, and all actors would share the first
         self._game = game
@@ -431,7 +431,7 @@ class RayWorkers:
         seed = self._seed + 7919 * self._starts
         self._starts += 1
         self._started[number] = time.monotonic()
-        made = pickle.dumps((Player, (VERSION, *self._arguments, seed, self._cluster.asked.gpus)))
+        made = pickle.dumps((Player, (__version__, *self._arguments, seed, self._cluster.asked.gpus)))
         self._actors[number] = actor = self._remote.remote()
         self._calls[actor.begin.remote(made)] = number, "begin"
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from yomi import __version__
 from yomi.engine.learning.opponents import Patience
 from yomi.engine.learning.page import LATEST, write_page
 from yomi.engine.learning.ratings import EARLIER, newest_shares
@@ -24,7 +25,6 @@ from yomi.engine.learning.tally import Tally
 from yomi.engine.learning.workers import Task, Workers
 from yomi.engine.matches.duel import Matches, Score, play_match
 from yomi.engine.matches.sprt import Sprt
-from yomi.engine.version import VERSION
 from yomi.nets.files import write_atomically
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class Loop:
             LearningError, NetworkError, EvaluatorError, OSError: something cannot go on; nothing is lost.
         """
         begin, before = time.monotonic(), self.store.state.seconds
-        self.store.journal.append("start", version=VERSION, settings=self.store.asked)
+        self.store.journal.append("start", version=__version__, settings=self.store.asked)
         why = "interrupted"
         try:
             self._begin()

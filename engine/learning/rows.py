@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from yomi.engine.learning.learnable import Learnable
     from yomi.engine.players.request import Decision
-    from yomi.engine.search.report import Counts
+    from yomi.engine.search.types import Counts
     from yomi.native.spec import GameSpec
     from yomi.nets.data.shards import Arrays
     from yomi.nets.features import FeatureSet

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import Job, check_numbers
 from yomi.engine.search.read_tree import read_children
-from yomi.engine.search.root_evaluation import evaluate_root, is_renewed
-from yomi.engine.search.root_priors import RootPriors
+from yomi.engine.search.root import RootPriors, evaluate_root, is_renewed
 from yomi.engine.search.search import FAULTS
 from yomi.native.calls import NO_CALLS
 from yomi.native.game_calls import BoundBoard
@@ -30,8 +29,8 @@ from yomi.native.tree.searcher import Searcher, advance_all
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.position import SearchableGame
     from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchableGame
     from yomi.native.spec import GameSpec
     from yomi.native.tree.arrays import Batch
 

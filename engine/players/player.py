@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from yomi.engine.address_space import RESERVE, address_space_left, address_space_limit, limit_text
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.machine import RESERVE, address_space_left, address_space_limit, limit_text
 from yomi.engine.options import OptionError
 from yomi.engine.players.request import Decision, G, LoadingError, Request
 from yomi.engine.players.time_management import (
@@ -33,9 +33,8 @@ from yomi.engine.players.time_management import (
     warm_up,
     watch,
 )
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import SearchReport
 from yomi.engine.search.search import Search
+from yomi.engine.search.types import Limits, SearchReport
 from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:

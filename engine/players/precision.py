@@ -22,10 +22,10 @@ import numpy as np
 from yomi.engine.evaluators.network import FileEvaluator
 from yomi.engine.evaluators.queue import InlineQueue, Job
 from yomi.engine.players.request import PlayableGame
-from yomi.engine.search.limits import Limits
 from yomi.engine.search.read_tree import root_priors
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
 from yomi.native.tree.arrays import VALUE, Batch
 from yomi.nets.errors import one_line
 from yomi.nets.files import default_cache_dir, write_atomically

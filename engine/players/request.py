@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from yomi.engine.clock import Clock, Clocks
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.position import SearchableGame
-from yomi.engine.search.report import SearchReport
+from yomi.engine.search.types import Limits, SearchableGame, SearchReport
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import hashlib
+import json
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -14,12 +19,15 @@ from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.evaluators.workers import EvaluationWorkers
-from yomi.engine.machine import usable_cores
-from yomi.engine.options import SearchOptions, rows_for
+from yomi.engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
+from yomi.engine.options import TABLE, OptionError, Options, SearchOptions, Value, rows_for
 from yomi.engine.players.precision import Sampling, with_suitable_precision
 from yomi.engine.search.settings import SearchSettings
 from yomi.native.spec import Inputs
+from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.files import default_cache_dir, known_digest, write_atomically
 from yomi.nets.load import FOR_PROCESSORS, open_file
+from yomi.nets.text import parse_json
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
@@ -135,3 +143,95 @@ def common_settings(
     if not queue.evaluator.inputs & Inputs.NETWORK:
         chosen["cache_size"] = 0
     return SearchSettings(**chosen | decided)
+
+
+_log = logging.getLogger("yomi.networks")
+
+TUNED = ("device", "backend", "precision", "batch_size", "workers", "batches_in_flight")
+"""The options that are tuned. They are left open by their defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The fastest way to search with a network."""
+
+    choice: dict[str, Value]
+    """Value of each of TUNED."""
+    evaluations_per_second: float
+    """Of the search, when it was tuned."""
+
+    def __str__(self) -> str:
+        """Return the choice as flags, and the speed."""
+        flags = " ".join(f"{TABLE[name].flag} {TABLE[name].format(value)}" for name, value in self.choice.items())
+        return f"{flags} ({self.evaluations_per_second:,.0f} evaluations/s)"
+
+
+def tuned(options: Options, game: str, size: int) -> Options:
+    """Return the options with what was tuned in place of what they leave open; themselves where nothing was.
+
+    A choice belongs together, so that it counts only where all of TUNED are left open.
+
+    Args:
+        options: those that the user gave.
+        game: go or shogi.
+        size: board size (9 for shogi).
+    """
+    net = network_file(options, game)
+    if net is None or any(options.get(name) != TABLE[name].default for name in TUNED):
+        return options
+    tuning = load_tuning(Path(net), size)
+    if tuning is None:
+        return options
+    return dataclasses.replace(options, **tuning.choice)  # type: ignore[arg-type]
+
+
+def load_tuning(net: Path, size: int) -> Tuning | None:
+    """Return what is known of a network on this machine, or None."""
+    path, text = net, ""
+    try:
+        path = _tuning_file(net, size)
+        text = path.read_text(encoding="utf-8")
+        data = parse_json(text)
+        choice = {name: TABLE[name].check(data["choice"][name]) for name in TUNED}
+        return Tuning(choice, float(data["evaluations_per_second"]))
+    except (FileNotFoundError, NetworkError):  # never tuned, or no such network, which its loading will say
+        return None
+    except (OSError, ValueError, KeyError, TypeError, OptionError) as error:
+        _warn_once(path, text, one_line(str(error)))
+        return None
+
+
+@functools.cache
+def _warn_once(path: Path, text: str, error: str) -> None:
+    """Say why a file with this text cannot be used, but once: players ask for what is tuned at every move."""
+    _log.warning("%s cannot be used (%s): expected what yomi net calibrate writes", path, error)
+
+
+def save_tuning(net: Path, size: int, tuning: Tuning) -> Path:
+    """Keep a choice for this machine and return the file's path.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = _tuning_file(net, size)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = {"network": net.name, "board_size": size, "machine": machine_facts(), **dataclasses.asdict(tuning)}
+    write_atomically(path, (json.dumps(data, indent=1) + "\n").encode())
+    return path
+
+
+@functools.cache
+def machine_facts() -> dict[str, object]:
+    """Return what a choice depends on besides the network."""
+    return {
+        "processor": processor_name(),
+        "cores": usable_cores(),
+        "gpus": nvidia_devices(),
+        "packages": package_versions(),
+    }
+
+
+def _tuning_file(net: Path, size: int) -> Path:
+    network = known_digest(net)
+    digest = hashlib.sha256(json.dumps([network, size, machine_facts()]).encode()).hexdigest()
+    return default_cache_dir() / "tuning" / f"{digest[:32]}.json"

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.search.limits import Limits
 from yomi.engine.search.search import SEARCH_HANG, Search
+from yomi.engine.search.types import Limits
 
 if TYPE_CHECKING:
     from yomi.engine.players.request import PlayableGame
-    from yomi.engine.search.report import SearchReport
+    from yomi.engine.search.types import SearchReport
 
 _log = logging.getLogger("yomi.evaluators")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.native.tree.arrays import LEAST_WEIGHT
 from yomi.native.tree.report import CHILD_DTYPE, most_visited_path, root_children, root_exploration
 

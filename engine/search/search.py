@@ -18,12 +18,9 @@ import numpy.typing as npt
 
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue, Job, check_numbers
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.position import Root, SearchableGame
 from yomi.engine.search.read_tree import fullness, read_report, root_priors
-from yomi.engine.search.report import SearchReport
-from yomi.engine.search.root_evaluation import evaluate_root, is_renewed, replace_own
-from yomi.engine.search.root_priors import RootPriors
+from yomi.engine.search.root import RootPriors, evaluate_root, is_renewed, replace_own
+from yomi.engine.search.types import Limits, Root, SearchableGame, SearchReport
 from yomi.native.game_calls import BoundBoard
 from yomi.native.tree import arrays
 from yomi.native.tree.arrays import KEYS_BROKEN, SUMS_BROKEN, Batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.game import Game
-from yomi.engine.scores import Score
+from yomi.engine.records import Score
 from yomi.engine.shogi.commands import EXAMPLES, FLAGS, make_dataset, play_dataset
 
 if TYPE_CHECKING:

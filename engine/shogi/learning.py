@@ -15,7 +15,7 @@ from yomi.engine.learning.replay import Recorded
 from yomi.engine.learning.rows import counts_of, noted, planes_of
 from yomi.engine.option_row import OptionError
 from yomi.engine.play import DECLARATION, Ended
-from yomi.engine.scores import record_score
+from yomi.engine.records import record_score
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, record_of
 from yomi.engine.shogi.referee import ShogiReferee, csa_ending

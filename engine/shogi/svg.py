@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
+from yomi.engine.pictures import INK, element, sheet, text_at
 from yomi.engine.shogi.diagram import SHORT_NAMES
 from yomi.engine.shogi.notation import MARKS, RANKS
 from yomi.engine.shogi.pieces import HAND_TYPES, NAMES, PROMOTION, code_of, color_of, type_of
-from yomi.engine.svg import INK, element, sheet, text_at
 
 WIDTH, HEIGHT = 42, 46
 """Width of a square."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from yomi.engine.color import BLACK, COLOR_NAMES, opponent
 from yomi.engine.option_row import OptionError
-from yomi.engine.scores import record_score
+from yomi.engine.records import record_score
 from yomi.engine.shogi.diagram import draw
 from yomi.engine.shogi.game import IllegalMove, ShogiGame, new_game
 from yomi.engine.shogi.notation import format_japanese, format_usi, japanese_line, parse_any

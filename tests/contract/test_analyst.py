@@ -25,8 +25,8 @@ from yomi.engine.go.players.analyst import IDLE_QUEUES, GoAnalyst, QueuePool, ma
 from yomi.engine.go.vertex import parse_vertex
 from yomi.engine.options import Options
 from yomi.engine.players.request import LoadingError, Request
-from yomi.engine.search.limits import Limits
 from yomi.engine.search.read_tree import root_priors
+from yomi.engine.search.types import Limits
 from yomi.native.go.board import BLACK, PASS, WHITE
 from yomi.native.go.rules import MAX_HISTORY
 

@@ -23,8 +23,7 @@ from yomi.engine.options import rows_for
 from yomi.engine.players import player as players
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision, LoadingError, Request
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import SearchReport
+from yomi.engine.search.types import Limits, SearchReport
 from yomi.nets.errors import NetworkError
 
 VISITS = 20

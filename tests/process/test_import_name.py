@@ -13,7 +13,7 @@ import pytest
 from tests.process.engine_process import ROOT
 
 NAMES = ("engine", "native", "nets", "bench")
-OF_YOMI = ("yomi.engine.version", "yomi.native.errors", "yomi.nets.errors", "yomi.bench.flags")
+OF_YOMI = ("yomi.engine.color", "yomi.native.errors", "yomi.nets.errors", "yomi.bench.flags")
 SCRIPT = """
 import importlib, sys
 path, modules = list(sys.path), set(sys.modules)
@@ -27,7 +27,7 @@ for name in ("engine", "native", "nets", "bench"):
     assert sys.modules[name].OWNER == "user"
     assert not hasattr(sys.modules[f"yomi.{name}"], "OWNER")
     print(sys.modules[f"yomi.{name}"].__file__)
-print(sys.modules["yomi"].__version__, sys.modules["yomi.engine.version"].VERSION)
+print(sys.modules["yomi"].__version__)
 """
 
 

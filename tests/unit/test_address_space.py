@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.session import ScriptedSession
-from yomi.engine import address_space
-from yomi.engine.address_space import memory_fault
+from yomi.engine import machine as address_space
 from yomi.engine.go.gtp import table
+from yomi.engine.machine import memory_fault
 from yomi.engine.protocols.process import LoadError
 
 LIMIT = "the address space of a process is limited to {} MiB (ulimit -v): expected 3072 MiB or no limit; raise it"

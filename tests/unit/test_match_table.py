@@ -23,7 +23,7 @@ from yomi.engine.matches.report import (
     without_duplicates,
 )
 from yomi.engine.matches.results import GameResult, MatchError
-from yomi.engine.plotting import PlotError, check
+from yomi.engine.pictures import PlotError, check
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.records.files import save_records

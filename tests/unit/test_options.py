@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from yomi import __version__
 from yomi.engine.cli.errors import CliError
 from yomi.engine.cli.flags import add_options, check_limited, collect, suited, visits_without_limit
 from yomi.engine.cli.games import GAMES, GO, SHOGI
@@ -26,7 +27,6 @@ from yomi.engine.options import (
     read_config,
     reference,
 )
-from yomi.engine.version import VERSION
 from yomi.nets.load import game_of
 from yomi.nets.models import MODELS, default_network
 
@@ -108,7 +108,7 @@ def test_help_is_short() -> None:
 
 
 def test_version_is_that_of_the_project() -> None:
-    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == __version__
 
 
 @pytest.mark.parametrize(("game", "without"), [("go", "rollouts"), ("shogi", "material")])

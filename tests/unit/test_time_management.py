@@ -14,8 +14,7 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.players.request import Request
 from yomi.engine.players.time_management import WARM_UP, Schedule, is_settled, warm_up
 from yomi.engine.search import search as search_module
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import Limits, MoveReport, SearchReport
 from yomi.native.tree.arrays import Batch
 
 PLAN = Schedule(start=0.0, soft=10.0, hard=30.0)

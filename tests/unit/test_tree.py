@@ -13,8 +13,8 @@ from tests.naive import tree_search as naive
 from tests.unit.trees import check_tree, children_of, contents_of, edges_of, new_game, new_search, path_to, shape_of
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.vertex import board_points, format_vertex
-from yomi.engine.search.limits import Limits
 from yomi.engine.search.search import MOST_VISITS, Search
+from yomi.engine.search.types import Limits
 from yomi.native.go.board import PASS
 from yomi.native.go.planes import policy_index
 from yomi.native.go.spec import go_spec

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from yomi.engine.go.game import GoGame
     from yomi.engine.go.players.analysis import Analysis
     from yomi.engine.go.players.raw_evaluation import RawEvaluation
-    from yomi.engine.search.report import MoveReport, SearchReport
+    from yomi.engine.search.types import MoveReport, SearchReport
 
 DIGITS = 8
 SYMMETRIES = 8

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from yomi import __version__
 from yomi.engine.default_network import network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.analysis.fields import FieldError, Fields, integers
@@ -22,7 +23,6 @@ from yomi.engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, pars
 from yomi.engine.go.analysis.results import Style, no_results, response, to_line
 from yomi.engine.protocols.process import LoadError, internal_error, loading
 from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
-from yomi.engine.version import VERSION
 
 if TYPE_CHECKING:
     from yomi.engine.go.players.analysis import Analysis, Analyst
@@ -204,7 +204,7 @@ class Session:
         answer = dict(fields)
         match fields["action"]:
             case "query_version":
-                answer |= {"version": VERSION, "git_hash": "<omitted>"}
+                answer |= {"version": __version__, "git_hash": "<omitted>"}
             case "query_models":
                 answer["models"] = self._models()
             case "clear_cache":

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from yomi import __version__
 from yomi.engine.color import BLACK, COLORS, WHITE
 from yomi.engine.go.vertex import VertexError, parse_vertex
 from yomi.engine.options import MAX_KOMI
-from yomi.engine.version import VERSION
 from yomi.native.go.board import MAX_SIZE, MIN_SIZE
 
 ANALYZE = "genmove_analyze"
@@ -222,7 +222,7 @@ def _seconds(word: str) -> float | None:
 
 def format_protocol(has_analysis: bool) -> str:
     """Return who we are; the analysis is announced only where the server has offered to take it."""
-    return f"e1 yomi {VERSION}" + (f" {ANALYZE}" if has_analysis else "")
+    return f"e1 yomi {__version__}" + (f" {ANALYZE}" if has_analysis else "")
 
 
 def format_move(vertex: str, analysis: str = "") -> str:

@@ -21,9 +21,9 @@ from yomi.engine.go.datasets.rows import Row
 from yomi.engine.go.datasets.teacher import NetworkTeacher, Searchable, memory_for, seed_of
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_A_LEAF
-from yomi.engine.search.limits import Limits
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
 from yomi.native.go.spec import go_spec
 from yomi.nets.errors import NetworkError
 

@@ -24,9 +24,9 @@ from yomi.engine.go.networks.katago import raw_outputs
 from yomi.engine.go.players.setup import go_sampling
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.players.precision import with_suitable_precision
-from yomi.engine.search.limits import Limits
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
 from yomi.native.go.board import MAX_AREA, PASS
 from yomi.native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes
 from yomi.native.go.rules import legal_moves
@@ -35,7 +35,7 @@ from yomi.nets.katago.outputs import Outputs, has_no_result, post_process
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.network import NetworkEvaluator
-    from yomi.engine.search.report import SearchReport
+    from yomi.engine.search.types import SearchReport
     from yomi.native.calls import Calls
     from yomi.native.tree.arrays import Batch
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
+from yomi import __version__
 from yomi.engine.go.gtp import table
 from yomi.engine.go.gtp.arguments import expect_count
 from yomi.engine.go.gtp.codec import Command
 from yomi.engine.go.gtp.session import Session
 from yomi.engine.go.gtp.table import command
 from yomi.engine.options import rows_for
-from yomi.engine.version import VERSION
 
 NAME = "yomi"
 
@@ -58,7 +58,7 @@ def name(session: Session, request: Command) -> str:
 @command("version")
 def version(session: Session, request: Command) -> str:
     """Answer the version; `gogui-title` has the usual form of it."""
-    return gtp_version(VERSION)
+    return gtp_version(__version__)
 
 
 @command("gogui-version")
@@ -70,7 +70,7 @@ def gogui_version(session: Session, request: Command) -> str:
 @command("gogui-title")
 def gogui_title(session: Session, request: Command) -> str:
     """Answer a title for a window."""
-    return f"{NAME} {VERSION}"
+    return f"{NAME} {__version__}"
 
 
 @command("gomill-describe_engine")
@@ -78,7 +78,7 @@ def describe_engine(session: Session, request: Command) -> str:
     """Answer name, version and settings that are not the default."""
     values = [(row, session.options.get(row.name)) for row in rows_for("go")]
     changed = [f"{row.name} {row.format(value)}" for row, value in values if value != row.default]
-    return "\n".join([f"{NAME} {VERSION}", *changed])
+    return "\n".join([f"{NAME} {__version__}", *changed])
 
 
 @command("known_command")

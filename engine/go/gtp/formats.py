@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from yomi.engine.go.players.raw_evaluation import RawEvaluation
 from yomi.engine.go.vertex import format_vertex
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 
 BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 

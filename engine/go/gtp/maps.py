@@ -16,8 +16,7 @@ from yomi.engine.go.gtp.formats import board_of, dboard, raw_evaluation
 from yomi.engine.go.gtp.session import GtpError, Session
 from yomi.engine.go.gtp.table import command
 from yomi.engine.go.vertex import board_points, format_color, format_vertex, parse_color
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import Limits, MoveReport, SearchReport
 from yomi.native.go.board import PASS
 
 SECONDS = 1.0

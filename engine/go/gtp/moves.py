@@ -12,7 +12,7 @@ from yomi.engine.go.gtp.session import Finished, GtpError, Session
 from yomi.engine.go.gtp.table import command
 from yomi.engine.go.vertex import format_vertex, parse_color
 from yomi.engine.players.request import Decision
-from yomi.engine.search.report import SearchReport
+from yomi.engine.search.types import SearchReport
 
 POLL = 0.02
 """Seconds between looks at the input in a search that a line of input cancels."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from yomi.engine.go.players.raw_evaluation import Model, RawEvaluation
-from yomi.engine.search.report import SearchReport
+from yomi.engine.search.types import SearchReport
 
 if TYPE_CHECKING:
     import numpy as np

@@ -24,7 +24,7 @@ from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.players.setup import QueueKey, make_queue, queue_key
 from yomi.engine.go.vertex import board_points
 from yomi.engine.machine import usable_cores
-from yomi.engine.players.tuning import tuned
+from yomi.engine.players.setup import tuned
 from yomi.engine.search.read_tree import root_priors
 from yomi.native.go.board import PASS
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from yomi.engine.go.game import GoGame
     from yomi.engine.options import Options
     from yomi.engine.players.request import Request
-    from yomi.engine.search.report import SearchReport
     from yomi.engine.search.search import Search
     from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchReport
 
 IDLE_QUEUES = 2
 """Evaluators for other boards that are kept although nobody uses them."""

@@ -21,7 +21,7 @@ from yomi.native.go.scratch import SCRATCH_DTYPE
 
 if TYPE_CHECKING:
     from yomi.engine.go.game import GoGame
-    from yomi.engine.search.report import MoveReport, SearchReport
+    from yomi.engine.search.types import MoveReport, SearchReport
 
 SYMMETRIES = 8
 

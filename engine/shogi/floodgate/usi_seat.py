@@ -11,7 +11,7 @@ from yomi.engine.clients.usi import CENTIPAWNS, UsiClient, clock_words
 from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.servers.seat import EngineSeat
 from yomi.engine.servers.settings import Account
 from yomi.engine.shogi.floodgate.yomi_seat import Turn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from yomi.engine.scores import record_score
+from yomi.engine.records import record_score
 from yomi.engine.shogi.notation import csa_line
 from yomi.engine.shogi.records.record import RecordedMove
 

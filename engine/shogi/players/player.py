@@ -15,12 +15,11 @@ from yomi.engine.color import BLACK, opponent
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.players.player import Player, Restrictions
 from yomi.engine.players.request import Decision, LoadingError, Request
+from yomi.engine.players.setup import tuned
 from yomi.engine.players.time_management import PATIENCE, POLL, Schedule, end_search
-from yomi.engine.players.tuning import tuned
-from yomi.engine.scores import winrate_of
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.records import winrate_of
 from yomi.engine.search.search import Search
+from yomi.engine.search.types import Limits, MoveReport, SearchReport
 from yomi.engine.shogi.book import Book, BookError
 from yomi.engine.shogi.book import choose as choose_from_book
 from yomi.engine.shogi.game import ShogiGame

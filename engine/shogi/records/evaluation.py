@@ -15,7 +15,7 @@ ShogiGUI's form is written, because both ShogiGUI and ShogiHome draw its scores.
 import re
 
 from yomi.engine.color import BLACK
-from yomi.engine.scores import MATE_SCORE
+from yomi.engine.records import MATE_SCORE
 from yomi.engine.shogi.moves import target_of
 from yomi.engine.shogi.notation import csa_line, format_kif_line, parse_line
 from yomi.engine.shogi.placement import Placement

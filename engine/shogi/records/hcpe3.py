@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import DRAW, opponent
-from yomi.engine.search.report import Counts
+from yomi.engine.search.types import Counts
 from yomi.engine.shogi.notation import illegal_action
 from yomi.engine.shogi.records.hcpe import MAX_SCORE, RESULTS, pack, unpack
 from yomi.engine.shogi.records.record import GameRecord, ImpossibleMoveError, RecordError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from yomi.engine.color import DRAW, opponent
 from yomi.engine.records import Note, printable
-from yomi.engine.search.report import Counts
+from yomi.engine.search.types import Counts
 from yomi.engine.shogi.moves import is_move
 from yomi.engine.shogi.notation import NotationError, format_usi, guilty_of, parse_usi
 from yomi.engine.shogi.placement import Placement

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from yomi import __version__
 from yomi.engine.levels import FULL, describe_level
 from yomi.engine.options import OptionError
 from yomi.engine.shogi.descriptor import GAME
@@ -16,7 +17,6 @@ from yomi.engine.shogi.usi.codec import (
 )
 from yomi.engine.shogi.usi.options import CLEAR_TREE, find_option, option_lines, set_option
 from yomi.engine.shogi.usi.session import Session, UsiError, command
-from yomi.engine.version import VERSION
 
 AUTHORS = "the yomi authors"
 
@@ -27,7 +27,7 @@ AUTHORS = "the yomi authors"
 @command("usi")
 def usi(session: Session, request: Command) -> None:
     """Introduce the engine. Nothing slow may be imported for this."""
-    session.send(f"id name yomi {VERSION}", f"id author {AUTHORS}", *option_lines(session.level), "usiok")
+    session.send(f"id name yomi {__version__}", f"id author {AUTHORS}", *option_lines(session.level), "usiok")
 
 
 @command("isready")

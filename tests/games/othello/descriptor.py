@@ -16,7 +16,7 @@ from yomi.engine.game import Game, Say, Subject
 from yomi.engine.options import Options, Value
 from yomi.engine.play import Ended
 from yomi.engine.players.request import Decision
-from yomi.engine.scores import Score
+from yomi.engine.records import Score
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue

@@ -14,8 +14,7 @@ from yomi.engine.clock import MOST_RESERVE, Budget, Clock, lag_reserve
 from yomi.engine.options import rows_for
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.players.setup import Judges, common_settings
-from yomi.engine.players.tuning import tuned
+from yomi.engine.players.setup import Judges, common_settings, tuned
 from yomi.native.spec import Inputs
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.machine import usable_cores
-from yomi.engine.players.tuning import TUNED, Tuning
-from yomi.engine.search.limits import Limits
+from yomi.engine.players.setup import TUNED, Tuning
 from yomi.engine.search.search import Search
+from yomi.engine.search.types import Limits
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.options import Options, Value
-    from yomi.engine.search.position import SearchableGame
+    from yomi.engine.search.types import SearchableGame
 
 TURNS = 3
 WARM_UP = 0.2
