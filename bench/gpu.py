@@ -181,7 +181,7 @@ def _measurement(mark: Mark, options: Options, folder: Path, seconds: float, ela
         for name in GPU_OPTIONS:
             own.set(name, options.get(name))
         own.net, own.size, own.batch_size = str(mark.write(folder)), mark.size, options.batch_size or max(BATCHES)
-        with mark.game.measured(own) as (subject, queue, settings):
+        with mark.game.benchmark_setup(own) as (subject, queue, settings):
             most = queue.evaluator.batch_size
             game = subject.games[0]
             how = settings.workers, seconds, settings.batches_in_flight

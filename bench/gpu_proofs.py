@@ -23,7 +23,7 @@ from yomi.engine.evaluators.providers import choose_backend
 from yomi.engine.evaluators.queue import Job
 from yomi.engine.evaluators.tensorrt_driver import Driver, open_driver
 from yomi.engine.evaluators.workers import EvaluationWorkers
-from yomi.engine.game import Game, Subject
+from yomi.engine.game import BenchmarkPositions, Game
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import TABLE, Options
 from yomi.engine.players.precision import Agreement
@@ -221,7 +221,7 @@ def prove_fault(number: int) -> list[dict[str, Any]]:
 @functools.cache
 def reference(game: Game[Any, Any]) -> Batch:
     """Return POSITIONS played positions with the processor's outputs in fp32."""
-    subject = game.subject(BOARD_9)
+    subject = game.benchmark_positions(BOARD_9)
     evaluator = _make(game, "cpu", "auto", "fp32")
     batch = _played(game, subject, random.Random(1))
     evaluator.evaluate(batch, POSITIONS)
@@ -305,7 +305,7 @@ def _job(batch: Batch, rows: Any, done: SimpleQueue[Job]) -> Job:
     return Job(part, len(rows), done)
 
 
-def _played(kind: Game[Any, Any], subject: Subject, draw: random.Random) -> Batch:
+def _played(kind: Game[Any, Any], subject: BenchmarkPositions, draw: random.Random) -> Batch:
     """Return positions a few random moves from those of a subject, with a network's inputs in both forms.
 
     Each row's number stands in `node`, which evaluators let alone.

@@ -21,7 +21,7 @@ from yomi.native.tree.buffers import make_batch
 if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.game import Subject
+    from yomi.engine.game import BenchmarkPositions
     from yomi.engine.search.settings import SearchSettings
     from yomi.engine.search.types import SearchableGame
 
@@ -83,7 +83,7 @@ def run_threads(work: Callable[[threading.Event], Iterator[int]], threads: int, 
 
 def evaluator_rate(
     queue: EvaluationQueue,
-    subject: Subject,
+    subject: BenchmarkPositions,
     game: SearchableGame,
     rows: int,
     threads: int,
@@ -124,7 +124,9 @@ def evaluator_rate(
     return run_threads(work, threads, seconds)
 
 
-def make_job(evaluator: Evaluator, subject: Subject, game: SearchableGame, rows: int, done: SimpleQueue[Job]) -> Job:
+def make_job(
+    evaluator: Evaluator, subject: BenchmarkPositions, game: SearchableGame, rows: int, done: SimpleQueue[Job]
+) -> Job:
     """Return a full batch of a game's position, each row under another symmetry if the evaluator sees planes."""
     spec = subject.spec
     inputs = evaluator.inputs
@@ -163,7 +165,9 @@ def batch_sizes(queue: EvaluationQueue, settings: SearchSettings) -> list[int]:
     return sorted({own, *(1 << exponent for exponent in range(largest.bit_length()))})
 
 
-def best_batch(queue: EvaluationQueue, subject: Subject, settings: SearchSettings, seconds: float) -> dict[int, float]:
+def best_batch(
+    queue: EvaluationQueue, subject: BenchmarkPositions, settings: SearchSettings, seconds: float
+) -> dict[int, float]:
     """Return positions/s by batch size, at the game's start, with as many batches under way as the search has."""
     workers, in_flight = settings.workers, settings.batches_in_flight
     return {

@@ -40,7 +40,7 @@ def run(
         CliError: another engine cannot be measured.
     """
     with contextlib.ExitStack() as stack:
-        subject, queue, settings = stack.enter_context(game.measured(options))
+        subject, queue, settings = stack.enter_context(game.benchmark_setup(options))
         rivals = open_rivals(against, game.name)
         stack.callback(close_rivals, rivals)
         games = subject.games

@@ -15,7 +15,7 @@ from typing import Any
 
 from yomi.engine.evaluators.base import Evaluator
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.game import Subject
+from yomi.engine.game import BenchmarkPositions
 from yomi.engine.go.measuring import go_subject
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.search.search import Search
@@ -51,7 +51,7 @@ def run(playouts: int = 2000) -> list[dict[str, Any]]:
     return rows
 
 
-def _signature(subject: Subject, evaluator: Evaluator, settings: SearchSettings, playouts: int) -> int:
+def _signature(subject: BenchmarkPositions, evaluator: Evaluator, settings: SearchSettings, playouts: int) -> int:
     search = Search(subject.spec, InlineQueue(evaluator), settings)
     result = 0
     for game in subject.games:

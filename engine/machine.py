@@ -1,4 +1,4 @@
-"""What this machine is: the facts that speeds depend on."""
+"""This machine: processor, GPUs, packages, and the memory that a process may use."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("numpy", "numba", "onnxruntime", "onnxruntime-gpu", "tensorrt")
-"""Packages whose versions a speed depends on."""
+PACKAGES = ("numpy", "numba", "onnxruntime", "onnxruntime-gpu", "tensorrt")  # packages that affect speed
 
 
 def processor_name() -> str:
-    """Return the processor's name as the system gives it."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -32,7 +30,7 @@ def usable_cores() -> int:
 
 
 def package_versions() -> dict[str, str]:
-    """Return the versions of PACKAGES that are installed."""
+    """Return the versions of the installed PACKAGES."""
     versions = {}
     for package in PACKAGES:
         try:
@@ -43,7 +41,7 @@ def package_versions() -> dict[str, str]:
 
 
 def nvidia_devices() -> list[str]:
-    """Return the names of the GPUs that NVIDIA's driver for Linux has found, in the order of their bus addresses."""
+    """Return the names of the GPUs that NVIDIA's Linux driver has found, in the order of their bus addresses."""
     names = []
     for path in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -52,16 +50,13 @@ def nvidia_devices() -> list[str]:
     return names
 
 
-MIN_TO_START = 512 << 20
-"""Bytes. With less the libraries of the engine end the process, or fail in ways that tell nothing."""
-MIN_TO_PLAY = 3 << 30
-"""Bytes that suffice for the default options on a few cores."""
-RESERVE = 256 << 20
-"""Bytes that threads of a search need besides its tree; the C library aborts a process that lacks them."""
+MIN_TO_START = 512 << 20  # bytes; with less, libraries end the process or fail without a useful message
+MIN_TO_PLAY = 3 << 30  # bytes; enough for the default options on a few cores
+RESERVE = 256 << 20  # bytes for the threads of a search; without them the C library aborts the process
 
 
 def address_space_limit() -> int | None:
-    """Return the bytes of address space that this process may use (`ulimit -v`); None if there is no limit."""
+    """Return the bytes of address space that this process may use (`ulimit -v`), or None if unlimited."""
     if sys.platform == "win32":
         return None
     import resource
@@ -71,7 +66,7 @@ def address_space_limit() -> int | None:
 
 
 def address_space_left() -> int | None:
-    """Return the bytes of address space that this process may still use; None if no limit is known."""
+    """Return the bytes of address space that this process may still use, or None if no limit is known."""
     limit = address_space_limit()
     sizes = Path("/proc/self/statm")
     if limit is None or sys.platform == "win32" or not sizes.exists():
@@ -82,7 +77,7 @@ def address_space_left() -> int | None:
 
 
 def limit_text(limit: int) -> str:
-    """Return the message for a limit of the address space that does not suffice."""
+    """Return the error message for a limit of the address space that is too low."""
     return (
         f"the address space of a process is limited to {limit >> 20} MiB (ulimit -v): expected"
         f" {MIN_TO_PLAY >> 20} MiB or no limit; raise it, or give less with --memory"
@@ -90,10 +85,10 @@ def limit_text(limit: int) -> str:
 
 
 def memory_fault(error: BaseException) -> str | None:
-    """Return the message for an error that a lack of memory caused; None if it had another cause.
+    """Return the message for an error that a lack of memory caused, otherwise None.
 
-    A library that cannot be mapped is an ImportError, or an OSError without a number. It counts if the address space
-    is limited.
+    A library that cannot be mapped raises ImportError, or OSError without a number. These count if the address space is
+    limited.
     """
     limit = address_space_limit()
     is_unmapped = isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError)

@@ -52,7 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
             "--save",
             metavar="FILE",
             default=AUTO,
-            help=f"save the game there, move by move; the ending tells the form: {' '.join(game.saved)}"
+            help=f"save the game there, move by move; the ending tells the form: {' '.join(game.save_suffixes)}"
             " (default: the file that is resumed, or a name made from date and time)",
         )
         child.add_argument("--resume", metavar="FILE", help="go on with the game that was saved there")
@@ -106,10 +106,10 @@ def run(args: argparse.Namespace) -> int:
     game = GAMES[args.game]
     options, level = with_level(args, game)
     resumed: str | None = args.resume
-    for name in game.recorded if resumed is not None else ():
+    for name in game.flags_fixed_by_record if resumed is not None else ():
         if vars(args).get(name):
             raise CliError(f"--{name} with --resume: the record tells it, expected one of the two")
-    save = file_to_save(resumed if resumed is not None and args.save == AUTO else args.save, game.saved)
+    save = file_to_save(resumed if resumed is not None and args.save == AUTO else args.save, game.save_suffixes)
     logs.set_up(options)
     with loading_errors():
         prepare(game, options)

@@ -146,7 +146,7 @@ def _start(game: Game[Any, Any], options: Options, ranges: Mapping[str, list[flo
     """
     found = {name: values[2] for name, values in ranges.items() if len(values) == 3}
     if len(found) < len(ranges):
-        with game.measured(options) as (_, _, settings):
+        with game.benchmark_setup(options) as (_, _, settings):
             for name, (low, high, *_) in ranges.items():
                 value = found.setdefault(name, getattr(settings, name))
                 if value is None or not low <= value <= high:

@@ -212,7 +212,7 @@ class GoGame:
         """
         kernels.turn_to(self.position, color)
 
-    def hide_moves(self) -> None:
+    def hide_history(self) -> None:
         """Do not show the network the moves so far, nor the ladders of the boards before this one.
 
         KataGo's ignorePreRootHistory. Moves from now on are shown, and all of the history counts for ko, superko and

@@ -221,7 +221,7 @@ class GoReviewer:
             score = game.final_score(dead)
             score = score if color == BLACK else -score
             return Opinion(color, 0.5 if score == 0 else float(score > 0), score), 0
-        request = Request(game, options, hide_moves=options.ignore_pre_root_history)
+        request = Request(game, options, hide_history=options.ignore_pre_root_history)
         if stopped.is_set():
             request.stop()
         report = player.decide(request).report

@@ -61,7 +61,7 @@ class Goal:
 
 def plain_anchors(game: Game[Any, Any]) -> tuple[str, str]:
     """Return what judges positions without a network, as the option `evaluator` names it."""
-    return UNIFORM, game.plain_evaluator
+    return UNIFORM, game.default_evaluator
 
 
 class Learner(Protocol):
@@ -208,7 +208,7 @@ class Loop:
         """Tell the workers what to play with."""
         state = self.store.state
         self._handed = state.generation
-        plays = state.network if state.generation >= self.settings.without_network else self.game.plain_evaluator
+        plays = state.network if state.generation >= self.settings.without_network else self.game.default_evaluator
         options = self._options(plays) if plays == state.network else replace(self.options, net=None, evaluator=plays)
         self.workers.use(Task(options, plays, self.store.leads))
 

@@ -99,7 +99,7 @@ class SelfPlay(Generic[G]):
             seed: of what is drawn.
 
         Raises:
-            NetworkError, EvaluatorError: see yomi.engine.game.Game.measured.
+            NetworkError, EvaluatorError: see yomi.engine.game.Game.benchmark_setup.
             OptionError: the engine that the settings name cannot be.
         """
         self.game, self.settings = game, settings
@@ -109,7 +109,7 @@ class SelfPlay(Generic[G]):
         self.rng = np.random.default_rng(seed)
         self._policy = POLICIES[settings.search]
         self._stack = contextlib.ExitStack()
-        subject, queue, search = self._stack.enter_context(game.measured(options))
+        subject, queue, search = self._stack.enter_context(game.benchmark_setup(options))
         visits = max(settings.visits, settings.cheap_visits) * (2 if settings.keep_tree else 1)
         draws = int(self.rng.integers(2**32))
         self.searches = Searches(subject.spec, queue, self._adapted(search), settings.games, visits, draws)
@@ -128,10 +128,10 @@ class SelfPlay(Generic[G]):
         """Go on with another network; games that are under way are played on with it.
 
         Raises:
-            NetworkError, EvaluatorError: see yomi.engine.game.Game.measured; all stays as it was.
+            NetworkError, EvaluatorError: see yomi.engine.game.Game.benchmark_setup; all stays as it was.
         """
         with contextlib.ExitStack() as stack:
-            _, queue, search = stack.enter_context(self.game.measured(options))
+            _, queue, search = stack.enter_context(self.game.benchmark_setup(options))
             self.searches.use(queue, self._adapted(search))
             self._stack.close()
             self._stack = stack.pop_all()
@@ -286,7 +286,7 @@ class SelfPlay(Generic[G]):
     def _draw(self, search: SmallSearch, avoided: int | None) -> int:
         """Return a move drawn from the policy of a root; not `avoided`, nor one such as a pass, if there are others."""
         children = search.children()
-        unwanted = np.isin(children["move"], [*self.game.idle_moves, *([] if avoided is None else [avoided])])
+        unwanted = np.isin(children["move"], [*self.game.pass_moves, *([] if avoided is None else [avoided])])
         shares = np.where(unwanted & ~unwanted.all(), 0.0, children["prior"].astype(np.float64) + 1e-6)
         return int(self.rng.choice(children["move"], p=shares / shares.sum()))
 

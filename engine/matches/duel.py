@@ -157,7 +157,7 @@ class Duel:
             for number, options in enumerate(players):
                 if isinstance(options, EngineSpec):
                     continue
-                subject, queue, search = stack.enter_context(game.measured(options))
+                subject, queue, search = stack.enter_context(game.benchmark_setup(options))
                 search = dataclasses.replace(search, cache_size=0, ownership=False)
                 self._searches.append(Searches(subject.spec, queue, search, count, visits, terms.seed + number))
             self._stack = stack.pop_all()

@@ -76,13 +76,13 @@ def _leave_out(file: Path, error: MatchError, left_out: LeftOut | None) -> None:
 
 def _of_suffix(file: Path, games: Collection[Game[Any, Any]]) -> Game[Any, Any] | None:
     """Return the game whose records have the suffix of a file; None if there is none."""
-    return next((game for game in games if file.suffix.lower() in game.rated), None)
+    return next((game for game in games if file.suffix.lower() in game.rated_suffixes), None)
 
 
 def _place(file: Path, games: Collection[Game[Any, Any]]) -> Path:
     """Return the path by which a file is known, however it was named: one for all forms of a record."""
     place, game = file.resolve(), _of_suffix(file, games)
-    return place if game is None else place.with_suffix(game.rated[0])
+    return place if game is None else place.with_suffix(game.rated_suffixes[0])
 
 
 def _inside(folder: Path, games: Collection[Game[Any, Any]]) -> list[Path]:
@@ -97,7 +97,7 @@ def _read(file: Path, games: Collection[Game[Any, Any]], left_out: LeftOut | Non
     """Return the games in a record; where its suffix does not tell the game, the first one that can read it does."""
     known = _of_suffix(file, games)
     fault = ""
-    for game in [each for each in games if each.rated] if known is None else [known]:
+    for game in [each for each in games if each.rated_suffixes] if known is None else [known]:
         try:
             kind = game.matches()
             records = kind.load_records(file)

@@ -1,4 +1,8 @@
-"""What the set-up of all games' players has in common: what judges, how many threads, the search's settings."""
+"""Setup of all games' players: evaluators, number of threads, settings of the search, tuned settings.
+
+`yomi net calibrate` tunes: it saves a file for each network, board size and machine in the folder `tuning` of the
+cache.
+"""
 
 from __future__ import annotations
 
@@ -37,25 +41,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Judges:
-    """What judges positions of a game."""
+class EvaluatorFactory:
+    """Makes the evaluators of a game."""
 
     game: str
-    """The game's name."""
-    title: str
-    """For messages."""
-    plain: str
-    """What needs no network, as the option `evaluator` names it."""
-    make_plain: Callable[[Options], Evaluator]
-    formats: Sequence[type[FileFormat]]
-    """Of the networks."""
+    title: str  # the game in messages
+    plain: str  # the evaluator without a network, by its name in the option `evaluator`
+    make_default: Callable[[Options], Evaluator]
+    formats: Sequence[type[FileFormat]]  # of the networks
 
     def check(self, options: Options) -> None:
-        """See that evaluator and network of the options go together.
-
-        Raises:
-            EvaluatorError: the evaluator does not know the game, or a network is named that it has no use for.
-        """
+        """Raise EvaluatorError if the evaluator is not for this game, or if a named network has no use."""
         kind = options.evaluator
         if has_network(options):
             return
@@ -77,20 +73,20 @@ class Judges:
 
         Args:
             options: the settings.
-            size: length of the board's side.
-            begin: returns a game on such a board at its beginning; on games from there precisions are compared.
-            finish: makes of a network on a device what judges.
+            size: board size.
+            begin: returns the start of a game. Precisions are compared on games from there.
+            finish: makes the final evaluator from a network on a device.
 
         Raises:
             NetworkError: the network's file cannot be used.
-            EvaluatorError: the evaluator or the device cannot, or see `check`.
+            EvaluatorError: the evaluator or the device cannot be used.
         """
         self.check(options)
         if options.evaluator == "uniform":
             return InlineQueue(UniformEvaluator(options.batch_size or 16))
         net = network_file(options, self.game)
         if net is None:
-            return InlineQueue(self.make_plain(options))
+            return InlineQueue(self.make_default(options))
         check_network(Path(net), self.game)
 
         def network(device: str) -> Evaluator:
@@ -109,11 +105,10 @@ class Judges:
 
 
 def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
-    """Return how many search workers there are, and how many batches each has under way.
+    """Return the number of search threads, and of batches in flight for each thread.
 
-    On a processor every core evaluates its own batches, and more workers than cores would only take time from each
-    other. GPUs get twice as many search workers as evaluation workers, with two batches each, so that there is always
-    one that waits for the device.
+    On a processor each core evaluates its own batches; more threads than cores would compete. A GPU gets twice as many
+    search threads as evaluation workers, with two batches each, so that one batch always waits for the device.
     """
     cores = usable_cores()
     if isinstance(queue, EvaluationWorkers):
@@ -126,14 +121,14 @@ def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
 def common_settings(
     options: Options, game: str, queue: EvaluationQueue, c_puct: float, **decided: Any
 ) -> SearchSettings:
-    """Return the settings of the search: the options, and what they leave open as it suits machine and evaluator.
+    """Return the settings of the search by the options. Unset options get values for the machine and evaluator.
 
     Args:
-        options: what the user wants; those that mean nothing to the game do not count.
+        options: the settings; options of other games have no effect.
         game: go or shogi.
-        queue: what evaluates.
-        c_puct: if the options leave it open.
-        decided: settings that the game or the evaluator decides, whatever the options say.
+        queue: of the evaluator.
+        c_puct: value if the option is none.
+        decided: settings that the game or the evaluator overrides.
     """
     known = {row.name for row in fields(SearchOptions)}
     chosen: dict[str, Any] = {row.name: options.get(row.name) for row in rows_for(game) if row.name in known}
@@ -148,33 +143,25 @@ def common_settings(
 _log = logging.getLogger("yomi.networks")
 
 TUNED = ("device", "backend", "precision", "batch_size", "workers", "batches_in_flight")
-"""The options that are tuned. They are left open by their defaults."""
+"""Options that are tuned. Their defaults leave them open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The fastest way to search with a network."""
+    """The fastest settings to search with a network."""
 
-    choice: dict[str, Value]
-    """Value of each of TUNED."""
-    evaluations_per_second: float
-    """Of the search, when it was tuned."""
+    choice: dict[str, Value]  # value of each of TUNED
+    evaluations_per_second: float  # of the search, during tuning
 
     def __str__(self) -> str:
-        """Return the choice as flags, and the speed."""
         flags = " ".join(f"{TABLE[name].flag} {TABLE[name].format(value)}" for name, value in self.choice.items())
         return f"{flags} ({self.evaluations_per_second:,.0f} evaluations/s)"
 
 
 def tuned(options: Options, game: str, size: int) -> Options:
-    """Return the options with what was tuned in place of what they leave open; themselves where nothing was.
+    """Return the options with tuned values for unset fields, or the same object if nothing was tuned.
 
-    A choice belongs together, so that it counts only where all of TUNED are left open.
-
-    Args:
-        options: those that the user gave.
-        game: go or shogi.
-        size: board size (9 for shogi).
+    The tuned values belong together. They are used only if all options of TUNED are unset.
     """
     net = network_file(options, game)
     if net is None or any(options.get(name) != TABLE[name].default for name in TUNED):
@@ -186,7 +173,7 @@ def tuned(options: Options, game: str, size: int) -> Options:
 
 
 def load_tuning(net: Path, size: int) -> Tuning | None:
-    """Return what is known of a network on this machine, or None."""
+    """Return the tuned settings of a network on this machine, or None."""
     path, text = net, ""
     try:
         path = _tuning_file(net, size)
@@ -203,16 +190,11 @@ def load_tuning(net: Path, size: int) -> Tuning | None:
 
 @functools.cache
 def _warn_once(path: Path, text: str, error: str) -> None:
-    """Say why a file with this text cannot be used, but once: players ask for what is tuned at every move."""
     _log.warning("%s cannot be used (%s): expected what yomi net calibrate writes", path, error)
 
 
 def save_tuning(net: Path, size: int, tuning: Tuning) -> Path:
-    """Keep a choice for this machine and return the file's path.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Save settings for this machine and return the file, or raise OSError."""
     path = _tuning_file(net, size)
     path.parent.mkdir(parents=True, exist_ok=True)
     data = {"network": net.name, "board_size": size, "machine": machine_facts(), **dataclasses.asdict(tuning)}
@@ -222,7 +204,7 @@ def save_tuning(net: Path, size: int, tuning: Tuning) -> Path:
 
 @functools.cache
 def machine_facts() -> dict[str, object]:
-    """Return what a choice depends on besides the network."""
+    """Return the facts that tuned settings depend on, besides the network."""
     return {
         "processor": processor_name(),
         "cores": usable_cores(),

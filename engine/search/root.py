@@ -1,4 +1,8 @@
-"""The priors of a tree's root: its own temperature, and Dirichlet noise that lasts one search."""
+"""The root of a tree: priors with its own temperature and noise, and its evaluation after a search has moved on.
+
+A root from further down the tree was expanded as an inner node: with the temperature and optimism of the policy there,
+and without edges for the least likely moves.
+"""
 
 from __future__ import annotations
 
@@ -31,26 +35,23 @@ class RootPriors:
     """Changes the priors of the root's edges in place, while no search thread runs."""
 
     def __init__(self, tree: Tree, generator: np.random.Generator) -> None:
-        """Take the tree, which is empty, and what draws the noise."""
+        """The tree is empty; `generator` draws the noise."""
         self._tree = tree
         self._generator = generator
+        # the root's edges without noise, in any order, while the tree has noise
         self._clean: npt.NDArray[np.uint32] | None = None
-        """The root's edges without noise, in any order, while there is noise in the tree."""
-        self._is_tempered = True
-        """Whether the priors have the root's temperature, as those of a root that was expanded as one have."""
+        self._is_tempered = True  # whether the priors have the root's temperature
 
     def clear(self) -> None:
-        """Take note that the tree is empty."""
         self._clean = None
         self._is_tempered = True
 
     def move_on(self) -> None:
-        """Take note that a node from further down the tree has become the root."""
+        """Note that an inner node has become the root."""
         self._clean = None
         self._is_tempered = False
 
     def remove_noise(self) -> None:
-        """Give the root its own priors back."""
         if self._clean is None:
             return
         edges, clean = self._edges(), self._clean
@@ -59,7 +60,7 @@ class RootPriors:
         self._bring_up_to_date()
 
     def temper(self, exponent: float) -> None:
-        """Raise the priors of a root that was expanded further down the tree to a power, once."""
+        """Raise the priors of a root that was an inner node to a power, once."""
         if self._is_tempered or exponent == 1.0:
             return
         edges = self._edges()
@@ -85,18 +86,17 @@ class RootPriors:
         self._bring_up_to_date()
 
     def replace(self, other: Tree) -> None:
-        """Take the priors of another tree's root, which stands for the same position and was expanded as a root."""
+        """Copy the priors of another tree's root: of the same position, expanded as a root."""
         edges, new = self._edges(), _edges_of(other)
         edges[np.argsort(all_moves(edges))] = new[np.argsort(all_moves(new))]
         self._is_tempered = True
         self._bring_up_to_date()
 
     def _edges(self) -> npt.NDArray[np.uint32]:
-        """Return the root's edges, a view of the tree."""
         return _edges_of(self._tree)
 
     def _bring_up_to_date(self) -> None:
-        """Make the root's order of edges and its sum of tried priors those of its priors."""
+        """Update the root's order of edges and its sum of tried priors."""
         root = self._tree.counters[0].root
         tried = self._edges()[: int(self._tree.nodes[root]["tried"])]
         self._tree.nodes[root]["tried_prior"] = float(all_quantized(tried).sum()) * PRIOR_STEP
@@ -111,7 +111,7 @@ def _edges_of(tree: Tree) -> npt.NDArray[np.uint32]:
 
 
 def is_renewed(queue: EvaluationQueue, settings: SearchSettings) -> bool:
-    """Whether a root that was expanded further down a tree is evaluated by itself: if that costs a network's say."""
+    """Whether a reused root is evaluated again: if `renew_root` is set and a network is used."""
     return settings.renew_root and bool(queue.evaluator.inputs & Inputs.NETWORK)
 
 
@@ -125,11 +125,11 @@ def evaluate_root(
         queue: of the evaluator.
         settings: of the search.
         worker: no other thread uses it.
-        board: its; has the root and its history.
-        center: what the dynamic part of the score's utility is measured from, for the side to move.
+        board: the worker's, with the root and its history.
+        center: center of the score's dynamic utility, for the side to move.
 
     Raises:
-        Exception: what the evaluator raised.
+        Exception: the evaluator failed.
     """
     tree = make_tree(0, spec.mean_moves, 0, spec.policy_size, spec.cached_moves)
     clear_tree(tree)
@@ -148,8 +148,8 @@ def evaluate_root(
     return tree
 
 
-def replace_own(tree: Tree, other: Tree) -> None:
-    """Put the evaluation of another tree's root, which has one visit, in the place of the root's own in its sums."""
+def replace_root_evaluation(tree: Tree, other: Tree) -> None:
+    """Replace the root's own evaluation, in its sums, by that of another tree's root with one visit."""
     node, new = tree.nodes[tree.counters[0].root], other.nodes[other.counters[0].root]
     if node["proof"]:  # no evaluation counts there any more
         return

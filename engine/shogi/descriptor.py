@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.game import Game
+from yomi.engine.game import Game, lazy
 from yomi.engine.records import Score
 from yomi.engine.shogi.commands import EXAMPLES, FLAGS, make_dataset, play_dataset
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Mapping
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from yomi.engine.evaluators.network import FileEvaluator, FileFormat
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.game import Say, Subject
+    from yomi.engine.evaluators.network import FileEvaluator
+    from yomi.engine.game import BenchmarkPositions, Say
     from yomi.engine.learning.replay import Recorded, Show
     from yomi.engine.options import Options, Value
     from yomi.engine.players.precision import Sampling
-    from yomi.engine.search.settings import SearchSettings
     from yomi.engine.shogi.game import ShogiGame
     from yomi.engine.shogi.learning import LearnableShogi
-    from yomi.engine.shogi.matches import ShogiMatches
     from yomi.engine.shogi.players.player import ShogiPlayer
     from yomi.engine.shogi.referee import ShogiReferee
     from yomi.engine.shogi.review import ShogiReviewer
@@ -48,13 +44,13 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     title = "shogi"
     protocol = "usi"
     networks = "dlshogi's .onnx, nn.bin"
-    plain_evaluator = "material"
+    default_evaluator = "material"
     # A mate would flatten all else.
     score = Score("cp", 0, "Black's evaluation (centipawns)", limit=3000, mean_limit=2000)
     suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".bod", ".usi", ".sfen")
-    rated = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf")
-    saved = (".kifu", ".kif", ".csa", ".usi", ".sfen")
-    recorded = ("sfen",)
+    rated_suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf")
+    save_suffixes = (".kifu", ".kif", ".csa", ".usi", ".sfen")
+    flags_fixed_by_record = ("sfen",)
     examples = EXAMPLES
     flags = FLAGS
     defaults: Mapping[str, Mapping[str, Value]] = {
@@ -62,18 +58,18 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         "duel": {"max_moves": 320},
         "learn": {"max_moves": 320, "leaf_mate_depth": 1},
     }
+    formats = lazy("yomi.engine.shogi.networks:FORMATS")
+    new_game = lazy("yomi.engine.shogi.game:new_game")
+    make_player = lazy("yomi.engine.shogi.players.player:ShogiPlayer")
+    matches = lazy("yomi.engine.shogi.matches:ShogiMatches")
+    start_play = lazy("yomi.engine.shogi.terminal:start_play")
+    network_defaults = lazy("yomi.engine.shogi.players.setup:network_defaults")
+    benchmark_setup = lazy("yomi.engine.shogi.measuring:measured")
 
     def __init__(self) -> None:
         """Learn from the usual position."""
         self._learned: dict[str, Any] = {}
         """Arguments of LearnableShogi."""
-
-    @property
-    def formats(self) -> tuple[type[FileFormat], ...]:
-        """See Game."""
-        from yomi.engine.shogi.networks import FORMATS
-
-        return FORMATS
 
     def board_size(self, options: Options) -> int:
         """Return 9."""
@@ -87,18 +83,6 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
             mates["visits"] = MATERIAL_VISITS[level]
         return mates
 
-    def new_game(self, options: Options) -> ShogiGame:
-        """Return the usual position under the options' rules."""
-        from yomi.engine.shogi.game import new_game
-
-        return new_game(options)
-
-    def make_player(self, options: Options) -> ShogiPlayer:
-        """Return a player of shogi."""
-        from yomi.engine.shogi.players.player import ShogiPlayer
-
-        return ShogiPlayer(options)
-
     def referee(self, player: ShogiPlayer) -> ShogiReferee:
         """Return a referee, who needs no player's verdict."""
         from yomi.engine.shogi.referee import ShogiReferee
@@ -111,18 +95,6 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         from yomi.engine.shogi.sfen import START_WORD
 
         return f"{START_WORD} moves {' '.join(format_usi(move) for _, move in game.moves)}"
-
-    def matches(self) -> ShogiMatches:
-        """See Game."""
-        from yomi.engine.shogi.matches import ShogiMatches
-
-        return ShogiMatches()
-
-    def start_play(self, args: Namespace, options: Options) -> tuple[ShogiGame, tuple[str, str]]:
-        """Return a position, or the game of a file."""
-        from yomi.engine.shogi.terminal import start_play
-
-        return start_play(args, options)
 
     def terminal(
         self, player: ShogiPlayer, game: ShogiGame, args: Namespace, advice: Mapping[str, Value]
@@ -185,23 +157,11 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
 
         return replay(path, features)
 
-    def network_defaults(self, options: Options) -> Mapping[str, Value]:
-        """Return what the file beside the network says."""
-        from yomi.engine.shogi.players.setup import network_defaults
-
-        return network_defaults(options)
-
-    def subject(self, options: Options) -> Subject:
+    def benchmark_positions(self, options: Options) -> BenchmarkPositions:
         """Return shogi with the options' mate search at leaves."""
         from yomi.engine.shogi.measuring import shogi_subject
 
         return shogi_subject(mate_depth=options.leaf_mate_depth)
-
-    def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
-        """See Game."""
-        from yomi.engine.shogi.measuring import measured
-
-        return measured(options)
 
     def sampling(self, network: FileEvaluator, options: Options) -> Sampling[ShogiGame]:
         """See Game."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from yomi.engine.game import Subject
+from yomi.engine.game import BenchmarkPositions
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.players.setup import make_queue, search_settings, spec_for
@@ -58,7 +58,7 @@ def shogi_positions() -> list[ShogiGame]:
     return games
 
 
-def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Subject:
+def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> BenchmarkPositions:
     """Return shogi.
 
     Args:
@@ -70,11 +70,11 @@ def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Subject:
     for game in games:
         for name, value in (*spec.marks, ("mate_depth", mate_depth)):
             game.position[name] = value
-    return Subject("shogi", spec, tuple(games), write_planes, write_bits)
+    return BenchmarkPositions("shogi", spec, tuple(games), write_planes, write_bits)
 
 
 @contextlib.contextmanager
-def measured(options: Options) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
+def measured(options: Options) -> Iterator[tuple[BenchmarkPositions, EvaluationQueue, SearchSettings]]:
     """See yomi.engine.game.Game."""
     with contextlib.closing(make_queue(options)) as queue:
         spec = spec_for(queue.evaluator)

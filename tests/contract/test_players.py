@@ -440,7 +440,7 @@ def test_what_cannot_be_loaded_leaves_what_was(
 )
 def test_what_is_contradictory_or_missing_is_refused(descriptor: Any, make: Make, values: Any, told: str) -> None:
     if told == "expected auto":
-        values = {"evaluator": "rollouts" if descriptor.plain_evaluator == "material" else "material"}
+        values = {"evaluator": "rollouts" if descriptor.default_evaluator == "material" else "material"}
     with pytest.raises(LoadingError, match=told) as caught:
         make(**values)
     assert "\n" not in str(caught.value)

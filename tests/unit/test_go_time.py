@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from yomi.engine.clock import MOST_RESERVE, Budget, Clock, Left, TimeSettings, TimeSystem
+from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, Left, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.gtp.clock import GtpClocks
 from yomi.engine.go.players.timing import find_budget, moves_left
@@ -196,7 +196,7 @@ def test_overtime_is_never_lost(
     system: TimeSystem, main: float, each: float, count: int, late: float, reports: bool, seed: int
 ) -> None:
     period = each * count if system is TimeSystem.CANADIAN else each
-    lateness = late * max(0.0, MOST_RESERVE * each - 0.2)
+    lateness = late * max(0.0, MAX_RESERVE_SHARE * each - 0.2)
     play_out(TimeSettings(system, main, period, count), 361, 120, 0.2, reports, seed, lateness)
 
 

@@ -135,4 +135,4 @@ class YomiGoSeat(YomiSeat[GoPlayer]):
     def _request(self, color: int) -> Request[GoGame]:
         game = self._game.copy()
         game.turn_to(color)
-        return Request(game, hide_moves=self._player.options.ignore_pre_root_history)
+        return Request(game, hide_history=self._player.options.ignore_pre_root_history)

@@ -144,8 +144,8 @@ class GoPlayer(Player[GoGame]):
 
     def _root(self, request: Request[GoGame]) -> GoGame:
         game = request.game.copy()
-        if request.hide_moves:
-            game.hide_moves()
+        if request.hide_history:
+            game.hide_history()
         return game
 
     def _without_search(self, request: Request[GoGame], root: GoGame) -> Decision | None:
@@ -176,7 +176,7 @@ class GoPlayer(Player[GoGame]):
         judged = root.rules.scoring == "TERRITORY" or self._search.spec.marked(root.position)["judges_agreement"]
         return [*self._twins, *useless_moves(root, counts_dead=not (agrees and judged))]
 
-    def _shown(self, report: SearchReport) -> SearchReport:
+    def _annotate(self, report: SearchReport) -> SearchReport:
         """Return a report with the moves that were not searched because they are mirror images of others."""
         pruned = {move: twin for move, twin in self._twins.items() if self._search.is_banned(move)}
         return with_twins(report, pruned) if pruned else report
@@ -202,8 +202,8 @@ class GoPlayer(Player[GoGame]):
         report = replace(report, moves=moves)
         return choose(report, temperature, self._rng)
 
-    def _likeliest(self, root: GoGame, allow: Collection[int] | None) -> int:
-        move = self._search.likeliest()
+    def _fallback_move(self, root: GoGame, allow: Collection[int] | None) -> int:
+        move = self._search.best_prior()
         return PASS if move is None else move
 
     def _may_resign(self, game: GoGame, report: SearchReport) -> bool:

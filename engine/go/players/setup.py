@@ -14,7 +14,7 @@ from yomi.engine.go.networks import FORMATS
 from yomi.engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
 from yomi.engine.go.players.network import spec_for
 from yomi.engine.players.precision import Sampling
-from yomi.engine.players.setup import Judges, common_settings
+from yomi.engine.players.setup import EvaluatorFactory, common_settings
 from yomi.engine.search.settings import SearchSettings
 from yomi.native.spec import Inputs
 from yomi.nets.errors import NetworkError
@@ -42,7 +42,7 @@ def queue_key(size: int, rules: Rules) -> QueueKey:
     return size, has_no_result(rules.ko, rules.scoring)
 
 
-JUDGES = Judges(
+EVALUATOR_FACTORY = EvaluatorFactory(
     "go",
     "Go",
     "rollouts",
@@ -55,7 +55,7 @@ def check_evaluator(options: Options) -> None:
     """See that what the options say of evaluators goes together.
 
     Raises:
-        EvaluatorError: a mixture with rollouts was asked for without a network, or what Judges refuse.
+        EvaluatorError: a mixture with rollouts was asked for without a network, or what EvaluatorFactory refuse.
     """
     if options.rollout_weight > 0.0 and not has_network(options):
         raise EvaluatorError(
@@ -64,11 +64,11 @@ def check_evaluator(options: Options) -> None:
         )
     if options.value_net is not None and not has_network(options):
         raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
-    JUDGES.check(options)
+    EVALUATOR_FACTORY.check(options)
 
 
 def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
-    """Return the evaluation queue that the options describe for boards of `size`; see Judges."""
+    """Return the evaluation queue that the options describe for boards of `size`; see EvaluatorFactory."""
     check_evaluator(options)
 
     def finish(network: FileEvaluator, device: str) -> Evaluator:
@@ -80,7 +80,7 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
             evaluator = _with_values(network, options, size, device)
         return MixedEvaluator(evaluator, weight, ROLLOUTS_A_LEAF, options.seed) if weight > 0.0 else evaluator
 
-    return JUDGES.make_queue(options, size, lambda: GoGame(size, rules), finish)
+    return EVALUATOR_FACTORY.make_queue(options, size, lambda: GoGame(size, rules), finish)
 
 
 def _with_values(network: FileEvaluator, options: Options, size: int, device: str) -> WithValues:

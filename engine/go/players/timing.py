@@ -5,7 +5,7 @@ for this move; moves_left an estimate from board size and ply.
 
 - sudden death: soft = (left - reserve) / moves_left with reserve = lag_reserve + lateness. The estimate has a floor, so
   that the time decays geometrically and never runs out. hard = at most 3 times soft, never more than left - reserve.
-- byo-yomi: a move may use one period, less lag and lateness (MOST_RESERVE of it at most); periods are not spent.
+- byo-yomi: a move may use one period, less lag and lateness (MAX_RESERVE_SHARE of it at most); periods are not spent.
 - Canadian: period left / stones left, less lag and lateness, likewise.
 - main time followed by byo-yomi or Canadian overtime: as sudden death, but at least what a move in overtime has.
 - Fischer: as sudden death, plus the increment, less the lag; lateness and lag stay on the clock.
@@ -15,7 +15,7 @@ If nothing is left after the reserve the budget is 0: answer at once.
 
 from __future__ import annotations
 
-from yomi.engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
+from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, TimeSystem, lag_reserve
 
 
 def moves_left(area: int, ply: int) -> float:
@@ -51,7 +51,7 @@ def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -
     if system is TimeSystem.ABSOLUTE:
         return Budget(spare / moves, min(3 * spare / moves, spare))
     first = settings.period / max(settings.count, 1) if system is TimeSystem.CANADIAN else settings.period
-    kept = lag + min(lateness, max(MOST_RESERVE * first - lag, 0.0))
+    kept = lag + min(lateness, max(MAX_RESERVE_SHARE * first - lag, 0.0))
     if system is TimeSystem.CANADIAN and not clock.is_exact:
         overtime = overtime_hard = max(first - kept, 0.0)
     elif system is TimeSystem.BYOYOMI:

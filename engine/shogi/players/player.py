@@ -230,7 +230,7 @@ class ShogiPlayer(Player[ShogiGame]):
         super()._end_background()
         self._seeks_mate = False
 
-    def _begin_beside(self, request: Request[ShogiGame], root: ShogiGame, allow: Collection[int] | None) -> None:
+    def _start_mate_search(self, request: Request[ShogiGame], root: ShogiGame, allow: Collection[int] | None) -> None:
         options = self._options(request)
         self._seeks_mate = options.root_mate_search > 0 and not self._is_forced(request, root)
         self._mate_root, self._judged_mate, self._is_mate = root, (), False
@@ -239,26 +239,26 @@ class ShogiPlayer(Player[ShogiGame]):
                 root.position, max_ply=options.root_mate_search, nodes=options.root_mate_nodes, moves=_listed(allow)
             )
 
-    def _end_beside(self) -> None:
+    def _stop_mate_search(self) -> None:
         self._mate.stop()
 
-    def _line_beside(self) -> tuple[int, ...]:
+    def _mate_line(self) -> tuple[int, ...]:
         """Return the mate that was found, so far; none that the game would end before."""
         line = self._mate.answer.moves if self._seeks_mate else ()
         if line != self._judged_mate:
             self._judged_mate, self._is_mate = line, can_be_played(self._mate_root, line)
         return line if self._is_mate else ()
 
-    def _has_answer(self, request: Request[ShogiGame]) -> bool:
+    def _mate_ends_search(self, request: Request[ShogiGame]) -> bool:
         """Whether a mate is found that may be played, and no shorter one is looked for."""
         if request.infinite or request.is_pondering or self._mate.is_running:
             return False
-        return bool(self._line_beside())
+        return bool(self._mate_line())
 
-    def _shown(self, report: SearchReport) -> SearchReport:
+    def _annotate(self, report: SearchReport) -> SearchReport:
         """Return a report that tells mates; one that was found beside the search stands first."""
         moves = [replace(move, mate=mate_in(move)) for move in report.moves]
-        line = self._line_beside()
+        line = self._mate_line()
         if line:
             mate = MoveReport(line[0], winrate=1.0, pv=line, mate=len(line))
             moves = [mate, *(move for move in moves if move.move != line[0])]
@@ -272,8 +272,8 @@ class ShogiPlayer(Player[ShogiGame]):
     def _time_left(self, clock: Clock, options: Options) -> float | None:
         return time_left(clock, options.lag, options.byoyomi_margin, self._lateness.reserve)
 
-    def _likeliest(self, root: ShogiGame, allow: Collection[int] | None) -> int:
-        move, allowed = self._search.likeliest(), root.searched_moves() if allow is None else list(allow)
+    def _fallback_move(self, root: ShogiGame, allow: Collection[int] | None) -> int:
+        move, allowed = self._search.best_prior(), root.searched_moves() if allow is None else list(allow)
         return move if move in allowed else allowed[0]
 
 

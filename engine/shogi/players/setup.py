@@ -12,7 +12,7 @@ from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import FileEvaluator, network_in, recognise
 from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
 from yomi.engine.players.precision import Sampling
-from yomi.engine.players.setup import Judges, common_settings
+from yomi.engine.players.setup import EvaluatorFactory, common_settings
 from yomi.engine.shogi.book import Book, BookError, BookSettings, open_book
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS
@@ -43,14 +43,16 @@ def loading_key(options: Options) -> tuple[Value, ...]:
     return tuple(options.get(name) for name in LOADED)
 
 
-JUDGES = Judges("shogi", "shogi", "material", lambda options: MaterialEvaluator(options.batch_size or 1), FORMATS)
+EVALUATOR_FACTORY = EvaluatorFactory(
+    "shogi", "shogi", "material", lambda options: MaterialEvaluator(options.batch_size or 1), FORMATS
+)
 
 
 def make_queue(options: Options) -> EvaluationQueue:
-    """Return the evaluation queue that the options describe; see Judges.
+    """Return the evaluation queue that the options describe; see EvaluatorFactory.
 
     Raises:
-        NetworkError, EvaluatorError: see Judges; and the value network is no NNUE evaluation, or has no use.
+        NetworkError, EvaluatorError: see EvaluatorFactory; and the value network is no NNUE evaluation, or has no use.
     """
     if options.value_net is not None and not has_network(options):
         raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
@@ -71,7 +73,7 @@ def make_queue(options: Options) -> EvaluationQueue:
             raise NetworkError(f"{path}: {values.title} found, expected {Nnue.title} for --value-net")
         return _with_leaf_search(network, values, options)
 
-    return JUDGES.make_queue(options, SIDE, ShogiGame, finish)
+    return EVALUATOR_FACTORY.make_queue(options, SIDE, ShogiGame, finish)
 
 
 def _with_leaf_search(network: FileEvaluator, values: Nnue, options: Options) -> WithLeafSearch:

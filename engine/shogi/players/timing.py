@@ -15,7 +15,7 @@ and M an estimate of the moves still to play:
 
 from __future__ import annotations
 
-from yomi.engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
+from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, TimeSystem, lag_reserve
 
 MAX_RESERVE = 0.4
 """Share of a byo-yomi that the reserves take at most, so that periods of less than a second can be used."""
@@ -58,6 +58,6 @@ def time_left(clock: Clock, lag: float, margin: float, lateness: float) -> float
     left, settings = clock.left.main, clock.settings
     if settings.system is TimeSystem.BYOYOMI:
         period = settings.period
-        reserve = min(min(lag + margin, MAX_RESERVE * period) + lateness, MOST_RESERVE * period)
+        reserve = min(min(lag + margin, MAX_RESERVE * period) + lateness, MAX_RESERVE_SHARE * period)
         return left + period - reserve
     return max(max(left, settings.increment) - lag - lateness, 0.0)
