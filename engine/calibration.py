@@ -67,8 +67,8 @@ def tune(
     rows: list[dict[str, Any]] = []
     best, rate = _fastest(options, game, list(_backends(options)), seconds, rows, say)
     if best is None:
-        raise EvaluatorError("no backend computes this network here: expected one; see yomi doctor")
-    on_cpu = best["device"] == "cpu"  # where a worker evaluates its batches itself, one after the other
+        raise EvaluatorError("no backend can compute this network on this machine: run `yomi doctor`")
+    on_cpu = best["device"] == "cpu"  # a worker evaluates its own batches, one after another
     for variants in (_batches, _workers) if on_cpu else (_batches, _workers, _in_flight):
         found, found_rate = _fastest(options, game, list(variants(best)), seconds, rows, say)
         if found is not None:
@@ -126,7 +126,7 @@ def _fastest(
             if candidate is None:
                 continue
             if any(candidate.choice == other.choice for other in candidates):
-                continue  # auto is what another precision is as well
+                continue  # auto has chosen the precision of another candidate
             if _rate(candidate, 1, WARM_UP, say) is not None:
                 candidates.append(candidate)
         for _ in range(TURNS):
@@ -170,8 +170,8 @@ def _make(
 def _rate(candidate: _Candidate, games: int, seconds: float, say: Callable[[str], None]) -> float | None:
     """Return evaluations/s on the first `games` positions, or None if the candidate fails."""
     try:
-        counts = [search_counts(candidate.search, each, seconds / games) for each in candidate.games[:games]]
-    except Exception as error:  # whatever an evaluator raises
+        counts = [search_counts(candidate.search, game, seconds / games) for game in candidate.games[:games]]
+    except Exception as error:  # evaluators raise errors of any type
         say(f"{_name(candidate)}: {error}")
         return None
     return sum(count["evaluations_per_second"] for count in counts) / len(counts)

@@ -64,7 +64,7 @@ def network_fault(name: str, game: str | None, kinds: str = "") -> str | None:
         return None
     found = "is a folder" if Path(name).is_dir() else "no such file"
     names = [] if game is None else [FAST]
-    names += [each.name for each in BUNDLED if game in (None, each.game)]
+    names += [network.name for network in BUNDLED if game in (None, network.game)]
     files = f" ({kinds})" if kinds else "'s file"
     return f"{found}; expected a network{files}, or the name {' or '.join(names)}{did_you_mean(Path(name).name, names)}"
 

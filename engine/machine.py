@@ -80,7 +80,7 @@ def limit_text(limit: int) -> str:
     """Return the error message for a limit of the address space that is too low."""
     return (
         f"the address space of a process is limited to {limit >> 20} MiB (ulimit -v): expected"
-        f" {MIN_TO_PLAY >> 20} MiB or no limit; raise it, or give less with --memory"
+        f" {MIN_TO_PLAY >> 20} MiB or no limit; raise the limit, or lower --memory"
     )
 
 
@@ -103,4 +103,4 @@ def memory_fault(error: BaseException) -> str | None:
     if not is_memory:
         return None
     text = " ".join(str(error).split())[:200] or type(error).__name__
-    return f"the memory does not suffice: {text}: expected more of it, or a smaller --memory"
+    return f"not enough memory: {text}: lower --memory"

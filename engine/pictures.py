@@ -149,7 +149,7 @@ def check(path: Path | None = None) -> None:
     forms = figure(1.0, 1.0).canvas.get_supported_filetypes()
     suffix = "" if path is None else path.suffix
     if suffix and suffix[1:].lower() not in forms:
-        raise PlotError(f"unknown form {suffix}, expected one of {' '.join(f'.{form}' for form in sorted(forms))}")
+        raise PlotError(f"unknown format {suffix}, expected one of {' '.join(f'.{form}' for form in sorted(forms))}")
 
 
 def save(drawn: Any, path: Path) -> None:

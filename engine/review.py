@@ -269,7 +269,7 @@ def speed_of(search: Callable[[Options], int], options: Options) -> float:
         search: searches from an empty tree and returns its visits.
         options: of the review. With a seed the number of searches does not depend on the clock.
     """
-    wanted = min(each for each in (options.visits, options.playouts, MAX_TRIAL_VISITS) if each is not None)
+    wanted = min(n for n in (options.visits, options.playouts, MAX_TRIAL_VISITS) if n is not None)
     visits, speed = min(wanted, TRIAL_VISITS), 0.0
     for number in range(MAX_TRIALS if options.seed is None else 2):
         begin = time.monotonic()

@@ -103,7 +103,7 @@ class Player(abc.ABC, Generic[G]):
             wanted = f"memory {self.options.memory} and cache_size {self.options.cache_size}"
             limit = address_space_limit()
             why = "" if limit is None else f"; {limit_text(limit)}"
-            raise LoadingError(f"{wanted}: the system has not as much, expected fewer bytes{why}") from None
+            raise LoadingError(f"{wanted}: not enough memory, lower them{why}") from None
         if self._loaded is not None:
             self._drop_queue(self._search.queue)
         self._search = search
@@ -217,8 +217,8 @@ class Player(abc.ABC, Generic[G]):
             return Decision(line[0], ponder=line[1] if len(line) > 1 else None, report=report, note="mate")
         if not report.moves:
             return Decision(self._fallback_move(root, allow), report=report)
-        heat = temperature_at(root.ply, options.temperature, options.temperature_moves)
-        drawn = self._draw(report, heat)
+        temperature = temperature_at(root.ply, options.temperature, options.temperature_moves)
+        drawn = self._draw(report, temperature)
         pv = next(move.pv for move in report.moves if move.move == drawn)
         resigns = not (request.infinite or request.is_pondering) and self._resigns(options, root, report)
         return Decision(drawn, resigns, ponder=pv[1] if len(pv) > 1 else None, report=report)
@@ -293,7 +293,7 @@ class Player(abc.ABC, Generic[G]):
         try:
             self._search.stop()
         except Exception as error:
-            _log.error("an earlier search ended early: %s", error, exc_info=not isinstance(error, EvaluatorError))
+            _log.error("an earlier search failed: %s", error, exc_info=not isinstance(error, EvaluatorError))
 
     def _schedule(self, request: Request[G], root: G, begin: float) -> Schedule:
         """Return when the search of a request ends by time, by the current clock."""
@@ -306,7 +306,7 @@ class Player(abc.ABC, Generic[G]):
         seconds = _least(options.seconds, limits.seconds)
         if clock is None:
             counts = (options.visits, options.playouts, options.depth, limits.visits, limits.playouts, request.depth)
-            if seconds is None and all(each is None for each in counts):
+            if seconds is None and all(count is None for count in counts):
                 seconds = DEFAULT_SECONDS
             return Schedule(base, hard=math.inf if seconds is None else base + seconds)
         lag = options.lag + self._search.latency
@@ -328,7 +328,7 @@ class Player(abc.ABC, Generic[G]):
         return Limits(visits, _least(options.playouts, limits.playouts), seconds)
 
     def _depths(self, request: Request[G]) -> list[int]:
-        return [each for each in (request.depth, self._options(request).depth) if each is not None]
+        return [depth for depth in (request.depth, self._options(request).depth) if depth is not None]
 
     def _has_enough(self, request: Request[G]) -> Callable[[SearchReport], bool] | None:
         """Return the test whether a search may end: by a proof, a depth, or playouts (those of pondering count).
@@ -436,4 +436,4 @@ N = TypeVar("N", int, float)
 
 
 def _least(*limits: N | None) -> N | None:
-    return min((each for each in limits if each is not None), default=None)
+    return min((limit for limit in limits if limit is not None), default=None)

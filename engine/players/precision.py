@@ -208,9 +208,9 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
             verdict = _known(_file_name(evaluator))
             if verdict is None:
                 candidate = evaluator.precision
-                _say_that_it_takes_time(evaluator)
+                _announce(evaluator)
                 if not recorded:
-                    # Only one of the two is in memory at any time: a big network takes some 250 and 500 MB.
+                    # Only one of the two is in memory at a time: a large network takes about 250 and 500 MB.
                     evaluator.close()
                     del evaluator
                     reference = make("fp32")
@@ -229,9 +229,7 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
         if verdict.is_enough:
             return evaluator
         name, slower = evaluator.info.source_file, SLOWER.get(evaluator.precision, "fp32")
-        _log.warning(
-            "%s: %s is left out for %s (%s): %s", name, evaluator.precision, slower, evaluator.backend, verdict
-        )
+        _log.warning("%s: %s is replaced by %s (%s): %s", name, evaluator.precision, slower, evaluator.backend, verdict)
         evaluator.close()
         del evaluator
         evaluator = make(slower)
@@ -243,7 +241,7 @@ def _board(evaluator: FileEvaluator) -> str:
     return f"{size}x{size}" if size else "boards of any size"
 
 
-def _say_that_it_takes_time(evaluator: FileEvaluator) -> None:
+def _announce(evaluator: FileEvaluator) -> None:
     board = _board(evaluator)
     print(
         f"yomi: comparing {evaluator.precision} with fp32, once for this network on {board} ...",
@@ -267,9 +265,13 @@ def _tell_once(evaluator: FileEvaluator) -> None:
             return
         told.parent.mkdir(parents=True, exist_ok=True)
         told.touch()
-    except OSError as error:  # told again next time
+    except OSError as error:  # it is printed again next time
         _log.info("%s cannot be written: %s", told, error)
-    why = f"not by native kernels: {evaluator.why}" if evaluator.why else "for which there is nothing faster here"
+    why = (
+        f"not by native kernels: {evaluator.why}"
+        if evaluator.why
+        else "for which there is nothing faster on this machine"
+    )
     _tell(evaluator, why)
 
 
@@ -292,7 +294,7 @@ def _known(file_name: str) -> Agreement | None:
         except FileNotFoundError:
             continue
         except (OSError, ValueError, TypeError, KeyError) as error:
-            _log.warning("%s cannot be read (%s): comparing again", path, one_line(str(error)))
+            _log.warning("%s cannot be read (%s): yomi compares again", path, one_line(str(error)))
     return None
 
 
@@ -302,4 +304,4 @@ def _keep(evaluator: FileEvaluator, verdict: Agreement) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(asdict(verdict)).encode())
     except OSError as error:
-        _log.warning("%s cannot be written (%s): the comparison is made again next time", path, error)
+        _log.warning("%s cannot be written (%s): yomi compares again next time", path, error)

@@ -60,7 +60,7 @@ class EvaluatorFactory:
                 f"evaluator {kind} does not know {self.title}: expected auto, onnx, {self.plain} or uniform"
             )
         if options.net is not None:
-            raise EvaluatorError(f"evaluator {kind} uses no network: leave out --net (DNN_Model), or --evaluator")
+            raise EvaluatorError(f"evaluator {kind} uses no network: expected no --net (DNN_Model), or no --evaluator")
 
     def make_queue(
         self,
@@ -91,12 +91,14 @@ class EvaluatorFactory:
 
         def network(device: str) -> Evaluator:
             def in_precision(precision: str) -> FileEvaluator:
-                # What is made only to be compared with is not worth the place on the disk.
+                # A reference for the comparison is not worth its space on the disk.
                 keep = precision == options.precision
                 how = device, options.backend, options.batch_size, precision
                 return load(self.formats, net, size, *how, keep=keep)
 
-            made = with_suitable_precision(in_precision, options.precision, lambda each: Sampling(each.spec, begin))
+            made = with_suitable_precision(
+                in_precision, options.precision, lambda reference: Sampling(reference.spec, begin)
+            )
             return finish(made, device)
 
         if open_file(net).kind in FOR_PROCESSORS:

@@ -210,7 +210,7 @@ class LostMoves:
 
     def count(self, color: int, ply: int, is_lost: bool) -> int:
         """Note whether a move looks lost, and return how many in a row did. The same ply counts once."""
-        lost = {each for each in self._plies[color] if each < ply}
+        lost = {earlier for earlier in self._plies[color] if earlier < ply}
         if is_lost:
             lost.add(ply)
         else:

@@ -160,7 +160,7 @@ def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.floa
         value, utility, score = (float(weights @ np.nan_to_num(tried[name])) for name in names)
         return value, utility, score
     weight = max(LEAST_WEIGHT, float(root["weight_sum"]) - float(excess.sum()))
-    value, utility, score = ((float(root[f"{each}_sum"]) - float(excess @ tried[each])) / weight for each in names)
+    value, utility, score = ((float(root[f"{name}_sum"]) - float(excess @ tried[name])) / weight for name in names)
     return value, utility, score
 
 

@@ -54,8 +54,8 @@ CENTER_TOLERANCE = 0.002  # utility; the score is centered again only beyond thi
 MIN_VISITS = 2  # of a search without time: the root's, and one move's
 FAULTS = {
     SUMS_BROKEN: "a fault of the search: a node's values are not finite numbers. Please report this with the game",
-    KEYS_BROKEN: "a fault of the search: a node is of another position than its moves lead to. Please report this with "
-    "the game",
+    KEYS_BROKEN: "a fault of the search: a node's position differs from the position after its moves. Please report "
+    "this with the game",
 }
 # seconds until an interrupted search counts as hanging; large networks need some for a batch on a CPU
 SEARCH_HANG = 30.0
@@ -246,7 +246,7 @@ class Search:
                 thread.join(max(0.0, end - time.monotonic()))
                 if thread.is_alive():
                     name = self.queue.evaluator.description
-                    raise EvaluatorError(f"{name} has not answered for {SEARCH_HANG:g} s: expected it to end a batch")
+                    raise EvaluatorError(f"{name} has not answered for {SEARCH_HANG:g} s: expected the end of a batch")
         self._threads = []
         self._barrier = threading.Barrier(1)  # the old one refers to this search, and would keep its memory
         if self._error is not None:
@@ -492,7 +492,9 @@ class Search:
             if last:
                 if self._counters.broken:
                     fault = FAULTS[int(self._counters.broken)]
-                    _log.error("%s. The search ends with the moves known by now; the next one begins anew", fault)
+                    _log.error(
+                        "%s. The search ends with its result so far. The next search starts with an empty tree", fault
+                    )
                 self._end_time = time.perf_counter()
                 self._finished.set()
 
@@ -631,5 +633,5 @@ class Search:
             if fullness(self.tree) <= PRUNE_TO:
                 _log.info("tree full: dropped nodes with fewer than %d visits", 1 << exponent)
                 return
-        _log.warning("the tree's memory is too small to go on: the search stops here")
+        _log.warning("the tree's memory is too small to continue: the search ends. Set a larger --memory")
         self._counters.stop = 1
