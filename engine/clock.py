@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 RESERVE_MOVES = 25  # own moves with a reserve for lag, at least: some games are longer than expected
 RESERVE_SHARE = 0.6  # share of the lag that each of these moves reserves: only few moves lose all of it
@@ -29,6 +30,17 @@ class TimeSystem(Enum):
     BYOYOMI = "byoyomi"
     FISCHER = "fischer"
     FISCHER_CAPPED = "fischer-capped"
+
+
+ARGUMENTS = {
+    TimeSystem.NONE: "",
+    TimeSystem.ABSOLUTE: "MAIN",
+    TimeSystem.CANADIAN: "MAIN PERIOD STONES",
+    TimeSystem.BYOYOMI: "MAIN PERIOD PERIODS",
+    TimeSystem.FISCHER: "MAIN INCREMENT",
+    TimeSystem.FISCHER_CAPPED: "MAIN INCREMENT MAIN_LIMIT MOVE_LIMIT",
+}
+FIELDS = {"STONES": "count", "PERIODS": "count"}  # fields of TimeSettings that have another name
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,72 +90,68 @@ class TimeSettings:
             raise ClockError(f"expected one of {names}, found {' '.join(words) or 'nothing'}")
         system = TimeSystem(name)
         numbers = [_number(word) for word in words[1:]]
-        expected = {
-            TimeSystem.NONE: "",
-            TimeSystem.ABSOLUTE: "MAIN",
-            TimeSystem.CANADIAN: "MAIN PERIOD STONES",
-            TimeSystem.BYOYOMI: "MAIN PERIOD PERIODS",
-            TimeSystem.FISCHER: "MAIN INCREMENT",
-            TimeSystem.FISCHER_CAPPED: "MAIN INCREMENT MAIN_LIMIT MOVE_LIMIT",
-        }[system].split()
+        expected = ARGUMENTS[system].split()
         if len(numbers) != len(expected):
             raise ClockError(f"{name}: expected {' '.join(expected) or 'nothing more'}")
-        return cls._build(system, numbers)
-
-    @classmethod
-    def _build(cls, system: TimeSystem, numbers: list[float]) -> TimeSettings:
-        if system is TimeSystem.FISCHER_CAPPED:
-            main_limit, move_limit = (math.inf if n < 0 else n for n in numbers[2:])
-            for value in numbers[:2]:
+        values: dict[str, Any] = {FIELDS.get(word, word.lower()): n for word, n in zip(expected, numbers, strict=True)}
+        for field, value in values.items():
+            if field.endswith("_limit") and value < 0:
+                values[field] = math.inf
+            elif not field.endswith("_limit"):
                 _check_time(value)
-            if main_limit < numbers[0]:
-                raise ClockError("fischer-capped: expected a main time limit of at least the main time")
-            return cls(
-                TimeSystem.FISCHER, numbers[0], increment=numbers[1], main_limit=main_limit, move_limit=move_limit
-            )
-        for value in numbers:
-            _check_time(value)
-        if system is TimeSystem.NONE:
-            return cls()
-        if system is TimeSystem.ABSOLUTE:
-            return cls(system, numbers[0])
-        if system is TimeSystem.FISCHER:
-            return cls(system, numbers[0], increment=numbers[1])
-        main, period, count = numbers
-        if count != int(count):
-            raise ClockError(f"{system.value}: expected a whole number of stones or periods, found {count:g}")
-        if period == 0 or count == 0:
-            # no overtime to play in; period > 0 and no stones is GTP's "no limit" only in time_settings
-            return cls(TimeSystem.ABSOLUTE, main)
-        return cls(system, main, period, int(count))
-
-
-@dataclass(slots=True)
-class Left:
-    """Reading of one side's clock."""
-
-    main: float = 0.0  # main time; Fischer: all time
-    period: float = 0.0  # rest of the current period, once the main time is used up
-    count: int = 0  # byo-yomi: periods left, including the current one; Canadian: stones left in the period
+        if values.get("main_limit", math.inf) < values.get("main", 0.0):
+            raise ClockError("fischer-capped: expected a main time limit of at least the main time")
+        if "count" in values:
+            if values["count"] != int(values["count"]):
+                raise ClockError(f"{name}: expected a whole number of stones or periods, found {values['count']:g}")
+            values["count"] = int(values["count"])
+            if not values["period"] or not values["count"]:
+                # no overtime to play in; period > 0 and no stones is GTP's "no limit" only in time_settings
+                return cls(TimeSystem.ABSOLUTE, values["main"])
+        return cls(TimeSystem.FISCHER if system is TimeSystem.FISCHER_CAPPED else system, **values)
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
     """One side's clock at the start of a move."""
 
-    settings: TimeSettings
-    left: Left
+    settings: TimeSettings = TimeSettings()
+    main: float = 0.0  # main time; Fischer: all time
+    period: float = 0.0  # rest of the current period, once the main time is used up
+    count: int = 0  # byo-yomi: periods left, including the current one; Canadian: stones left in the period
     is_exact: bool = True
     """Whether this is the controller's reading. Otherwise it was measured here: it lacks the lag of moves, and the
     stones of a Canadian period may be off by some moves."""
 
     @classmethod
+    def full(cls, settings: TimeSettings) -> Clock:
+        """Return the clock at the start of a game."""
+        return cls(settings, settings.main, settings.period, settings.count)
+
+    @classmethod
     def of(cls, main: float, byoyomi: float = 0.0, increment: float = 0.0) -> Clock:
         """Return a shogi clock: main time, and for each move a byo-yomi or otherwise an increment, in seconds."""
         if byoyomi > 0:
-            return cls(TimeSettings(TimeSystem.BYOYOMI, main, byoyomi, 1), Left(main, byoyomi, 1))
+            return cls.full(TimeSettings(TimeSystem.BYOYOMI, main, byoyomi, 1))
         system = TimeSystem.FISCHER if increment > 0 else TimeSystem.ABSOLUTE
-        return cls(TimeSettings(system, main, increment=increment), Left(main))
+        return cls.full(TimeSettings(system, main, increment=increment))
+
+    def after(self, used: float) -> Clock:
+        """Return the clock after a move that took `used` seconds. No number is below 0."""
+        settings, system = self.settings, self.settings.system
+        if system is TimeSystem.NONE:
+            return self
+        if system is TimeSystem.FISCHER:
+            return replace(self, main=min(max(self.main - used, 0.0) + settings.increment, settings.main_limit))
+        if used < self.main or system is TimeSystem.ABSOLUTE:
+            return replace(self, main=max(self.main - used, 0.0))
+        beyond = used - max(self.main, 0.0)
+        if system is TimeSystem.BYOYOMI:
+            lost = min(int(beyond // settings.period), self.count)
+            return replace(self, main=0.0, period=settings.period, count=max(self.count - lost, 1))
+        if self.count <= 1:
+            return replace(self, main=0.0, period=settings.period, count=settings.count)
+        return replace(self, main=0.0, period=max(self.period - beyond, 0.0), count=self.count - 1)
 
 
 Clocks = Mapping[int, Clock]  # by color
@@ -151,28 +159,11 @@ Clocks = Mapping[int, Clock]  # by color
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Time for one move, in seconds from now."""
+    """Time for one move: seconds after the start of its clock, or times of time.monotonic()."""
 
-    soft: float  # stop here, unless the choice is unsettled
-    hard: float  # stop here in any case; at least `soft`
-
-
-def charge(settings: TimeSettings, left: Left, used: float) -> Left:
-    """Return the reading after a move that took `used` seconds. No number is below 0."""
-    system = settings.system
-    if system is TimeSystem.NONE:
-        return left
-    if system is TimeSystem.FISCHER:
-        return Left(min(max(left.main - used, 0.0) + settings.increment, settings.main_limit))
-    if used < left.main or system is TimeSystem.ABSOLUTE:
-        return Left(max(left.main - used, 0.0), left.period, left.count)
-    beyond = used - max(left.main, 0.0)
-    if system is TimeSystem.BYOYOMI:
-        lost = min(int(beyond // settings.period), left.count)
-        return Left(0.0, settings.period, max(left.count - lost, 1))
-    if left.count <= 1:
-        return Left(0.0, settings.period, settings.count)
-    return Left(0.0, max(left.period - beyond, 0.0), left.count - 1)
+    soft: float = math.inf  # stop here, unless the choice is unsettled; earlier if nothing can change it
+    hard: float = math.inf  # stop here in any case; at least `soft`
+    start: float = 0.0  # when the clock started
 
 
 def lag_reserve(lag: float, moves: float) -> float:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from yomi.engine.clock import Left, TimeSettings, TimeSystem, charge
+from yomi.engine.clock import Clock, TimeSettings, TimeSystem
 from yomi.nets.errors import LineError
 
 TIMES = ("main", "byoyomi", "increment", "seconds")
@@ -128,7 +128,7 @@ class GameClock:
         """
         self.settings = settings
         self.margin = margin
-        self.left = Left(settings.main, settings.period, settings.count)
+        self.left = Clock.full(settings)
         self.used = 0.0
         """All time used in the game."""
 
@@ -154,5 +154,5 @@ class GameClock:
         """Charge a move; return whether it was in time."""
         in_time = seconds <= self.allowed() + self.margin
         self.used += seconds
-        self.left = charge(self.settings, self.left, seconds)
+        self.left = self.left.after(seconds)
         return in_time

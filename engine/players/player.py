@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
+from yomi.engine.clock import Budget
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.machine import RESERVE, address_space_left, address_space_limit, limit_text
 from yomi.engine.options import OptionError
@@ -25,7 +26,6 @@ from yomi.engine.players.time_management import (
     PATIENCE,
     Lateness,
     LostMoves,
-    Schedule,
     choose,
     end_search,
     temperature_at,
@@ -38,7 +38,7 @@ from yomi.engine.search.types import Limits, SearchReport
 from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
-    from yomi.engine.clock import Budget, Clock
+    from yomi.engine.clock import Clock
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options
     from yomi.engine.search.settings import SearchSettings
@@ -197,7 +197,7 @@ class Player(abc.ABC, Generic[G]):
         """
         search, options = self._search, self._options(request)
 
-        def schedule() -> Schedule:
+        def schedule() -> Budget:
             return self._schedule(request, root, begin)
 
         search.set_position(root, keep_tree=request.keep_tree, hide_history=request.hide_history)
@@ -237,7 +237,7 @@ class Player(abc.ABC, Generic[G]):
         request.on_change = None if request.is_pondering else self._search.interrupt
 
     def _watch(
-        self, request: Request[G], schedule: Callable[[], Schedule], shown: Callable[[SearchReport], SearchReport]
+        self, request: Request[G], schedule: Callable[[], Budget], shown: Callable[[SearchReport], SearchReport]
     ) -> None:
         """Wait until the search has ended or should end. Reports are annotated before they are passed on."""
         on_report = request.on_report
@@ -295,12 +295,12 @@ class Player(abc.ABC, Generic[G]):
         except Exception as error:
             _log.error("an earlier search failed: %s", error, exc_info=not isinstance(error, EvaluatorError))
 
-    def _schedule(self, request: Request[G], root: G, begin: float) -> Schedule:
+    def _schedule(self, request: Request[G], root: G, begin: float) -> Budget:
         """Return when the search of a request ends by time, by the current clock."""
         if request.infinite or request.is_pondering:
-            return Schedule()
+            return Budget()
         if self._is_forced(request, root):
-            return Schedule(request.start, request.start, request.start)
+            return Budget(request.start, request.start, request.start)
         options, limits, clock = self._options(request), request.limits, request.clock
         base = max(begin, request.start)
         seconds = _least(options.seconds, limits.seconds)
@@ -308,15 +308,15 @@ class Player(abc.ABC, Generic[G]):
             counts = (options.visits, options.playouts, options.depth, limits.visits, limits.playouts, request.depth)
             if seconds is None and all(count is None for count in counts):
                 seconds = DEFAULT_SECONDS
-            return Schedule(base, hard=math.inf if seconds is None else base + seconds)
+            return Budget(hard=math.inf if seconds is None else base + seconds, start=base)
         lag = options.lag + self._search.latency
         budget = self._budget(clock, root, options, lag, self._lateness.reserve)
         hard = request.start + budget.hard
         if seconds is not None:
             hard = min(hard, base + seconds)
-        return Schedule(request.start, min(request.start + budget.soft, hard), hard)
+        return Budget(min(request.start + budget.soft, hard), hard, request.start)
 
-    def _limits(self, request: Request[G], schedule: Schedule) -> Limits:
+    def _limits(self, request: Request[G], schedule: Budget) -> Limits:
         """Return the limits that the search enforces. `_watch` enforces those that `ponderhit` can change."""
         options, limits = self._options(request), request.limits
         if request.infinite:
@@ -398,7 +398,7 @@ class Player(abc.ABC, Generic[G]):
         """Whether there is only one move, which needs no time."""
         return False
 
-    def _restrictions(self, request: Request[G], root: G, schedule: Schedule) -> Restrictions:
+    def _restrictions(self, request: Request[G], root: G, schedule: Budget) -> Restrictions:
         return request.avoid, request.allow
 
     def _pruned(self, request: Request[G], root: G) -> Sequence[int]:

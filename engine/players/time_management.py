@@ -6,11 +6,11 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from yomi.engine.clock import Budget
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.search.search import SEARCH_HANG, Search
 from yomi.engine.search.types import Limits
@@ -29,15 +29,6 @@ LEAD_TO_STOP = 1.0  # a search stops early if the second move would need more th
 WAKE_UPS = 3.0  # threads that wake up in turn between the end of a move's time and the controller's clock
 LATENESS_DECAY = 0.8  # share of the lateness of earlier moves that is expected of the next move
 WARM_UP = 4  # playouts of the first search, whose times do not count
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """When a search on a clock ends, on the scale of time.monotonic()."""
-
-    start: float = 0.0  # when the clock started
-    soft: float = math.inf  # end here if the choice is settled, or earlier if nothing can change it
-    hard: float = math.inf  # end here in any case
 
 
 MAX_LATENESS = 0.5  # seconds; a longer delay is no load but a machine that was suspended
@@ -83,7 +74,7 @@ def warm_up(search: Search, game: PlayableGame) -> None:
 
 def watch(
     search: Search,
-    schedule: Callable[[], Schedule],
+    schedule: Callable[[], Budget],
     *,
     is_stopped: Callable[[], bool] | None = None,
     has_enough: Callable[[SearchReport], bool] | None = None,
@@ -135,7 +126,7 @@ def watch(
             return lateness
 
 
-def is_settled(report: SearchReport, begin: float, now: float, plan: Schedule) -> bool:
+def is_settled(report: SearchReport, begin: float, now: float, plan: Budget) -> bool:
     """Whether a search on a clock may end: time is up and the best move has most visits, or no move can catch up.
 
     Args:

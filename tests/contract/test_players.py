@@ -388,7 +388,7 @@ def test_what_is_loaded(sit: Make, kind: str) -> None:
         ("make_queue", NetworkError("no such file"), "no such file"),
         ("evaluate", EvaluatorError("the device is gone"), "the device is gone"),
         ("evaluate", RuntimeError("a fault of ours"), "a fault of ours"),
-        ("Search", MemoryError("Unable to allocate\n14.9 TiB"), "memory .* and cache_size .*: .* expected fewer bytes"),
+        ("Search", MemoryError("Unable to allocate\n14.9 TiB"), "memory .* and cache_size .*: not enough memory, lower them"),
     ],
 )
 def test_what_cannot_be_loaded_leaves_what_was(
@@ -432,7 +432,7 @@ def test_what_cannot_be_loaded_leaves_what_was(
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"evaluator": "uniform", "net": "x.bin"}, "leave out"),
+        ({"evaluator": "uniform", "net": "x.bin"}, "expected no --net"),
         ({"evaluator": "auto", "net": "missing"}, "missing"),
         ({"evaluator": "auto", "net": __file__}, "test_players"),
         ({"evaluator": "the other game's"}, "expected auto"),

@@ -15,7 +15,9 @@ from yomi.engine.go.gtp import table
 from yomi.engine.machine import memory_fault
 from yomi.engine.protocols.process import LoadError
 
-LIMIT = "the address space of a process is limited to {} MiB (ulimit -v): expected 3072 MiB or no limit; raise it"
+LIMIT = (
+    "the address space of a process is limited to {} MiB (ulimit -v): expected 3072 MiB or no limit; raise the limit"
+)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space for certain")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, Left, TimeSettings, TimeSystem
+from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.gtp.clock import GtpClocks
 from yomi.engine.go.players.timing import find_budget, moves_left
@@ -50,7 +50,7 @@ def test_time_left_without_settings() -> None:
 
 def full(system: TimeSystem, main: float, period: float = 0.0, count: int = 0, **more: float) -> Clock:
     """Return a clock that shows all the time that its settings give."""
-    return Clock(TimeSettings(system, main, period, count, **more), Left(main, period, count))
+    return Clock(TimeSettings(system, main, period, count, **more), main, period, count)
 
 
 def test_budgets() -> None:

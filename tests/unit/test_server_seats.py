@@ -67,7 +67,7 @@ def test_yomi_plays_by_the_rules_and_the_clock_of_cgos() -> None:
     game, clock = request.game, request.clock
     assert (game.size, game.komi, game.rules, len(game.moves)) == (9, 7.0, RULES, 2)
     assert clock is not None
-    assert (clock.settings.system, clock.left.main, request.start) == (TimeSystem.ABSOLUTE, 42.5, at)
+    assert (clock.settings.system, clock.main, request.start) == (TimeSystem.ABSOLUTE, 42.5, at)
     assert request.options is not None
     assert (request.options.lag, player.options.lag) == (pytest.approx(0.5), 0.3)
     with pytest.raises(IllegalMove):

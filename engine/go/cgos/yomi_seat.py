@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from yomi.engine.clients.client import Evaluation
-from yomi.engine.clock import Clock, Left, TimeSettings, TimeSystem
+from yomi.engine.clock import Clock, TimeSettings, TimeSystem
 from yomi.engine.color import opponent
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.gtp.formats import cgos_json
@@ -105,7 +105,7 @@ class YomiGoSeat(YomiSeat[GoPlayer]):
         player, size = self._player, self._game.size
         request = self._request(color)
         request.options = replace(player.options, lag=player.options.lag + lag)
-        request.clocks = dict.fromkeys((color, opponent(color)), Clock(self._settings, Left(left)))
+        request.clocks = dict.fromkeys((color, opponent(color)), Clock(self._settings, left))
         request.start = at
         self._current = request
         decision = player.decide(request)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
-from yomi.engine.clock import MAX_TIME, Clock, Clocks, Left, TimeSettings, TimeSystem, charge
+from yomi.engine.clock import MAX_TIME, Clock, Clocks, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 
 
@@ -22,7 +23,7 @@ class GtpClocks:
         self._now = now
         self.settings = TimeSettings()
         self._is_set = False
-        self._left = {BLACK: Left(), WHITE: Left()}
+        self._left = {BLACK: Clock(), WHITE: Clock()}
         self._started: float | None = None
         self._color = BLACK
         self._reported = {BLACK: False, WHITE: False}
@@ -35,13 +36,12 @@ class GtpClocks:
 
     def reset(self) -> None:
         """Give both sides all their time again (a new game under the same settings)."""
-        s = self.settings
         for color in (BLACK, WHITE):
-            self._left[color] = Left(s.main, s.period, s.count)
+            self._left[color] = Clock.full(self.settings)
             self._reported[color] = False
         self._started = None
 
-    def left(self, color: int) -> Left:
+    def left(self, color: int) -> Clock:
         """Return what the clock of `color` shows; while it runs, what it showed at its start."""
         return self._left[color]
 
@@ -63,9 +63,9 @@ class GtpClocks:
         s = self.settings
         has_overtime = s.system in (TimeSystem.CANADIAN, TimeSystem.BYOYOMI)
         if stones > 0 and has_overtime:
-            self._left[color] = Left(0.0, seconds, stones)
+            self._left[color] = Clock(s, 0.0, seconds, stones)
         else:
-            self._left[color] = Left(seconds, s.period, s.count)
+            self._left[color] = Clock(s, seconds, s.period, s.count)
         self._reported[color] = True
 
     def start(self, color: int, at: float | None = None) -> None:
@@ -88,8 +88,8 @@ class GtpClocks:
         used = self.elapsed() + (0.0 if self._reported[self._color] else lag)
         self._started = None
         self._reported[self._color] = False
-        self._left[self._color] = charge(self.settings, self._left[self._color], used)
+        self._left[self._color] = self._left[self._color].after(used)
 
     def clocks(self) -> Clocks:
         """Return what both clocks show; while one runs, what it showed at its start."""
-        return {each: Clock(self.settings, self._left[each], self._reported[each]) for each in (BLACK, WHITE)}
+        return {color: replace(left, is_exact=self._reported[color]) for color, left in self._left.items()}

@@ -37,7 +37,7 @@ def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -
         lag: reserve for a move.
         lateness: reserve for this move besides the lag.
     """
-    settings, left = clock.settings, clock.left
+    settings, left = clock.settings, clock
     reserve = lag_reserve(lag, moves) + lateness
     system = settings.system
     if system is TimeSystem.FISCHER:

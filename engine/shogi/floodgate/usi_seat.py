@@ -77,7 +77,7 @@ def go_words(request: Request[Any], limit: str = "") -> str:
     clocks = request.clocks or dict.fromkeys((BLACK, WHITE), Clock.of(0.0, TIMEOUT))
     black, white = clocks[BLACK], clocks[WHITE]
     increments = black.settings.increment, white.settings.increment
-    words = limit or clock_words(black.left.main, white.left.main, _byoyomi(black), *increments)
+    words = limit or clock_words(black.main, white.main, _byoyomi(black), *increments)
     return f"ponder {words}" if request.ponder else words
 
 
@@ -85,7 +85,7 @@ def allowed(request: Request[Any]) -> float:
     """Return the seconds that the clocks allow a request; infinity without clocks, or while it ponders."""
     if request.clocks is None or request.is_pondering:
         return math.inf
-    return max(each.left.main + each.settings.increment + _byoyomi(each) for each in request.clocks.values())
+    return max(each.main + each.settings.increment + _byoyomi(each) for each in request.clocks.values())
 
 
 def _byoyomi(clock: Clock) -> float:
@@ -94,7 +94,7 @@ def _byoyomi(clock: Clock) -> float:
 
 def _less(clock: Clock, lag: float) -> Clock:
     """Return a clock on which each time is shorter by `lag` seconds."""
-    times = (clock.left.main, _byoyomi(clock), clock.settings.increment)
+    times = (clock.main, _byoyomi(clock), clock.settings.increment)
     return Clock.of(*(max(seconds - lag, 0.0) for seconds in times))
 
 

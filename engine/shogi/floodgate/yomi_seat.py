@@ -91,4 +91,4 @@ class YomiShogiSeat(YomiSeat[ShogiPlayer]):
 
 def less_byoyomi(clock: Clock, lag: float) -> Clock:
     """Return a clock whose byo-yomi is shorter by `lag` seconds."""
-    return Clock.of(clock.left.main, max(clock.settings.period - lag, 0.0))
+    return Clock.of(clock.main, max(clock.settings.period - lag, 0.0))

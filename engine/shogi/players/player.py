@@ -11,12 +11,13 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from yomi.engine.clock import Budget
 from yomi.engine.color import BLACK, opponent
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.players.player import Player, Restrictions
 from yomi.engine.players.request import Decision, LoadingError, Request
 from yomi.engine.players.setup import tuned
-from yomi.engine.players.time_management import PATIENCE, POLL, Schedule, end_search
+from yomi.engine.players.time_management import PATIENCE, POLL, end_search
 from yomi.engine.records import winrate_of
 from yomi.engine.search.search import Search
 from yomi.engine.search.types import Limits, MoveReport, SearchReport
@@ -38,7 +39,7 @@ from yomi.native.shogi.dfpn import MAX_PLY
 from yomi.nets.dlshogi.network import SIDE
 
 if TYPE_CHECKING:
-    from yomi.engine.clock import Budget, Clock
+    from yomi.engine.clock import Clock
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options
     from yomi.engine.search.settings import SearchSettings
@@ -146,7 +147,7 @@ class ShogiPlayer(Player[ShogiGame]):
             self._search.clear()
         return game
 
-    def _restrictions(self, request: Request[ShogiGame], root: ShogiGame, schedule: Schedule) -> Restrictions:
+    def _restrictions(self, request: Request[ShogiGame], root: ShogiGame, schedule: Budget) -> Restrictions:
         allowed = _allowed(request, root)
         return (), allowed if len(allowed) < len(root.searched_moves()) else None
 
@@ -209,7 +210,7 @@ class ShogiPlayer(Player[ShogiGame]):
         request.on_change = self._search.interrupt
         if not request.is_pondering:
             self._search.interrupt()
-        self._watch(request, Schedule, below)
+        self._watch(request, Budget, below)
         while not request.is_stopped and request.is_pondering:  # the tree is full, or the evaluator has failed
             request.wait(1.0)
         request.on_change = None

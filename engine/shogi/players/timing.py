@@ -36,7 +36,7 @@ def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: flo
         margin: further reserve in byo-yomi.
         lateness: how late this process was woken up of late: reserve for this move on top of lag and margin.
     """
-    left, increment = clock.left.main, clock.settings.increment
+    left, increment = clock.main, clock.settings.increment
     moves = moves_left(ply)
     last = time_left(clock, lag, margin, lateness)
     if clock.settings.system is TimeSystem.BYOYOMI:
@@ -55,7 +55,7 @@ def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: flo
 
 def time_left(clock: Clock, lag: float, margin: float, lateness: float) -> float:
     """Return the seconds from the start of its clock on in which a move comes in time; arguments: see find_budget."""
-    left, settings = clock.left.main, clock.settings
+    left, settings = clock.main, clock.settings
     if settings.system is TimeSystem.BYOYOMI:
         period = settings.period
         reserve = min(min(lag + margin, MAX_RESERVE * period) + lateness, MAX_RESERVE_SHARE * period)

@@ -92,8 +92,8 @@ class OthelloPlayer(Player[OthelloGame]):
 
     def _budget(self, clock: Clock, game: OthelloGame, options: Options, lag: float, lateness: float) -> Budget:
         moves = max(2.0, (game.size**2 - 4 - game.ply) / 2)  # of this side
-        spare = max(clock.left.main - lag_reserve(lag, moves) - lateness, 0.0)
-        period = MAX_RESERVE_SHARE * max(clock.settings.increment + clock.left.period - lag - lateness, 0.0)
+        spare = max(clock.main - lag_reserve(lag, moves) - lateness, 0.0)
+        period = MAX_RESERVE_SHARE * max(clock.settings.increment + clock.period - lag - lateness, 0.0)
         return Budget(spare / moves + period, min(3 * spare / moves, spare) + period)
 
     def _without_search(self, request: Request[OthelloGame], root: OthelloGame) -> Decision | None:
