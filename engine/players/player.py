@@ -64,6 +64,7 @@ class Player(abc.ABC, Generic[G]):
         self._lost = LostMoves()
         self._lateness = Lateness()
         self._loaded: object = None
+        self._configured: tuple[Options, Search] | None = None  # the options are a copy: the player's may change
         self._is_closed = False
         self._search: Search
         self.load(game)
@@ -281,12 +282,14 @@ class Player(abc.ABC, Generic[G]):
         """End the background search, load the game's board, and apply the options to the search."""
         self._end_background()
         self._load_board(request.game)
-        settings = self._search_settings(self._options(request), request.game, self._search.queue)
-        made = self._search.settings
-        kept = {name: getattr(made, name) for name in AS_MADE}
-        settings = replace(settings, **kept)
-        if settings != made:
-            self._search.configure(settings)
+        options, search = self._options(request), self._search
+        if (options, search) == self._configured:
+            return
+        settings = self._search_settings(options, request.game, search.queue)
+        settings = replace(settings, **{name: getattr(search.settings, name) for name in AS_MADE})
+        if settings != search.settings:
+            search.configure(settings)
+        self._configured = options.copy(), search
 
     def _end_background(self) -> None:
         """End a background search. Its error, if any, goes to the log."""

@@ -230,5 +230,5 @@ def test_no_way_to_compute_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
         raise EvaluatorError("no onnxruntime")
 
     monkeypatch.setattr(go_measuring, "make_queue", none)
-    with pytest.raises(EvaluatorError, match="no backend can compute this network here"):
+    with pytest.raises(EvaluatorError, match="no backend can compute this network on this machine"):
         tune(Options(net="net.bin.gz", size=5), GO, 0.1, lambda line: None)
