@@ -344,7 +344,7 @@ def _nets(args: argparse.Namespace) -> Rows:
 
 
 def _add_gpu(add: Add) -> None:
-    gpu = add("gpu", "whether an NVIDIA GPU computes what the processor does, and how fast", _gpu)
+    gpu = add("gpu", "whether a GPU computes what the processor does, and how fast", _gpu)
     _add_duration(gpu, 2.0)
     gpu.add_argument(
         "--stress", metavar="S", type=positive, default=60.0, help="seconds in which workers are stopped at random (60)"
@@ -354,15 +354,19 @@ def _add_gpu(add: Add) -> None:
 
 
 def _check_gpu(args: argparse.Namespace) -> None:
+    from yomi.engine.evaluators.plugins import PLUGINS, plugin_command
     from yomi.engine.evaluators.providers import gpu_command
 
+    options = collect(args, GO)
+    is_plugin = options.device in PLUGINS
     missing = [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
     if missing:
-        need = f"this benchmark needs {' and '.join(missing)}, not installed here; the extra cuda brings what it needs"
-        raise CliError(f"{need}: {gpu_command('cuda')}")
+        extra = PLUGINS[options.device].extra if is_plugin else "cuda"
+        need = f"this benchmark needs {' and '.join(missing)}, not installed here; the extra {extra} brings it"
+        raise CliError(f"{need}: {plugin_command(options.device) if is_plugin else gpu_command('cuda')}")
     from yomi.bench import gpu
 
-    gpu.choose_gpu(collect(args, GO))
+    gpu.choose_gpu(options)
 
 
 def _gpu(args: argparse.Namespace) -> Rows:

@@ -1,4 +1,4 @@
-"""`bench gpu`: whether all that yomi does with an NVIDIA GPU is right, then how fast it is, in one command.
+"""`bench gpu`: whether all that yomi does with a GPU is right, then how fast it is, in one command.
 
 Each part is told when it has ended, on stderr, and none keeps the others from running. Parts whose software is not
 installed are left out, with the reason.
@@ -24,6 +24,7 @@ from yomi.engine.calibration import search_counts
 from yomi.engine.cli.logs import say
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import choose_devices, device_numbers
+from yomi.engine.evaluators.gpu import has_half
 from yomi.engine.evaluators.providers import choose_backend
 from yomi.engine.game import Game
 from yomi.engine.go.descriptor import GAME as GO
@@ -121,26 +122,27 @@ def parts(number: int = 0) -> list[str]:
 
 
 def choose_gpu(options: Options) -> Options:
-    """Return the options with the best GPU device that works here, and fp16 unless something else is asked for.
+    """Return the options with the best GPU device that works here, and fp16 unless fp32 is asked for or all it has.
 
     Raises:
         EvaluatorError: none does, or the processor was asked for; the message names the parts that are skipped.
     """
     device = options.device
     if device == "cpu":
-        raise EvaluatorError("device cpu found, expected a GPU: cuda or tensorrt")
+        raise EvaluatorError("device cpu found, expected a GPU: cuda, tensorrt, webgpu or rtx")
     if device == "auto":
         device = "tensorrt"
         try:
             choose_backend(device, options.backend)
         except EvaluatorError:
             device = "cuda"
-    precision = "fp16" if options.precision == "auto" else options.precision  # random weights need no comparison
-    chosen = dataclasses.replace(options, device=device, precision=precision)
+    chosen = dataclasses.replace(options, device=device)
     try:
-        choose_devices(chosen)
+        first, *_ = choose_devices(chosen)
     except EvaluatorError as error:
         raise EvaluatorError(f"{error}; skipped: {', '.join(parts())}") from None
+    if options.precision == "auto":  # random weights need no comparison
+        chosen.precision = "fp16" if has_half(first) else "fp32"
     return chosen
 
 

@@ -18,7 +18,9 @@ import numpy as np
 
 from yomi.bench.measure import write_moves
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.gpu import has_half
 from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.plugins import PLUGINS
 from yomi.engine.evaluators.providers import choose_backend
 from yomi.engine.evaluators.queue import Job
 from yomi.engine.evaluators.tensorrt_driver import Driver, open_driver
@@ -39,7 +41,7 @@ KINDS = (
     ("onnxruntime, TensorRT", "tensorrt", "onnx"),
     ("TensorRT", "tensorrt", "tensorrt"),
 )
-"""Every kind of session: its name, device and backend."""
+"""The kinds of session on CUDA: name, device and backend."""
 GAMES: tuple[Game[Any, Any], ...] = (SHOGI, GO)
 SIZES = (31, 57, 62 * 81, 22 * 361)
 """Bits of a row: less than a word, dlshogi's two inputs, Go's planes on 19x19."""
@@ -73,25 +75,35 @@ def list_proofs(number: int, kind: tuple[str, str], stress: float) -> list[Proof
 
     Args:
         number: the GPU's.
-        kind: device and backend of the sessions that are stopped at random.
+        kind: device and backend of the sessions that are stopped at random; all sessions are of a plug-in's device.
         stress: seconds in which they are.
     """
+    plugin = PLUGINS.get(kind[0])
+    kinds = KINDS if plugin is None else ((f"onnxruntime, {plugin.title}", kind[0], "onnx"),)
+
+    def of_cuda(prove: Callable[..., list[dict[str, Any]]], *arguments: Any) -> Callable[[], list[dict[str, Any]]]:
+        return functools.partial(prove, *arguments) if plugin is None else functools.partial(_leave_out, kind[0])
+
     proofs = [
-        Proof("unpack kernel", f"{bits} bits, {dtype}", functools.partial(prove_unpacking, number, bits, dtype))
+        Proof("unpack kernel", f"{bits} bits, {dtype}", of_cuda(prove_unpacking, number, bits, dtype))
         for bits in SIZES
         for dtype in ("float32", "float16")
     ]
-    contexts = functools.partial(prove_contexts, number)
-    proofs.append(Proof("contexts", f"{THREADS} threads, each {TIMES} times", contexts))
+    proofs.append(Proof("contexts", f"{THREADS} threads, each {TIMES} times", of_cuda(prove_contexts, number)))
     for part, precision in (("sessions", "fp32"), ("fp16 agreement", "fp16")):
-        for name, device, backend in KINDS:
+        for name, device, backend in kinds:
             for game in GAMES:
                 run = functools.partial(prove_session, game, f"{device}:{number}", backend, precision)
                 proofs.append(Proof(part, f"{name}, {game.name}", run))
     stopping = functools.partial(prove_stopping, f"{kind[0]}:{number}", kind[1], stress)
     proofs.append(Proof("workers stopped", f"{kind[0]}, {stress:g} s", stopping))
-    proofs.append(Proof("deliberate fault", "in a process of its own", functools.partial(prove_fault, number)))
+    proofs.append(Proof("deliberate fault", "in a process of its own", of_cuda(prove_fault, number)))
     return proofs
+
+
+def _leave_out(device: str) -> list[dict[str, Any]]:
+    """Raise NotInstalledError: a part proves yomi's own use of CUDA, which other devices do without."""
+    raise NotInstalledError(f"yomi calls CUDA itself for devices cuda and tensorrt only, not for {device}")
 
 
 def prove_unpacking(number: int, bits: int, dtype: str) -> list[dict[str, Any]]:
@@ -145,6 +157,8 @@ def prove_session(game: Game[Any, Any], device: str, backend: str, precision: st
         EvaluatorError: the outputs differ by more than TOLERANCE; in fp16, best moves or values do by too much.
     """
     _expect_installed(device, backend)
+    if precision == "fp16" and not has_half(device):
+        raise NotInstalledError(f"device {device} has no float16")
     wanted = reference(game)
     found = _Differences(wanted)
     rng = np.random.default_rng(1)

@@ -29,7 +29,8 @@ CLEAR_GAIN = 1.02  # an earlier value makes the better search at equal speed, so
 CPU_BATCHES = (1, 2, 4, 8, 16, 32)
 GPU_BATCHES = (16, 32, 64, 128, 256, 512)
 
-BACKENDS = {"cpu": ("native", "onnx"), "cuda": ("onnx",), "tensorrt": ("tensorrt", "onnx")}
+BACKENDS = {"cpu": ("native", "onnx"), "tensorrt": ("tensorrt", "onnx")}  # other devices: onnx
+
 
 Choice = dict[str, "Value"]
 
@@ -81,7 +82,7 @@ def _backends(options: Options) -> Iterator[Choice]:
     cores = usable_cores()
     kinds = ("cpu", "cuda", "tensorrt") if options.device == "auto" else (options.device,)
     for device in kinds:
-        for backend in BACKENDS[device]:
+        for backend in BACKENDS.get(device, ("onnx",)):
             for precision in ("auto", "fp32"):
                 yield {
                     "device": device,

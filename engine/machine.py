@@ -9,7 +9,10 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("numpy", "numba", "onnxruntime", "onnxruntime-gpu", "tensorrt")  # packages that affect speed
+PACKAGES = (  # that affect speed
+    *("numpy", "numba", "onnxruntime", "onnxruntime-gpu", "tensorrt"),
+    *("onnxruntime-ep-webgpu", "onnxruntime-ep-nv-tensorrt-rtx-cu13"),
+)
 
 
 def processor_name() -> str:

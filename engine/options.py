@@ -218,7 +218,9 @@ class Options(SearchOptions):
         " alike, for tests.",
     )
     device: str = choice(
-        "auto", ("auto", "cpu", "cuda", "tensorrt"), "choose where the network runs", NETWORK, live=False,
+        "auto", ("auto", "cpu", "cuda", "tensorrt", "webgpu", "webgpu:software", "rtx"),
+        "choose where the network runs", NETWORK, live=False,
+        more="webgpu, rtx: by plug-ins of onnxruntime. webgpu:software: also on an adapter that is software.",
         usi=Usi("Device"),
     )
     devices: str | None = option(

@@ -41,9 +41,16 @@ def pip_command(*words: str) -> str:
     return " ".join(f'"{word}"' if re.search(r"[\s<>=;*\[\]]", word) else word for word in (*begin, *words))
 
 
-def extra_command(extra: str, *, remove: Sequence[str] = ()) -> str:
-    """Return the command that installs what an extra of yomi brings, after removing packages that it clashes with."""
-    command = pip_command("install", *_requirements(extra))
+def extra_command(extra: str, *, remove: Sequence[str] = (), leave_out: Sequence[str] = ()) -> str:
+    """Return the command that installs what an extra of yomi brings, after removing packages that it clashes with.
+
+    Args:
+        extra: its name.
+        remove: packages to be removed.
+        leave_out: packages of the extra that are not to be installed.
+    """
+    wanted = [each for each in _requirements(extra) if re.split(r"[\s\[<>=~;!]", each)[0] not in leave_out]
+    command = pip_command("install", *wanted)
     return f"{pip_command('uninstall', '-y', *remove)} && {command}" if remove else command
 
 

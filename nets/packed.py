@@ -28,6 +28,8 @@ SUFFIX = "_packed"
 BITS = 8
 WIDE = 64
 """Numbers of a row from which on an output is wide."""
+VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
+"""Operators that only copy, at most."""
 KEEP_FLOAT = (
     *("ReduceMean", "ReduceSum", "ReduceMax", "GlobalAveragePool", "GlobalMaxPool", "Softmax", "Pow", "Sqrt"),
     *("Reciprocal", "LayerNormalization", "InstanceNormalization", "Exp", "Log"),
@@ -51,11 +53,14 @@ class Variant:
     side: int = 0
     """N of the N × N boards that inputs of an open size are fixed to; 0 leaves them open."""
 
+    replayed: bool = False
+    """End every output with a computation: commands that WebGPU records leave out the copy that ends a reshape."""
+
     @property
     def name(self) -> str:
         """Part of a file's name."""
         inputs = "-".join((*self.packed, "over", *self.constant)) if self.packed else "plain"
-        return f"{'fp16' if self.half else 'fp32'}-{inputs}{self.side or ''}"
+        return f"{'fp16' if self.half else 'fp32'}-{inputs}{self.side or ''}{'-replayed' if self.replayed else ''}"
 
 
 def variant_file(path: Path, variant: Variant, cache_dir: Path | None = None) -> Path:
@@ -100,8 +105,24 @@ def make_variant(path: Path, variant: Variant) -> bytes:
             raise NetworkError(f"{path}: cannot be converted to float16: {error or type(error).__name__}") from error
     for name in variant.packed:
         _unpack_input(path, model.graph, name, is_constant=name in variant.constant)
+    if variant.replayed:
+        _compute_outputs(model.graph)
     content: bytes = model.SerializeToString()
     return content
+
+
+def _compute_outputs(graph: onnx.GraphProto) -> None:
+    """Negate twice what a view gives out, which keeps every number, and which no optimiser of onnxruntime removes."""
+    for name in [output.name for output in graph.output]:
+        if not any(name in node.output and node.op_type in VIEWS for node in graph.node):
+            continue
+        view, negated = f"{name}/view", f"{name}/negated"
+        for node in graph.node:
+            for names in (node.input, node.output):
+                for index, each in enumerate(names):
+                    names[index] = view if each == name else each
+        graph.node.append(helper.make_node("Neg", [view], [negated], name=negated))
+        graph.node.append(helper.make_node("Neg", [negated], [name], name=f"{name}/computed"))
 
 
 def _halve(model: onnx.ModelProto) -> onnx.ModelProto:

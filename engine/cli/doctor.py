@@ -196,12 +196,13 @@ def networks() -> Iterator[Finding]:
 def gpu() -> Iterator[Finding]:
     """Yield the GPUs, and which of the ways to use them work, which each proves with a small network."""
     from yomi.engine.evaluators.cuda import gpu_names, gpu_uuid
-    from yomi.engine.evaluators.providers import find_direct_fault, find_gpu_fault, find_package_fault
+    from yomi.engine.evaluators.plugins import PLUGINS
+    from yomi.engine.evaluators.providers import find_direct_fault, find_fault, find_gpu_fault, find_package_fault
     from yomi.engine.evaluators.tensorrt_driver import driver_name
 
     fault = find_gpu_fault()
     if fault is not None:
-        yield MISSING, f"no GPU: {fault.reason}: networks run on the processor; to change that:"
+        yield MISSING, f"no GPU for CUDA: {fault.reason}; to change that:"
         yield MISSING, f"    {fault.remedy}"
     else:
         details = _smi_lines()
@@ -223,12 +224,23 @@ def gpu() -> Iterator[Finding]:
             reason = _try(device, backend)
             yield (OK, f"{title} works") if reason is None else (MISSING, f"{title} does not work: {reason}")
     yield OK, f"TensorRT itself uses {driver_name()}"
+    for device, plugin in PLUGINS.items():
+        if device.endswith(":software"):  # for tests
+            continue
+        title = f"{plugin.title} (--device {device})"
+        if (found := find_fault(device)) is not None:
+            yield MISSING, f"{title}: {found.reason}; to mend it:"
+            yield MISSING, f"    {found.remedy}"
+        else:
+            reason = _try(device, "onnx")
+            yield (OK, f"{title} works") if reason is None else (MISSING, f"{title} does not work: {reason}")
 
 
 def _try(device: str, backend: str) -> str | None:
     """Compute a small network on the first GPU; return in one line why that fails, None if it works.
 
-    It works if the outputs are those of the processor. Inputs travel as bits, and it computes in float16, as in games.
+    It works if the outputs are those of the processor. As in games, inputs travel as bits, and it computes in float16,
+    if the device can do either.
     """
     try:
         import numpy as np
@@ -236,13 +248,14 @@ def _try(device: str, backend: str) -> str | None:
         from yomi.engine.evaluators.providers import expect_packages
 
         expect_packages(Path("the network that is tried"), device)
-        from yomi.engine.evaluators.gpu import open_engine
+        from yomi.engine.evaluators.gpu import has_half, open_engine, takes_bits
         from yomi.engine.evaluators.onnx_session import GpuSession
         from yomi.nets.dlshogi.definition import NetworkShape, write_network
         from yomi.nets.packed import Variant, variant_file
 
         outputs = ["output_policy", "output_value"]
-        variant = Variant(half=True, packed=("input1", "input2"), constant=("input2",))
+        packed = ("input1", "input2") if takes_bits(device) else ()
+        variant = Variant(half=has_half(device), packed=packed, constant=packed[1:])
         random = np.random.default_rng(0)
         with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
             path = write_network(Path(folder) / "doctor.onnx", NetworkShape(blocks=1, channels=32))
@@ -250,7 +263,7 @@ def _try(device: str, backend: str) -> str | None:
             engine, _ = open_engine(path, device, backend, TRIAL_ROWS, outputs, variant)
             stack.callback(engine.close)
             for name, array in reference.inputs.items():
-                array[...] = random.integers(0, 256, array.shape)
+                array[...] = random.integers(0, 256 if packed else 2, array.shape)
                 engine.inputs[name][...] = array
             results = zip(outputs, engine.run(TRIAL_ROWS), reference.run(TRIAL_ROWS), strict=True)
             wrong = [name for name, found, wanted in results if not np.allclose(found, wanted, rtol=0.05, atol=0.05)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from yomi.nets.errors import one_line
@@ -19,9 +20,25 @@ if TYPE_CHECKING:
 stop_making: ContextVar[threading.Event] = ContextVar("stop_making", default=threading.Event())  # noqa: B039
 """Set once nobody wants the evaluator that this thread makes: what takes minutes has to look at it and give up."""
 
+LOG_ERRORS = 3
+"""Level of onnxruntime's messages: errors and worse."""
+
 
 class EvaluatorError(RuntimeError):
     """An evaluator cannot be made or used as asked; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a device cannot be used."""
+
+    reason: str
+    remedy: str
+    """A command, or what to do."""
+
+    def __str__(self) -> str:
+        """Return both on one line."""
+        return f"{self.reason}; to mend it: {self.remedy}"
 
 
 class DeviceLostError(EvaluatorError):

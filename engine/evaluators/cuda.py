@@ -94,6 +94,20 @@ def gpu_names() -> list[str]:
     return names
 
 
+def compute_capability(number: int) -> tuple[int, int]:
+    """Return the major and minor compute capability of a GPU.
+
+    Raises:
+        EvaluatorError: there is no driver, or no GPU of that number.
+    """
+    driver, device, found = load_driver(), _device(number), []
+    for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+        value = ctypes.c_int()
+        _check(driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device), "cuDeviceGetAttribute")
+        found.append(value.value)
+    return found[0], found[1]
+
+
 def gpu_uuid(number: int) -> str:
     """Return what nvidia-smi calls `uuid`: its numbers are not CUDA's, which begin with the fastest GPU.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.plugins import PLUGINS
 from yomi.engine.evaluators.providers import check_backend, choose_backend, chooses_cpu
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
 from yomi.engine.evaluators.workers import EvaluationWorkers
@@ -33,7 +34,9 @@ def make_device_queue(make: Callable[[str], Evaluator], options: Options) -> Eva
     devices = choose_devices(options)
     if devices == ["cpu"]:
         return InlineQueue(make("cpu"))
-    count = options.device_workers or WORKERS_A_DEVICE
+    # Sessions of a plug-in that share a device take turns, so that a second worker would only wait.
+    is_shared = (plugin := PLUGINS.get(options.device)) is not None and plugin.is_shared
+    count = options.device_workers or (1 if is_shared else WORKERS_A_DEVICE)
     return EvaluationWorkers(
         # One worker of each device first, so that the first batches are spread.
         [functools.partial(make, device) for _ in range(count) for device in devices]
@@ -41,7 +44,7 @@ def make_device_queue(make: Callable[[str], Evaluator], options: Options) -> Eva
 
 
 def choose_devices(options: Options) -> list[str]:
-    """Return the devices that the options name: cpu alone, or GPUs such as cuda:0.
+    """Return the devices that the options name: cpu alone, or GPUs such as cuda:0 or webgpu:0.
 
     Everything that can be wrong with them is found out here, before anything that takes long.
 
@@ -51,7 +54,7 @@ def choose_devices(options: Options) -> list[str]:
     check_backend(options.device, options.backend, options.precision)
     if options.backend == "native" or chooses_cpu(options.device):
         if options.devices is not None:
-            raise EvaluatorError(f"devices {options.devices} name GPUs: expected --device cuda or tensorrt with them")
+            raise EvaluatorError(f"devices {options.devices} name GPUs: expected --device cuda or the like with them")
         return ["cpu"]
     kind = "cuda" if options.device == "auto" else options.device
     devices = [f"{kind}:{number}" for number in device_numbers(options.devices)]

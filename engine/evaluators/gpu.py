@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.evaluators.onnx_session import GpuSession
-from yomi.engine.evaluators.providers import choose_backend
+from yomi.engine.evaluators.plugin_session import PluginSession
+from yomi.engine.evaluators.plugins import PLUGINS, plugin_gpus
+from yomi.engine.evaluators.providers import choose_backend, split_device
 from yomi.native.spec import Inputs
 from yomi.nets.packed import SUFFIX, Variant, variant_file
 
@@ -47,7 +49,7 @@ def open_engine(
 
     Args:
         path: the ONNX file.
-        device: cuda or tensorrt, with or without a number.
+        device: a kind of GPU, with or without a number.
         backend: onnx, tensorrt or auto.
         rows: greatest batch.
         outputs: what to compute.
@@ -63,14 +65,19 @@ def open_engine(
 
         whole = variant_file(path, Variant(half=variant.half, side=variant.side))
         return TensorRtSession(whole, device, rows, outputs, variant, fixed=fixed), "TensorRT"
+    kind, number = split_device(device)
+    if kind in PLUGINS:
+        plugin = PluginSession(variant_file(path, variant), kind, number, rows, outputs, fixed=fixed)
+        return plugin, plugin.name
     session = GpuSession(variant_file(path, variant), device, rows, outputs, half=variant.half, fixed=fixed)
     return session, "onnxruntime"
 
 
 class GpuBackend:
-    """A network on a GPU, used in the one thread that made it; zeros and ones travel as bits. See Backend."""
+    """A network on a GPU, used in the one thread that made it. See Backend.
 
-    takes_bits = True
+    Zeros and ones travel as bits, except to TensorRT for RTX, whose support of 8-bit inputs is unproved.
+    """
 
     def __init__(
         self,
@@ -87,7 +94,7 @@ class GpuBackend:
         Args:
             path: the ONNX file.
             form: of the network.
-            device: auto, cuda or tensorrt, the latter two with or without a number.
+            device: auto, or a kind of GPU with or without a number.
             backend: onnx, tensorrt or auto.
             batch_size: rows of a batch; None for what the file is made for, or `Format.gpu_rows`.
             precision: auto, fp32 or fp16.
@@ -96,16 +103,21 @@ class GpuBackend:
             EvaluatorError: the device or the file cannot be used.
         """
         self.device = "cuda" if device == "auto" else device
+        plugin = PLUGINS.get(split_device(self.device)[0])
+        self.takes_bits = takes_bits(self.device)
+        if precision == "auto" and not has_half(self.device):
+            precision = "fp32"
         is_half = precision != "fp32" or form.feeds[0].dtype == "float16"
         self.precision = "fp16" if is_half else "fp32"
-        self.batch_size = form.fixed_rows or batch_size or form.gpu_rows
+        self.batch_size = form.fixed_rows or batch_size or (plugin and plugin.rows) or form.gpu_rows
         self._feeds = form.feeds
-        packed = form.feeds[: len(form.spec.bits)] if form.reads is Inputs.NUMBERS else ()
+        packed = form.feeds[: len(form.spec.bits)] if self.takes_bits and form.reads is Inputs.NUMBERS else ()
         variant = Variant(
             half=is_half,
             packed=tuple(feed.name for feed in packed),
             constant=tuple(feed.name for feed in packed if feed.constant),
             side=form.feeds[0].shape[-1] if form.any_size else 0,
+            replayed=plugin is not None and plugin.captures,
         )
         is_fixed = form.fixed_rows is not None
         self._engine, self.name = open_engine(
@@ -129,10 +141,26 @@ class GpuBackend:
         self._engine.close()
 
 
+def takes_bits(device: str) -> bool:
+    """Whether a GPU's inputs of zeros and ones travel as bits."""
+    plugin = PLUGINS.get(split_device(device)[0])
+    return plugin is None or plugin.takes_bits
+
+
+def has_half(device: str) -> bool:
+    """Whether a GPU computes in float16; NVIDIA's all do."""
+    kind, number = split_device(device)
+    return kind not in PLUGINS or plugin_gpus(kind)[number].has_half
+
+
 def fill(engine: GpuEngine, name: str, values: npt.NDArray[Any]) -> None:
-    """Write the first rows of an input: bits (uint64[rows, words]) if the engine takes them packed, else numbers."""
+    """Write the first rows of an input: bits (uint64[rows, words]) if the engine takes them packed, else numbers.
+
+    Numbers may be [rows, channels] for an input that is constant over the board.
+    """
     packed = engine.inputs.get(name + SUFFIX)
     if packed is not None:
         packed.view(np.uint64)[: len(values)] = values
-    else:
-        engine.inputs[name][: len(values)] = values
+        return
+    target = engine.inputs[name]
+    target[: len(values)] = values.reshape(*values.shape, *[1] * (target.ndim - values.ndim))

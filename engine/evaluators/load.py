@@ -53,7 +53,7 @@ def load(
         formats: of the game's networks: its descriptor's.
         path: the network's file.
         size: N of the N × N boards.
-        device: auto, cpu, cuda or tensorrt; a number behind a colon names the GPU.
+        device: auto, cpu, or a kind of GPU such as cuda or webgpu; a number behind a colon names the GPU.
         backend: native (our kernels, on the CPU), onnx (onnxruntime), tensorrt (TensorRT itself), or auto: the fastest
             that can, which the evaluator's description tells.
         batch_size: rows of a batch; None for what suits the network and the device.
@@ -115,7 +115,7 @@ def made(form: Format, backend: Backend) -> NetworkEvaluator:
     """Return the evaluator of a network on a backend, which it closes if it does not compute."""
     try:
         evaluator = NetworkEvaluator(form, backend)
-        if form.is_checked or backend.takes_bits:
+        if form.is_checked or backend.device != "cpu":
             evaluator.check()
     except BaseException:
         backend.close()

@@ -12,11 +12,11 @@ import logging
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.base import EvaluatorError, Fault
 from yomi.engine.evaluators.cuda import driver_cuda, gpu_names
+from yomi.engine.evaluators.plugins import PLUGINS, find_plugin_fault, plugin_gpus
 from yomi.engine.options import TABLE
 from yomi.nets.installation import extra_command, missing_line
 
@@ -32,27 +32,14 @@ NATIVE_PRECISIONS = ("int16", "int8", "bf16")
 """Of our own kernels alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why a device cannot be used."""
-
-    reason: str
-    remedy: str
-    """A command, or what to do."""
-
-    def __str__(self) -> str:
-        """Return both on one line."""
-        return f"{self.reason}; to mend it: {self.remedy}"
-
-
 def split_device(device: str) -> tuple[str, int]:
-    """Return (cuda, 1) for cuda:1, and number 0 where there is none."""
-    kind, _, number = device.partition(":")
-    return kind, int(number or 0)
+    """Return (cuda, 1) for cuda:1, (webgpu:software, 0) for webgpu:software, and number 0 where there is none."""
+    kind, _, number = device.rpartition(":")
+    return (kind, int(number)) if number.isdecimal() else (device, 0)
 
 
 def choose_device(asked: str) -> str:
-    """Return the device to use for `asked`: auto, cpu, cuda, tensorrt, or one with a number such as cuda:1.
+    """Return the device to use for `asked`: auto, cpu, or a kind of GPU with or without a number such as cuda:1.
 
     Raises:
         EvaluatorError: it was asked for by name and cannot be used; the message says what mends that.
@@ -98,7 +85,7 @@ def check_backend(device: str, backend: str, precision: str) -> None:
     if backend == "tensorrt" and kind != "tensorrt":
         raise EvaluatorError(f"backend tensorrt computes on GPUs: expected device tensorrt, not {device}")
     if precision == "fp16" and (backend == "native" or chooses_cpu(device)):
-        raise EvaluatorError("precision fp16 is for GPUs: expected device cuda or tensorrt, or precision fp32")
+        raise EvaluatorError("precision fp16 is for GPUs: expected device cuda or the like, or precision fp32")
     if precision in NATIVE_PRECISIONS and (backend not in ("auto", "native") or not chooses_cpu(device)):
         raise EvaluatorError(
             f"precision {precision} is for backend native: expected device cpu with it, or precision fp32"
@@ -114,7 +101,7 @@ def choose_backend(device: str, backend: str) -> str:
     """Return what computes a network on a GPU: tensorrt (TensorRT itself) or onnx (onnxruntime).
 
     Args:
-        device: auto, cuda or tensorrt, the latter two with or without a number.
+        device: auto, or a kind of GPU with or without a number.
         backend: auto, onnx or tensorrt. For device tensorrt, auto is TensorRT itself where it is installed.
 
     Raises:
@@ -143,7 +130,8 @@ def _expect(device: str, fault: Fault | None) -> None:
     """
     if fault is not None:
         raise EvaluatorError(f"device {device}: {fault}")
-    number, names = split_device(device)[1], gpu_names()
+    kind, number = split_device(device)
+    names = [gpu.name for gpu in plugin_gpus(kind)] if kind in PLUGINS else gpu_names()
     if number >= len(names):
         found = ", ".join(f"{i} ({name})" for i, name in enumerate(names))
         raise EvaluatorError(f"device {device}: GPUs {found} found, expected one with the number {number}")
@@ -193,7 +181,9 @@ def expect_packages(path: Path, device: str) -> None:
         EvaluatorError: it is not; the message says what installs it.
     """
     is_cpu = chooses_cpu(device)
-    package, extra = ("onnxruntime", "onnx") if is_cpu else ("onnx", split_device(device)[0])
+    kind = split_device(device)[0]
+    extra = PLUGINS[kind].extra if kind in PLUGINS else kind
+    package, extra = ("onnxruntime", "onnx") if is_cpu else ("onnx", extra)
     if importlib.util.find_spec(package) is None:
         use = f"{path}: what yomi's own kernels do not compute" if is_cpu else f"{path}: device {device}"
         raise EvaluatorError(missing_line(package, use, "cuda" if extra == "auto" else extra))
@@ -206,7 +196,9 @@ def built_for_gpus() -> bool:
 
 @functools.cache
 def find_fault(device: str) -> Fault | None:
-    """Return why onnxruntime cannot use `device` (cuda or tensorrt); None where all that it needs is there."""
+    """Return why onnxruntime cannot use a kind of GPU; None where all that it needs is there."""
+    if device in PLUGINS:
+        return find_plugin_fault(device)
     return find_gpu_fault() or find_package_fault(device)
 
 

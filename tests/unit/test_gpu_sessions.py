@@ -476,11 +476,12 @@ def test_without_right_graphs_there_are_none(
         return WithGraphs(path, fault, options["enable_cuda_graph"] == "1")
 
     monkeypatch.setattr(onnx_session, "make_session", make)
-    monkeypatch.setattr(onnx_session, "_run_options", lambda graph: graph)
+    monkeypatch.setattr(onnx_session, "run_options", lambda graph: graph)
     monkeypatch.setattr("onnxruntime.__version__", version)
     session = OnProcessor(network, "cuda", 4, OUTPUTS)
     assert driver.names().count("pin") == 4
-    assert asked[-1] == {"enable_cuda_graph": str(int(reason is None)), "use_tf32": "0"}
+    graphs = str(int(reason is None))
+    assert asked[-1] == {"enable_cuda_graph": graphs, "use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"}
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == (reason is not None)
     if reason is not None:

@@ -11,7 +11,7 @@ from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
 from yomi.nets.katago.network import Activation, KataGoNetwork
 from yomi.nets.katago.onnx_export import export_onnx
-from yomi.nets.packed import Variant, make_variant
+from yomi.nets.packed import VIEWS, Variant, make_variant
 
 
 def run(model: onnx.ModelProto, **inputs: np.ndarray) -> dict[str, np.ndarray]:
@@ -116,3 +116,20 @@ def test_meta_input_counts() -> None:
 def test_metadata_is_written() -> None:
     model = export_onnx(RandomNetworks(8).network([]), 5, {"key": "text"})
     assert {item.key: item.value for item in model.metadata_props} == {"key": "text"}
+
+
+def test_outputs_that_end_in_a_view_are_computed_for_recorded_commands(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    onnx.save(export_onnx(RandomNetworks(14, seed=3).network(["ordinary", "gpool"]), 5), path)
+    plain, replayed = (onnx.load_from_string(make_variant(path, Variant(replayed=each))) for each in (False, True))
+    views, ends = (
+        {name: node.op_type for node in each.graph.node for name in node.output} for each in (plain, replayed)
+    )
+    names = [output.name for output in replayed.graph.output]
+    assert {views[name] for name in names} & set(VIEWS)
+    assert not {ends[name] for name in names} & set(VIEWS)
+    random = np.random.default_rng(0)
+    fed = {"spatial": random.random((2, 22, 5, 5), np.float32), "global": random.random((2, 19), np.float32)}
+    wanted, found = run(plain, **fed), run(replayed, **fed)
+    for name in names:
+        np.testing.assert_array_equal(found[name], wanted[name])

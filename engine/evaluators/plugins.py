@@ -1,0 +1,302 @@
+"""Plug-in execution providers: packages beside the ordinary onnxruntime that bring GPUs of every maker.
+
+The provider that is asked for computes, or there is an error: a driver that computes on the processor counts as a GPU
+only if its user asks for it by name.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from yomi.engine.evaluators.base import LOG_ERRORS, EvaluatorError, Fault
+from yomi.engine.evaluators.cuda import compute_capability, gpu_names
+from yomi.engine.evaluators.vulkan import find_adapters
+from yomi.nets.installation import extra_command
+
+OLDEST = (1, 24, 4)
+"""The first onnxruntime that takes plug-in providers."""
+SOFTWARE_VARIABLE = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
+SOFTWARE_DRIVERS = "*lvp*,*llvmpipe*,*swiftshader*"
+"""Drivers that compute on the processor, for the Vulkan loader's VK_LOADER_DRIVERS_DISABLE."""
+RTX_CAPABILITIES = "8.6, 8.9, or 12.0 and later"
+VULKAN_REMEDY = "install the GPU's Vulkan driver (Debian, Ubuntu: sudo apt install libvulkan1 mesa-vulkan-drivers; "
+VULKAN_REMEDY += "NVIDIA's driver brings its own), or choose --device cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU that a plug-in provider may use."""
+
+    name: str
+    """Its name and driver."""
+    has_half: bool = True
+    """Whether it computes in float16."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A device that a plug-in provider drives: a row of PLUGINS."""
+
+    title: str
+    """For the description of evaluators."""
+    package: str
+    module: str
+    """The package's import name; it is the library's registration name, too."""
+    provider: str
+    """onnxruntime's name of the provider."""
+    extra: str
+    """The extra of yomi that brings the package."""
+    find: Callable[[], list[Gpu]]
+    """Returns the GPUs by number; raises EvaluatorError if there is none."""
+    remedy: str
+    """What mends the fault that `find` raises."""
+    is_shared: bool = False
+    """Whether all sessions of a process share one device, so that only one may compute at a time."""
+    captures: bool = False
+    """Whether a batch's commands can be recorded once and replayed, as WebGPU's graph capture does."""
+    takes_bits: bool = True
+    """Whether inputs of zeros and ones may come packed: as 8-bit integers that the graph unpacks."""
+    rows: int | None = None
+    """Rows of a batch if the user leaves them open; None for what suits the network."""
+
+
+def _webgpu_gpus() -> list[Gpu]:
+    """Return the GPU that WebGPU takes.
+
+    Raises:
+        EvaluatorError: there is none, or only a driver that computes on the processor.
+    """
+    if sys.platform != "linux":
+        return [Gpu("GPU")]  # Direct3D and Metal have no drivers that compute on the processor in a GPU's place
+    adapters = find_adapters()
+    if not adapters:
+        raise EvaluatorError("Vulkan shows no GPU")
+    best = adapters[0]
+    if best.is_software:
+        raise EvaluatorError(f"Vulkan shows no GPU but {best.name}, which computes on the processor")
+    if any(each.is_software for each in adapters):
+        os.environ.setdefault("VK_LOADER_DRIVERS_DISABLE", SOFTWARE_DRIVERS)  # lest WebGPU refuse the GPU and take it
+    return [Gpu(", ".join(filter(None, (best.name, best.driver))), best.has_half)]
+
+
+def _software_gpus() -> list[Gpu]:
+    """Return the driver that computes on the processor in a GPU's place.
+
+    Raises:
+        EvaluatorError: there is none, or a GPU that WebGPU would take before it.
+    """
+    adapters = find_adapters()
+    if not adapters:
+        raise EvaluatorError("Vulkan shows no driver that computes on the processor")
+    if not adapters[0].is_software:
+        raise EvaluatorError(f"Vulkan shows {adapters[0].name}, which WebGPU takes before any software adapter")
+    return [Gpu(f"{adapters[0].name}, a software adapter", adapters[0].has_half)]
+
+
+def _rtx_gpus() -> list[Gpu]:
+    """Return NVIDIA's GPUs.
+
+    Raises:
+        EvaluatorError: there is no driver, no GPU, or a GPU that TensorRT for RTX does not support.
+    """
+    names = gpu_names()
+    if not names:
+        raise EvaluatorError("NVIDIA's driver shows no GPU")
+    for number, name in enumerate(names):
+        major, minor = compute_capability(number)
+        if major < 12 and (major, minor) not in ((8, 6), (8, 9)):
+            found = f"GPU {number} ({name}) of compute capability {major}.{minor} found"
+            raise EvaluatorError(f"{found}, TensorRT for RTX expects {RTX_CAPABILITIES}")
+    return [Gpu(name) for name in names]
+
+
+PLUGINS = {
+    "webgpu": Plugin(
+        title="WebGPU",
+        package="onnxruntime-ep-webgpu",
+        module="onnxruntime_ep_webgpu",
+        provider="WebGpuExecutionProvider",
+        extra="gpu",
+        find=_webgpu_gpus,
+        remedy=f"{VULKAN_REMEDY}; tests take --device webgpu:software",
+        is_shared=True,
+        captures=True,
+    ),
+    "webgpu:software": Plugin(
+        title="WebGPU",
+        package="onnxruntime-ep-webgpu",
+        module="onnxruntime_ep_webgpu",
+        provider="WebGpuExecutionProvider",
+        extra="gpu",
+        find=_software_gpus,
+        remedy="name the description of a software driver in VK_DRIVER_FILES, or choose --device webgpu or cpu",
+        is_shared=True,
+        captures=True,
+        rows=8,
+    ),
+    "rtx": Plugin(
+        title="TensorRT for RTX",
+        package="onnxruntime-ep-nv-tensorrt-rtx-cu13",
+        module="onnxruntime_ep_nv_tensorrt_rtx",
+        provider="NvTensorRTRTXExecutionProvider",
+        extra="rtx",
+        find=_rtx_gpus,
+        remedy="choose --device tensorrt, cuda or webgpu",
+        takes_bits=False,
+    ),
+}
+"""By device, as in `--device`."""
+
+_registering = threading.Lock()
+_registered: set[str] = set()
+
+
+def plugin_gpus(kind: str) -> list[Gpu]:
+    """Return a device's GPUs in the order of their numbers.
+
+    Raises:
+        EvaluatorError: there is none.
+    """
+    return PLUGINS[kind].find()
+
+
+def find_plugin_fault(kind: str) -> Fault | None:
+    """Return why a device of PLUGINS cannot be used; None if it can."""
+    plugin = PLUGINS[kind]
+    missing = [name for name in ("onnxruntime", plugin.module) if importlib.util.find_spec(name) is None]
+    if missing:
+        names = " and ".join(plugin.package if name == plugin.module else name for name in missing)
+        return Fault(f"{names} not installed", plugin_command(kind))
+    import onnxruntime
+
+    if tuple(int(part) for part in onnxruntime.__version__.split(".")[:3] if part.isdecimal()) < OLDEST:
+        expected = ".".join(map(str, OLDEST))
+        return Fault(f"onnxruntime {onnxruntime.__version__} found, expected {expected} or later", plugin_command(kind))
+    try:
+        plugin.find()
+    except EvaluatorError as error:
+        return Fault(str(error), plugin.remedy)
+    try:
+        provider_devices(kind)
+    except EvaluatorError as error:
+        return Fault(str(error), plugin_command(kind))
+    return None
+
+
+def plugin_command(kind: str) -> str:
+    """Return the command that installs a device's package; onnxruntime-gpu serves as well as onnxruntime."""
+    has_host = importlib.util.find_spec("onnxruntime") is not None
+    return extra_command(PLUGINS[kind].extra, leave_out=("onnxruntime",) if has_host else ())
+
+
+def provider_devices(kind: str) -> list[Any]:
+    """Return onnxruntime's devices of a plug-in provider, whose library is registered at the first call.
+
+    Raises:
+        EvaluatorError: the library cannot be loaded, or offers no device.
+    """
+    import onnxruntime
+
+    plugin = PLUGINS[kind]
+    with _registering:
+        if plugin.module not in _registered:
+            try:
+                _register(onnxruntime, plugin)
+            except Exception as error:  # onnxruntime's own kinds, or those of the package
+                raise EvaluatorError(f"{plugin.package} cannot be loaded: {_first_line(error)}") from error
+            _registered.add(plugin.module)
+    found = [each for each in onnxruntime.get_ep_devices() if each.ep_name == plugin.provider]
+    if not found:
+        raise EvaluatorError(f"{plugin.package} offers no device")
+    return found
+
+
+def _register(onnxruntime: Any, plugin: Plugin) -> None:
+    """Register a plug-in's library.
+
+    onnxruntime looks for GPUs in a folder of the system (/sys/class/drm) that containers often lack, and WebGPU asks
+    Vulkan. So the provider offers its device even if onnxruntime knows of none: `Plugin.find` has looked at Vulkan.
+    """
+    module = importlib.import_module(plugin.module)
+    onnxruntime.set_default_logger_severity(LOG_ERRORS)  # it warns of the variable
+    before = os.environ.get(SOFTWARE_VARIABLE)
+    os.environ[SOFTWARE_VARIABLE] = "1"
+    try:
+        onnxruntime.register_execution_provider_library(plugin.module, module.get_library_path())
+    finally:
+        if before is None:
+            del os.environ[SOFTWARE_VARIABLE]
+        else:
+            os.environ[SOFTWARE_VARIABLE] = before
+
+
+def device_memory(kind: str, number: int) -> tuple[str, int, int]:
+    """Return the place of values on a device for OrtValue: type, number and the vendor's id, -1 if it is unknown."""
+    import onnxruntime
+
+    memory = provider_devices(kind)[number].memory_info(onnxruntime.OrtDeviceMemoryType.DEFAULT)
+    return "gpu", 0, memory.device_vendor_id or -1
+
+
+def open_session(path: Path, kind: str, number: int, options: dict[str, str]) -> tuple[Any, list[str]]:
+    """Open a session of a plug-in provider.
+
+    Args:
+        path: the ONNX file.
+        kind: device, a name of PLUGINS.
+        number: the GPU's.
+        options: of the provider.
+
+    Returns:
+        The session, and the operators of the nodes that the provider left to the processor.
+
+    Raises:
+        EvaluatorError: the device or the file cannot be used, or the provider took no node.
+    """
+    import onnxruntime
+
+    devices = provider_devices(kind)
+    if number >= len(devices):
+        raise EvaluatorError(f"device {kind}:{number}: {len(devices)} devices found, expected one with that number")
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = 1
+    settings.inter_op_num_threads = 1
+    settings.log_severity_level = LOG_ERRORS
+    settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    settings.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    try:
+        settings.add_provider_for_devices([devices[number]], options)
+        session = onnxruntime.InferenceSession(os.fspath(path), settings, enable_fallback=0)
+    except Exception as error:  # onnxruntime raises its own kinds, all below Exception
+        raise EvaluatorError(f"device {kind}: {path}: onnxruntime cannot load it: {_first_line(error)}") from error
+    session.disable_fallback()
+    left: list[str] = []
+    taken = 0
+    for part in session.get_provider_graph_assignment_info():
+        operators = [node.op_type for node in part.get_nodes()]
+        if part.ep_name == PLUGINS[kind].provider:
+            taken += len(operators)
+        else:
+            left += operators
+    if not taken:
+        raise EvaluatorError(f"device {kind}: {path}: {PLUGINS[kind].provider} took none of its {len(left)} nodes")
+    return session, left
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+@functools.cache
+def device_lock(module: str) -> threading.Lock:
+    """Return the lock of a plug-in whose sessions share a device."""
+    return threading.Lock()
