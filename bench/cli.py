@@ -311,7 +311,7 @@ def _tree(args: argparse.Namespace) -> Rows:
 
     game, options = GAMES[args.game], Options(leaf_mate_depth=args.mate_depth)
     boards = {game.board_size(each): each for each in (replace(options, size=size) for size in args.sizes)}
-    return tree.run([game.subject(each) for each in boards.values()], args.playouts, args.workers)
+    return tree.run([game.benchmark_positions(each) for each in boards.values()], args.playouts, args.workers)
 
 
 def _add_rollouts(add: Add) -> None:

@@ -30,7 +30,6 @@ from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import Options
 from yomi.engine.search.search import Search
 from yomi.engine.shogi.descriptor import GAME as SHOGI
-from yomi.engine.tuning import search_counts
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.models import default_network
 
@@ -185,7 +184,7 @@ def _measurement(mark: Mark, options: Options, folder: Path, seconds: float, ela
         for name in GPU_OPTIONS:
             own.set(name, options.get(name))
         own.net, own.size, own.batch_size = str(mark.write(folder)), mark.size, options.batch_size or max(BATCHES)
-        with mark.game.measured(own) as (subject, queue, settings):
+        with mark.game.benchmark_setup(own) as (subject, queue, settings):
             most = queue.evaluator.batch_size
             game = subject.games[0]
             how = settings.workers, seconds, settings.batches_in_flight

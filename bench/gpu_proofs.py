@@ -25,7 +25,7 @@ from yomi.engine.evaluators.providers import choose_backend
 from yomi.engine.evaluators.queue import Job
 from yomi.engine.evaluators.tensorrt_driver import Driver, open_driver
 from yomi.engine.evaluators.workers import EvaluationWorkers
-from yomi.engine.game import Game, Subject
+from yomi.engine.game import BenchmarkPositions, Game
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import TABLE, Options
 from yomi.engine.players.precision import Agreement

@@ -43,7 +43,7 @@ def play(game: Game[Any, Any], black: Player[Any], white: Player[Any], rng: np.r
     """Play a game after moves drawn by `rng`, and return Black's score: 1, 0.5 or 0. Black counts the score."""
     played = game.new_game(black.options)
     for _ in range(OPENING_MOVES):
-        moves = [move for move in played.legal_moves() if move not in game.idle_moves]
+        moves = [move for move in played.legal_moves() if move not in game.pass_moves]
         played.push(moves[int(rng.integers(len(moves)))])
     for player in (black, white):
         player.new_game(played)

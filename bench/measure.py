@@ -21,9 +21,9 @@ from yomi.native.tree.buffers import make_batch
 if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.game import Subject
-    from yomi.engine.search.parameters import SearchSettings
-    from yomi.engine.search.position import SearchableGame
+    from yomi.engine.game import BenchmarkPositions
+    from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchableGame
 
 LARGEST_BATCH = 32
 """Largest batch size to try, even if the search uses smaller batches."""
@@ -83,7 +83,7 @@ def run_threads(work: Callable[[threading.Event], Iterator[int]], threads: int, 
 
 def evaluator_rate(
     queue: EvaluationQueue,
-    subject: Subject,
+    subject: BenchmarkPositions,
     game: SearchableGame,
     rows: int,
     threads: int,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.bench.measure import best_batch, evaluator_rate
 from yomi.bench.rivals import COUNTS, SUMMARIES, Rival, close_rivals, column, measure, open_rivals
+from yomi.engine.calibration import search_counts
 from yomi.engine.search.search import Search
-from yomi.engine.tuning import search_counts
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -41,7 +41,7 @@ def run(
         CliError: another engine cannot be measured.
     """
     with contextlib.ExitStack() as stack:
-        subject, queue, settings = stack.enter_context(game.measured(options))
+        subject, queue, settings = stack.enter_context(game.benchmark_setup(options))
         rivals = open_rivals(against, game.name)
         stack.callback(close_rivals, rivals)
         games = subject.games

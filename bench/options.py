@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from yomi.engine.options import TABLE
-from yomi.engine.players.tuning import TUNED
+from yomi.engine.players.setup import TUNED
 
 BY_LEVEL = (
     "seconds",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.default_network import network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import choose_devices
 from yomi.engine.evaluators.load import load
-from yomi.engine.own_network import network_file
 from yomi.engine.players.precision import Agreement, compare, record
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str
     Visits and shares of full searches are those of `yomi learn`.
     """
     found = []
-    with game.measured(options) as (subject, queue, settings):
+    with game.benchmark_setup(options) as (subject, queue, settings):
         workers = settings.workers
 
         def alone() -> float:

@@ -15,11 +15,9 @@ from typing import Any
 
 from yomi.engine.evaluators.base import Evaluator
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.game import Subject
+from yomi.engine.game import BenchmarkPositions
 from yomi.engine.go.measuring import go_subject
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.players.setup import shogi_subject
@@ -51,7 +49,7 @@ def run(playouts: int = 2000) -> list[dict[str, Any]]:
     return rows
 
 
-def _signature(subject: Subject, evaluator: Evaluator, settings: SearchSettings, playouts: int) -> int:
+def _signature(subject: BenchmarkPositions, evaluator: Evaluator, settings: SearchSettings, playouts: int) -> int:
     search = Search(subject.spec, InlineQueue(evaluator), settings)
     result = 0
     for game in subject.games:

@@ -7,10 +7,10 @@ from typing import Any
 
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
-from yomi.engine.game import Subject
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.game import BenchmarkPositions
 from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
 from yomi.native.spec import Inputs
 from yomi.native.tree import arrays
 
@@ -53,7 +53,7 @@ def bytes_per_node(tree: arrays.Tree) -> float:
     return float(used / counters.node_top)
 
 
-def _search(subject: Subject, inputs: Inputs, workers: int, playouts: int) -> Search:
+def _search(subject: BenchmarkPositions, inputs: Inputs, workers: int, playouts: int) -> Search:
     spec = subject.spec
     edges = spec.mean_moves / spec.mean_edges  # without a policy all moves have edges
     memory = int(1.2 * playouts * edges * arrays.bytes_a_node(spec.mean_edges))

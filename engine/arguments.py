@@ -1,4 +1,4 @@
-"""Flags of commands that are no options of the table, and checks of their values."""
+"""Flags of commands that are not in the table of options, and checks of their values."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ T = TypeVar("T")
 def add_value(
     group: _ActionsContainer, flag: str, default: int | float | str, metavar: str | None, text: str, shown: str = ""
 ) -> argparse.Action:
-    """Add a flag with a value of the default's type, and return it.
+    """Add a flag with a value of the default's type.
 
     Args:
-        group: parser or group.
-        flag: name of the flag.
-        default: value without the flag.
-        metavar: placeholder of the value in the help, or None for the flag's name.
-        text: help without the default, which is appended.
-        shown: the default in words, or empty for the value itself.
+        group: the parser, or a group of it.
+        flag: its name.
+        default: the value without the flag. The help ends with it.
+        metavar: placeholder of the value in the help; None: the flag's name.
+        text: a verb phrase for the help.
+        shown: text of the default; empty: the value.
     """
     default_text = shown or (f"{default:g}" if isinstance(default, float) else str(default))
     return group.add_argument(
@@ -34,28 +34,28 @@ def add_value(
 
 
 def add_old_names(group: _ActionsContainer, action: argparse.Action, *flags: str) -> None:
-    """Accept a flag that takes one value under its old names as well. The help does not show them."""
+    """Accept old names of a flag with one value. The help does not contain them."""
     group.add_argument(
         *flags, dest=action.dest, type=action.type or str, default=argparse.SUPPRESS, help=argparse.SUPPRESS
     )
 
 
 def filled(kind: type[T], args: Namespace, **others: object) -> T:
-    """Return a dataclass filled from the flags of the same names. `others` take precedence."""
+    """Return a dataclass made of `others` and, for its other fields, of the flags of the same names."""
     values: dict[str, Any] = {**vars(args), **others}
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]  # T is one
     return kind(**{name: values[name] for name in names if name in values})
 
 
 def check_ranges(args: Namespace, **ranges: tuple[float, float]) -> None:
-    """Raise OptionError if a number is outside its range (low, high)."""
+    """Raise OptionError if a number is not between its two limits."""
     for name, (low, high) in ranges.items():
         if not low <= getattr(args, name) <= high:
             raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name):g}: expected {low:g} to {high:g}")
 
 
 def check_counts(args: Namespace, **least: int) -> None:
-    """Raise OptionError if a count is below its minimum. Flags that were not given may be None."""
+    """Raise OptionError if a count is below its minimum."""
     for name, low in least.items():
         value = getattr(args, name)
         if value is not None and value < low:

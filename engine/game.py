@@ -1,7 +1,7 @@
-"""What the shared parts of the engine know of a game. `yomi.engine.go` and `yomi.engine.shogi` describe theirs.
+"""The interface of a game: a descriptor that the shared parts of the engine use. Go and shogi have one each.
 
-A descriptor is there before the arguments of a command are read: what it needs of kernels, networks and records is
-imported when a method is called.
+A descriptor exists before the arguments of a command are read. It imports kernels, networks and records when they are
+used: by `lazy` entries, or inside methods.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from yomi.engine.play import G
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     from yomi.engine.players.player import Player
     from yomi.engine.players.precision import Sampling
     from yomi.engine.players.request import Decision
+    from yomi.engine.records import Score
     from yomi.engine.review import Reviewer
-    from yomi.engine.scores import Score
-    from yomi.engine.search.parameters import SearchSettings
-    from yomi.engine.search.position import SearchableGame
+    from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchableGame
     from yomi.engine.terminal import TerminalGame
     from yomi.native.spec import GameSpec
     from yomi.nets.data.shards import Dataset
@@ -39,114 +40,100 @@ if TYPE_CHECKING:
     from yomi.nets.features import FeatureSet
 
 P = TypeVar("P", bound="Player[Any]")
-Say = Callable[[str], None]
-"""Shows the user a line of progress."""
+Say = Callable[[str], None]  # shows the user a line of progress
+
+
+class _Lazy:
+    def __init__(self, target: str) -> None:
+        self._module, _, self._name = target.partition(":")
+
+    def __get__(self, game: object, owner: type) -> Any:
+        return getattr(import_module(self._module), self._name)
+
+
+def lazy(target: str) -> Any:
+    """Return a class attribute that is "module:name", imported at each use. A function does not get the descriptor."""
+    return _Lazy(target)
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """A game as those who measure see it."""
+class BenchmarkPositions:
+    """Positions of a game for benchmarks, and their encoders."""
 
-    name: str
-    """For tables: 9x9 (Go), shogi."""
+    name: str  # for tables: 9x9 (Go), shogi
     spec: GameSpec
-    games: tuple[SearchableGame, ...]
-    """The first is at its start, the last is late."""
+    games: tuple[SearchableGame, ...]  # from the start of a game to a late position
     write_planes: Callable[[Any, Any, int, Any, Any, Any], None]
     """The kernel that writes a position's network inputs; see yomi.native.game."""
-    write_bits: Callable[[Any, Any, int, Any, Any, Any], None]
-    """The same for bits."""
+    write_bits: Callable[[Any, Any, int, Any, Any, Any], None]  # the same inputs as bits
 
 
 class Recorder(Protocol[G]):
-    """Begins games of the engine against itself, and writes their records."""
+    """Starts games of self-play, and writes their records."""
 
-    row_bytes: Mapping[str, int]
-    """Endings of files that hold the rows of all games -> bytes of a row."""
+    row_bytes: Mapping[str, int]  # suffixes of files with the rows of all games -> bytes of a row
 
     def begin(self, number: int) -> G:
-        """Return the beginning of the game of this number, counted from 0.
-
-        Raises:
-            OptionError: the opening cannot be played.
-        """
+        """Return the start of game `number`, from 0, or raise OptionError if the opening cannot be played."""
 
     def record(self, game: G, decision: Decision, seconds: float) -> None:
         """Note a decision before its move is played."""
 
     def files(self, game: G, ended: Ended, name: str) -> dict[str, bytes]:
-        """Return the content of a finished game's record by ending of the file's name; `name` is both players'."""
+        """Return the record of a finished game by file suffix. `name` is the name of both players."""
 
 
 class Game(abc.ABC, Generic[G, P]):
-    """A game: its positions, its players and its rules.
+    """A game: its positions, players, rules and records.
 
-    What raises NotImplementedError here is needed by those only that have the command which asks for it (`examples`).
+    Entries without a value are needed only by the commands in `examples` that use them.
     """
 
-    name: str
-    """As commands and options name it."""
-    title: str
-    """As texts name it."""
-    protocol: str
-    """The command that serves its interfaces, gtp or usi."""
-    networks: str
-    """The files of its networks, for errors."""
-    plain_evaluator: str
-    """What judges positions without a network, as the option `evaluator` names it."""
+    name: str  # in commands and options
+    title: str  # in texts
+    protocol: str  # gtp or usi
+    networks: str  # file types of its networks, for errors
+    default_evaluator: str  # without a network, as a value of the option `evaluator`
     score: Score
-    suffixes: tuple[str, ...]
-    """Endings of the names of records that are reviewed."""
-    rated: tuple[str, ...] = ()
-    """Those of records whose results are rated; the first one stands for all forms of one game."""
-    saved: tuple[str, ...]
-    """Those of games saved in the terminal; the first is the usual one."""
-    recorded: tuple[str, ...] = ()
-    """Flags of `yomi play` that have no place where a record says how the game began."""
-    examples: Mapping[str, str]
-    """The commands that there are for this game, each with the end of its help."""
+    suffixes: tuple[str, ...]  # of records that can be reviewed
+    rated_suffixes: tuple[str, ...] = ()  # of records whose results are rated; the first stands for all
+    save_suffixes: tuple[str, ...]  # of games saved in the terminal; the first is the default
+    flags_fixed_by_record: tuple[str, ...] = ()  # flags of `yomi play` that a saved game excludes
+    examples: Mapping[str, str]  # the game's commands, each with the end of its help
     flags: Mapping[str, Callable[[argparse._ActionsContainer], object]] = {}
-    """What adds the flags that a command has for this game only, by command."""
-    defaults: Mapping[str, Mapping[str, Value]] = {}
-    """Options that are others in a command than elsewhere, by command."""
+    """By command: a function that adds the command's flags for this game only."""
+    defaults: Mapping[str, Mapping[str, Value]] = {}  # by command: options with another default
+    formats: tuple[type[FileFormat], ...] = ()  # of its networks, in the order in which they are tried
 
     @property
-    def formats(self) -> tuple[type[FileFormat], ...]:
-        """Formats of the networks that play it, in the order in which they are asked whether they know a file."""
-        return ()
-
-    @property
-    def idle_moves(self) -> tuple[int, ...]:
-        """Moves that change nothing on the board, such as a pass."""
+    def pass_moves(self) -> tuple[int, ...]:
+        """Moves that do not change the board."""
         return ()
 
     def find_fault(self, options: Options) -> tuple[str, str] | None:
-        """Return an option that cannot be and why, as far as it is known before anything is loaded; else None."""
+        """Return a wrong option and the reason, as far as it is known before loading, or None."""
         return None
 
     @abc.abstractmethod
-    def board_size(self, options: Options) -> int:
-        """Return the length of the board's side."""
+    def board_size(self, options: Options) -> int: ...
 
     def board_name(self, options: Options) -> str:
         """Return the game with its board: Go 9x9, shogi."""
         return self.title
 
     def level_options(self, level: int, *, has_network: bool) -> Mapping[str, Value]:
-        """Return what a level of strength sets otherwise than in all games; see yomi.engine.levels."""
+        """Return the options of a level of strength that differ from other games. See yomi.engine.levels."""
         return {}
 
     def compile(self, say: Say, *, everything: bool = True, learning: bool = False) -> None:
-        """Compile the kernels that are not in the cache. A game that yomi.native.kernel_groups does not have overrides
-        this.
+        """Compile the kernels that are not in the cache, or raise CompileError.
+
+        A game that is not in yomi.native.kernel_groups overrides this.
 
         Args:
-            say: receives progress.
-            everything: also compile what the default network does not need; otherwise that happens in the background.
-            learning: also compile what `yomi learn` needs.
-
-        Raises:
-            CompileError: it fails.
+            say: shows a line of progress.
+            everything: compile also kernels that the default network does not need; otherwise in the background.
+            learning: compile also the kernels of `yomi learn`.
         """
         from yomi.native.warmup import compile_later, compile_names, compile_natively_later
 
@@ -159,154 +146,102 @@ class Game(abc.ABC, Generic[G, P]):
 
     # -- playing ---------------------------------------------------------------------------------------------------
 
-    @abc.abstractmethod
-    def new_game(self, options: Options) -> G:
-        """Return the beginning of a game by the options.
-
-        Raises:
-            OptionError: they do not go together; one line that says what was expected.
-        """
-
-    @abc.abstractmethod
-    def make_player(self, options: Options) -> P:
-        """Return the player that the options describe; slow: kernels and the network are loaded.
-
-        Raises:
-            LoadingError: it cannot be made.
-            OptionError: see `new_game`.
-        """
+    new_game: Callable[[Options], G]
+    """Returns the start of a game. Raises OptionError, with one line, if options contradict each other."""
+    make_player: Callable[[Options], P]
+    """Loads kernels and the network, which is slow. Raises LoadingError, and OptionError as `new_game`."""
+    matches: Callable[[], MatchGame[G]]
 
     @abc.abstractmethod
     def referee(self, player: P) -> Referee[G]:
-        """Return what ends games of this process; if a score needs a verdict it is the player's."""
+        """Return the referee of games in this process. The player's evaluations decide which stones are dead."""
 
     @abc.abstractmethod
     def format_opening(self, game: G) -> str:
-        """Return the moves of a game as a match keeps its openings."""
-
-    def matches(self) -> MatchGame[G]:
-        """Return what matches know of the game."""
-        raise NotImplementedError
+        """Return the moves of a game as matches store openings."""
 
     # -- commands --------------------------------------------------------------------------------------------------
 
-    def start_play(self, args: argparse.Namespace, options: Options) -> tuple[G, tuple[str, str]]:
-        """Return the game that `yomi play` begins with, and the players' names if it was saved (else empty).
+    start_play: Callable[[argparse.Namespace, Options], tuple[G, tuple[str, str]]]
+    """Returns the first position of `yomi play`, and the players' names if the game was saved (otherwise empty).
 
-        Args:
-            args: `resume` names the file of a saved game, or is None; the flags of this game.
-            options: the settings; they get what a saved game says of them.
-
-        Raises:
-            OptionError: the file cannot be read, or there is no such beginning.
-        """
-        raise NotImplementedError
+    The flags contain `resume`: the file of a saved game, or None. The options get the settings of a saved game. Raises
+    OptionError if the file cannot be read, or if the position is impossible.
+    """
+    reviewer: Callable[[Options, Path], Reviewer]
+    """Loads a player, which is slow. The path is that of the first record. Raises LoadingError and ReviewError."""
+    replay: Callable[[Path, FeatureSet, int], tuple[GameSpec, Show, list[Recorded[G]]]]
+    """From a record (in a format of `learnable`), the features of the rows beside it, and their board size: returns the
+    game as in the rows, the encoder of its positions, and the games. Raises OptionError."""
 
     def terminal(self, player: P, game: G, args: argparse.Namespace, advice: Mapping[str, Value]) -> TerminalGame[G]:
-        """Return a game for the terminal; for `advice` see TerminalGame."""
         raise NotImplementedError
 
     def may_be_record(self, content: bytes) -> bool:
-        """Whether a file whose name tells nothing may be a record of this game; white space before it is left out."""
+        """Whether a file may be a record of this game, by its content without leading white space."""
         return False
 
-    def reviewer(self, options: Options, path: Path) -> Reviewer:
-        """Return what reviews records; slow like `make_player`. `path` is the first record.
-
-        Raises:
-            LoadingError: the player cannot be made.
-            ReviewError: the record cannot be read.
-        """
-        raise NotImplementedError
-
     def recorder(self, args: argparse.Namespace, options: Options) -> Recorder[G]:
-        """Return what begins the games of `yomi selfplay` and writes their records.
-
-        Raises:
-            OptionError: what they are to begin with cannot be read.
-        """
+        """Return the recorder of `yomi selfplay`, or raise OptionError if its openings cannot be read."""
         raise NotImplementedError
 
     def make_dataset(self, args: argparse.Namespace, say: Say) -> Dataset:
-        """Make a data set from records, or go on with it, by the flags of `yomi dataset make`.
+        """Make or continue a data set from records: `yomi dataset make`.
 
         Raises:
             OptionError: a flag or a file is wrong.
-            NetworkError, EvaluatorError: a network that labels cannot be used.
+            NetworkError, EvaluatorError: a network for labels cannot be used.
+        """
+        raise NotImplementedError
+
+    def play_dataset(self, args: argparse.Namespace, say: Say) -> Dataset | str:
+        """Make or continue positions from self-play: `yomi dataset play`. Errors: see `make_dataset`.
+
+        Returns:
+            The data set, or a line about the positions if they do not form a data set yet.
         """
         raise NotImplementedError
 
     def encoder(self, features: str) -> SparseEncoder | None:
-        """Return what finds the rows that sparse networks see of the boards of a feature set; None: it has none."""
+        """Return the encoder of boards of a feature set for sparse networks, or None."""
         return None
 
-    def play_dataset(self, args: argparse.Namespace, say: Say) -> Dataset | str:
-        """Make positions from games against itself, or go on with them, by the flags of `yomi dataset play`.
-
-        Returns:
-            The data set, or if it is none yet what was made, on one line.
-
-        Raises:
-            OptionError, NetworkError, EvaluatorError: see `make_dataset`.
-        """
-        raise NotImplementedError
-
     def learnable(self, options: Options) -> Learnable[G]:
-        """Return what the learning loop knows of the game, on the board of the options."""
+        """Return the game as the learning loop uses it, on the board of the options."""
         raise NotImplementedError
-
-    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Encoder, list[RecordedGame[G]]]:
-        """Return the game as the rows beside a record have it, what shows its positions so, and the record's games.
-
-        Args:
-            path: of the record, in a form of `learnable`.
-            features: of the rows.
-            size: of their boards.
-
-        Raises:
-            OptionError: the record is broken, or no game is learned from such features.
-        """
-        raise NotImplementedError
-
-    def network_defaults(self, options: Options) -> Mapping[str, Value]:
-        """Return the values that come with the network, for options that are left at their defaults.
-
-        Raises:
-            NetworkError: it cannot be read.
-            OptionError: a value in it does not suit its option.
-        """
-        return {}
 
     def learning(self, args: argparse.Namespace, network: Mapping[str, Any] | None) -> Game[G, P]:
-        """Return the descriptor as the flags of `yomi learn` want it; processes that play are sent it.
+        """Return the descriptor for the flags of `yomi learn`. It is sent to the processes that play.
 
         Args:
             args: the flags of this game.
-            network: [network] of a training configuration; None for the game's own.
+            network: [network] of a training configuration; None: the game's own.
 
         Raises:
-            OptionError: what games are to begin with cannot be read.
+            OptionError: the openings cannot be read.
         """
         return self
 
-    # -- measuring -------------------------------------------------------------------------------------------------
-
-    def subject(self, options: Options) -> Subject:
-        """Return what is measured: positions on the board of the options, searched as they say."""
-        raise NotImplementedError
-
-    def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
-        """Give the subject, and the queue and settings that the options describe, as a player makes them.
-
-        Results of `yomi net calibrate` are not used here; see yomi.engine.players.tuning. The queue is closed at the
-        end.
+    def network_defaults(self, options: Options) -> Mapping[str, Value]:
+        """Return the network's recommended values for options that are unset.
 
         Raises:
-            NetworkError: the network's file cannot be used.
-            EvaluatorError: the evaluator or the device cannot.
+            NetworkError: the values cannot be read.
+            OptionError: a value is wrong.
         """
+        return {}
+
+    # -- benchmarks ------------------------------------------------------------------------------------------------
+
+    def benchmark_positions(self, options: Options) -> BenchmarkPositions:
         raise NotImplementedError
 
+    benchmark_setup: Callable[
+        [Options], AbstractContextManager[tuple[BenchmarkPositions, EvaluationQueue, SearchSettings]]
+    ]
+    """Gives positions, and the queue and settings that a player would make of the options, without tuned settings. The
+    queue is closed at the end. Raises NetworkError and EvaluatorError if network or device cannot be used."""
+
     def sampling(self, network: FileEvaluator, options: Options) -> Sampling[G]:
-        """Return how games are played on which the precisions of a network are compared."""
+        """Return how to play games for the comparison of a network's precisions."""
         raise NotImplementedError

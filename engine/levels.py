@@ -1,12 +1,10 @@
-"""Levels of strength, from a beginner's to full strength, and what is known of their Elo.
+"""Levels of strength, from a beginner's to full strength, and their Elo.
 
-A level is a set of options, nothing more: a small network, few visits, a move drawn by visits at a temperature, noise
-in the root's policy, in shogi a shorter mate search. Without the noise sixteen visits are hardly stronger than four
-(9×9: +100 ± 150 Elo in 80 games): both see the few likeliest moves and no more. With it a weak level considers odd
-moves beside shapes that are likely, and misreads both, as beginners do.
+A level is a set of options: a small network, few visits, a temperature, noise in the root's policy, and in shogi a
+shorter mate search. Without noise 16 visits are hardly stronger than 4 (9×9: +100 ± 150 Elo in 80 games), because both
+see only the few likeliest moves. With noise a weak level considers odd moves and misreads them, as beginners do.
 
-The Elo of levels stands in levels.json, which `yomi bench levels --out FILE` writes from games between neighbours; a
-level that has not been measured has none.
+`yomi bench levels --out FILE` measures the Elo in games between neighboring levels and writes levels.json.
 """
 
 from __future__ import annotations
@@ -18,9 +16,9 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.default_network import has_network, network_file
 from yomi.engine.options import TABLE as OPTIONS
 from yomi.engine.options import OptionError, Options
-from yomi.engine.own_network import has_network, network_file
 from yomi.nets.models import network_of_levels
 
 if TYPE_CHECKING:
@@ -28,8 +26,7 @@ if TYPE_CHECKING:
     from yomi.engine.options import Value
 
 COUNT = 10
-FULL = 0
-"""The level without any of this."""
+FULL = 0  # full strength: no level
 TABLE = "levels.json"
 
 Settings = dict[str, "Value"]
@@ -46,12 +43,12 @@ _NETWORK = (
 
 
 def level_settings(game: Game[Any, Any], level: int, options: Options) -> Settings:
-    """Return the options of a level, from 1 to COUNT; those that the level says nothing of are left out.
+    """Return the options that a level sets.
 
     Args:
         game: its descriptor.
-        level: 1 is the weakest.
-        options: they tell whether a network plays, and which.
+        level: 1 (weakest) to COUNT.
+        options: with the evaluator and the network.
     """
     network = has_network(options)
     visits, temperature, noise = (_NETWORK if network else _WITHOUT_NETWORK)[level - 1]
@@ -69,23 +66,23 @@ def level_settings(game: Game[Any, Any], level: int, options: Options) -> Settin
 
 
 State = tuple[Options, frozenset[str], Settings]
-"""State of a LevelSwitch: the options, the names that override the level, the values that the level replaces."""
+"""State of a LevelSwitch: options, names that override the level, and values that the level replaces."""
 
 
 class LevelSwitch:
-    """Options that are kept at the level that they name.
+    """Keeps options at the level that they name.
 
-    The settings of the level cover the options' own values. These come back when the level goes back to FULL. A
-    network and threads take effect when the player loads.
+    The level's settings replace the options' own values, which come back at level FULL. A network and threads take
+    effect when the player loads.
     """
 
     def __init__(self, game: Game[Any, Any], options: Options, named: Collection[str] = ()) -> None:
-        """Put the level of the options in force.
+        """Apply the level of the options.
 
         Args:
             game: its descriptor.
             options: shared with the player; changed in place.
-            named: options that the user has set beside the level, which the level leaves alone.
+            named: options that the user has set. The level leaves them alone.
         """
         self.options = options
         self._game = game
@@ -98,19 +95,19 @@ class LevelSwitch:
         return self._own[name] if name in self._own else self.options.get(name)
 
     def full(self) -> Options:
-        """Return the options for an analysis: those of full strength, with what is loaded now."""
+        """Return the options of full strength for an analysis, with the loaded network and threads."""
         return self.options.with_values({name: value for name, value in self._own.items() if OPTIONS[name].live})
 
     def set(self, name: str, value: Value, *, wins: bool) -> None:
         """Set an option.
 
         Args:
-            name: its name.
-            value: its value.
-            wins: whether it goes before the level's value, until the level changes. If not, it waits for full strength.
+            name: of the option.
+            value: of the option.
+            wins: whether the value overrides the level until the level changes. If not, it waits for full strength.
 
         Raises:
-            OptionError: the value does not suit; nothing has changed.
+            OptionError: the value is wrong; nothing has changed.
         """
         before, level = self.state(), self.options.level
         self._uncover()
@@ -126,11 +123,10 @@ class LevelSwitch:
         self._cover()
 
     def state(self) -> State:
-        """Return what `restore` takes back to."""
+        """Return the state for `restore`."""
         return self.options.copy(), self._named, dict(self._own)
 
     def restore(self, state: State) -> None:
-        """Take back all changes since `state`."""
         options, self._named, self._own = state
         for name in OPTIONS:
             setattr(self.options, name, getattr(options, name))
@@ -149,7 +145,7 @@ class LevelSwitch:
 
 
 def subject_of(game: Game[Any, Any], options: Options) -> str:
-    """Return what a measured level holds for: the game, the board's size, and the network's file name."""
+    """Return a name for the conditions of a measured level: the game, the board size and the network's file name."""
     net = network_file(options, game.name)
     return f"{game.board_name(options).lower()}, {'no network' if net is None else Path(net).name}"
 
@@ -159,18 +155,15 @@ def subject_of(game: Game[Any, Any], options: Options) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """A level's place on the ladder."""
+    """Measured strength of a level."""
 
-    elo: float
-    """Above the weakest level."""
-    error: float
-    """Half of the 95% interval."""
-    games: int
-    """Of all pairings that it rests on."""
+    elo: float  # above the weakest level
+    error: float  # half of the 95% interval
+    games: int  # of all pairings behind it
 
 
 def read_ratings() -> dict[str, dict[int, Rating]]:
-    """Return what was measured, by subject and level."""
+    """Return the measured ratings by subject and level."""
     source = resources.files("yomi.engine") / TABLE
     data: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
     return {
@@ -180,7 +173,7 @@ def read_ratings() -> dict[str, dict[int, Rating]]:
 
 
 def describe_level(game: Game[Any, Any], options: Options, level: int) -> str:
-    """Return what the user is told of a level: its number, and its Elo where that was measured."""
+    """Return a level's number and its Elo, if measured, as text."""
     subject = subject_of(game, options)
     known = read_ratings().get(subject, {}).get(level)
     if known is None:

@@ -1,21 +1,21 @@
-"""What this machine is: the facts that speeds depend on."""
+"""This machine: processor, GPUs, packages, and the memory that a process may use."""
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
+import sys
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = (
+PACKAGES = (  # that affect speed
     *("numpy", "numba", "onnxruntime", "onnxruntime-gpu", "tensorrt"),
     *("onnxruntime-ep-webgpu", "onnxruntime-ep-nv-tensorrt-rtx-cu13"),
 )
-"""Packages whose versions a speed depends on."""
 
 
 def processor_name() -> str:
-    """Return the processor's name as the system gives it."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -33,7 +33,7 @@ def usable_cores() -> int:
 
 
 def package_versions() -> dict[str, str]:
-    """Return the versions of PACKAGES that are installed."""
+    """Return the versions of the installed PACKAGES."""
     versions = {}
     for package in PACKAGES:
         try:
@@ -44,10 +44,66 @@ def package_versions() -> dict[str, str]:
 
 
 def nvidia_devices() -> list[str]:
-    """Return the names of the GPUs that NVIDIA's driver for Linux has found, in the order of their bus addresses."""
+    """Return the names of the GPUs that NVIDIA's Linux driver has found, in the order of their bus addresses."""
     names = []
     for path in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("Model:"):
                 names.append(line.partition(":")[2].strip())
     return names
+
+
+MIN_TO_START = 512 << 20  # bytes; with less, libraries end the process or fail without a useful message
+MIN_TO_PLAY = 3 << 30  # bytes; enough for the default options on a few cores
+RESERVE = 256 << 20  # bytes for the threads of a search; without them the C library aborts the process
+
+
+def address_space_limit() -> int | None:
+    """Return the bytes of address space that this process may use (`ulimit -v`), or None if unlimited."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def address_space_left() -> int | None:
+    """Return the bytes of address space that this process may still use, or None if no limit is known."""
+    limit = address_space_limit()
+    sizes = Path("/proc/self/statm")
+    if limit is None or sys.platform == "win32" or not sizes.exists():
+        return None
+    import resource
+
+    return limit - int(sizes.read_text().split()[0]) * resource.getpagesize()
+
+
+def limit_text(limit: int) -> str:
+    """Return the error message for a limit of the address space that is too low."""
+    return (
+        f"the address space of a process is limited to {limit >> 20} MiB (ulimit -v): expected"
+        f" {MIN_TO_PLAY >> 20} MiB or no limit; raise the limit, or lower --memory"
+    )
+
+
+def memory_fault(error: BaseException) -> str | None:
+    """Return the message for an error that a lack of memory caused, otherwise None.
+
+    A library that cannot be mapped raises ImportError, or OSError without a number. These count if the address space is
+    limited.
+    """
+    limit = address_space_limit()
+    is_unmapped = isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError)
+    is_unmapped = is_unmapped or (isinstance(error, OSError) and error.errno is None)
+    is_memory = (
+        isinstance(error, MemoryError)
+        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+        or (isinstance(error, RuntimeError) and "can't start new thread" in str(error))
+    )
+    if limit is not None and limit < MIN_TO_PLAY and (is_memory or is_unmapped):
+        return limit_text(limit)
+    if not is_memory:
+        return None
+    text = " ".join(str(error).split())[:200] or type(error).__name__
+    return f"not enough memory: {text}: lower --memory"

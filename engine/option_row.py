@@ -1,8 +1,7 @@
-"""One row of the table of options: its type, its range, and how its value is read and written."""
+"""One row of the table of options: its type and range, and how its value is read and written."""
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -15,90 +14,103 @@ Value = bool | int | float | str | None
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
-
 EMPTY = "<empty>"
 """USI's word for an empty text."""
 NO_NUMBER = 0
-"""What USI shows in place of none where there are numbers, and what is understood as it."""
-MAX_SPIN = 2**31 - 1
-"""Graphical interfaces keep USI's numbers in 32 bits."""
-
-
-MAX_WORD = 100
-"""Characters of a word that is compared with known ones: the time for longer words has no bound."""
+"""USI's number for none."""
+MAX_SPIN = 2**31 - 1  # graphical interfaces keep USI's numbers in 32 bits
+MAX_WORD = 100  # longer words are not compared with known ones: the time has no bound
+METAVARS = {"int": "N", "real": "X", "memory": "SIZE", "file": "FILE", "text": "TEXT", "flag": ""}
+EXPECTED = {
+    "int": "an integer",
+    "real": "a number",
+    "memory": "a size such as 256M or 4G",
+    "flag": "true or false",
+    "file": "a file",
+    "text": "text",
+}
 
 
 class OptionError(LineError, ValueError):
-    """A value or a name that the table does not allow; the message says what was expected."""
+    """An unknown option or a wrong value. The message contains the expected values."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a question with up to three known words that are spelt like `word` or contain it.
+    """Return a question with up to three known words that are spelled like `word` or contain it; otherwise ""."""
+    import difflib  # not above: it would add a millisecond to every start
 
-    It is empty if there are none, and for numbers: no number looks like another.
-    """
-    import difflib  # here, for it costs a millisecond of every start
-
-    key, words = word.lower(), {each.lower(): each for each in known}
+    key, words = word.lower(), {name.lower(): name for name in known}
     if not key or key.lstrip("+-").isdecimal() or len(key) > MAX_WORD:
         return ""
-    close = difflib.get_close_matches(key, words, 3, 0.7) or [each for each in words if each in key or key in each]
-    return f"; did you mean {', '.join(words[each] for each in close[:3])}?" if close else ""
+    close = difflib.get_close_matches(key, words, 3, 0.7) or [name for name in words if name in key or key in name]
+    return f"; did you mean {', '.join(words[name] for name in close[:3])}?" if close else ""
 
 
 class Usi:
-    """How a row looks in USI."""
+    """The USI option of a row."""
 
     __slots__ = ("choices", "names", "scale")
 
     def __init__(self, *names: str, scale: float = 1, choices: tuple[str, ...] = ()) -> None:
-        """Describe a row.
+        """Describe the option.
 
         Args:
-            names: The name that is shown, then others that are understood.
-            scale: The number that USI shows, divided by the value: 1000 for seconds that are shown in milliseconds.
-            choices: The names of a choice's values, in the order of the row's own.
+            names: The name that is sent, then further names that are accepted.
+            scale: USI's number divided by the value: 1000 for seconds that USI has in milliseconds.
+            choices: USI's names of the choices, in the order of the row's own.
         """
         self.names, self.scale, self.choices = names, scale, choices
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One row of the table."""
+    """One row of the table. The name is that of the TOML file and of Python."""
 
     name: str
-    """As in the TOML file and in Python; the flag is the same with dashes."""
     kind: str
     """text, file, choice, flag, int, real or memory."""
+    optional: bool
+    """Whether none is allowed."""
     default: Value
     help: str
+    """A verb phrase of at most 80 characters."""
     group: str
-    low: float | None
-    high: float | None
-    unit: str
-    choices: tuple[str, ...]
-    optional: bool
-    """May be `none`."""
-    katago: str
-    """KataGo's name of the same parameter, also understood by kata-set-param; empty for none."""
-    live: bool
-    """May be changed while the program runs (in USI: without a new `isready`)."""
-    games: tuple[str, ...]
-    """The games that it means anything to; empty for all."""
-    defaults: Mapping[str, Value]
-    """The defaults of games that have others than `default`."""
-    usi: Usi | None
-    """Its USI option; None where there is none."""
+    more: str = ""
+    """Further sentences for the reference."""
+    unset: str = ""
+    """Meaning of none."""
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+    codes: tuple[int, ...] = ()
+    """The numbers that kernels read for the choices; empty: 0, 1, 2, ..."""
+    katago: str = ""
+    """KataGo's name of the option, or ""."""
+    live: bool = True
+    """Whether it can change while the program runs (USI: without a new `isready`)."""
+    games: tuple[str, ...] = ()
+    """Games that have the option; empty: all."""
+    defaults: Mapping[str, Value] = field(default_factory=dict)
+    """Defaults of games that differ from `default`."""
+    usi: Usi | None = None
     words: Mapping[str, Value] = field(default_factory=dict)
-    """Values that have a name, such as max."""
+    """Values with a name, such as max."""
 
     def default_for(self, game: str) -> Value:
-        """Return the default in a game."""
         return self.defaults.get(game, self.default)
 
+    def default_text(self, value: Value) -> str:
+        """Return a default value as text; none with its meaning."""
+        return f"none: {self.unset}" if value is None and self.unset else self.format(value)
+
     def is_for(self, game: str) -> bool:
-        """Whether it means anything to a game."""
         return not self.games or game in self.games
+
+    def code(self, value: str) -> int:
+        """Return the number that kernels read for a choice."""
+        index = self.choices.index(value)
+        return self.codes[index] if self.codes else index
 
     @property
     def flag(self) -> str:
@@ -107,34 +119,22 @@ class Option:
 
     @property
     def metavar(self) -> str:
-        """What stands for the value in a help text."""
-        if self.kind == "choice":
-            return "{" + ",".join(self.choices) + "}"
-        return {"int": "N", "real": "X", "memory": "SIZE", "file": "FILE", "text": "TEXT", "flag": ""}[self.kind]
+        """Placeholder of the value in help texts."""
+        return "{" + ",".join(self.choices) + "}" if self.choices else METAVARS[self.kind]
 
     @property
     def expected(self) -> str:
-        """What a value has to be, in words."""
-        words = {
-            "int": "an integer",
-            "real": "a number",
-            "memory": "a size such as 256M or 4G",
-            "flag": "true or false",
-        }
-        text = words.get(self.kind, "a file" if self.kind == "file" else "text")
-        if self.kind == "choice":
-            text = "one of " + ", ".join(self.choices)
+        """Description of the allowed values."""
+        text = "one of " + ", ".join(self.choices) if self.choices else EXPECTED[self.kind]
         if self.low is not None and self.high is not None:
             text += f" from {self.format(self.low)} to {self.format(self.high)}"
-        elif self.low is not None:
-            text += f" of at least {self.format(self.low)}"
         return text + "".join(f", or {word}" for word in (*self.words, *(["none"] if self.optional else [])))
 
     def parse(self, text: str) -> Value:
-        """Read a value as it stands on a command line or in a GTP command.
+        """Read a value from a command line or a GTP command.
 
         Raises:
-            OptionError: It is not what `expected` says.
+            OptionError: the value is of the wrong type or out of range.
         """
         word = text.strip()
         if word.lower() in self.words:
@@ -158,10 +158,10 @@ class Option:
         return self.check(word)
 
     def check(self, value: object) -> Value:
-        """Return `value` as the program is to see it.
+        """Return `value` in the type of the option: an integer for a flag of numbers becomes a float, for example.
 
         Raises:
-            OptionError: It is of the wrong type or outside its range.
+            OptionError: the value is of the wrong type or out of range.
         """
         error = OptionError(f"{self.name}: expected {self.expected}, found {value!r}")
         if value is None:
@@ -192,11 +192,7 @@ class Option:
         return float(value) if self.kind == "real" else int(value)
 
     def parse_usi(self, text: str) -> Value:
-        """Read a value as USI has it.
-
-        Raises:
-            OptionError: It is none.
-        """
+        """Read a value from USI's `setoption`. Errors are those of `parse`."""
         usi = self.usi
         assert usi is not None
         word = text.strip()
@@ -225,7 +221,7 @@ class Option:
             raise error from None
 
     def format_usi(self, value: Value) -> str:
-        """Write a value as USI has it."""
+        """Write a value for USI."""
         usi = self.usi
         assert usi is not None
         if self.kind in ("file", "text"):
@@ -237,8 +233,7 @@ class Option:
         return str(NO_NUMBER if value is None else self._scaled(float(value)))
 
     def usi_limits(self) -> tuple[int, int]:
-        """Return the least and the greatest number that USI shows for a row of numbers."""
-        assert self.usi is not None
+        """Return the least and the greatest number that USI shows for an option of numbers."""
         assert self.low is not None
         assert self.high is not None
         low = self._scaled(self.low)
@@ -276,7 +271,7 @@ def _integer(word: str) -> int:
 
 
 def parse_memory(text: str) -> int:
-    """Return the bytes that a text such as `256M`, `4G`, `1.5G` or `1000000` means."""
+    """Return the number of bytes of a text such as `256M`, `4G`, `1.5G` or `1000000`."""
     match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     if not match:
         raise ValueError(f"expected a size such as 256M or 4G, found {text!r}")
@@ -292,40 +287,27 @@ def format_memory(count: int) -> str:
     return str(count)
 
 
-def option(
-    default: Value,
-    kind: str,
-    text: str,
-    group: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    unit: str = "",
-    choices: tuple[str, ...] = (),
-    katago: str = "",
-    live: bool = True,
-    games: tuple[str, ...] = (),
-    defaults: Mapping[str, Value] = {},
-    usi: Usi | None = None,
-    words: Mapping[str, Value] = {},
-) -> Any:
-    """Describe a field of `Options`; the arguments are those of `Option`, which is optional where a default is None."""
-    row = functools.partial(
-        Option,
-        kind=kind,
-        default=default,
-        help=text,
-        group=group,
-        low=low,
-        high=high,
-        unit=unit,
-        choices=choices,
-        optional=None in (default, *defaults.values()),
-        katago=katago,
-        live=live,
-        games=games,
-        defaults=defaults,
-        usi=usi,
-        words=words,
-    )
+KINDS = {"bool": "flag", "int": "int", "float": "real", "str": "text"}
+"""Kinds of options by the types of their fields."""
+
+
+def option(default: Value, text: str, group: str, *, kind: str = "", **others: Any) -> Any:
+    """Describe a field of `Options`. `others` are fields of `Option`; an empty kind is that of the field's type."""
+
+    def row(name: str, annotation: str) -> Option:
+        type_name, _, rest = annotation.partition(" | ")
+        return Option(name, kind or KINDS[type_name], rest == "None", default, text, group, **others)
+
     return field(default=default, metadata={"option": row})
+
+
+def number(default: Value, low: float, high: float, text: str, group: str, **others: Any) -> Any:
+    return option(default, text, group, low=low, high=high, **others)
+
+
+def choice(default: str, choices: tuple[str, ...], text: str, group: str, **others: Any) -> Any:
+    return option(default, text, group, kind="choice", choices=choices, **others)
+
+
+flag = option
+"""The field's type makes it a flag."""

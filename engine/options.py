@@ -1,7 +1,7 @@
-"""One table of options: flags, the TOML file, GTP parameters, USI options and docs/OPTIONS.md are all made from it.
+"""One table of options: flags, the TOML file, GTP parameters, USI options and docs/OPTIONS.md are made from it.
 
-The table is the class `Options`: a field is an option, its type annotation the type that the program sees, its
-metadata (made by `option`) everything else. `python -m yomi.engine.options` prints the reference.
+A field of `Options` is an option. Its annotation is its type, and `none` is allowed if the annotation has `| None`.
+`python -m yomi.engine.options` prints docs/OPTIONS.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.option_row import Option, OptionError, Usi, Value, did_you_mean, option
+from yomi.engine.option_row import Option, OptionError, Usi, Value, choice, did_you_mean, flag, number, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,933 +21,472 @@ __all__ = ["TABLE", "Option", "OptionError", "Options", "Value", "find"]
 
 NETWORK, LIMITS, SEARCH, PLAY, GAME = "Network", "Limits", "Search", "Play", "Game"
 REPORTS, LOG = "Reports", "Log"
-GROUPS = (NETWORK, LIMITS, SEARCH, PLAY, GAME, REPORTS, LOG)
-"""In the order of the reference."""
+GROUPS = (NETWORK, LIMITS, SEARCH, PLAY, GAME, REPORTS, LOG)  # in the order of the reference
+GO, SHOGI = ("go",), ("shogi",)
 
 NOT_FOR_ANALYSIS = (
     *("analysis_ignore_pre_root_history", "analysis_wide_root_noise"),
     *("ponder", "resign", "resign_threshold", "resign_moves", "temperature", "temperature_moves", "cleanup", "lag"),
     *("root_noise", "root_noise_total", "level"),
 )
-"""Options that mean nothing where positions are analysed and no games are played."""
-
+"""Options without effect in commands that analyze positions and play no games."""
 ANALYSIS_DEFAULTS: dict[str, Value] = {"ignore_pre_root_history": True, "wide_root_noise": 0.04}
-"""Of Go where positions are analysed and no games are played: as in KataGo's analysis engine."""
-
+"""Go: defaults in commands that analyze positions, as in KataGo's analysis engine."""
 MAX_KOMI = 400.0
-
 SHOGI_C_PUCT = 2.88
-"""Twice dlshogi's 1.44, as values go from -1 to 1 here; also what none means in shogi."""
+"""Twice dlshogi's 1.44, because yomi's values go from -1 to 1. Also the meaning of none in shogi."""
 
 
 @dataclass
 class SearchOptions:
-    """The options that the search itself goes by: SearchSettings has them all, and what they leave open filled in."""
+    """The options that the search reads. SearchSettings adds a value for each option that is left at none."""
 
-    symmetry: str = option(
-        "random",
-        "choice",
-        "symmetry of the board that the network sees: a random one each time, none, or the average over all eight",
-        SEARCH,
-        choices=("random", "none", "average"),
-        games=("go",),
+    # fmt: off
+    symmetry: str = choice(
+        "random", ("random", "none", "average"), "choose the board symmetry of network inputs", SEARCH, games=GO,
+        codes=(-1, 0, -1), more="random: another one each time. average: the mean over all eight symmetries.",
     )
-    cache_size: int = option(
-        64 * 2**20, "memory", "memory for evaluations of positions seen before", SEARCH, low=0, high=2**40, live=False
+    cache_size: int = number(
+        64 * 2**20, 0, 2**40, "set the memory for evaluations of earlier positions", SEARCH, kind="memory", live=False
     )
-    memory: int = option(
-        2**30,
-        "memory",
-        "memory for the search tree; 2 ** 32 moves (17G on 19×19) are all that it uses",
-        SEARCH,
-        low=2**20,
-        high=2**44,
-        live=False,
+    memory: int = number(
+        2**30, 2**20, 2**44, "set the memory of the search tree", SEARCH, kind="memory", live=False,
+        more="More than 17G has no effect on 19×19, as a tree has at most 2 ** 32 moves.",
         usi=Usi("USI_Hash", scale=2.0**-20),
     )
-    workers: int | None = option(
-        None,
-        "int",
-        "search workers (threads) on one tree; none: one per core, which is also the most on a processor",
-        SEARCH,
-        low=1,
-        high=256,
-        katago="numSearchThreads",
-        live=False,
-        usi=Usi("UCT_Threads", "Threads"),
+    workers: int | None = number(
+        None, 1, 256, "set the number of search threads on one tree", SEARCH, live=False, unset="one per core",
+        more="On a processor one per core is also the maximum.",
+        katago="numSearchThreads", usi=Usi("UCT_Threads", "Threads"),
     )
-    batches_in_flight: int | None = option(
-        None,
-        "int",
-        "batches that a worker keeps under way; none: what suits the device",
-        SEARCH,
-        low=1,
-        high=64,
-        live=False,
+    batches_in_flight: int | None = number(
+        None, 1, 64, "set how many batches each search thread keeps waiting for evaluation", SEARCH, live=False,
+        unset="suits the device",
     )
-    c_puct: float | None = option(
-        None,
-        "real",
-        "exploration: constant part of the factor; none: what suits the evaluator (Go: 1.0 with a network, 1.8 with"
-        " rollouts; shogi: 2.88, twice dlshogi's 1.44, as values go from -1 to 1 here)",
-        SEARCH,
-        low=0,
-        high=100,
-        katago="cpuctExploration",
-        defaults={"shogi": SHOGI_C_PUCT},
-        usi=Usi("C_init", scale=50),
+    c_puct: float | None = number(
+        None, 0, 100, "set the constant part of the exploration factor", SEARCH, unset="suits the evaluator",
+        more="Go: 1.0 with a network, 1.8 with rollouts. Shogi: 2.88, twice dlshogi's 1.44, because yomi's values go"
+        " from -1 to 1.",
+        katago="cpuctExploration", defaults={"shogi": SHOGI_C_PUCT}, usi=Usi("C_init", scale=50),
     )
-    c_puct_log: float = option(
-        0.45,
-        "real",
-        "exploration: part that grows with log((visits + c_puct_base) / c_puct_base)",
-        SEARCH,
-        low=0,
-        high=100,
-        katago="cpuctExplorationLog",
-        defaults={"shogi": 2.0},
+    c_puct_log: float = number(
+        0.45, 0, 100, "scale the part of the exploration factor that grows with the visits", SEARCH,
+        more="That part is log((visits + c_puct_base) / c_puct_base).",
+        katago="cpuctExplorationLog", defaults={"shogi": 2.0},
     )
-    c_puct_base: float = option(
-        500.0,
-        "real",
-        "exploration: visits at which the logarithm starts to count",
-        SEARCH,
-        low=1,
-        high=10**9,
-        katago="cpuctExplorationBase",
-        defaults={"shogi": 28288.0},
-        usi=Usi("C_base"),
+    c_puct_base: float = number(
+        500.0, 1, 10**9, "set the visits from which the growing part of exploration counts", SEARCH,
+        katago="cpuctExplorationBase", defaults={"shogi": 28288.0}, usi=Usi("C_base"),
     )
-    root_c_puct: float | None = option(
-        None,
-        "real",
-        "c_puct at the root; none: the same",
-        SEARCH,
-        low=0,
-        high=100,
-        games=("shogi",),
+    root_c_puct: float | None = number(
+        None, 0, 100, "set c_puct at the root", SEARCH, unset="as elsewhere", games=SHOGI,
         usi=Usi("C_init_root", scale=50),
     )
-    root_c_puct_base: float | None = option(
-        None,
-        "real",
-        "c_puct_base at the root; none: the same",
-        SEARCH,
-        low=1,
-        high=10**9,
-        games=("shogi",),
+    root_c_puct_base: float | None = number(
+        None, 1, 10**9, "set c_puct_base at the root", SEARCH, unset="as elsewhere", games=SHOGI,
         usi=Usi("C_base_root"),
     )
-    fpu_reduction: float = option(
-        0.2,
-        "real",
-        "first-play urgency: what an unvisited move loses against its parent's value",
-        SEARCH,
-        low=0,
-        high=2,
-        katago="fpuReductionMax",
-        defaults={"shogi": 0.54},
-        usi=Usi("C_fpu_reduction", scale=50),
+    fpu_reduction: float = number(
+        0.2, 0, 2, "rate an unvisited move this much below its parent (first-play urgency)", SEARCH,
+        katago="fpuReductionMax", defaults={"shogi": 0.54}, usi=Usi("C_fpu_reduction", scale=50),
     )
-    root_fpu_reduction: float = option(
-        0.1,
-        "real",
-        "the same at the root",
-        SEARCH,
-        low=0,
-        high=2,
-        katago="rootFpuReductionMax",
-        defaults={"shogi": 0.0},
-        usi=Usi("C_fpu_reduction_root", scale=50),
+    root_fpu_reduction: float = number(
+        0.1, 0, 2, "set fpu_reduction at the root", SEARCH,
+        katago="rootFpuReductionMax", defaults={"shogi": 0.0}, usi=Usi("C_fpu_reduction_root", scale=50),
     )
-    virtual_loss: float = option(
-        1.0,
-        "real",
-        "losses that a playout under way counts for",
-        SEARCH,
-        low=0,
-        high=100,
-        katago="numVirtualLossesPerThread",
+    virtual_loss: float = number(
+        1.0, 0, 100, "count an unfinished playout as this many losses", SEARCH, katago="numVirtualLossesPerThread"
     )
-    score_utility: float = option(
-        0.1,
-        "real",
-        "weight of the score beside winning and losing (1), measured from zero",
-        SEARCH,
-        low=0,
-        high=2,
-        katago="staticScoreUtilityFactor",
-        games=("go",),
+    score_utility: float = number(
+        0.1, 0, 2, "weigh the score, measured from zero, against winning", SEARCH,
+        more="A win weighs 1.", katago="staticScoreUtilityFactor", games=GO,
     )
-    dynamic_score_utility: float = option(
-        0.3,
-        "real",
-        "weight of the score, measured from the score that the search expects",
-        SEARCH,
-        low=0,
-        high=2,
-        katago="dynamicScoreUtilityFactor",
-        games=("go",),
+    dynamic_score_utility: float = number(
+        0.3, 0, 2, "weigh the score, measured from the expected score, against winning", SEARCH,
+        katago="dynamicScoreUtilityFactor", games=GO,
     )
-    uncertainty: bool = option(
-        True,
-        "flag",
-        "weigh evaluations by how sure the network is of them, where it says so (KataGo's from version 9 on)",
-        SEARCH,
-        katago="useUncertainty",
-        games=("go",),
+    uncertainty: bool = flag(
+        True, "weigh evaluations by the network's own certainty", SEARCH,
+        more="KataGo's networks predict it from version 9 on.", katago="useUncertainty", games=GO,
     )
-    bias_correction: float = option(
-        0.45,
-        "real",
-        "correct evaluations by this share of what searches have found below positions with the same last two moves"
-        " and surroundings; 0: none",
-        SEARCH,
-        low=0,
-        high=1,
-        katago="subtreeValueBiasFactor",
-        defaults={"shogi": 0.0},
+    bias_correction: float = number(
+        0.45, 0, 1, "correct evaluations by this share of the errors found in similar positions", SEARCH,
+        more="Positions are similar if their last two moves and the surroundings agree. 0: no correction.",
+        katago="subtreeValueBiasFactor", defaults={"shogi": 0.0},
     )
-    noise_pruning: float = option(
-        0.0,
-        "real",
-        "leave evaluations out of a mean that noise or few visits led to: those beyond twice a move's prior, if it"
-        " looks worse than the moves of greater prior by so much utility or more; 0: never",
-        SEARCH,
-        low=0,
-        high=10,
+    noise_pruning: float = number(
+        0.0, 0, 10, "ignore extra visits of a move whose utility is this much worse", SEARCH,
+        more="Extra visits are those beyond twice the move's prior. The move is compared with moves of greater prior."
+        " 0: ignore none.",
         katago="noisePruneUtilityScale",
     )
-    value_weighting: float = option(
-        0.0,
-        "real",
-        "count moves in the mean of a position by this power of the probability that they are better than it; 0: as"
-        " they were searched",
-        SEARCH,
-        low=0,
-        high=2,
-        katago="valueWeightExponent",
+    value_weighting: float = number(
+        0.0, 0, 2, "weigh moves in a position's mean by this power of their chance to be better", SEARCH,
+        more="Better than the mean. 0: weigh moves by their visits.", katago="valueWeightExponent",
     )
-    policy_temperature: float = option(
-        1.0,
-        "real",
-        "temperature of the network's policy; above 1 flatter",
-        SEARCH,
-        low=0.01,
-        high=100,
-        katago="nnPolicyTemperature",
-        defaults={"shogi": 1.74},
-        usi=Usi("Softmax_Temperature", scale=100),
+    policy_temperature: float = number(
+        1.0, 0.01, 100, "set the temperature of the network's policy", SEARCH, more="Above 1: flatter.",
+        katago="nnPolicyTemperature", defaults={"shogi": 1.74}, usi=Usi("Softmax_Temperature", scale=100),
     )
-    root_policy_temperature: float | None = option(
-        1.0,
-        "real",
-        "the same at the root; none: no other",
-        SEARCH,
-        low=0.01,
-        high=100,
-        katago="rootPolicyTemperature",
-        defaults={"shogi": None},
+    root_policy_temperature: float | None = number(
+        1.0, 0.01, 100, "set policy_temperature at the root", SEARCH, unset="as elsewhere",
+        katago="rootPolicyTemperature", defaults={"shogi": None},
     )
-    graph: bool = option(
-        True,
-        "flag",
-        "lines that come to the same position share what is known of it, unless it may soon be repeated",
-        SEARCH,
-        katago="useGraphSearch",
+    graph: bool = flag(
+        True, "let lines that lead to the same position share its node", SEARCH,
+        more="Positions that may soon be repeated are not shared.", katago="useGraphSearch",
     )
-    renew_root: bool = option(
-        True,
-        "flag",
-        "have the network judge a position anew that is reached with the tree of an earlier search, so that its moves"
-        " have the priors of a root",
-        SEARCH,
+    renew_root: bool = flag(
+        True, "evaluate the root again when a search continues an earlier tree", SEARCH,
+        more="Its moves then have the priors of a root.",
     )
-    root_noise: float = option(
-        0.0,
-        "real",
-        "share of Dirichlet noise in the root's policy (self-play: 0.25)",
-        SEARCH,
-        low=0,
-        high=1,
+    root_noise: float = number(
+        0.0, 0, 1, "mix this share of Dirichlet noise into the root's policy", SEARCH, more="Self-play: 0.25.",
         katago="rootDirichletNoiseWeight",
     )
-    root_noise_total: float = option(
-        10.83,
-        "real",
-        "sum of the concentrations of that noise over the legal moves",
-        SEARCH,
-        low=0.01,
-        high=1000,
+    root_noise_total: float = number(
+        10.83, 0.01, 1000, "set the sum of the noise's concentrations over the legal moves", SEARCH,
         katago="rootDirichletNoiseTotalConcentration",
     )
-    wide_root_noise: float = option(
-        0.0,
-        "real",
-        "explore the root more widely, by a flatter policy and noise in the utilities of its moves; at 1 all moves get"
-        " about as much (where positions are analysed and records reviewed: 0.04)",
-        SEARCH,
-        low=0,
-        high=5,
-        katago="wideRootNoise",
-        games=("go",),
+    wide_root_noise: float = number(
+        0.0, 0, 5, "explore the root more widely", SEARCH,
+        more="The policy gets flatter, and the utilities of its moves get noise. At 1 all moves get about the same"
+        " number of visits. Analyses and reviews: 0.04.",
+        katago="wideRootNoise", games=GO,
     )
-    root_symmetry_pruning: bool = option(
-        True,
-        "flag",
-        "where the board is symmetric, search only one of the moves that are the same by symmetry (self-play: false)",
-        SEARCH,
-        katago="rootSymmetryPruning",
-        games=("go",),
+    root_symmetry_pruning: bool = flag(
+        True, "search only one of several moves that board symmetry makes equal", SEARCH, more="Self-play: false.",
+        katago="rootSymmetryPruning", games=GO,
     )
-    prune_useless_moves: bool = option(
-        True,
-        "flag",
-        "do not play inside territory that is safe whatever its owner does, unless dead stones count there",
-        SEARCH,
-        katago="rootPruneUselessMoves",
-        games=("go",),
+    prune_useless_moves: bool = flag(
+        True, "skip moves inside unconditionally safe territory", SEARCH,
+        more="They are searched if dead stones count there.", katago="rootPruneUselessMoves", games=GO,
     )
-    use_lcb: bool = option(
-        True,
-        "flag",
-        "choose among the most visited moves by the lower confidence bound",
-        SEARCH,
+    use_lcb: bool = flag(
+        True, "choose among the most visited moves by the lower confidence bound", SEARCH,
         katago="useLcbForSelection",
     )
-    seed: int | None = option(
-        None,
-        "int",
-        "seed of all random choices; with one worker the search repeats itself exactly; none: a new one each start",
-        SEARCH,
-        low=0,
-        high=2**62,
+    seed: int | None = number(
+        None, 0, 2**62, "set the seed of all random choices", SEARCH, unset="a new seed at each start",
+        more="With one worker the search repeats itself exactly.",
     )
+    # fmt: on
 
 
 @dataclass
 class Options(SearchOptions):
     """Every setting of the engine, with its value."""
 
+    # fmt: off
     net: str | None = option(
-        None,
-        "file",
-        "network: a name of `yomi net list`, fast, or a file; files are KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, "
-        "an NNUE evaluation (nn.bin), yomi's own .onnx or .safetensors; a file goes before a name; none: the bundled "
-        "one for the device",
-        NETWORK,
-        live=False,
+        None, "play with this network: a file, or a name of `yomi net list`", NETWORK, kind="file", live=False,
+        unset="the bundled network for the device",
+        more="Files: KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, an NNUE evaluation (nn.bin), yomi's own .onnx or"
+        " .safetensors. The name `fast` is the smallest bundled network. A file takes precedence over a name.",
         usi=Usi("DNN_Model"),
     )
     value_net: str | None = option(
-        None,
-        "file",
-        "second network: values are its, moves those of --net; if neither has values (Aya's policy network alone), "
-        "rollouts judge positions; shogi: an NNUE evaluation (nn.bin), with a search at each leaf",
-        NETWORK,
-        live=False,
+        None, "take values from this second network, and moves from --net", NETWORK, kind="file", live=False,
+        more="If neither has values (Aya's policy network alone), rollouts evaluate positions. Shogi: an NNUE"
+        " evaluation (nn.bin), with a search at each leaf.",
     )
-    fv_scale: int = option(
-        24,
-        "int",
-        "divisor of an NNUE evaluation's output; the file's author names it (SuishoPetite, Suisho5: 24)",
-        NETWORK,
-        low=1,
-        high=128,
-        live=False,
-        games=("shogi",),
-        usi=Usi("FV_SCALE"),
+    fv_scale: int = number(
+        24, 1, 128, "divide the output of an NNUE evaluation by this number", NETWORK, live=False,
+        more="The file's author names it (SuishoPetite, Suisho5: 24).", games=SHOGI, usi=Usi("FV_SCALE"),
     )
-    leaf_nodes: int = option(
-        100,
-        "int",
-        "nodes of the alpha-beta search at each leaf, with an NNUE evaluation",
-        NETWORK,
-        low=1,
-        high=10**6,
-        live=False,
-        games=("shogi",),
-        usi=Usi("Leaf_Nodes"),
+    leaf_nodes: int = number(
+        100, 1, 10**6, "limit the nodes of the alpha-beta search at each leaf (NNUE)", NETWORK, live=False,
+        games=SHOGI, usi=Usi("Leaf_Nodes"),
     )
-    leaf_value_scale: float = option(
-        450.0,
-        "real",
-        "value of an NNUE evaluation, a pawn being 90, at which the winrate is 1 / (1 + 1 / e) = 73%",
-        NETWORK,
-        low=1,
-        high=10**4,
-        live=False,
-        games=("shogi",),
-        usi=Usi("Leaf_Value_Scale"),
+    leaf_value_scale: float = number(
+        450.0, 1, 10**4, "set the NNUE value (pawn: 90) that means a winrate of 73%", NETWORK, live=False,
+        more="73% is 1 / (1 + 1 / e).", games=SHOGI, usi=Usi("Leaf_Value_Scale"),
     )
-    leaf_weight: float = option(
-        1.0,
-        "real",
-        "weight of the leaf search's value; the rest is the value of the network that has the moves",
-        NETWORK,
-        low=0,
-        high=1,
-        live=False,
-        games=("shogi",),
+    leaf_weight: float = number(
+        1.0, 0, 1, "set the share of the leaf search in the value of a leaf", NETWORK, live=False,
+        more="The rest is the value of the network that has the moves.", games=SHOGI,
         usi=Usi("Leaf_Weight", scale=100),
     )
-    leaf_boost: float = option(
-        0.0,
-        "real",
-        "what the logit of the leaf search's best move gains",
-        NETWORK,
-        low=0,
-        high=10,
-        live=False,
-        games=("shogi",),
+    leaf_boost: float = number(
+        0.0, 0, 10, "add this to the logit of the leaf search's best move", NETWORK, live=False, games=SHOGI,
         usi=Usi("Leaf_Boost", scale=100),
     )
-    evaluator: str = option(
-        "auto",
-        "choice",
-        "what judges positions; auto: the network, as onnx (whatever computes it); rollouts (Go) and material (shogi) "
-        "play without one; uniform: no opinion, for tests",
-        NETWORK,
-        choices=("auto", "onnx", "rollouts", "material", "uniform"),
+    evaluator: str = choice(
+        "auto", ("auto", "onnx", "rollouts", "material", "uniform"), "choose how positions are evaluated", NETWORK,
         live=False,
+        more="auto, onnx: by a network. rollouts (Go) and material (shogi): without a network. uniform: all moves"
+        " alike, for tests.",
     )
-    device: str = option(
-        "auto",
-        "choice",
-        "where the network runs",
-        NETWORK,
-        choices=("auto", "cpu", "cuda", "tensorrt", "webgpu", "webgpu:software", "rtx"),
-        live=False,
+    device: str = choice(
+        "auto", ("auto", "cpu", "cuda", "tensorrt", "webgpu", "webgpu:software", "rtx"),
+        "choose where the network runs", NETWORK, live=False,
+        more="webgpu, rtx: by plug-ins of onnxruntime. webgpu:software: also on an adapter that is software.",
         usi=Usi("Device"),
     )
     devices: str | None = option(
-        None,
-        "text",
-        "GPUs that share the batches, by number, such as 0,1; none: the first",
-        NETWORK,
-        live=False,
+        None, "share the batches among these GPUs, by number, such as 0,1", NETWORK, unset="the first GPU", live=False,
         usi=Usi("Devices"),
     )
-    device_workers: int | None = option(
-        None, "int", "evaluation workers on each GPU; none: two", NETWORK, low=1, high=16, live=False
+    device_workers: int | None = number(
+        None, 1, 16, "set the number of evaluation workers on each GPU", NETWORK, unset="two", live=False
     )
-    backend: str = option(
-        "auto",
-        "choice",
-        "what computes the network; auto: yomi's own kernels on a processor where they can, TensorRT itself for device "
-        "tensorrt where it is installed, else onnxruntime",
-        NETWORK,
-        choices=("auto", "native", "onnx", "tensorrt"),
+    backend: str = choice(
+        "auto", ("auto", "native", "onnx", "tensorrt"), "choose what computes the network", NETWORK, live=False,
+        more="auto: on a processor yomi's own kernels if they support the network; for device tensorrt TensorRT itself"
+        " if it is installed; otherwise onnxruntime.",
+    )
+    precision: str = choice(
+        "auto", ("auto", "fp32", "fp16", "int16", "int8", "bf16"), "choose the network's number format", NETWORK,
         live=False,
+        more="auto: bf16 on a processor with AMX; int8 for transformers on a processor with VNNI; int16 on other"
+        " processors; fp16 on a GPU. yomi compares the format once for each network with fp32, and uses it if both"
+        " agree.",
     )
-    precision: str = option(
-        "auto",
-        "choice",
-        "numbers that the network computes with; auto: bf16 on a processor with AMX, else int16, int8 in transformers "
-        "on one with VNNI, fp16 on a GPU, if they agree with fp32, which is tried once for each network",
-        NETWORK,
-        choices=("auto", "fp32", "fp16", "int16", "int8", "bf16"),
-        live=False,
+    visits: int | None = number(
+        None, 1, 10**12, "limit the visits for a move", LIMITS, more="Visits of the root from earlier searches count.",
+        katago="maxVisits", usi=Usi("UCT_NodeLimit"),
     )
-    visits: int | None = option(
-        None,
-        "int",
-        "visits for a move; those of the root that are kept from earlier searches count",
-        LIMITS,
-        low=1,
-        high=10**12,
-        katago="maxVisits",
-        usi=Usi("UCT_NodeLimit"),
-    )
-    playouts: int | None = option(
-        None,
-        "int",
-        "playouts for a move",
-        LIMITS,
-        low=1,
-        high=10**12,
-        katago="maxPlayouts",
+    playouts: int | None = number(
+        None, 1, 10**12, "limit the playouts for a move", LIMITS, katago="maxPlayouts",
         usi=Usi("NodesLimit", "Const_Playout"),
     )
-    depth: int | None = option(
-        None,
-        "int",
-        "length of the principal variation at which the search for a move ends",
-        LIMITS,
-        low=1,
-        high=1000,
-        games=("shogi",),
+    depth: int | None = number(
+        None, 1, 1000, "stop when the principal variation has this many moves", LIMITS, games=SHOGI,
         usi=Usi("DepthLimit"),
     )
-    seconds: float | None = option(
-        None,
-        "real",
-        "time for a move; on a clock, the most for a move (without any limit and without a clock: 5 seconds)",
-        LIMITS,
-        low=0,
-        high=10**7,
-        unit="s",
+    seconds: float | None = number(
+        None, 0, 10**7, "limit the time for a move", LIMITS, unit="s",
+        more="On a clock yomi may use less. Without a clock and without any limit a move takes 5 seconds.",
         katago="maxTime",
     )
-    lag: float = option(
-        0.2,
-        "real",
-        "time kept in reserve for each move against delays on the way to the clock",
-        LIMITS,
-        low=0,
-        high=60,
-        unit="s",
-        katago="lagBuffer",
-        usi=Usi("NetworkDelay", "Time_Margin", scale=1000),
+    lag: float = number(
+        0.2, 0, 60, "reserve this time for each move against delays on the way to the clock", LIMITS, unit="s",
+        katago="lagBuffer", usi=Usi("NetworkDelay", "Time_Margin", scale=1000),
     )
-    byoyomi_margin: float = option(
-        0.1,
-        "real",
-        "further time kept in reserve for each move that is played in byo-yomi",
-        LIMITS,
-        low=0,
-        high=60,
-        unit="s",
-        games=("shogi",),
+    byoyomi_margin: float = number(
+        0.1, 0, 60, "reserve this further time for each move in byo-yomi", LIMITS, unit="s", games=SHOGI,
         usi=Usi("ByoyomiMargin", "Byoyomi_Margin", scale=1000),
     )
-
-    batch_size: int | None = option(
-        None,
-        "int",
-        "positions evaluated at once; none: what suits the device",
-        SEARCH,
-        low=1,
-        high=4096,
-        live=False,
+    batch_size: int | None = number(
+        None, 1, 4096, "set the number of positions in a batch", SEARCH, live=False, unset="suits the device",
         usi=Usi("DNN_Batch_Size"),
     )
-    rollout_weight: float = option(
-        0.0,
-        "real",
-        "share of rollouts in the value of a position; the rest is the network's",
-        SEARCH,
-        low=0,
-        high=1,
-        games=("go",),
+    rollout_weight: float = number(
+        0.0, 0, 1, "set the share of rollouts in the value of a position", SEARCH,
+        more="The rest is the network's value.", games=GO,
     )
-    ignore_pre_root_history: bool = option(
-        False,
-        "flag",
-        "the network is not told the moves before the position that is searched (where positions are analysed and "
-        "records reviewed: true unless it is changed there)",
-        SEARCH,
-        katago="ignorePreRootHistory",
-        games=("go",),
+    ignore_pre_root_history: bool = flag(
+        False, "hide the moves before the searched position from the network", SEARCH,
+        more="Analyses and reviews: true.", katago="ignorePreRootHistory", games=GO,
     )
-    analysis_ignore_pre_root_history: bool = option(
-        True,
-        "flag",
-        "the same for GTP's analyze, lz-analyze and kata-analyze",
-        SEARCH,
-        katago="analysisIgnorePreRootHistory",
-        games=("go",),
+    analysis_ignore_pre_root_history: bool = flag(
+        True, "set ignore_pre_root_history for GTP's analyze, lz-analyze and kata-analyze", SEARCH,
+        katago="analysisIgnorePreRootHistory", games=GO,
     )
-    analysis_wide_root_noise: float = option(
-        0.04,
-        "real",
-        "wide_root_noise for GTP's analyze, lz-analyze and kata-analyze",
-        SEARCH,
-        low=0,
-        high=5,
-        katago="analysisWideRootNoise",
-        games=("go",),
+    analysis_wide_root_noise: float = number(
+        0.04, 0, 5, "set wide_root_noise for GTP's analyze, lz-analyze and kata-analyze", SEARCH,
+        katago="analysisWideRootNoise", games=GO,
     )
-    leaf_mate_depth: int = option(
-        3,
-        "int",
-        "plies of the search for a mate at every leaf: 1, 3 or 5; 0: none",
-        SEARCH,
-        low=0,
-        high=5,
-        games=("shogi",),
+    leaf_mate_depth: int = number(
+        3, 0, 5, "set the plies of the mate search at every leaf: 1, 3 or 5; 0: none", SEARCH, games=SHOGI,
         usi=Usi("Leaf_Mate_Search"),
     )
-    root_mate_search: int = option(
-        33,
-        "int",
-        "plies of the mate that a thread of its own looks for at the root; 0: none",
-        SEARCH,
-        low=0,
-        high=255,
-        games=("shogi",),
-        usi=Usi("Mate_Root_Search"),
+    root_mate_search: int = number(
+        33, 0, 255, "set the plies of the root mate search; 0: none", SEARCH,
+        more="It runs in a thread of its own.", games=SHOGI, usi=Usi("Mate_Root_Search"),
     )
-    root_mate_nodes: int = option(
-        300_000,
-        "int",
-        "positions that this search may look at",
-        SEARCH,
-        low=1000,
-        high=10**9,
-        games=("shogi",),
+    root_mate_nodes: int = number(
+        300_000, 1000, 10**9, "limit the positions of the root mate search", SEARCH, games=SHOGI,
         usi=Usi("Mate_Root_Nodes"),
     )
-    all_legal_moves: bool = option(
-        False,
-        "flag",
-        "search also promotions waived by pawns, bishops, rooks, and lances on the second rank where that cannot help;"
-        " without it only such as decide whether the drop of a pawn mates",
-        SEARCH,
-        games=("shogi",),
-        usi=Usi("GenerateAllLegalMoves"),
+    all_legal_moves: bool = flag(
+        False, "search also non-promotions that are almost never useful", SEARCH,
+        more="They are non-promotions of pawns, bishops and rooks, and of lances on the second rank. false: only those"
+        " that decide whether a pawn drop mates.",
+        games=SHOGI, usi=Usi("GenerateAllLegalMoves"),
     )
-    ponder: bool = option(
-        False, "flag", "think in the opponent's time", PLAY, katago="ponderingEnabled", usi=Usi("USI_Ponder")
+    ponder: bool = flag(
+        False, "think in the opponent's time", PLAY, katago="ponderingEnabled", usi=Usi("USI_Ponder")
     )
-    stochastic_ponder: bool = option(
-        True,
-        "flag",
-        "think about all moves of the opponent while pondering, not only about the expected one",
-        PLAY,
-        games=("shogi",),
+    stochastic_ponder: bool = flag(
+        True, "ponder on all moves of the opponent, not only on the expected move", PLAY, games=SHOGI,
         usi=Usi("Stochastic_Ponder"),
     )
-    resign: bool = option(
-        True,
-        "flag",
-        "resign lost games; where Black has an advantage from the start (handicap stones, komi), White does so later",
-        PLAY,
+    resign: bool = flag(
+        True, "resign lost games", PLAY,
+        more="If Black has an advantage from the start (handicap stones, komi), White resigns later.",
         katago="allowResignation",
     )
-    resign_threshold: float = option(
-        0.05,
-        "real",
-        "winrate below which a move counts as lost",
-        PLAY,
-        low=0,
-        high=1,
-        katago="resignThreshold",
-        defaults={"shogi": 0.01},
-        usi=Usi("Resign_Threshold", scale=1000),
+    resign_threshold: float = number(
+        0.05, 0, 1, "set the winrate below which a move counts as lost", PLAY, katago="resignThreshold",
+        defaults={"shogi": 0.01}, usi=Usi("Resign_Threshold", scale=1000),
     )
-    resign_moves: int = option(
-        3,
-        "int",
-        "own moves in a row below the threshold before the engine resigns",
-        PLAY,
-        low=1,
-        high=1000,
+    resign_moves: int = number(
+        3, 1, 1000, "resign after this many own moves in a row below resign_threshold", PLAY,
         katago="resignConsecTurns",
     )
-    level: int = option(
-        0,
-        "int",
-        "strength, from 1 (a beginner's) to 10, or 0: full strength; a level chooses network, visits, temperature and "
-        "noise, except those that the command line or the file names",
-        PLAY,
-        low=0,
-        high=10,
-        usi=Usi("Level"),
-        words={"max": 0, "off": 0},
+    level: int = number(
+        0, 0, 10, "set the strength, from 1 (beginner) to 10; 0: full strength", PLAY,
+        more="A level sets network, visits, temperature and noise, except those that the command line or the file of"
+        " `--config` sets.",
+        usi=Usi("Level"), words={"max": 0, "off": 0},
     )
-    temperature: float = option(
-        0.0,
-        "real",
-        "temperature of the choice among the visited moves; 0 takes the best",
-        PLAY,
-        low=0,
-        high=10,
+    temperature: float = number(
+        0.0, 0, 10, "draw among the visited moves at this temperature; 0: play the best", PLAY,
         katago="chosenMoveTemperature",
     )
-    temperature_moves: int = option(
-        0,
-        "int",
-        "moves from the start of the game that the temperature is used for; after them the best is taken; 0: all",
-        PLAY,
-        low=0,
-        high=10000,
+    temperature_moves: int = number(
+        0, 0, 10000, "use the temperature for this many moves from the start; 0: for all", PLAY
     )
-    cleanup: bool = option(
-        False,
-        "flag",
-        "capture all dead stones before passing (servers that score the board as it stands, such as CGOS)",
-        PLAY,
-        games=("go",),
+    cleanup: bool = flag(
+        False, "capture all dead stones before passing", PLAY,
+        more="For servers that count every stone as alive, such as CGOS.", games=GO,
     )
-    own_book: bool = option(
-        True,
-        "flag",
-        "play from the book, where one is given",
-        PLAY,
-        games=("shogi",),
-        usi=Usi("OwnBook", "USI_OwnBook"),
-    )
+    own_book: bool = flag(True, "play from the book", PLAY, games=SHOGI, usi=Usi("OwnBook", "USI_OwnBook"))
     book_file: str | None = option(
-        None,
-        "file",
-        "book of openings: YaneuraOu's text form (.db) or Apery's (.bin)",
-        PLAY,
-        live=False,
-        games=("shogi",),
-        usi=Usi("BookFile", "Book_File"),
+        None, "play from this book of openings", PLAY, kind="file", live=False,
+        more="YaneuraOu's text form (.db) or Apery's (.bin).", games=SHOGI, usi=Usi("BookFile", "Book_File"),
     )
-    book_moves: int = option(
-        24,
-        "int",
-        "moves from the start that the book is used for",
-        PLAY,
-        low=0,
-        high=10000,
-        games=("shogi",),
-        usi=Usi("BookMoves"),
+    book_moves: int = number(
+        24, 0, 10000, "use the book for this many moves from the start", PLAY, games=SHOGI, usi=Usi("BookMoves")
     )
-    book_ignore_rate: float = option(
-        0.0,
-        "real",
-        "probability that the book is passed over where it has a move",
-        PLAY,
-        low=0,
-        high=1,
-        games=("shogi",),
+    book_ignore_rate: float = number(
+        0.0, 0, 1, "ignore the book's move with this probability", PLAY, games=SHOGI,
         usi=Usi("BookIgnoreRate", scale=100),
     )
-    book_ignore_ply: bool = option(
-        True,
-        "flag",
-        "find positions of a text book (.db) at any move of the game, not only at the one that the book says",
-        PLAY,
-        live=False,
-        games=("shogi",),
-        usi=Usi("IgnoreBookPly"),
+    book_ignore_ply: bool = flag(
+        True, "find positions of a text book (.db) at any move number", PLAY, live=False,
+        more="false: only at the move number in the book.", games=SHOGI, usi=Usi("IgnoreBookPly"),
     )
-    book_flipped: bool = option(
-        True,
-        "flag",
-        "find positions of the book with the colors exchanged as well",
-        PLAY,
-        live=False,
-        games=("shogi",),
+    book_flipped: bool = flag(
+        True, "find positions of the book with the colors exchanged, too", PLAY, live=False, games=SHOGI,
         usi=Usi("FlippedBook"),
     )
-    book_counts: bool = option(
-        True,
-        "flag",
-        "choose among the book's moves by how often they were played; else all alike",
-        PLAY,
-        games=("shogi",),
+    book_counts: bool = flag(
+        True, "prefer book moves that were played more often", PLAY, more="false: all moves alike.", games=SHOGI,
         usi=Usi("ConsiderBookMoveCount"),
     )
-    narrow_book: bool = option(
-        False,
-        "flag",
-        "leave out moves of the book that were played less than one time in ten",
-        PLAY,
-        games=("shogi",),
+    narrow_book: bool = flag(
+        False, "ignore book moves that were played less than one time in ten", PLAY, games=SHOGI,
         usi=Usi("NarrowBook"),
     )
-    book_depth_limit: int = option(
-        0,
-        "int",
-        "pass the book over where the search behind its best move was less deep than this",
-        PLAY,
-        low=0,
-        high=99_999,
-        games=("shogi",),
+    book_depth_limit: int = number(
+        0, 0, 99_999, "ignore the book if its best move was searched less deeply than this", PLAY, games=SHOGI,
         usi=Usi("BookDepthLimit"),
     )
-    book_eval_diff: int = option(
-        30,
-        "int",
-        "leave out moves of the book that are worse than its best one by more centipawns than this",
-        PLAY,
-        low=0,
-        high=99_999,
-        games=("shogi",),
+    book_eval_diff: int = number(
+        30, 0, 99_999, "ignore book moves that are worse than the best by more centipawns", PLAY, games=SHOGI,
         usi=Usi("BookEvalDiff"),
     )
-    book_eval_black_limit: int = option(
-        -99_999,
-        "int",
-        "leave out moves of the book that are worth less than this for Black (sente), in centipawns",
-        PLAY,
-        low=-99_999,
-        high=99_999,
-        games=("shogi",),
+    book_eval_black_limit: int = number(
+        -99_999, -99_999, 99_999, "ignore Black's (sente's) book moves of fewer centipawns", PLAY, games=SHOGI,
         usi=Usi("BookEvalBlackLimit"),
     )
-    book_eval_white_limit: int = option(
-        -99_999,
-        "int",
-        "the same for White (gote)",
-        PLAY,
-        low=-99_999,
-        high=99_999,
-        games=("shogi",),
+    book_eval_white_limit: int = number(
+        -99_999, -99_999, 99_999, "ignore White's (gote's) book moves of fewer centipawns", PLAY, games=SHOGI,
         usi=Usi("BookEvalWhiteLimit"),
     )
-
-    size: int = option(
-        19, "int", "board size; GTP changes it by boardsize", GAME, low=2, high=19, live=False, games=("go",)
-    )
+    size: int = number(19, 2, 19, "set the board size", GAME, live=False, more="GTP: `boardsize`.", games=GO)
     rules: str = option(
-        "tromp-taylor",
-        "text",
-        "tromp-taylor, chinese, japanese, korean, aga, new-zealand; also other names of KataGo's, and its JSON form",
-        GAME,
-        live=False,
-        games=("go",),
+        "tromp-taylor", "choose the rules", GAME, live=False,
+        more="tromp-taylor, chinese, japanese, korean, aga, new-zealand, KataGo's other names, and KataGo's JSON form.",
+        games=GO,
     )
-    komi: float | None = option(
-        None,
-        "real",
-        "komi; GTP may change it; in reviews it replaces that of the records; none: that of the rules",
-        GAME,
-        low=-MAX_KOMI,
-        high=MAX_KOMI,
-        live=False,
-        games=("go",),
+    komi: float | None = number(
+        None, -MAX_KOMI, MAX_KOMI, "set the komi; in reviews, replace the record's komi", GAME, live=False,
+        unset="the komi of the rules", more="GTP: `komi`.", games=GO,
     )
-    entering_king: str = option(
-        "27",
-        "choice",
-        "rule of the declaration win: 27 points, 24 points, or no such rule; h: in handicap games White (uwate) needs"
-        " less by the points that it has given",
-        GAME,
-        choices=("none", "24", "24h", "27", "27h"),
-        games=("shogi",),
+    entering_king: str = choice(
+        "27", ("none", "24", "24h", "27", "27h"), "choose the rule of the declaration win", GAME,
+        more="27 points, 24 points, or no such rule. h: in handicap games White (uwate) needs fewer points, by the"
+        " points that White has given.",
+        games=SHOGI,
         usi=Usi("EnteringKingRule", choices=("NoEnteringKing", "CSARule24", "CSARule24H", "CSARule27", "CSARule27H")),
     )
-    max_moves: int | None = option(
-        None,
-        "int",
-        "moves after which a game is drawn; none: never",
-        GAME,
-        low=1,
-        high=10000,
-        games=("shogi",),
+    max_moves: int | None = number(
+        None, 1, 10000, "draw the game after this many moves", GAME, unset="never", games=SHOGI,
         usi=Usi("MaxMovesToDraw", "Draw_Ply"),
     )
-    draw_value_black: float = option(
-        0.5,
-        "real",
-        "winrate that a draw counts as where the engine plays Black (sente)",
-        GAME,
-        low=0,
-        high=1,
-        games=("shogi",),
+    draw_value_black: float = number(
+        0.5, 0, 1, "set the winrate of a draw if the engine is Black (sente)", GAME, games=SHOGI,
         usi=Usi("Draw_Value_Black", "DrawValueBlack", scale=1000),
     )
-    draw_value_white: float = option(
-        0.5,
-        "real",
-        "the same for White (gote)",
-        GAME,
-        low=0,
-        high=1,
-        games=("shogi",),
+    draw_value_white: float = number(
+        0.5, 0, 1, "set the winrate of a draw if the engine is White (gote)", GAME, games=SHOGI,
         usi=Usi("Draw_Value_White", "DrawValueWhite", scale=1000),
     )
-
-    multipv: int = option(
-        1,
-        "int",
-        "moves that are reported while the engine thinks",
-        REPORTS,
-        low=1,
-        high=593,
-        games=("shogi",),
-        usi=Usi("MultiPV"),
+    multipv: int = number(
+        1, 1, 593, "report this many moves while the engine thinks", REPORTS, games=SHOGI, usi=Usi("MultiPV")
     )
-    report_interval: float = option(
-        0.5,
-        "real",
-        "time between reports",
-        REPORTS,
-        low=0,
-        high=3600,
-        unit="s",
-        games=("shogi",),
+    report_interval: float = number(
+        0.5, 0, 3600, "set the time between reports", REPORTS, unit="s", games=SHOGI,
         usi=Usi("PvInterval", "PV_Interval", scale=1000),
     )
-    centipawns: float = option(
-        756.0,
-        "real",
-        "centipawns for a winrate p: this times ln(p / (1 - p))",
-        REPORTS,
-        low=1,
-        high=10000,
-        games=("shogi",),
+    centipawns: float = number(
+        756.0, 1, 10000, "scale winrates p to centipawns: this times ln(p / (1 - p))", REPORTS, games=SHOGI,
         usi=Usi("Eval_Coef"),
     )
-
     log_file: str | None = option(
-        None, "file", "write the log there (appended); none: warnings and errors to stderr", LOG, live=False
+        None, "append the log to this file", LOG, kind="file", live=False, unset="warnings and errors to stderr"
     )
-    log_level: str = option(
-        "info",
-        "choice",
-        "what the log file receives; debug: every line of the protocol",
-        LOG,
-        choices=("debug", "info", "warning", "error"),
-        live=False,
+    log_level: str = choice(
+        "info", ("debug", "info", "warning", "error"), "choose the lowest level that the log file receives", LOG,
+        live=False, more="debug: every line of the protocol.",
     )
+    # fmt: on
 
     @classmethod
     def for_game(cls, game: str) -> Options:
-        """Return the defaults in a game ; `Options()` are those in Go."""
+        """Return the defaults of a game. `Options()` has those of Go."""
         return cls(**{row.name: row.default_for(game) for row in TABLE.values()})  # type: ignore[arg-type]
 
     def set(self, name: str, value: object) -> None:
-        """Check `value` and put it in force.
+        """Check and set a value.
 
         Raises:
-            OptionError: There is no such option, or the value does not suit it.
+            OptionError: the name is unknown, or the value is of the wrong type or out of range.
         """
         row = find(name)
         setattr(self, row.name, row.check(value))
 
     def get(self, name: str) -> Value:
-        """Return the value in force."""
         value: Value = getattr(self, find(name).name)
         return value
 
     def copy(self) -> Options:
-        """Return an independent copy."""
         return dataclasses.replace(self)
 
     def with_values(self, values: Mapping[str, Value]) -> Options:
-        """Return a copy with other values of some options.
-
-        Raises:
-            OptionError: see `set`.
-        """
+        """Return a copy with other values of some options. Errors are those of `set`."""
         other = self.copy()
         for name, value in values.items():
             other.set(name, value)
         return other
 
 
-_ROWS: list[Option] = [row.metadata["option"](row.name) for row in dataclasses.fields(Options)]
+_ROWS: list[Option] = [row.metadata["option"](row.name, str(row.type)) for row in dataclasses.fields(Options)]
 TABLE: dict[str, Option] = {row.name: row for group in GROUPS for row in _ROWS if row.group == group}
 """Every option by name, in the order of the reference."""
-
 ALIASES = {row.katago.lower(): row.name for row in TABLE.values() if row.katago}
-
-
+"""Names of options by KataGo's names in lower case."""
 USI_NAMES = {name.lower(): row for row in TABLE.values() if row.usi is not None for name in row.usi.names}
-"""The rows that USI knows, by their names in lower case."""
+"""Options by their USI names in lower case."""
 
 
 def rows_for(game: str) -> list[Option]:
-    """Return the rows that mean anything to a game, in the order of the reference."""
+    """Return the options of a game, in the order of the reference."""
     return [row for row in TABLE.values() if row.is_for(game)]
 
 
 def find(name: str, game: str | None = None) -> Option:
-    """Return the row of an option by its name (dashes or underscores) or KataGo's name for it.
+    """Return an option by its name (with dashes or underscores) or by KataGo's name.
 
     Args:
         name: The name.
-        game: The only game whose options there are; None for those of all.
+        game: Finds options of this game only; None: of all games.
 
     Raises:
-        OptionError: There is none.
+        OptionError: no option has this name.
     """
     rows = TABLE if game is None else {row.name: row for row in rows_for(game)}
     key = name.replace("-", "_").lower()
@@ -958,11 +497,7 @@ def find(name: str, game: str | None = None) -> Option:
 
 
 def read_config(path: Path, game: str = "") -> dict[str, Value]:
-    """Read a TOML file of options: those for all games, then those in the table of this game.
-
-    Raises:
-        OptionError: The file cannot be read or is not TOML, or a key or a value is not in the table.
-    """
+    """Read the options for all games from a TOML file, then those of this game's table. Errors: see `read_tables`."""
     tables = read_tables(path, (game,))
     return {**tables[""], **tables.get(game, {})}
 
@@ -972,15 +507,15 @@ def read_tables(path: Path, games: Iterable[str] = ()) -> dict[str, dict[str, Va
 
     Args:
         path: the file.
-        games: names of games, besides Go and shogi, that may have a table.
+        games: names of further games, besides Go and shogi, that may have a table.
 
     Returns:
-        The options for all games under "", and those of each game's table under its name.
+        The options for all games under "", and each game's table under the game's name.
 
     Raises:
-        OptionError: see `read_config`.
+        OptionError: the file cannot be read or is not TOML, an option is unknown, or a value is wrong.
     """
-    from yomi.nets.text import read_toml  # here, for few starts need it and a GUI waits for the first answer
+    from yomi.nets.text import read_toml  # not above: most starts read no file, and a GUI waits for the first answer
 
     try:
         data = read_toml(path)
@@ -998,11 +533,6 @@ def read_tables(path: Path, games: Iterable[str] = ()) -> dict[str, dict[str, Va
 
 
 def _checked(table: Mapping[str, Any], game: str) -> dict[str, Value]:
-    """Return the values of a table by the options' names.
-
-    Raises:
-        OptionError: A key or a value is not in the table of options.
-    """
     values: dict[str, Value] = {}
     for key, value in table.items():
         row = find(key, game or None)
@@ -1014,37 +544,39 @@ def _checked(table: Mapping[str, Any], game: str) -> dict[str, Value]:
     return values
 
 
+_INTRODUCTION = """\
+# Options
+
+Made from the table in `engine/options.py` by `python -m yomi.engine.options`; do not edit.
+
+Each option is a command-line flag and a key of a TOML file (same name, `_` for `-`), in every command that uses it.
+All commands read `~/.config/yomi/config.toml` (`yomi config init` writes it), then the file of `--config FILE`, then
+the command line. Later values take precedence. An option that is true or false is a flag without a value: `--ponder`,
+`--no-ponder`. In a file, write `ponder = true`, and `"none"` for none. Write options of one game below `[go]` or
+`[shogi]`.
+
+In Go each option is a parameter of `kata-get-param` and `kata-set-param`. These commands also accept KataGo's name,
+which is among the other names. In shogi the options with a USI name (after `USI`) are options of `setoption`. There
+none is 0 or `<empty>`, and `× 50` means that USI shows 50 times the value. You cannot change options marked `start`
+while the engine runs; in USI they take effect with the next `isready`.
+
+These flags set how much runs at the same time. They have one meaning in all commands:
+
+| flag | number of | commands | old names, still accepted |
+|---|---|---|---|
+| `--workers` | search threads of one engine | all that search; `bench tree`, `bench nets` | `--threads` |
+| `--processes` | operating-system processes | `duel`, `tune`, `learn`, `train`, `dataset play shogi` | `--workers`,\
+ `--actors` (`learn`) |
+| `--at-once` | games or positions at the same time; in each process, if there are several | `match`, `duel`, `tune`,\
+ `learn`, `analysis` | `--parallel`, `--side-by-side`, `--games` (`learn`), `--threads` |
+
+`--games` is the number of games in all. `match --cpus` lists processors by their numbers.
+"""
+
+
 def reference() -> str:
     """Return docs/OPTIONS.md."""
-    lines = [
-        "# Options",
-        "",
-        "Made from the table in `engine/options.py` by `python -m yomi.engine.options`; do not edit.",
-        "",
-        "Each option is a command-line flag and a key of a TOML file (same name, `_` for `-`), as far as the",
-        "command has use for it. All commands read `~/.config/yomi/config.toml` (`yomi config init` writes one) and",
-        "the file of `--config FILE`. The command line takes precedence over `--config`, and `--config` over the",
-        "user's file. Options that are true or false are flags without a value: `--ponder`, `--no-ponder`; in a file",
-        'they are `ponder = true`, and none is `"none"`. Options for one game follow `[go]` or `[shogi]` in a file.',
-        "",
-        "In Go each is a parameter of `kata-get-param` and `kata-set-param`, where KataGo's name (among the other",
-        "names) is understood as well. In shogi those with a USI name (after `USI`) are options of `setoption`, where",
-        "none is 0 or `<empty>`, and `× 50` says that USI shows 50 times the value. Options marked `start` cannot be",
-        "changed while the engine runs; in USI they take effect with the next `isready`.",
-        "",
-        "These flags say how much runs at the same time, with one meaning in all commands:",
-        "",
-        "| flag | number of | commands | old names, still understood |",
-        "|---|---|---|---|",
-        "| `--workers` | search threads of one engine | all that search; `bench tree`, `bench nets` | `--threads` |",
-        "| `--processes` | operating-system processes | `duel`, `tune`, `learn`, `train`, `dataset play shogi` |"
-        " `--workers`, `--actors` (`learn`) |",
-        "| `--at-once` | games or positions at the same time; in each process, if there are several |"
-        " `match`, `duel`, `tune`, `learn`, `analysis` |"
-        " `--parallel`, `--side-by-side`, `--games` (`learn`), `--threads` |",
-        "",
-        "`--games` is the number of games in all. `match --cpus` lists processors by their numbers.",
-    ]
+    lines = [_INTRODUCTION.rstrip()]
     for group in dict.fromkeys(row.group for row in TABLE.values()):
         lines += ["", f"## {group}", "", "| option | value | default | other names, when | meaning |"]
         lines += ["|---|---|---|---|---|"]
@@ -1054,15 +586,16 @@ def reference() -> str:
 
 def _reference_line(row: Option) -> str:
     unit = f" ({row.unit})" if row.unit else ""
-    default = row.format(row.default)
-    default += "".join(f"; {game}: {row.format(value)}" for game, value in row.defaults.items())
+    default = row.default_text(row.default)
+    default += "".join(f"; {game}: {row.default_text(value)}" for game, value in row.defaults.items())
     notes = [f"`{row.katago}`"] if row.katago else []
     if row.usi is not None:
         scaled = {1: "", 2.0**-20: " in MiB"}.get(row.usi.scale, f" × {row.usi.scale:g}")
         notes.append("USI " + " ".join(f"`{name}`" for name in row.usi.names) + scaled)
     notes += ["start"] if not row.live else []
     notes += [f"{row.games[0]} only"] if len(row.games) == 1 else []
-    return f"| `{row.flag}` | {row.expected}{unit} | {default} | {', '.join(notes)} | {row.help} |"
+    meaning = row.help + (f". {row.more}" if row.more else "")
+    return f"| `{row.flag}` | {row.expected}{unit} | {default} | {', '.join(notes)} | {meaning} |"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""One game: two sides that choose moves and a referee that knows when it is over.
+"""Play one game: two sides choose moves, and a referee ends the game.
 
-Self-play, the openings of matches and the measurement of levels are this loop with other sides, referees and recorders.
+Self-play, openings of matches and measurements of levels use this loop with different sides, referees and recorders.
 """
 
 from __future__ import annotations
@@ -34,13 +34,9 @@ DECLARATION = "declaration"
 class Ended:
     """How a game ended."""
 
-    winner: int
-    """BLACK, WHITE or DRAW (also for a game without result)."""
-    ending: str
-    """One of the names above."""
-    detail: str = ""
-    """Score, illegal move, last words: on one line."""
-    score: float | None = field(default=None, compare=False)  # Black's points minus White's, if the game was counted
+    winner: int  # BLACK, WHITE or DRAW (also without a result)
+    ending: str  # one of the names above
+    detail: str = ""  # one line: score, illegal move or last words
 
 
 G = TypeVar("G", bound=PlayableGame)
@@ -51,32 +47,31 @@ class Side(Protocol[G_contra]):
     """Chooses the moves of one color, or of both."""
 
     def choose(self, game: G_contra) -> Decision:
-        """Return the decision of the side to move; the game stays as it is."""
+        """Return the decision of the side to move. The game stays unchanged."""
 
 
 class Referee(Generic[G_contra]):
-    """Knows when games are over, one after the other."""
+    """Ends games, one after another."""
 
     def start(self, game: G_contra) -> None:
-        """Make ready what scores games such as this one; by itself a referee needs nothing."""
+        """Prepare for scoring games such as this one."""
 
     def judge(self, game: G_contra) -> Ended | None:
-        """Return how the game has ended by the rules, or was broken off and scored; None while it goes on."""
+        """Return how the game has ended or was stopped and scored; None while it continues."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Release what scores games."""
+        """Release the evaluator that scores games."""
 
 
 class FirstMoves(Referee[PlayableGame]):
-    """Breaks games off after some moves: for openings."""
+    """Stops games after some moves: for openings."""
 
     def __init__(self, moves: int) -> None:
-        """Let `moves` moves be played, those before the first position included."""
+        """`moves` includes the moves before the first position."""
         self._moves = moves
 
     def judge(self, game: PlayableGame) -> Ended | None:
-        """Return a draw once there are so many moves, or the rules have ended the game."""
         return Ended(DRAW, MAX_MOVES) if game.ply >= self._moves or game.is_over else None
 
 
@@ -84,12 +79,10 @@ class PlayerSide(Generic[G]):
     """A player of this process."""
 
     def __init__(self, player: Player[G]) -> None:
-        """Let `player` choose."""
         self.player = player
 
     def choose(self, game: G) -> Decision:
-        """Return the player's decision."""
-        return self.player.decide(Request(game, hide_moves=self.player.options.ignore_pre_root_history))
+        return self.player.decide(Request(game, hide_history=self.player.options.ignore_pre_root_history))
 
 
 def play_game(
@@ -101,10 +94,10 @@ def play_game(
     """Play a game to its end, and return how it ended.
 
     Args:
-        game: as far as it has come; it is played on.
+        game: the position to start from; it is played on.
         sides: by color.
-        referee: ends it.
-        record: called with each decision for a move and the seconds that it took, before the move is played.
+        referee: ends the game.
+        record: called with each decision and its seconds, before the move is played.
     """
     while (ended := referee.judge(game)) is None:
         color, begin = game.side_to_move, time.monotonic()

@@ -1,8 +1,12 @@
-"""Reading game records, for both games: files that are safe to read, notes about faults, text for a terminal."""
+"""Game records of both games: safe reading of files, notes about faults, and scores in centipawns.
+
+A logit of the winrate is worth `scale` centipawns.
+"""
 
 from __future__ import annotations
 
 import errno
+import math
 import os
 import stat
 from collections.abc import Callable, Iterable
@@ -11,12 +15,9 @@ from pathlib import Path
 
 from yomi.nets.errors import is_control
 
-MAX_RECORD_BYTES = 2**28
-"""Size limit of a file of records, and of a compressed file after decompression."""
-MAX_NOTES = 5
-"""Notes of a file that are printed. A last line counts the others."""
-MAX_NAMED = 20
-"""Files left out that are named. A last line counts all."""
+MAX_RECORD_BYTES = 2**28  # of a file of records; also of a compressed file after decompression
+MAX_NOTES = 5  # printed for a file; a last line counts the others
+MAX_NAMED = 20  # omitted files that are named; a last line counts all
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFCHR: "a device",
@@ -28,13 +29,11 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A fault of a record that did not stop the reader, and the reader's remedy."""
+    """A fault of a record that did not stop the reader, and the remedy."""
 
     text: str
-    line: int = 0
-    """From 1; 0 if the note concerns the whole file."""
-    column: int = 0
-    """In characters, from 1; 0 if the note concerns the whole line."""
+    line: int = 0  # from 1; 0: the whole file
+    column: int = 0  # in characters, from 1; 0: the whole line
 
     @classmethod
     def at(cls, source: str, offset: int, text: str) -> Note:
@@ -48,7 +47,7 @@ class Note:
 
     @property
     def place(self) -> str:
-        """Text `:LINE:COLUMN`, which follows a file's name; empty if the note concerns the whole file."""
+        """Text `:LINE:COLUMN` to append to a file name; empty if the note concerns the whole file."""
         return "".join(f":{number}" for number in (self.line, self.column) if number)
 
     def __str__(self) -> str:
@@ -58,7 +57,7 @@ class Note:
 
 
 def report_notes(say: Callable[[str], None], path: str | Path, notes: Iterable[Note]) -> None:
-    """Pass the notes of a file to `say`: one line `FILE:LINE:COLUMN: text` each, MAX_NOTES at most."""
+    """Pass the notes of a file to `say`: lines `FILE:LINE:COLUMN: text`, MAX_NOTES at most."""
     lines = [f"{path}{note.place}: {note.text}" for note in notes]
     for line in lines[:MAX_NOTES]:
         say(line)
@@ -67,30 +66,29 @@ def report_notes(say: Callable[[str], None], path: str | Path, notes: Iterable[N
 
 
 class LeftOut:
-    """Files that a command leaves out, because one bad record must not stop a folder."""
+    """Files that a command omits, because one bad record must not stop a folder."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        """Name files by `say`, MAX_NAMED at most."""
+        """Name the files by `say`, MAX_NAMED at most."""
         self._say = say
-        self.faults: list[str] = []
-        """One line for each file."""
+        self.faults: list[str] = []  # a line for each file
         self._noted = 0
 
     def add(self, path: str | Path, error: object) -> None:
-        """Leave out a file, or a game of it."""
+        """Omit a file, or a game of it."""
         self.faults.append(str(error) if str(path) in str(error) else f"{path}: {error}")
         if len(self.faults) <= MAX_NAMED:
             self._say(f"{self.faults[-1]}: left out")
 
     def report_notes(self, path: str | Path, notes: Iterable[Note]) -> None:
-        """Report faults of a file that is used all the same, of MAX_NAMED files at most."""
+        """Report faults of a file that is used nevertheless, of MAX_NAMED files at most."""
         found = list(notes)
         self._noted += bool(found)
         if self._noted <= MAX_NAMED:
             report_notes(self._say, path, found)
 
     def report(self, files: int) -> None:
-        """Count the files and games that were left out of `files` files."""
+        """Report how many files and games of `files` files were omitted."""
         if self.faults:
             self._say(f"{len(self.faults)} left out, of {files} files")
         if self._noted > MAX_NAMED:
@@ -98,11 +96,7 @@ class LeftOut:
 
 
 def refuse_special(path: str | Path) -> None:
-    """Refuse what is no regular file: a device or a pipe may never end.
-
-    Raises:
-        OSError: the file is not there, or is no regular file. `strerror` describes the reason.
-    """
+    """Raise OSError with the reason in `strerror` if a path is no regular file: a device or a pipe may never end."""
     _refuse_kind(os.stat(path).st_mode, path)
 
 
@@ -117,11 +111,10 @@ def read_record_bytes(path: str | Path, limit: int | None = MAX_RECORD_BYTES) ->
 
     Args:
         path: of the file.
-        limit: most bytes; None for files that may fill the memory.
+        limit: maximum of bytes; None: no maximum.
 
     Raises:
-        OSError: the file cannot be read, is no regular file (a device, a pipe, a folder), or is larger than `limit`.
-            `strerror` describes the reason.
+        OSError: the file cannot be read, is no regular file, or is larger than `limit`. `strerror` has the reason.
     """
     # Without O_NONBLOCK, opening a pipe waits for its writer.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -137,10 +130,56 @@ def read_record_bytes(path: str | Path, limit: int | None = MAX_RECORD_BYTES) ->
 
 
 def printable(text: object, keep: str = "") -> str:
-    """Return text for a terminal: U+FFFD replaces control characters, separators of lines and marks of direction.
+    """Return text for a terminal, with U+FFFD for control characters, line separators and marks of direction.
 
     Args:
         text: a name or a message.
         keep: control characters that stay, for example a line feed.
     """
     return "".join(c if c in keep or not is_control(c) else "\ufffd" for c in str(text))
+
+
+MATE_SCORE = 30_000  # centipawns of a mate in a record, less its plies
+MAX_USI_CENTIPAWNS = 30_000  # in USI, of a sure win without a known mate
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How scores of positions are shown."""
+
+    unit: str  # in tables
+    digits: int  # after the point
+    axis: str  # label in pictures
+    limit: float = math.inf  # greatest score in pictures
+    mean_limit: float = math.inf  # greatest score and loss in a mean: a mate is 30,000 centipawns
+
+
+def record_score(winrate: float, mate: int | None, scale: float) -> int:
+    """Return the score for the side to move, in centipawns, as records store it.
+
+    A record stores mates and winrates as one number. A winrate gives at most MATE_SCORE / 2, so that it is never taken
+    for a mate.
+
+    Args:
+        winrate: [0, 1].
+        mate: plies to a mate, negative if the side to move is mated; None or 0: no mate.
+        scale: centipawns of a logit.
+    """
+    if mate:
+        return MATE_SCORE - mate if mate > 0 else -MATE_SCORE - mate
+    bounded = min(max(winrate, 1e-9), 1.0 - 1e-9)
+    score = scale * math.log(bounded / (1.0 - bounded))
+    return round(min(max(score, -MATE_SCORE / 2), MATE_SCORE / 2))
+
+
+def usi_centipawns(winrate: float, scale: float) -> int:
+    """Return the centipawns of a winrate in [0, 1] for USI, at most MAX_USI_CENTIPAWNS. USI writes mates otherwise."""
+    if winrate <= 0.0 or winrate >= 1.0:
+        return MAX_USI_CENTIPAWNS if winrate >= 1.0 else -MAX_USI_CENTIPAWNS
+    score = scale * math.log(winrate / (1.0 - winrate))
+    return max(-MAX_USI_CENTIPAWNS, min(MAX_USI_CENTIPAWNS, round(score)))
+
+
+def winrate_of(score: float, scale: float) -> float:
+    """Return the winrate 1 / (1 + exp(-score / scale)) of a score in centipawns."""
+    return 0.5 + 0.5 * math.tanh(score / (2.0 * scale))

@@ -1,6 +1,6 @@
-"""What a review says, in all games: an opinion of every position, what each move lost, and both as text and picture.
+"""Result of a review in all games: an opinion of every position, the loss of every move, text and picture.
 
-How records are reviewed stands in the review modules of the games.
+The games' review modules search the records.
 """
 
 from __future__ import annotations
@@ -12,65 +12,49 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
-from yomi.engine.plotting import figure, png
+from yomi.engine.pictures import figure, png
 from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
-    from yomi.engine.records import Note
-    from yomi.engine.scores import Score
+    from yomi.engine.records import Note, Score
 
 LETTERS = {BLACK: "B", WHITE: "W"}
-MARK = "yomi: "
-"""Begins the comments of a review in its record; a new one replaces them."""
+MARK = "yomi: "  # begins a review's comments in a record; a new review replaces them
 
-PV_MOVES = 6
-"""Moves of a line in the table."""
-WIDTH, HEIGHT = 10.0, 4.5
-"""Inches."""
+PV_MOVES = 6  # moves of a line in the table
+WIDTH, HEIGHT = 10.0, 4.5  # inches
 TRIAL_VISITS, MAX_TRIAL_VISITS, MAX_TRIALS, TRIAL_SECONDS = 50, 10**6, 8, 0.2
-"""Trial searches that estimate the time of a review: first and greatest visits, number, seconds that suffice."""
-KEPT_VISITS = 0.4
-"""Share of a search's visits that it takes over from the search of the position before, in a game of Go."""
-MARKED = 3
-"""Moves of each side that are marked."""
-MIN_LOSS = 0.0005
-"""Smaller losses are 0.0% in the table: a move that lost no more is not listed."""
+"""Searches that estimate the time of a review: first and greatest visits, number, and sufficient seconds."""
+KEPT_VISITS = 0.4  # share of a search's visits that come from the search of the position before (Go)
+MARKED = 3  # moves of each side that are marked
+MIN_LOSS = 0.0005  # smaller losses are 0.0% in the table, and their moves are not listed
 
 
 class ReviewError(LineError, ValueError):
-    """A record that cannot be reviewed; the message is one line."""
+    """A record that cannot be reviewed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a search thinks of a position. Values are those of its best move, for the side to move."""
+    """Result of a position's search. Values are those of the best move, for the side to move."""
 
-    color: int
-    """The side to move."""
-    winrate: float
-    """[0, 1]."""
-    score: float | None = None
-    """Go: lead in points; shogi: centipawns; None where the evaluator tells none."""
-    best: int | None = None
-    """None where there is no move: the game is over, or won by declaration."""
-    pv: tuple[int, ...] = ()
-    """Principal variation, the best move first."""
-    mate: int | None = None
-    """Shogi: plies to the mate, negative for the side that is mated."""
-    visits: int = 0
-    """Visits (shogi: playouts) behind it."""
+    color: int  # the side to move
+    winrate: float  # [0, 1]
+    score: float | None = None  # Go: lead in points; shogi: centipawns; None if the evaluator has no score
+    best: int | None = None  # None if the game is over or won by declaration
+    pv: tuple[int, ...] = ()  # principal variation, the best move first
+    mate: int | None = None  # shogi: plies to the mate, negative for the side that is mated
+    visits: int = 0  # shogi: playouts
 
     def winrate_for(self, color: int) -> float:
-        """Return the winrate of a side."""
         return self.winrate if color == self.color else 1.0 - self.winrate
 
     def score_for(self, color: int) -> float | None:
-        """Return the score of a side."""
         return self.score if self.score is None or color == self.color else -self.score
 
     def turned(self) -> Opinion:
-        """Return what it says of the position before, where this one is the only way on."""
+        """Return the opinion of the position before, whose only move leads here."""
         mate = None if self.mate is None else -self.mate + (1 if self.mate <= 0 else -1)
         score = None if self.score is None else -self.score
         return Opinion(opponent(self.color), 1.0 - self.winrate, score, mate=mate, visits=self.visits)
@@ -80,19 +64,15 @@ class Opinion:
 class ReviewedMove:
     """A move of the record."""
 
-    number: int
-    """From 1."""
+    number: int  # from 1
     color: int
     move: int
-    text: str
-    """In GTP or USI."""
-    best_text: str
-    """The best move, likewise; empty where there is none."""
+    text: str  # GTP or USI
+    best_text: str  # the best move; empty if there is none
     pv_text: tuple[str, ...]
     before: Opinion
     after: Opinion
-    is_mirrored: bool = False
-    """Whether a symmetry of the position makes it the best move."""
+    is_mirrored: bool = False  # whether a symmetry of the position maps it to the best move
 
     @property
     def is_best(self) -> bool:
@@ -101,17 +81,17 @@ class ReviewedMove:
 
     @property
     def winrate_after(self) -> float:
-        """Winrate of the side that played it, afterwards."""
+        """Winrate, after the move, of the side that played it."""
         return self.after.winrate_for(self.color)
 
     @property
     def winrate_loss(self) -> float:
-        """What it lost against the best move, in winrate; 0 for the best move, and never less."""
+        """Loss of winrate against the best move; at least 0."""
         return 0.0 if self.is_best else max(0.0, self.before.winrate_for(self.color) - self.winrate_after)
 
     @property
     def score_loss(self) -> float | None:
-        """The same in points or centipawns; None where no score is told."""
+        """Loss in points or centipawns; None without scores."""
         before, after = self.before.score_for(self.color), self.after.score_for(self.color)
         if before is None or after is None:
             return None
@@ -132,14 +112,14 @@ def reviewed_moves(
     pv_moves: int,
     is_mirrored: Callable[[int, int, int], bool] = lambda *_: False,
 ) -> list[ReviewedMove]:
-    """Return the moves of a record with what is thought of the positions around them.
+    """Return the moves of a record with the opinions before and after each move.
 
     Args:
         moves: the record's.
-        opinions: of the position before each move, and of the last one.
+        opinions: of the position before each move, and of the last position.
         name: returns a move as text.
-        pv_moves: moves of a principal variation that are told.
-        is_mirrored: returns whether, in position n, a symmetry maps a move to another one.
+        pv_moves: maximum of moves in a principal variation.
+        is_mirrored: whether a symmetry of position n maps one move to another.
     """
     return [
         ReviewedMove(
@@ -159,28 +139,20 @@ def reviewed_moves(
 
 @dataclass(slots=True)
 class Review:
-    """A game and what the engine thinks of it."""
+    """A game and the engine's opinions."""
 
     game: str
-    score: Score
-    """How its scores are shown."""
-    engine: str
-    """What judged, on one line."""
+    score: Score  # format of its scores
+    engine: str  # the evaluator, on one line
     moves: list[ReviewedMove]
-    opinions: list[Opinion]
-    """Of the position before each move, and of the last one."""
-    names: dict[int, str] = field(default_factory=dict)
-    """Players by color; empty where the record does not say."""
+    opinions: list[Opinion]  # of the position before each move, and of the last position
+    names: dict[int, str] = field(default_factory=dict)  # players by color, as far as the record names them
     result: str = ""
-    evaluations: int = 0
-    """Positions that the evaluator was asked for."""
+    evaluations: int = 0  # by the evaluator
     seconds: float = 0.0
-    info: dict[str, Any] = field(default_factory=dict)
-    """What else the JSON tells of the game: size, komi, rules, initial position."""
-    notes: list[Note] = field(default_factory=list)
-    """Faults of the record."""
-    limit: str = ""
-    """Limit of each search, such as "100 visits"."""
+    info: dict[str, Any] = field(default_factory=dict)  # for the JSON: size, komi, rules, initial position
+    notes: list[Note] = field(default_factory=list)  # faults of the record
+    limit: str = ""  # of each search, such as "100 visits"
 
     def heading(self) -> str:
         """Return players, rules, komi and the limit of each search, on one line."""
@@ -196,12 +168,12 @@ class Review:
         return ", ".join([*parts, f"{self.limit} a position"] if self.limit else parts)
 
     def worst(self, color: int, count: int) -> list[ReviewedMove]:
-        """Return the moves of a side that lost most winrate, the worst first; none that lost nothing."""
+        """Return the moves of a side that lost most winrate, worst first, without moves that lost nothing."""
         moves = [move for move in self.moves if move.color == color and move.winrate_loss >= MIN_LOSS]
         return sorted(moves, key=lambda move: (-move.winrate_loss, -(move.score_loss or 0.0), move.number))[:count]
 
     def summary(self, color: int) -> dict[str, Any]:
-        """Return the number of a side's moves, the share that were the engine's choice, and their mean losses."""
+        """Return the number of a side's moves, the share of best moves, and mean losses."""
         moves = [move for move in self.moves if move.color == color]
         losses = [move.limited_loss(self.score.mean_limit) for move in moves]
         scores = [loss for loss in losses if loss is not None]
@@ -214,7 +186,7 @@ class Review:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything for other programs; winrates and scores of positions are Black's."""
+        """Return all results. Winrates and scores of positions are Black's."""
         return {
             "game": self.game,
             "engine": self.engine,
@@ -260,26 +232,20 @@ def _rounded(value: float | None) -> float | None:
 
 
 class Annotated(Protocol):
-    """A record that has been reviewed."""
+    """A reviewed record."""
 
     review: Review
 
     def files(self) -> dict[str, bytes]:
-        """Return the annotated record, by the ending of its file's name.
-
-        Raises:
-            ReviewError: it cannot be written.
-        """
+        """Return the annotated record by file suffix, or raise ReviewError if it cannot be written."""
 
 
-Tick = Callable[[], None]
-"""Called after every position."""
-Judgement = tuple[Opinion | None, int]
-"""Opinion of a position (None if one move is forced), and the evaluations that it took."""
+Tick = Callable[[], None]  # called after every position
+Judgement = tuple[Opinion | None, int]  # opinion (None if one move is forced), and the evaluations that it took
 
 
 class KnownPositions:
-    """The positions of a game that are searched already. A review adds to them, one after the other."""
+    """The searched positions of a game. A review adds to them, one after another."""
 
     def __init__(self, found: Mapping[int, Judgement] | None = None) -> None:
         """Begin with the judgements of some positions, by their numbers from 0."""
@@ -291,19 +257,19 @@ class KnownPositions:
 
 
 def limit_text(options: Options) -> str:
-    """Return the limits of a search, such as "100 visits"."""
+    """Return the limits of a search as text, such as "100 visits"."""
     given = {name: options.get(name) for name in ("visits", "playouts", "seconds", "depth")}
     return ", ".join(f"{value:,} {name}" for name, value in given.items() if value is not None)
 
 
 def speed_of(search: Callable[[Options], int], options: Options) -> float:
-    """Return the visits a second of ever longer searches, from the first one that is long enough.
+    """Return the visits per second of a search that is long enough to measure.
 
     Args:
         search: searches from an empty tree and returns its visits.
         options: of the review. With a seed the number of searches does not depend on the clock.
     """
-    wanted = min(each for each in (options.visits, options.playouts, MAX_TRIAL_VISITS) if each is not None)
+    wanted = min(n for n in (options.visits, options.playouts, MAX_TRIAL_VISITS) if n is not None)
     visits, speed = min(wanted, TRIAL_VISITS), 0.0
     for number in range(MAX_TRIALS if options.seed is None else 2):
         begin = time.monotonic()
@@ -320,30 +286,25 @@ class Reviewer(Protocol):
     """Reviews the records of one game."""
 
     def read(self, path: str) -> Sequence[Any]:
-        """Return the games of a file; checked, so that reviewing them does not fail.
-
-        Raises:
-            ReviewError: it cannot be read, or has a move that cannot be played.
-        """
+        """Return the games of a file, or raise ReviewError if the file cannot be read or contains an illegal move."""
 
     def length(self, record: Any) -> int:
-        """Return the positions of a game that are to be searched."""
+        """Return the number of positions to search."""
 
     def visits_per_second(self, record: Any) -> float:
-        """Return how fast short searches of a position of the game are; the tree is forgotten afterwards."""
+        """Return the speed of short searches of a position of the game. The tree is dropped afterwards."""
 
     def review(self, record: Any, tick: Tick, known: KnownPositions | None = None) -> Annotated:
-        """Search every position of a game that is not known, and add it to the known ones."""
+        """Search every unknown position of a game, and add it to the known ones."""
 
-    def close(self) -> None:
-        """Release the engine."""
+    def close(self) -> None: ...
 
 
 # -- as text -------------------------------------------------------------------------------------------------------
 
 
 def table(review: Review, count: int) -> str:
-    """Return the worst `count` moves of each side as a table, with a line for each side above it."""
+    """Return the worst `count` moves of each side as a table, below a summary of the side."""
     blocks = []
     for color in (BLACK, WHITE):
         blocks.append("\n".join([_headline(review, color), *_rows(review, review.worst(color, count))]))
@@ -383,11 +344,7 @@ def _rows(review: Review, moves: list[ReviewedMove]) -> list[str]:
 
 
 def draw(review: Review, title: str) -> bytes:
-    """Return a PNG of a review.
-
-    Raises:
-        PlotError: matplotlib is not there.
-    """
+    """Return a PNG of a review, or raise PlotError."""
     drawn = figure(WIDTH, HEIGHT)
     axes = drawn.add_subplot()
     turns = range(len(review.opinions))

@@ -1,4 +1,4 @@
-"""A game in the terminal: the loop and the commands that all games share; a game adds a TerminalGame of its own."""
+"""A game in the terminal: the loop and the commands that all games share."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from yomi.engine.players.player import Player
     from yomi.engine.players.request import Decision
 
-YOU, ENGINE = "you", "yomi"
-"""The players' names in the records."""
+YOU, ENGINE = "you", "yomi"  # the players' names in records
 COMMANDS = """\
 undo        take back your last move and the answer to it
 hint        the best moves, at full strength
@@ -32,36 +31,31 @@ quit        leave"""
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """What came of the engine's turn, or of a command."""
+    """Result of the engine's turn, or of a command."""
 
-    text: str
-    """One line, shown below the board."""
-    result: str | None = None
-    """Set when this ended the game, without a move on the board."""
+    text: str  # one line, below the board
+    result: str | None = None  # set if this ended the game without a move on the board
 
 
 class TerminalGame(abc.ABC, Generic[G]):
-    """A game and the engine that plays in it. What the user types wrongly raises ValueError with one line."""
+    """A game and its engine. Wrong input of the user raises ValueError with one line."""
 
-    commands: str
-    """The game's own commands, a line each."""
-    for_advice: Mapping[str, Value] = {}
-    """Options of all searches for hints and scores."""
+    commands: str  # the game's own commands, one a line
+    for_advice: Mapping[str, Value] = {}  # options of all searches for hints and scores
 
     def __init__(self, player: Player[G], game: G, advice: Mapping[str, Value] | None = None) -> None:
-        """Play in a game; `advice` are the options for hints and scores, if they are others than the player's."""
+        """`advice` are the options for hints and scores that differ from the player's."""
         self.player = player
         self.game = game
         self._advice = advice or {}
 
     @property
     def description(self) -> str:
-        """What plays, on one line."""
+        """Name of the engine, on one line."""
         return self.player.description
 
     @property
     def side_to_move(self) -> int:
-        """BLACK or WHITE."""
         return self.game.side_to_move
 
     @property
@@ -70,19 +64,18 @@ class TerminalGame(abc.ABC, Generic[G]):
         """The side to move, in a word or two."""
 
     def board(self) -> str:
-        """Return the board as text."""
         return str(self.game)
 
     @abc.abstractmethod
     def ended(self) -> str | None:
-        """Return the result where the game is over by its rules."""
+        """Return the result if the game is over by its rules."""
 
     @abc.abstractmethod
     def play(self, text: str) -> None:
-        """Play what the user typed."""
+        """Play the user's move."""
 
     def undo(self) -> bool:
-        """Take the last move back; whether there are more."""
+        """Take back the last move, and return whether there are more."""
         self.game.undo()
         return bool(self.game.moves)
 
@@ -92,7 +85,7 @@ class TerminalGame(abc.ABC, Generic[G]):
 
     @abc.abstractmethod
     def obey(self, decision: Decision) -> TurnResult:
-        """Do what the engine has decided."""
+        """Play the engine's decision."""
 
     @abc.abstractmethod
     def hint(self) -> list[str]:
@@ -100,39 +93,38 @@ class TerminalGame(abc.ABC, Generic[G]):
 
     @abc.abstractmethod
     def score(self) -> str:
-        """Return who is ahead."""
+        """Return the leading side, as text."""
 
     @abc.abstractmethod
     def resigned(self) -> str:
-        """Return the result when the side to move gives up."""
+        """Return the result if the side to move resigns."""
 
     def command(self, word: str, rest: str) -> TurnResult | None:
-        """Obey a command of this game; None where it has no such command."""
+        """Obey a command of this game, or return None if it is unknown."""
         return None
 
     @abc.abstractmethod
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
-        """Write the game to a file; `names` are Black's and White's."""
+        """Write the game to a file. `names` are Black's and White's."""
 
     def close(self) -> None:
-        """Release the engine."""
         self.player.close()
 
     def search(self) -> Decision:
-        """Search for a hint or a score, by the options of advice.
+        """Search for a hint or a score.
 
-        With them the tree is forgotten after it, so that a level plays no better for it.
+        With options of advice the tree is dropped afterwards, so that a level does not profit from the search.
         """
         options = self.player.options.with_values({**self._advice, **self.for_advice})
         try:
-            return self.player.decide(Request(self.game, options, hide_moves=options.ignore_pre_root_history))
+            return self.player.decide(Request(self.game, options, hide_history=options.ignore_pre_root_history))
         finally:
             if self._advice:
                 self.player.clear()
 
 
 class Terminal:
-    """One game; `read` returns a line that the user types (EOFError at the end), `write` shows text."""
+    """One game. `read` returns the user's line (EOFError at the end), `write` shows text."""
 
     def __init__(
         self,
@@ -148,34 +140,31 @@ class Terminal:
         """Prepare a game.
 
         Args:
-            game: with the engine that plays in it.
-            human: the user's color, None to watch.
+            game: with its engine.
+            human: the user's color; None: watch.
             read: see above.
             write: see above.
-            save: file that the game is kept in, move by move; None for none.
-            level: what the user is told of the engine's level.
-            is_draft: whether the file `save` goes away once the user has saved the whole game in another.
+            save: file that receives the game after every move, or None.
+            level: description of the engine's level.
+            is_draft: whether to remove the file `save` once the user has saved the game in another.
         """
         self.game = game
         self.human = human
         self.read = read
         self.write = write
-        self.result: str | None = None
-        """Set when the game is over."""
+        self.result: str | None = None  # set when the game is over
         self._save_to = save
         self._draft = save if is_draft else None
         self._level = level
-        self._is_saved = True
-        """Whether the user was told of a file that holds the game as it stands."""
-        self._complaint = ""
-        """What was last wrong with keeping the game."""
+        self._is_saved = True  # whether a file that the user knows contains the current game
+        self._complaint = ""  # last error of saving the game
 
     def _tell(self, text: str) -> None:
-        """Show a message. Names of files in it cannot control the terminal; boards have colors."""
+        """Show a message. File names in it cannot control the terminal; boards have colors."""
         self.write(printable(text, keep="\n"))
 
     def run(self) -> None:
-        """Play until the end of the game or of the input; save the game, whatever ends it, and after every move."""
+        """Play until the end of the game or of the input. Save the game after every move, and always at the end."""
         try:
             self._play()
             self._save_at_last()
@@ -216,7 +205,7 @@ class Terminal:
             return None
 
     def _ask(self) -> bool:
-        """Handle one line of the user; False when he leaves."""
+        """Handle one line of the user, and return False to leave."""
         line = self._line(f"{self.game.prompt}> ")
         if line is None or line.lower() in ("quit", "exit", "q"):
             return False
@@ -286,7 +275,7 @@ class Terminal:
         self.write(turn.text)
 
     def _save(self, path: str) -> str:
-        """Save the game and return what the user is told."""
+        """Save the game and return a message."""
         if not path:
             raise ValueError("expected a file name after save")
         self._write_game(path)
@@ -298,7 +287,7 @@ class Terminal:
         self.game.save(path, names.get(self.human or 0, (ENGINE, ENGINE)), self.result or "")
 
     def _keep(self) -> None:
-        """Write what has been played, as the process may be killed; what is wrong with that is told once."""
+        """Save the game, because the process may be killed. A fault is reported once."""
         if self._save_to is None or self._is_saved:
             return
         try:
@@ -309,7 +298,7 @@ class Terminal:
                 self._tell(f"the game is not saved yet: {error}")
 
     def _save_at_last(self) -> None:
-        """Save what is not saved yet, in the file that was named last, and remove the draft if that is another."""
+        """Save the game in the last named file, and remove the draft if it is another file."""
         if self._save_to is None:
             return
         if not self._is_saved:

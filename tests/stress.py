@@ -22,11 +22,11 @@ from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.measuring import go_subject
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
-from yomi.engine.shogi.networks import MaterialEvaluator
-from yomi.engine.shogi.players.setup import shogi_subject
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
+from yomi.engine.shogi.measuring import shogi_subject
+from yomi.engine.shogi.networks.material import MaterialEvaluator
 from yomi.native.tree.memory import compact
 
 PLIES = 6

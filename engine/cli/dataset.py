@@ -12,6 +12,7 @@ from yomi.engine.cli.games import GAMES, add_flags, add_games
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, add_actions
 from yomi.engine.datasets import SHARD_ROWS
+from yomi.engine.default_network import network_path
 from yomi.engine.go.commands import SCORED_ROWS
 from yomi.engine.own_network import network_path
 from yomi.engine.records import LeftOut

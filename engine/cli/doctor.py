@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from yomi import __version__
 from yomi.engine.evaluators.providers import gpu_command
 from yomi.engine.machine import processor_name, usable_cores
-from yomi.engine.version import VERSION
 from yomi.native.errors import CompileError
 from yomi.nets.installation import EXTRA_OF, extra_command, pip_command
 

@@ -123,7 +123,7 @@ def game_of_files(flags: Sequence[str]) -> str | None:
         values[flag] = value if equals else following
     suffix = Path(values.get("--resume", "")).suffix.lower()
     for game in GAMES.values():
-        if suffix in game.saved:
+        if suffix in game.save_suffixes:
             return game.name
     networks = [values[flag] for flag in ("--net", "--teacher") if values.get(flag)]
     return game_of_network(networks[0]) if networks else None

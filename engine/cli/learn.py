@@ -17,6 +17,7 @@ from yomi.engine.cli.loading import add_options, collect, prepare, suited
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
+from yomi.engine.default_network import is_bundled, named_file, network_fault
 from yomi.engine.learning.settings import LearnSettings, flag_name, make_settings, training_tables
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import TABLE

@@ -59,7 +59,7 @@ def add_options(
 
 def _add(group: argparse._ArgumentGroup, row: Option, default: Value) -> None:
     unit = f" {row.unit}" if row.unit and default is not None else ""
-    text = f"{row.help} (default: {row.format(default)}{unit})".replace("%", "%%")
+    text = f"{row.help} (default: {row.default_text(default)}{unit})".replace("%", "%%")
     if row.kind == "flag":
         group.add_argument(row.flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
     else:

@@ -15,7 +15,6 @@ from yomi.engine.cli.parser import CliError, Command, Parser, overview
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.protocols.streams import CheckedStdout, OutputClosedError
 from yomi.engine.records import printable
-from yomi.engine.version import VERSION
 from yomi.native.errors import CompileError
 from yomi.nets.errors import LineError
 
@@ -86,7 +85,7 @@ def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentPa
     Only the command in `argv` gets its flags. With `with_all` every command gets them, which imports all modules.
     """
     parser = MainParser(prog="yomi", usage=USAGE)
-    parser.add_argument("--version", action="version", version=f"yomi {VERSION}")
+    parser.add_argument("--version", action="version", version=f"yomi {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog="yomi", parser_class=Parser)
     chosen = next((word for word in argv if not word.startswith("-")), None)
     for name, text in COMMANDS.items():

@@ -190,7 +190,7 @@ def make_openings(
     values = {
         "visits": POLICY_VISITS, "temperature": 1.0, "temperature_moves": moves, "resign": False, "workers": 1,
         "seed": settings.opening_seed, "net": settings.opening_net and str(settings.opening_net),
-        "evaluator": "auto" if settings.opening_net else game.plain_evaluator,
+        "evaluator": "auto" if settings.opening_net else game.default_evaluator,
     }  # fmt: skip
     for name, value in values.items():
         options.set(name, value)

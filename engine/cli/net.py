@@ -224,8 +224,7 @@ def calibrate(path: Path, size: int, device: str, seconds: float) -> None:
     """Measure the ways to search with a network, print them and store the best."""
     from yomi.engine.cli.output import print_facts, print_table
     from yomi.engine.evaluators.devices import choose_devices
-    from yomi.engine.players.tuning import save
-    from yomi.engine.tuning import tune
+    from yomi.engine.players.setup import save_tuning
     from yomi.nets.load import game_of
 
     if not 2 <= size <= 19 or seconds <= 0.0:

@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     game = GAMES[args.game]
     options, level = with_level(args, game)
     resumed: str | None = args.resume
-    for name in game.recorded if resumed is not None else ():
+    for name in game.flags_fixed_by_record if resumed is not None else ():
         if vars(args).get(name):
             raise CliError(f"--{name} with --resume: the record sets {name}, remove one of the two")
     save = file_to_save(resumed if resumed is not None and args.save == AUTO else args.save, game.saved)

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 def show(args: argparse.Namespace, results: Sequence[GameResult]) -> None:
     """Print the tables, and draw the ratings if `--plot` is set."""
     from yomi.engine.matches.report import plot_ratings, report, to_json, to_markdown, to_text
-    from yomi.engine.plotting import PlotError
+    from yomi.engine.pictures import PlotError
 
     made = report(results, advantage=not args.no_advantage, unique=args.unique)
     if args.format == "json":

@@ -129,7 +129,7 @@ def _start(game: Game[Any, Any], options: Options, ranges: Mapping[str, list[flo
     """Return the start of each parameter: from its range, otherwise from the options."""
     found = {name: values[2] for name, values in ranges.items() if len(values) == 3}
     if len(found) < len(ranges):
-        with game.measured(options) as (_, _, settings):
+        with game.benchmark_setup(options) as (_, _, settings):
             for name, (low, high, *_) in ranges.items():
                 value = found.setdefault(name, getattr(settings, name))
                 if value is None or not low <= value <= high:

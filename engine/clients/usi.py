@@ -19,7 +19,7 @@ from yomi.engine.clients.client import (
 )
 from yomi.engine.clients.spec import GameClock
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.scores import MATE_SCORE, winrate_of
+from yomi.engine.records import MATE_SCORE, winrate_of
 
 OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout", "NodesLimit")}
 """Options of yomi, dlshogi and FukauraOu that limit a search in other ways than `go nodes`."""

@@ -1,1 +1,1 @@
-"""Evaluators: what judges a batch of leaves. Tensors in, policy logits and values out."""
+"""Evaluators compute policy logits and values for a batch of leaves."""

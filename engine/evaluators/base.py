@@ -1,4 +1,4 @@
-"""The interface of evaluators. Nothing compiled is imported: who only wants the errors starts quickly."""
+"""The interface of evaluators. Nothing compiled is imported, so that commands that need only the errors start fast."""
 
 from __future__ import annotations
 
@@ -17,63 +17,59 @@ if TYPE_CHECKING:
     from yomi.native.tree.arrays import Batch
 
 
+# set when nobody needs the thread's new evaluator any more; builds that take minutes check it
 stop_making: ContextVar[threading.Event] = ContextVar("stop_making", default=threading.Event())  # noqa: B039
-"""Set once nobody wants the evaluator that this thread makes: what takes minutes has to look at it and give up."""
 
-LOG_ERRORS = 3
-"""Level of onnxruntime's messages: errors and worse."""
+LOG_ERRORS = 3  # level of onnxruntime's messages: errors and worse
 
 
 class EvaluatorError(RuntimeError):
-    """An evaluator cannot be made or used as asked; the message says what is missing."""
+    """An evaluator cannot be made or used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a device cannot be used."""
+    """The reason why a device cannot be used."""
 
     reason: str
-    remedy: str
-    """A command, or what to do."""
+    remedy: str  # a command, or an instruction
 
     def __str__(self) -> str:
-        """Return both on one line."""
         return f"{self.reason}; to mend it: {self.remedy}"
 
 
 class DeviceLostError(EvaluatorError):
-    """A GPU refuses everything until this process ends: nothing can be set up on it anew."""
+    """A GPU that fails until this process ends."""
 
 
 class UnsupportedError(EvaluatorError):
-    """Our own kernels cannot compute a network."""
+    """yomi's own kernels cannot compute a network."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        """Say in `reason` what they cannot compute, in a few words."""
+        """`reason` names the unsupported part, in a few words."""
         super().__init__(one_line(f"{path}: {reason}: expected backend onnx (or auto)"))
         self.reason = reason
 
 
 class Evaluator(Protocol):
-    """Judges leaves. `evaluate` may be called by several threads at once, with different batches."""
+    """Evaluates leaves. Several threads may call `evaluate` at the same time, with different batches."""
 
-    inputs: Inputs
-    """What it reads of a batch."""
-    batch_size: int
-    """Rows at which it is fastest here."""
+    inputs: Inputs  # the arrays of a batch that it reads
+    batch_size: int  # fastest number of rows on this machine
 
     @property
     def description(self) -> str:
-        """What judges, where and how, on one line."""
+        """Network, device and backend, on one line."""
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        """Write logits, values and ownership of the first `rows` rows; blocks, without the GIL where it takes long."""
+        """Write logits, values and ownership of the first `rows` rows. Blocks; a long computation releases the GIL."""
 
     def bind(self, batch: Batch) -> Calls | None:
-        """Return calls that evaluate this batch without Python; None where there are none.
+        """Return calls that evaluate this batch without Python, or None.
 
-        They may share the working memory of the thread that asks: another may make them once this one has ended.
+        They may share scratch memory of the calling thread. No other thread may create calls before this thread has
+        ended.
         """
 
     def close(self) -> None:
-        """Release the device; nothing may be called afterwards."""
+        """Release the device. No method may be called afterwards."""

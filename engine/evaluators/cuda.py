@@ -1,6 +1,6 @@
-"""NVIDIA's driver through ctypes: which GPUs there are, and one of them as a thread uses it.
+"""NVIDIA's driver through ctypes: the GPUs, and one GPU as a thread uses it. Only the driver must be installed.
 
-It does what onnxruntime leaves out, and all that TensorRT needs. Nothing has to be installed for it but the driver.
+It supplies what onnxruntime lacks, and everything that TensorRT needs.
 """
 
 from __future__ import annotations
@@ -23,37 +23,33 @@ _log = logging.getLogger("yomi.evaluators")
 
 Array = npt.NDArray[Any]
 
-NO_DEVICE = 100
-"""CUDA_ERROR_NO_DEVICE: a driver without a GPU."""
+NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE: a driver without a GPU
 LOST = frozenset((700, 702, *range(714, 720), 721, 810))
-"""The errors after which, as cuda.h says, every further call fails until the process ends."""
+"""Errors after which, according to cuda.h, every further call fails until the process ends."""
 PAGE = 4096
-BLOCK = 256
-"""Threads of a CUDA block of the unpacking kernel."""
+BLOCK = 256  # threads in a CUDA block of the unpacking kernel
 SPINNING_CORES = 8
-"""Cores from which on a thread that waits for a GPU may spin; with fewer it sleeps, for the search needs them.
+"""Cores from which a thread may spin while it waits for a GPU. With fewer it sleeps, because the search needs the
+cores.
 
-A GPU's two evaluation workers, four search workers and the protocol fit in. CUDA itself spins unless it has more
-contexts than there are processors. What this rule brings has not been measured.
-"""
-BLOCKING_SYNC = 4
-"""CU_CTX_SCHED_BLOCKING_SYNC."""
+This many cores hold a GPU's two evaluation workers, four search workers and the protocol. CUDA itself spins unless it
+has more contexts than processors. The gain of this rule has not been measured."""
+BLOCKING_SYNC = 4  # CU_CTX_SCHED_BLOCKING_SYNC
+# CU_STREAM_NON_BLOCKING: work on the default stream, even of other threads, does not disturb a capture
 NON_BLOCKING = 1
-"""CU_STREAM_NON_BLOCKING: work on the default stream, of another thread as well, does not disturb a capture."""
-THREAD_LOCAL = 1
-"""CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads may allocate meanwhile."""
+THREAD_LOCAL = 1  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads may allocate during a capture
 
 
 @functools.cache
 def load_driver(*, keeps_gil: bool = False) -> Any:
-    """Return NVIDIA's driver library, initialised.
+    """Return NVIDIA's driver library, initialized.
 
     Args:
-        keeps_gil: calls keep the interpreter's lock: for those that return at once, which would else have to wait for
-            it behind other threads. Calls that wait for the GPU must not.
+        keeps_gil: whether calls keep the GIL. Short calls should: otherwise they wait for the GIL behind other threads.
+            Calls that wait for the GPU must release it.
 
     Raises:
-        EvaluatorError: there is none, or it does not work.
+        EvaluatorError: there is no working driver.
     """
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
@@ -67,22 +63,14 @@ def load_driver(*, keeps_gil: bool = False) -> Any:
 
 
 def driver_cuda() -> int:
-    """Return the newest CUDA that the driver can run, major version alone.
-
-    Raises:
-        EvaluatorError: there is no driver.
-    """
+    """Return the major version of the newest CUDA that the driver runs, or raise EvaluatorError without a driver."""
     version = ctypes.c_int()
     _check(load_driver().cuDriverGetVersion(ctypes.byref(version)), "cuDriverGetVersion")
     return version.value // 1000
 
 
 def gpu_names() -> list[str]:
-    """Return the names of the GPUs by number; none where there is a driver without a GPU.
-
-    Raises:
-        EvaluatorError: there is no driver.
-    """
+    """Return the names of the GPUs by number, or raise EvaluatorError without a driver."""
     driver, count = load_driver(), ctypes.c_int()
     if driver.cuDeviceGetCount(ctypes.byref(count)):
         return []
@@ -95,11 +83,7 @@ def gpu_names() -> list[str]:
 
 
 def compute_capability(number: int) -> tuple[int, int]:
-    """Return the major and minor compute capability of a GPU.
-
-    Raises:
-        EvaluatorError: there is no driver, or no GPU of that number.
-    """
+    """Return the major and minor compute capability of a GPU, or raise EvaluatorError."""
     driver, device, found = load_driver(), _device(number), []
     for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
         value = ctypes.c_int()
@@ -109,10 +93,9 @@ def compute_capability(number: int) -> tuple[int, int]:
 
 
 def gpu_uuid(number: int) -> str:
-    """Return what nvidia-smi calls `uuid`: its numbers are not CUDA's, which begin with the fastest GPU.
+    """Return nvidia-smi's `uuid` of a GPU, or raise EvaluatorError.
 
-    Raises:
-        EvaluatorError: there is no such GPU.
+    nvidia-smi numbers GPUs differently from CUDA, which begins with the fastest GPU.
     """
     found = ctypes.create_string_buffer(16)
     _check(load_driver().cuDeviceGetUuid(found, _device(number)), f"GPU {number}")
@@ -120,7 +103,7 @@ def gpu_uuid(number: int) -> str:
 
 
 def prepare_context(number: int) -> None:
-    """Say how threads are to wait for a GPU; to be called before its primary context is taken.
+    """Set how threads wait for a GPU. Call this before its primary context exists.
 
     Raises:
         EvaluatorError: there is no such GPU.
@@ -132,12 +115,7 @@ def prepare_context(number: int) -> None:
 
 
 def _check(status: int, what: str) -> None:
-    """See that the driver has done what it was asked.
-
-    Raises:
-        DeviceLostError: no other call will succeed either.
-        EvaluatorError: it has not.
-    """
+    """Raise EvaluatorError if a call to the driver failed; DeviceLostError if all later calls fail, too."""
     if status in LOST:
         raise DeviceLostError(f"{what}: CUDA error {status} found: this process cannot use the GPU any more")
     if status:
@@ -145,13 +123,10 @@ def _check(status: int, what: str) -> None:
 
 
 def expect_alive(name: str) -> None:
-    """Wait until the GPU whose context this thread has is idle, after an error that may have been its end.
+    """After an error, wait until the GPU of this thread's context is idle, or raise DeviceLostError.
 
     Args:
         name: of the GPU, for the message.
-
-    Raises:
-        DeviceLostError: it was.
     """
     status = load_driver().cuCtxSynchronize()
     if status in LOST:
@@ -159,10 +134,10 @@ def expect_alive(name: str) -> None:
 
 
 def capture_graph(stream: int, work: Callable[[], None]) -> int:
-    """Return the handle of a CUDA graph of what `work` puts on a stream, which is not done now.
+    """Return the handle of a CUDA graph of the commands that `work` puts on a stream. They do not run now.
 
     Raises:
-        EvaluatorError: the driver, or `work`, refuses.
+        EvaluatorError: the driver, or `work`, failed.
     """
     driver, graph, executable = load_driver(), ctypes.c_void_p(), ctypes.c_void_p()
     begun = driver.cuStreamBeginCapture_v2(ctypes.c_void_p(stream), ctypes.c_int(THREAD_LOCAL))
@@ -180,23 +155,19 @@ def capture_graph(stream: int, work: Callable[[], None]) -> int:
 
 
 def launch_graph(graph: int, stream: int) -> None:
-    """Put a CUDA graph on a stream.
-
-    Raises:
-        EvaluatorError: the driver refuses.
-    """
+    """Put a CUDA graph on a stream, or raise EvaluatorError."""
     status = load_driver(keeps_gil=True).cuGraphLaunch(ctypes.c_void_p(graph), ctypes.c_void_p(stream))
     _check(status, "starting a CUDA graph")
 
 
 class ThreadDevice:
-    """A GPU as the thread that makes this is bound to it, from `__init__` to `close`."""
+    """A GPU that is bound to the thread that makes this object, from `__init__` to `close`."""
 
     def __init__(self, number: int) -> None:
-        """Make the GPU's primary context, which onnxruntime and TensorRT use too, this thread's own.
+        """Push the GPU's primary context, which onnxruntime and TensorRT use, too.
 
-        From then on what other threads capture does not concern this one. onnxruntime captures in CUDA's global mode,
-        during which threads in that mode, the default, may neither allocate nor page-lock: they fail, and so does the
+        Captures of other threads no longer affect this thread. onnxruntime captures in CUDA's global mode. During such
+        a capture a thread in that mode, the default, may neither allocate nor page-lock: it fails, and so does the
         capture.
 
         Raises:
@@ -218,22 +189,14 @@ class ThreadDevice:
         self._context = context
 
     def check(self) -> None:
-        """See that this thread still has the device.
-
-        Raises:
-            EvaluatorError: it has another, or none.
-        """
+        """Raise EvaluatorError if this thread has another device, or none."""
         current = ctypes.c_void_p()
         _check(self._quick.cuCtxGetCurrent(ctypes.byref(current)), "cuCtxGetCurrent")
         if current.value != self._context.value:
             raise EvaluatorError("this thread has lost its GPU: expected the context that it was started with")
 
     def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-        """Return a page-locked array of zeros, which the device copies without a detour.
-
-        Raises:
-            EvaluatorError: the driver refuses.
-        """
+        """Return a page-locked array of zeros, which the device copies directly, or raise EvaluatorError."""
         array = aligned_zeros(shape, dtype)
         if array.nbytes:
             size = -(-array.nbytes // PAGE) * PAGE
@@ -245,10 +208,10 @@ class ThreadDevice:
         return array
 
     def fetch(self, address: int, target: Array) -> None:
-        """Copy from the device into a contiguous array; what was computed before must have ended.
+        """Copy from the device to a contiguous array. Earlier computations must have ended.
 
         Raises:
-            EvaluatorError: the driver refuses, for instance after a fault of the device.
+            EvaluatorError: the driver failed, for example after a fault of the device.
         """
         status = self._driver.cuMemcpyDtoH_v2(
             ctypes.c_void_p(target.ctypes.data), ctypes.c_uint64(address), ctypes.c_size_t(target.nbytes)
@@ -256,11 +219,10 @@ class ThreadDevice:
         _check(status, f"copying {target.nbytes} bytes from the GPU")
 
     def expect_alive(self) -> None:
-        """Ask the driver."""
         expect_alive(self.name)
 
     def close(self) -> None:
-        """Give the memory and the context back, in the thread that took them, whatever state the GPU is in."""
+        """Release memory and context, in the thread that took them, whatever state the GPU is in."""
         self._release()
         for array in self._pinned:
             self._try(self._driver.cuMemHostUnregister, ctypes.c_void_p(array.ctypes.data))
@@ -271,15 +233,15 @@ class ThreadDevice:
         self._try(self._exchange_capture_mode)
 
     def _exchange_capture_mode(self) -> int:
-        """Give the thread the mode that is kept here, and keep the one it had."""
+        """Exchange the thread's capture mode and the stored mode."""
         status: int = self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(self._capture_mode))
         return status
 
     def _release(self) -> None:
-        """Give back what needs the context; for what derives from this."""
+        """Release everything that needs the context; for subclasses."""
 
     def _try(self, function: Callable[..., int], *arguments: Any) -> bool:
-        """Call what may fail because the GPU is in disorder, which whoever used it last was told."""
+        """Call a function that may fail after a fault of the GPU, which has been reported before."""
         status = function(*arguments)
         if status:
             _log.info("%s: CUDA error %d while it was given back", self.name, status)
@@ -287,14 +249,10 @@ class ThreadDevice:
 
 
 class CudaDriver(ThreadDevice):
-    """See yomi.engine.evaluators.tensorrt_driver.Driver."""
+    """Implements yomi.engine.evaluators.tensorrt_driver.Driver."""
 
     def __init__(self, number: int) -> None:
-        """Push the context of GPU `number` in this thread.
-
-        Raises:
-            EvaluatorError: there is no such GPU, or the driver refuses.
-        """
+        """Push the context of GPU `number` in this thread, or raise EvaluatorError."""
         from yomi.native.cuda import read_ptx
 
         super().__init__(number)
@@ -323,21 +281,18 @@ class CudaDriver(ThreadDevice):
             raise
 
     def allocate(self, size: int) -> int:
-        """Allocate on the GPU."""
         address = ctypes.c_uint64()
         _check(self._driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)), f"{size} bytes")
         self._memory.append(address.value)
         return address.value
 
     def upload(self, address: int, source: Array) -> None:
-        """Copy on the stream."""
         status = self._quick.cuMemcpyHtoDAsync_v2(
             ctypes.c_uint64(address), ctypes.c_void_p(source.ctypes.data), ctypes.c_size_t(source.nbytes), self._stream
         )
         _check(status, f"copying {source.nbytes} bytes to the GPU")
 
     def unpack(self, source: int, target: int, rows: int, words: int, bits: int, repeat: int, dtype: str) -> None:
-        """Launch the kernel on the stream."""
         grid, block = (-(-bits * repeat // BLOCK), rows, 1), (BLOCK, 1, 1)
         arguments = (ctypes.c_uint64(source), ctypes.c_uint64(target), *map(ctypes.c_int, (words, bits, repeat)))
         pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
@@ -347,23 +302,19 @@ class CudaDriver(ThreadDevice):
         _check(status, "starting the unpacking")
 
     def download(self, target: Array, address: int) -> None:
-        """Copy on the stream."""
         status = self._quick.cuMemcpyDtoHAsync_v2(
             ctypes.c_void_p(target.ctypes.data), ctypes.c_uint64(address), ctypes.c_size_t(target.nbytes), self._stream
         )
         _check(status, f"copying {target.nbytes} bytes from the GPU")
 
     def capture(self, work: Callable[[], None]) -> int:
-        """Capture the stream."""
         self._graphs.append(capture_graph(self.stream, work))
         return self._graphs[-1]
 
     def launch(self, graph: int) -> None:
-        """Start it on the stream."""
         launch_graph(graph, self.stream)
 
     def synchronize(self) -> None:
-        """Wait for the stream."""
         _check(self._driver.cuStreamSynchronize(self._stream), self.name)
 
     def _release(self) -> None:
@@ -380,7 +331,7 @@ class CudaDriver(ThreadDevice):
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """Return an array of zeros that has its pages for itself."""
+    """Return an array of zeros that shares no memory page with other data."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     memory = np.zeros(-(-size // PAGE) * PAGE + PAGE, np.uint8)
     start = -memory.ctypes.data % PAGE

@@ -1,4 +1,4 @@
-"""From the options to an evaluation queue: on a processor in the search's own threads, on GPUs with workers."""
+"""Make an evaluation queue from the options: in the search's own threads on a processor, with workers on GPUs."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
     from yomi.engine.options import Options
 
-WORKERS_A_DEVICE = 2
-"""While one worker's batch computes, the other's is copied."""
+WORKERS_A_DEVICE = 2  # one worker's batch is computed while the other's is copied
 
 
 def make_device_queue(make: Callable[[str], Evaluator], options: Options) -> EvaluationQueue:
-    """Return the queue for a network on the devices that the options name.
+    """Return the queue for a network on the devices of the options.
 
     Args:
-        make: makes an evaluator for a device: cpu, cuda:0, tensorrt:1 and the like. Called in the thread that uses it,
-            once for each worker, and again after a failure.
-        options: device, devices, device_workers and backend count here.
+        make: makes an evaluator for a device such as cpu, cuda:0 or tensorrt:1, in the thread that uses it. Called once
+            for each worker, and again after a failure.
+        options: device, devices, device_workers and backend are used.
 
     Raises:
-        EvaluatorError: the options do not go together, or a device cannot be used.
+        EvaluatorError: options contradict each other, or a device cannot be used.
     """
     devices = choose_devices(options)
     if devices == ["cpu"]:
@@ -44,12 +43,12 @@ def make_device_queue(make: Callable[[str], Evaluator], options: Options) -> Eva
 
 
 def choose_devices(options: Options) -> list[str]:
-    """Return the devices that the options name: cpu alone, or GPUs such as cuda:0 or webgpu:0.
+    """Return the devices of the options: cpu alone, or GPUs such as cuda:0 or webgpu:0.
 
-    Everything that can be wrong with them is found out here, before anything that takes long.
+    All faults of devices are found here, before any long computation.
 
     Raises:
-        EvaluatorError: the options do not go together, or a device cannot be used; the message says what mends that.
+        EvaluatorError: options contradict each other, or a device cannot be used. The message contains the remedy.
     """
     check_backend(options.device, options.backend, options.precision)
     if options.backend == "native" or chooses_cpu(options.device):
@@ -64,11 +63,7 @@ def choose_devices(options: Options) -> list[str]:
 
 
 def device_numbers(text: str | None) -> list[int]:
-    """Return the numbers in a text such as `0,1`; the first GPU where there is none.
-
-    Raises:
-        EvaluatorError: it is no such text.
-    """
+    """Return the numbers in a text such as `0,1`, by default the first GPU, or raise EvaluatorError."""
     if text is None:
         return [0]
     words = [word.strip() for word in text.split(",")]

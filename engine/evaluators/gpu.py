@@ -1,4 +1,4 @@
-"""Networks on a GPU, by onnxruntime or TensorRT itself behind one small interface."""
+"""Networks on a GPU, computed by onnxruntime or by TensorRT itself."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 class GpuEngine(Protocol):
     """A network on a GPU, bound to the thread that made it."""
 
-    rows: int
-    """Greatest batch."""
-    inputs: dict[str, npt.NDArray[Any]]
-    """By name, [rows, ...]; written before `run`."""
+    rows: int  # greatest batch
+    inputs: dict[str, npt.NDArray[Any]]  # by name, [rows, ...]; written before `run`
 
     def run(self, rows: int) -> list[npt.NDArray[Any]]:
-        """Evaluate the first `rows` rows; the outputs, [rows, ...] each, are valid until the next call."""
+        """Evaluate the first `rows` rows. The outputs, [rows, ...], are valid until the next call."""
 
     def close(self) -> None:
         """Release the device, in the thread that took it."""
@@ -45,19 +43,19 @@ def open_engine(
     *,
     fixed: bool = False,
 ) -> tuple[GpuEngine, str]:
-    """Return a network on a GPU, and what computes it, in a word.
+    """Return a network on a GPU, and the name of the library that computes it.
 
     Args:
         path: the ONNX file.
         device: a kind of GPU, with or without a number.
         backend: onnx, tensorrt or auto.
         rows: greatest batch.
-        outputs: what to compute.
-        variant: precision, and the inputs that come as bits.
+        outputs: names of the outputs to compute.
+        variant: precision, and the inputs that are sent as bits.
         fixed: the file is for batches of exactly `rows` rows.
 
     Raises:
-        EvaluatorError: the device or the backend cannot be used; the message says what mends that.
+        EvaluatorError: the device or the backend cannot be used. The message contains the remedy.
         NetworkError: the file cannot be used.
     """
     if choose_backend(device, backend) == "tensorrt":
@@ -74,9 +72,9 @@ def open_engine(
 
 
 class GpuBackend:
-    """A network on a GPU, used in the one thread that made it. See Backend.
+    """A network on a GPU, used only in the thread that made it.
 
-    Zeros and ones travel as bits, except to TensorRT for RTX, whose support of 8-bit inputs is unproved.
+    Zeros and ones are sent as bits, except to TensorRT for RTX, whose 8-bit inputs are untested.
     """
 
     def __init__(
@@ -96,7 +94,7 @@ class GpuBackend:
             form: of the network.
             device: auto, or a kind of GPU with or without a number.
             backend: onnx, tensorrt or auto.
-            batch_size: rows of a batch; None for what the file is made for, or `Format.gpu_rows`.
+            batch_size: rows of a batch; None: the file's fixed size, or `Format.gpu_rows`.
             precision: auto, fp32 or fp16.
 
         Raises:
@@ -125,7 +123,7 @@ class GpuBackend:
         )
 
     def run(self, inputs: Sequence[Array]) -> Iterator[tuple[slice, list[Array]]]:
-        """Yield the outputs of as many rows at a time as the engine takes; see Backend."""
+        """Yield the outputs of as many rows at a time as the engine takes."""
         most, count = self._engine.rows, len(inputs[0])
         for begin in range(0, count, most):
             part = slice(begin, min(begin + most, count))
@@ -133,28 +131,26 @@ class GpuBackend:
                 fill(self._engine, feed.name, array[part])
             yield part, self._engine.run(part.stop - begin)
 
-    def bind(self, inputs: Sequence[Array]) -> None:
-        """Return None: it is not called without Python."""
+    def bind(self, inputs: Sequence[Array]) -> None: ...
 
     def close(self) -> None:
-        """Release the device."""
         self._engine.close()
 
 
 def takes_bits(device: str) -> bool:
-    """Whether a GPU's inputs of zeros and ones travel as bits."""
+    """Whether a GPU's inputs of zeros and ones are sent as bits."""
     plugin = PLUGINS.get(split_device(device)[0])
     return plugin is None or plugin.takes_bits
 
 
 def has_half(device: str) -> bool:
-    """Whether a GPU computes in float16; NVIDIA's all do."""
+    """Whether a GPU computes in float16; all of NVIDIA's do."""
     kind, number = split_device(device)
     return kind not in PLUGINS or plugin_gpus(kind)[number].has_half
 
 
 def fill(engine: GpuEngine, name: str, values: npt.NDArray[Any]) -> None:
-    """Write the first rows of an input: bits (uint64[rows, words]) if the engine takes them packed, else numbers.
+    """Write the first rows of an input: bits (uint64[rows, words]) if the engine unpacks them, otherwise numbers.
 
     Numbers may be [rows, channels] for an input that is constant over the board.
     """

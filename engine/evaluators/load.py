@@ -1,4 +1,4 @@
-"""From the file that a user names to the evaluator that is fastest for it here."""
+"""Load a network's file as the fastest evaluator of this machine."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ def load(
     """Return an evaluator of a network.
 
     Args:
-        formats: of the game's networks: its descriptor's.
+        formats: of the game's networks.
         path: the network's file.
-        size: N of the N × N boards.
-        device: auto, cpu, or a kind of GPU such as cuda or webgpu; a number behind a colon names the GPU.
-        backend: native (our kernels, on the CPU), onnx (onnxruntime), tensorrt (TensorRT itself), or auto: the fastest
-            that can, which the evaluator's description tells.
-        batch_size: rows of a batch; None for what suits the network and the device.
-        precision: fp32, fp16 (GPUs only), int16, int8 or bf16 (backend native only), or auto: the fastest there is.
-        keep: whether what a big network is packed into is kept for the next start.
+        size: board size.
+        device: auto, cpu, or a kind of GPU such as cuda, webgpu or cuda:1.
+        backend: native (yomi's kernels on the CPU), onnx (onnxruntime), tensorrt (TensorRT itself), or auto: the
+            fastest.
+        batch_size: rows of a batch; None: suits the network and the device.
+        precision: fp32, fp16 (GPUs only), int16, int8 or bf16 (native only), or auto: the fastest.
+        keep: whether the packed weights of a large network are cached for the next start.
 
     Raises:
         NetworkError: the file cannot be used.
-        EvaluatorError: the device, the backend or the precision cannot.
+        EvaluatorError: the device, the backend or the precision cannot be used.
     """
     check_backend(device, backend, precision)
     path = Path(path)
@@ -92,7 +92,7 @@ def load(
 def fastest_precision(
     formats: Sequence[type[FileFormat]], path: str | Path, size: int, device: str, backend: str
 ) -> str:
-    """Return the fastest precision that a processor has for a network; results are not compared with fp32's.
+    """Return the fastest precision of a processor for a network, without a comparison with fp32.
 
     Args:
         formats: see `load`.
@@ -112,7 +112,7 @@ def fastest_precision(
 
 
 def made(form: Format, backend: Backend) -> NetworkEvaluator:
-    """Return the evaluator of a network on a backend, which it closes if it does not compute."""
+    """Return the evaluator of a network on a backend. The backend is closed if it does not compute."""
     try:
         evaluator = NetworkEvaluator(form, backend)
         if form.is_checked or backend.device != "cpu":
@@ -124,7 +124,7 @@ def made(form: Format, backend: Backend) -> NetworkEvaluator:
 
 
 def _backend(form: Format, device: str, backend: str, batch_size: int | None, precision: str) -> Backend:
-    """Return what computes a network, if it is not our own kernels."""
+    """Return the backend of a network that yomi's kernels do not compute."""
     path = form.onnx_file()
     if chooses_cpu(device):
         from yomi.engine.evaluators.onnx_session import OnnxBackend

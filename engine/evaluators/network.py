@@ -1,4 +1,4 @@
-"""Evaluators of networks: what a network means to the search (a format) times what computes it (a backend)."""
+"""Evaluators of networks: a format (inputs and outputs of a network) combined with a backend (the computation)."""
 
 from __future__ import annotations
 
@@ -40,16 +40,13 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 class Feed:
     """One input of a network."""
 
-    name: str
-    """In the ONNX file."""
-    shape: tuple[int, ...]
-    """Of a row in the ONNX file."""
+    name: str  # in the ONNX file
+    shape: tuple[int, ...]  # of a row in the ONNX file
     dtype: str = "float32"
-    constant: bool = False
-    """Each channel is one number for the whole board: the evaluator is given [B, channels]."""
+    constant: bool = False  # each channel is one number for the whole board; the evaluator gets [B, channels]
 
     def fill(self, rows: int, numbers: FloatArray | None) -> Array:
-        """Return `rows` rows as the ONNX file takes them: the numbers of the first ones, then zeros."""
+        """Return `rows` rows as in the ONNX file: the given rows, then zeros."""
         filled = np.zeros((rows, *self.shape), self.dtype)
         if numbers is not None:
             filled[: len(numbers)] = numbers[:, :, None, None] if self.constant else numbers
@@ -57,34 +54,28 @@ class Feed:
 
 
 class FileFormat(ABC):
-    """A kind of network file: what such networks see and say. An object is one file, for one board size."""
+    """Inputs and outputs of a kind of networks. An object is one file, for one board size."""
 
-    title: ClassVar[str]
-    """For error messages."""
+    title: ClassVar[str]  # for error messages
     reads: ClassVar[Inputs] = Inputs.NUMBERS
-    """What is read of a batch. With NUMBERS the search writes planes and extras, or bits if the device takes them; with
-    POSITIONS the format makes its own inputs of the positions."""
-    says_value: bool = True
-    """Whether the network judges positions; if not, rollouts have to."""
-    says_score: bool = True
-    """Whether it tells points and owners, in a game that has them."""
+    """The arrays of a batch that it reads. With NUMBERS the search writes planes and extras, or bits if the device
+    takes them. With POSITIONS the format encodes the positions itself."""
+    says_value: bool = True  # whether the network has values; otherwise rollouts are needed
+    says_score: bool = True  # whether the network predicts points and ownership, in a game that has them
+    # whether games can end without a result by the rules, if the network predicts that
     may_have_no_result: bool = False
-    """Whether a game can end without a result under the rules that are played; it counts if the network tells that."""
 
-    feature_set: str
-    """Name of what the network sees, as in `NetworkInfo`."""
-    spec: GameSpec
-    """What a search with this network has to know of the game."""
-    info: NetworkInfo
-    """What is known of the network; at the latest when an evaluator was made of it."""
+    feature_set: str  # name of the inputs, as in `NetworkInfo`
+    spec: GameSpec  # of the game, for a search with this network
+    info: NetworkInfo  # metadata of the network; complete once an evaluator has been created
 
     @classmethod
     @abstractmethod
     def recognise(cls, file: NetworkFile, size: int) -> Self | None:
-        """Return the network in a file for boards of `size`; None if it is of another format.
+        """Return the network in a file for boards of `size`, or None if the file has another format.
 
         Raises:
-            NetworkError: it is of this format and cannot be used.
+            NetworkError: the file has this format but cannot be used.
         """
 
 
@@ -92,66 +83,52 @@ class Format(FileFormat):
     """Networks of layers over a board, which several backends compute."""
 
     decode: ClassVar[Entry]
-    """Writes logits, values and ownership of a batch; its arguments are `arguments`, all numbers being float32."""
+    """Writes logits, values and ownership of a batch. Its arguments are `arguments`; all numbers are float32."""
     decode_rows: ClassVar[Any]
-    """The kernel of `decode`: rows first, then the same arguments; numbers of the network may be halves, as uint16."""
+    """The kernel of `decode`: rows, then the same arguments. The network's numbers may be float16, as uint16."""
     is_checked: ClassVar[bool] = True
-    """Whether a file may be taken for this format by mistake, so that its outputs are looked at when it is loaded."""
+    """Whether other files may have the same form by chance, so that the outputs are checked after loading."""
 
-    feeds: tuple[Feed, ...]
-    """The first ones in the order of `show`; further ones are zeros."""
-    outputs: tuple[str, ...]
-    """Names in the ONNX file, in the order of the outputs that `arguments` takes."""
-    output_shapes: tuple[tuple[int, ...], ...]
-    """Of a row, in the order of `outputs`; a policy is [channels, moves]."""
+    feeds: tuple[Feed, ...]  # the first ones are the arrays of `show`, in this order; the others are zeros
+    outputs: tuple[str, ...]  # names in the ONNX file, in the order of `arguments`
+    output_shapes: tuple[tuple[int, ...], ...]  # of a row, in the order of `outputs`; a policy is [channels, moves]
+    # indices of the outputs among policy, value, misc and ownership, which a program writes
     places: tuple[int, ...] = (0, 1, 2, 3)
-    """Where the outputs stand among policy, value, misc and ownership, which a program writes."""
-    any_size: bool = False
-    """Whether the ONNX file leaves the board's size open, which GPUs have to know."""
-    fixed_rows: int | None = None
-    """Rows of every batch, if the file was made for batches of one size."""
-    gpu_rows: int = 128
-    """Rows of a batch at which a GPU is fastest."""
+    any_size: bool = False  # whether the ONNX file leaves the board size open, which GPUs must know
+    fixed_rows: int | None = None  # rows of every batch, if the file is for batches of one size
+    gpu_rows: int = 128  # rows of a batch that are fastest on a GPU
 
     @abstractmethod
     def onnx_file(self) -> Path:
-        """Return an ONNX file that computes the network.
-
-        Raises:
-            NetworkError: there is none to be had.
-        """
+        """Return an ONNX file that computes the network, or raise NetworkError."""
 
     @abstractmethod
     def program(self, precision: str, *, keep: bool) -> Program:
-        """Return the network as a program of our own kernels.
+        """Return the network as a program of yomi's kernels.
 
         Args:
-            precision: fp32, int16, int8 or bf16; the program says what it became.
-            keep: whether the program of a big network is kept for the next start.
+            precision: fp32, int16, int8 or bf16. The program contains the actual precision.
+            keep: whether the program of a large network is cached for the next start.
 
         Raises:
-            UnsupportedError: they cannot compute it.
+            UnsupportedError: the kernels cannot compute the network.
             NetworkError: the file cannot be used.
         """
 
     @abstractmethod
     def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
-        """Return what `decode` wants: outputs [B, ...] and the arrays of a batch, of at least B rows."""
+        """Return the arguments of `decode`: outputs [B, ...] and the arrays of a batch of at least B rows."""
 
     @abstractmethod
     def judge(self, outputs: Sequence[FloatArray]) -> Judged:
-        """Return what raw outputs say, in the terms of the labels of a data set."""
+        """Return raw outputs as the labels of a data set."""
 
     def show(self, batch: Batch) -> tuple[Calls, tuple[FloatArray, ...]]:
-        """Return calls that write the inputs of a batch's first rows, and the arrays they write them to."""
+        """Return calls that write the inputs of a batch's first rows, and the arrays of the inputs."""
         return NO_CALLS, (batch.planes, batch.extras)
 
     def check(self, outputs: Sequence[FloatArray]) -> None:
-        """See whether the outputs for an empty board are what the format says.
-
-        Raises:
-            EvaluatorError: they are not, or not finite.
-        """
+        """Check the outputs for an empty board against the format, or raise EvaluatorError. They must be finite."""
         if not all(np.isfinite(output).all() for output in outputs):
             names = " or ".join(self.outputs)
             text = f"{self.info.source_file}: {names} that is not finite found, expected numbers"
@@ -161,68 +138,57 @@ class Format(FileFormat):
 class Backend(Protocol):
     """Computes a network."""
 
-    name: str
-    """Native kernels, onnxruntime, TensorRT."""
-    device: str
-    """cpu, cuda or tensorrt, the latter two with or without a number."""
-    precision: str
-    """fp32, int16, int8, bf16, fp16."""
-    batch_size: int
-    """Rows at which it is fastest."""
-    takes_bits: bool
-    """Whether inputs of zeros and ones are to come as bits."""
+    name: str  # native kernels, onnxruntime, TensorRT
+    device: str  # such as cpu, cuda or tensorrt:1
+    precision: str  # fp32, int16, int8, bf16, fp16
+    batch_size: int  # fastest number of rows
+    takes_bits: bool  # whether inputs of zeros and ones are bits
 
     def run(self, inputs: Sequence[Array]) -> Iterator[tuple[slice, list[Array]]]:
-        """Yield the outputs for all rows of the inputs, part by part; they are valid until the next.
+        """Yield the outputs for all rows of the inputs in parts, each valid until the next.
 
-        Several threads may call at once, but on a GPU only the one that made the backend.
+        Several threads may call at the same time, but on a GPU only the thread that made the backend.
         """
 
     def bind(self, inputs: Sequence[FloatArray]) -> tuple[Calls, list[FloatArray]] | None:
-        """Return calls that compute the first rows of these arrays without Python, and where the outputs lie then."""
+        """Return calls that compute the first rows of these arrays without Python, and the arrays of the outputs; or
+        None.
+        """
 
     def close(self) -> None:
-        """Release the device; nothing may be called afterwards."""
+        """Release the device. No method may be called afterwards."""
 
 
 class FileEvaluator(ABC):
-    """A network from a file; see yomi.engine.evaluators.base.Evaluator."""
+    """An evaluator that is a network from a file."""
 
     format: FileFormat
     info: NetworkInfo
-    device: str
-    """cpu, cuda or tensorrt, the latter two with or without a number."""
-    backend: str
-    """What computes it."""
+    device: str  # such as cpu, cuda or tensorrt:1
+    backend: str  # what computes the network
     precision: str
-    is_exact: bool = False
-    """Whether the file holds the very numbers that are computed with: there is no other precision to compare with."""
+    is_exact: bool = False  # whether the file contains the weights as they are computed with: no other precision exists
     batch_size: int
     inputs: Inputs
-    why: str = ""
-    """What keeps our own kernels from computing it, in a few words; empty if nothing does, or nobody asked."""
+    why: str = ""  # why yomi's own kernels do not compute it; empty if they do, or if another backend was requested
 
     @property
     def description(self) -> str:
-        """The network's name, the device, the backend and the precision."""
+        """Name of the network, device, backend and precision."""
         return f"{self.info.name} on {self.device} ({self.backend}, {self.precision})"
 
     @property
     def spec(self) -> GameSpec:
-        """What a search with this network has to know of the game."""
         return self.format.spec
 
     @abstractmethod
-    def evaluate(self, batch: Batch, rows: int) -> None:
-        """Write logits, values and ownership of the first `rows` rows."""
+    def evaluate(self, batch: Batch, rows: int) -> None: ...
 
     @abstractmethod
-    def bind(self, batch: Batch) -> Calls | None:
-        """Return the calls that evaluate this batch without Python; None if there are none."""
+    def bind(self, batch: Batch) -> Calls | None: ...
 
     @abstractmethod
-    def close(self) -> None:
-        """Release the device; nothing may be called afterwards."""
+    def close(self) -> None: ...
 
 
 class NetworkEvaluator(FileEvaluator):
@@ -231,7 +197,6 @@ class NetworkEvaluator(FileEvaluator):
     format: Format
 
     def __init__(self, form: Format, backend: Backend) -> None:
-        """Put both together."""
         self.format = form
         self._backend = backend
         self.info = form.info
@@ -241,7 +206,6 @@ class NetworkEvaluator(FileEvaluator):
         self.inputs = Inputs.BITS if is_packed else form.reads
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        """Write logits, values and ownership of the first `rows` rows."""
         for part, outputs in self._backend.run(self._shown(batch, rows)):
             self._expect_shapes(outputs)
             halves = [output.view(np.uint16) if output.dtype == np.float16 else output for output in outputs]
@@ -249,10 +213,8 @@ class NetworkEvaluator(FileEvaluator):
             self.format.decode_rows(part.stop - part.start, *arguments)
 
     def _expect_shapes(self, outputs: Sequence[Array]) -> None:
-        """Check the outputs of a batch: an ONNX file may compute anything, and kernels trust the sizes.
-
-        Raises:
-            EvaluatorError: an output has another size.
+        """Raise EvaluatorError if an output has a wrong size: an ONNX file may compute anything, and kernels trust the
+        sizes.
         """
         for name, output, shape in zip(self.format.outputs, outputs, self.format.output_shapes, strict=True):
             if output.size != len(output) * math.prod(shape):
@@ -260,7 +222,6 @@ class NetworkEvaluator(FileEvaluator):
                 raise EvaluatorError(one_line(f"{self.info.source_file}: {name} {output.shape} found, {expected}"))
 
     def bind(self, batch: Batch) -> Calls | None:
-        """Return the calls that evaluate this batch without Python; None if the backend has none."""
         shown, inputs = self.format.show(batch)
         bound = self._backend.bind(inputs)
         if bound is None:
@@ -282,10 +243,8 @@ class NetworkEvaluator(FileEvaluator):
         return [each.reshape(-1, *shape) for each, shape in zip(joined, self.format.output_shapes, strict=True)]
 
     def check(self) -> None:
-        """See that the network computes, and what is said of its outputs; what decodes a batch is compiled now.
-
-        Raises:
-            EvaluatorError: it does not.
+        """Run the network once, check the form of its outputs, and compile the decoder. Raise EvaluatorError on
+        failure.
         """
         planes, *extras = (feed.shape[:1] if feed.constant else feed.shape for feed in self.format.feeds)
         spread = (np.zeros((1, *shape), np.float32) for shape in extras or [(0,)])
@@ -294,7 +253,6 @@ class NetworkEvaluator(FileEvaluator):
             self.evaluate(make_batch(self.spec, 1, self.inputs), 1)
 
     def close(self) -> None:
-        """Release the device; nothing may be called afterwards."""
         self._backend.close()
 
     def _shown(self, batch: Batch, rows: int) -> list[Array]:
@@ -309,7 +267,7 @@ class NetworkEvaluator(FileEvaluator):
 
 
 def network_in(evaluator: Evaluator) -> FileEvaluator | None:
-    """Return the network whose moves an evaluator tells; None if there is none."""
+    """Return the network that supplies an evaluator's moves, or None."""
     inner: Evaluator | None = evaluator
     while not isinstance(inner, FileEvaluator | None):
         inner = getattr(inner, "network", None)  # of one that mixes something else with it
@@ -317,10 +275,9 @@ def network_in(evaluator: Evaluator) -> FileEvaluator | None:
 
 
 class WithValues:
-    """A network's moves with another one's values, scores and ownership."""
+    """The moves of one network with values, scores and ownership of another network on the same device."""
 
     def __init__(self, network: FileEvaluator, values: FileEvaluator) -> None:
-        """Put both together; they are on the same device."""
         self.network = network
         self.values = values
         self.inputs = network.inputs | values.inputs
@@ -328,31 +285,27 @@ class WithValues:
 
     @property
     def description(self) -> str:
-        """Both on one line."""
         return f"{self.network.description}, values of {self.values.description}"
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        """Write the logits of one and the values of the other."""
         self.network.evaluate(batch, rows)
         self.values.evaluate(batch._replace(logits=np.empty_like(batch.logits)), rows)
 
     def bind(self, batch: Batch) -> Calls | None:
-        """Return the calls of both; None if one has none."""
         network = self.network.bind(batch)
         values = self.values.bind(batch._replace(logits=np.empty_like(batch.logits)))
         return None if network is None or values is None else network + values
 
     def close(self) -> None:
-        """Release the device."""
         self.values.close()
         self.network.close()
 
 
 def recognise(formats: Sequence[type[FileFormat]], path: Path, size: int) -> FileFormat:
-    """Return the network in a file, of the first of some formats that knows it.
+    """Return the network in a file, of the first format that knows the file.
 
     Raises:
-        NetworkError: none does, or the network cannot be used.
+        NetworkError: no format knows the file, or the network cannot be used.
     """
     file = open_file(path)
     for each in formats:

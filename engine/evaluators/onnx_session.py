@@ -1,4 +1,4 @@
-"""Networks by onnxruntime: on which device, whether it is really the one that computes, and the buffers for it."""
+"""Networks by onnxruntime: choice and check of the device, and buffers."""
 
 from __future__ import annotations
 
@@ -26,17 +26,13 @@ _log = logging.getLogger("yomi.evaluators")
 
 Array = npt.NDArray[Any]
 
-CPU_ROWS = 8
-"""Of a batch on the CPU."""
-BATCH_SIZES = 8
-"""Batches on a GPU are padded to the next eighth of the largest, since each size has a CUDA graph of its own."""
+CPU_ROWS = 8  # of a batch on the CPU
+BATCH_SIZES = 8  # GPU batches are padded to the next eighth of the largest, because each size has its own CUDA graph
 GRAPHS_FROM = (1, 31, 1)
-"""The onnxruntime that CUDA graphs are used from: it holds the fix of graphs that read the pointers of their Concat and
-Split from memory that a batch of another size had overwritten (microsoft/onnxruntime, pull request 32121)."""
-TOLERANCE = 1e-2
-"""Relative and absolute: a CUDA graph starts the same kernels, whose sums may come in another order."""
-UNCAPTURED = -1
-"""Number of a run that neither makes nor replays a CUDA graph."""
+"""Version of onnxruntime from which CUDA graphs are used. In older ones Concat and Split in graphs read pointers from
+memory that a batch of another size had overwritten (microsoft/onnxruntime, pull request 32121)."""
+TOLERANCE = 1e-2  # relative and absolute: kernels in a CUDA graph may add in another order
+UNCAPTURED = -1  # number of a run that neither makes nor replays a CUDA graph
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
 
@@ -49,8 +45,7 @@ def make_session(path: Path, device: str, options: Mapping[str, str] | None = No
         options: of the provider, besides the device's number.
 
     Raises:
-        EvaluatorError: onnxruntime or a library of the device is not installed, onnxruntime fell back to another
-            provider, or it cannot load the file.
+        EvaluatorError: a library is missing, onnxruntime fell back to another provider, or it cannot load the file.
     """
     try:
         import onnxruntime
@@ -89,7 +84,7 @@ def make_session(path: Path, device: str, options: Mapping[str, str] | None = No
 
 
 class OnnxBackend:
-    """One session on the CPU, shared by all threads that call. See yomi.engine.evaluators.network.Backend."""
+    """One session on the CPU, shared by all calling threads."""
 
     name = "onnxruntime"
     device = "cpu"
@@ -101,7 +96,7 @@ class OnnxBackend:
         Args:
             path: the ONNX file.
             form: of the network.
-            batch_size: rows of a batch; None for what the file is made for, or CPU_ROWS.
+            batch_size: rows of a batch; None: the file's fixed size, or CPU_ROWS.
 
         Raises:
             EvaluatorError: the file cannot be used.
@@ -112,7 +107,7 @@ class OnnxBackend:
         self._session = make_session(path, "cpu")
 
     def run(self, inputs: Sequence[Array]) -> Iterator[tuple[slice, list[Array]]]:
-        """Evaluate all rows, a file for batches of one size in such batches; see Backend."""
+        """Evaluate all rows, in batches of the file's fixed size if it has one."""
         form, count = self._form, len(inputs[0])
         step = form.fixed_rows or count
         for begin in range(0, count, step):
@@ -127,40 +122,38 @@ class OnnxBackend:
                 raise EvaluatorError(f"{name}: onnxruntime: {str(error).splitlines()[0]}") from error
             yield part, [output[: part.stop - begin] for output in outputs]
 
-    def bind(self, inputs: Sequence[Array]) -> None:
-        """Return None: it is not called without Python."""
+    def bind(self, inputs: Sequence[Array]) -> None: ...
 
     def close(self) -> None:
-        """Drop the session."""
         self._session = None
 
 
 def batch_sizes(rows: int) -> list[int]:
-    """Return the sizes that batches of up to `rows` rows are padded to, the smallest first."""
+    """Return the sizes that batches of up to `rows` rows are padded to, smallest first."""
     return sorted({-(-rows * part // BATCH_SIZES) for part in range(1, BATCH_SIZES + 1)})
 
 
 class GpuSession:
     """A session on a GPU, bound to the thread that makes it, with buffers at fixed addresses for each batch size.
 
-    Inputs are written into page-locked arrays and copied to the device in one piece each; outputs stay there until all
-    are computed, and come back into page-locked arrays. With the CUDA provider a whole batch is one CUDA graph, if
-    onnxruntime can capture it and it computes what single kernels do. The TensorRT provider gets no graphs: it ignores
-    their numbers, so that batches of every size would replay the graph of the first.
+    Inputs and outputs are page-locked arrays. Each input is one copy to the device; outputs are copied back after all
+    are computed. With the CUDA provider a whole batch is one CUDA graph, if onnxruntime can capture it and its results
+    are right. The TensorRT provider gets no graphs: it ignores their numbers, so that every batch size would replay the
+    graph of the first.
     """
 
     def __init__(
         self, path: Path, device: str, rows: int, outputs: Sequence[str], *, half: bool = False, fixed: bool = False
     ) -> None:
-        """Open the session and evaluate each batch size, so that nothing is prepared in a game.
+        """Open the session and evaluate each batch size, so that nothing is prepared during a game.
 
-        A line of the log says why there are no CUDA graphs on device cuda.
+        If device cuda gets no CUDA graphs, the log contains the reason.
 
         Args:
-            path: an ONNX file whose inputs have known shapes but for the rows.
+            path: an ONNX file whose inputs have known shapes except for the rows.
             device: cuda or tensorrt, with or without a number.
             rows: greatest batch.
-            outputs: what to compute.
+            outputs: names of the outputs to compute.
             half: the file computes in half precision.
             fixed: the file is for batches of exactly `rows` rows.
 
@@ -174,8 +167,7 @@ class GpuSession:
         # Tests run this class on a processor, where there are neither contexts nor page-locked arrays.
         self._place = ("cpu", 0) if kind == "cpu" else ("cuda", number)
         self._thread_device = None if kind == "cpu" else ThreadDevice(number)
-        self.inputs: dict[str, Array] = {}
-        """The page-locked arrays [rows, ...] by input, to be written before `run`."""
+        self.inputs: dict[str, Array] = {}  # page-locked arrays [rows, ...] by input, written before `run`
         self._results: list[Array] = []
         self._batches: dict[int, _Bound] = {}
         self._session: Any = None
@@ -192,7 +184,7 @@ class GpuSession:
             The outputs, [rows, ...] each; valid until the next call.
 
         Raises:
-            EvaluatorError: the device fails, or is no longer this thread's.
+            EvaluatorError: the device failed, or is no longer this thread's.
         """
         device = self._thread_device
         if device is not None:
@@ -241,7 +233,7 @@ class GpuSession:
         return make_session(path, device, options=options)
 
     def _start(self, path: Path, device: str, *, half: bool) -> None:
-        """Make everything ready, with CUDA graphs if they are to be had and right."""
+        """Prepare all batch sizes, with CUDA graphs if possible and right."""
         reason = ""
         if split_device(device)[0] == "cuda":
             try:
@@ -268,10 +260,10 @@ class GpuSession:
                 self.run(size)
 
     def _compare_graphs(self) -> None:
-        """Compare each batch size's graph with single kernels on random inputs, the sizes in random order.
+        """Compare each batch size's graph with single kernels on random inputs, in random order of sizes.
 
         Raises:
-            EvaluatorError: a graph computes something else.
+            EvaluatorError: a graph computes different results.
         """
         cases = [(size, seed) for size in self._sizes for seed in (0, 1)]  # two, lest the outputs are those of before
         np.random.default_rng(0).shuffle(cases)
@@ -290,7 +282,6 @@ class GpuSession:
                         raise EvaluatorError(f"the graph for {size} rows computes another {name} than single kernels")
 
     def _allocate(self) -> None:
-        """Make the arrays for inputs and outputs."""
         for tensor in self._session.get_inputs():
             self.inputs[tensor.name] = self._array((self.rows, *tensor.shape[1:]), TYPES[tensor.type])
         shapes = self._output_shapes()
@@ -321,7 +312,7 @@ class GpuSession:
         return _Bound(binding, inputs, outputs, run_options(size))
 
     def _output_shapes(self) -> dict[str, tuple[tuple[int, ...], Any]]:
-        """Return shape (without rows) and type of each output, by computing one batch where the file is vague."""
+        """Return shape (without rows) and type of each output. If the file leaves them open, a batch is computed."""
         tensors = {tensor.name: tensor for tensor in self._session.get_outputs()}
         if all(isinstance(length, int) for name in self._outputs for length in tensors[name].shape[1:]):
             return {name: (tuple(tensors[name].shape[1:]), TYPES[tensors[name].type]) for name in self._outputs}
@@ -332,7 +323,7 @@ class GpuSession:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bound:
-    """What belongs to one batch size: values at fixed addresses on the device."""
+    """Data of one batch size: values at fixed addresses on the device."""
 
     binding: Any
     inputs: dict[str, Any]
@@ -341,7 +332,7 @@ class _Bound:
 
 
 def run_options(graph: int) -> Any:
-    """Return options of a run whose CUDA graph has a number, or of one that is UNCAPTURED."""
+    """Return the options of a run whose CUDA graph has a number, or of an UNCAPTURED run."""
     import onnxruntime
 
     options = onnxruntime.RunOptions()
@@ -350,11 +341,7 @@ def run_options(graph: int) -> Any:
 
 
 def _expect_right_graphs() -> None:
-    """See that onnxruntime's CUDA graphs are right.
-
-    Raises:
-        EvaluatorError: they are not: it is too old.
-    """
+    """Raise EvaluatorError if this onnxruntime is too old for right CUDA graphs."""
     import onnxruntime
 
     found = tuple(int(number) for number in re.findall(r"\d+", onnxruntime.__version__)[:3])
@@ -366,8 +353,8 @@ def _expect_right_graphs() -> None:
 def tensorrt_options(path: Path, sizes: Sequence[int], *, half: bool) -> dict[str, str]:
     """Return the options of the TensorRT provider for batches of `sizes`.
 
-    Engines and timings are kept in the cache folder, those of another file in another folder: onnxruntime names engines
-    after the names in the graph, the device and TensorRT, which all stay when a network learns more.
+    Engines and timings of each file have their own cache folder. onnxruntime names engines after the names in the
+    graph, the device and TensorRT, which stay the same when a network learns more.
     """
     import onnxruntime
 

@@ -1,4 +1,4 @@
-"""A network by a plug-in execution provider: batches of a few fixed sizes, one at a time on a device that is shared."""
+"""A network by a plug-in execution provider: batches of a few fixed sizes, one at a time on a shared device."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ _log = logging.getLogger("yomi.evaluators")
 
 Array = npt.NDArray[Any]
 
-CAPTURE = "enableGraphCapture"
-"""WebGPU's option: record the commands of a batch, and replay them."""
+CAPTURE = "enableGraphCapture"  # WebGPU's option: record the commands of a batch, and replay them
 
 
 class PluginSession:
-    """See yomi.engine.evaluators.gpu.GpuEngine."""
+    """Implements yomi.engine.evaluators.gpu.GpuEngine."""
 
     def __init__(
         self, path: Path, kind: str, number: int, rows: int, outputs: Sequence[str], *, fixed: bool = False
@@ -39,7 +38,7 @@ class PluginSession:
             kind: device, a name of PLUGINS.
             number: the GPU's.
             rows: greatest batch.
-            outputs: what to compute.
+            outputs: names of the outputs to compute.
             fixed: the file is for batches of exactly `rows` rows.
 
         Raises:
@@ -63,11 +62,7 @@ class PluginSession:
         self.name = describe(kind, number, left)
 
     def run(self, rows: int) -> list[Array]:
-        """Evaluate the first `rows` rows of the inputs.
-
-        Raises:
-            EvaluatorError: the device fails.
-        """
+        """Evaluate the first `rows` rows of the inputs, or raise EvaluatorError."""
         with self._lock:
             return self._compute(rows)
 
@@ -78,7 +73,7 @@ class PluginSession:
             self._session = None
 
     def _start(self, path: Path) -> list[str]:
-        """Open the session and compute each size, by recorded commands if they can be had and are right."""
+        """Open the session and compute each size, by recorded commands if possible and right."""
         kind = self._kind
         if PLUGINS[kind].captures:
             try:
@@ -120,7 +115,7 @@ class PluginSession:
         """Record the commands of a batch size, and compare their replay with single commands on random inputs.
 
         Raises:
-            EvaluatorError: they cannot be recorded, or compute something else.
+            EvaluatorError: they cannot be recorded, or compute different results.
         """
         random = np.random.default_rng(size)
         zeros = {name: array[:size] for name, array in self.inputs.items()}
@@ -140,7 +135,7 @@ class PluginSession:
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """Tell of the device in onnxruntime's errors, which are of its own kinds, all below Exception."""
+        """Raise onnxruntime's errors, which have its own types, as EvaluatorError with the device's name."""
         try:
             yield
         except Exception as error:
@@ -151,7 +146,7 @@ class PluginSession:
 
 
 class _Bound:
-    """One batch size: values at fixed places on the device, which recorded commands read and write."""
+    """One batch size: values at fixed places on the device, for recorded commands."""
 
     def __init__(
         self,
@@ -176,7 +171,7 @@ class _Bound:
         self._options = run_options(len(outputs[0]))
 
     def run(self, session: Any, fed: dict[str, Array]) -> list[Array]:
-        """Compute a batch; the first time records the commands."""
+        """Compute a batch. The first call records the commands."""
         for name, array in fed.items():
             self._inputs[name].update_inplace(array)
         session.run_with_iobinding(self._binding, self._options)
@@ -184,7 +179,7 @@ class _Bound:
 
 
 def describe(kind: str, number: int, left: Sequence[str]) -> str:
-    """Return what computes, on which GPU with which driver, and the nodes that the provider left to the processor."""
+    """Return provider, GPU and driver, and the nodes that run on the processor."""
     text = f"{PLUGINS[kind].title}, {plugin_gpus(kind)[number].name}"
     if not left:
         return text
@@ -193,7 +188,7 @@ def describe(kind: str, number: int, left: Sequence[str]) -> str:
 
 
 def rtx_options(path: Path, sizes: Sequence[int]) -> dict[str, str]:
-    """Return the options of TensorRT for RTX for batches of `sizes`; it keeps what it compiles in the cache folder."""
+    """Return the options of TensorRT for RTX for batches of `sizes`. The cache folder keeps compiled engines."""
     folder = default_cache_dir() / "tensorrt-rtx" / source_digest(path)[:16]
     folder.mkdir(parents=True, exist_ok=True)
     shapes = {tensor.name: tensor.shape[1:] for tensor in make_session(path, "cpu").get_inputs()}

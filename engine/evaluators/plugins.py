@@ -1,7 +1,7 @@
-"""Plug-in execution providers: packages beside the ordinary onnxruntime that bring GPUs of every maker.
+"""Plug-in execution providers: packages beside the ordinary onnxruntime that support GPUs of every maker.
 
-The provider that is asked for computes, or there is an error: a driver that computes on the processor counts as a GPU
-only if its user asks for it by name.
+The requested provider computes, or there is an error. A driver that computes on the processor counts as a GPU only if
+the user requests it by name.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from yomi.engine.evaluators.cuda import compute_capability, gpu_names
 from yomi.engine.evaluators.vulkan import find_adapters
 from yomi.nets.installation import extra_command
 
-OLDEST = (1, 24, 4)
-"""The first onnxruntime that takes plug-in providers."""
+OLDEST = (1, 24, 4)  # the first onnxruntime with plug-in providers
 SOFTWARE_VARIABLE = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
+# drivers that compute on the processor, for the Vulkan loader's VK_LOADER_DRIVERS_DISABLE
 SOFTWARE_DRIVERS = "*lvp*,*llvmpipe*,*swiftshader*"
-"""Drivers that compute on the processor, for the Vulkan loader's VK_LOADER_DRIVERS_DISABLE."""
 RTX_CAPABILITIES = "8.6, 8.9, or 12.0 and later"
 VULKAN_REMEDY = "install the GPU's Vulkan driver (Debian, Ubuntu: sudo apt install libvulkan1 mesa-vulkan-drivers; "
 VULKAN_REMEDY += "NVIDIA's driver brings its own), or choose --device cpu"
@@ -36,41 +35,30 @@ VULKAN_REMEDY += "NVIDIA's driver brings its own), or choose --device cpu"
 class Gpu:
     """A GPU that a plug-in provider may use."""
 
-    name: str
-    """Its name and driver."""
-    has_half: bool = True
-    """Whether it computes in float16."""
+    name: str  # its name and driver
+    has_half: bool = True  # whether it computes in float16
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
     """A device that a plug-in provider drives: a row of PLUGINS."""
 
-    title: str
-    """For the description of evaluators."""
+    title: str  # in descriptions of evaluators
     package: str
-    module: str
-    """The package's import name; it is the library's registration name, too."""
-    provider: str
-    """onnxruntime's name of the provider."""
-    extra: str
-    """The extra of yomi that brings the package."""
-    find: Callable[[], list[Gpu]]
-    """Returns the GPUs by number; raises EvaluatorError if there is none."""
-    remedy: str
-    """What mends the fault that `find` raises."""
+    module: str  # the package's import name, also the library's registration name
+    provider: str  # onnxruntime's name of the provider
+    extra: str  # the extra of yomi that installs the package
+    find: Callable[[], list[Gpu]]  # returns the GPUs by number, or raises EvaluatorError
+    remedy: str  # for the fault that `find` raises
+    # whether all sessions of a process share one device, so that only one may compute at a time
     is_shared: bool = False
-    """Whether all sessions of a process share one device, so that only one may compute at a time."""
-    captures: bool = False
-    """Whether a batch's commands can be recorded once and replayed, as WebGPU's graph capture does."""
-    takes_bits: bool = True
-    """Whether inputs of zeros and ones may come packed: as 8-bit integers that the graph unpacks."""
-    rows: int | None = None
-    """Rows of a batch if the user leaves them open; None for what suits the network."""
+    captures: bool = False  # whether a batch's commands can be recorded and replayed, as by WebGPU's graph capture
+    takes_bits: bool = True  # whether inputs of zeros and ones may be packed: as 8-bit integers that the graph unpacks
+    rows: int | None = None  # rows of a batch, if unset; None: suits the network
 
 
 def _webgpu_gpus() -> list[Gpu]:
-    """Return the GPU that WebGPU takes.
+    """Return WebGPU's GPU.
 
     Raises:
         EvaluatorError: there is none, or only a driver that computes on the processor.
@@ -89,10 +77,10 @@ def _webgpu_gpus() -> list[Gpu]:
 
 
 def _software_gpus() -> list[Gpu]:
-    """Return the driver that computes on the processor in a GPU's place.
+    """Return the driver that computes on the processor in place of a GPU.
 
     Raises:
-        EvaluatorError: there is none, or a GPU that WebGPU would take before it.
+        EvaluatorError: there is none, or there is a GPU, which WebGPU would prefer.
     """
     adapters = find_adapters()
     if not adapters:
@@ -153,24 +141,19 @@ PLUGINS = {
         remedy="choose --device tensorrt, cuda or webgpu",
         takes_bits=False,
     ),
-}
-"""By device, as in `--device`."""
+}  # by device, as in `--device`
 
 _registering = threading.Lock()
 _registered: set[str] = set()
 
 
 def plugin_gpus(kind: str) -> list[Gpu]:
-    """Return a device's GPUs in the order of their numbers.
-
-    Raises:
-        EvaluatorError: there is none.
-    """
+    """Return a device's GPUs in the order of their numbers, or raise EvaluatorError."""
     return PLUGINS[kind].find()
 
 
 def find_plugin_fault(kind: str) -> Fault | None:
-    """Return why a device of PLUGINS cannot be used; None if it can."""
+    """Return why a device of PLUGINS cannot be used, or None."""
     plugin = PLUGINS[kind]
     missing = [name for name in ("onnxruntime", plugin.module) if importlib.util.find_spec(name) is None]
     if missing:
@@ -193,16 +176,16 @@ def find_plugin_fault(kind: str) -> Fault | None:
 
 
 def plugin_command(kind: str) -> str:
-    """Return the command that installs a device's package; onnxruntime-gpu serves as well as onnxruntime."""
+    """Return the command that installs a device's package. onnxruntime-gpu works as well as onnxruntime."""
     has_host = importlib.util.find_spec("onnxruntime") is not None
     return extra_command(PLUGINS[kind].extra, leave_out=("onnxruntime",) if has_host else ())
 
 
 def provider_devices(kind: str) -> list[Any]:
-    """Return onnxruntime's devices of a plug-in provider, whose library is registered at the first call.
+    """Return onnxruntime's devices of a plug-in provider. The first call registers the provider's library.
 
     Raises:
-        EvaluatorError: the library cannot be loaded, or offers no device.
+        EvaluatorError: the library cannot be loaded, or has no device.
     """
     import onnxruntime
 
@@ -223,8 +206,8 @@ def provider_devices(kind: str) -> list[Any]:
 def _register(onnxruntime: Any, plugin: Plugin) -> None:
     """Register a plug-in's library.
 
-    onnxruntime looks for GPUs in a folder of the system (/sys/class/drm) that containers often lack, and WebGPU asks
-    Vulkan. So the provider offers its device even if onnxruntime knows of none: `Plugin.find` has looked at Vulkan.
+    onnxruntime searches GPUs in a system folder (/sys/class/drm) that containers often lack, but WebGPU asks Vulkan. So
+    the provider offers its device even if onnxruntime knows no GPU: `Plugin.find` has asked Vulkan.
     """
     module = importlib.import_module(plugin.module)
     onnxruntime.set_default_logger_severity(LOG_ERRORS)  # it warns of the variable
@@ -240,7 +223,7 @@ def _register(onnxruntime: Any, plugin: Plugin) -> None:
 
 
 def device_memory(kind: str, number: int) -> tuple[str, int, int]:
-    """Return the place of values on a device for OrtValue: type, number and the vendor's id, -1 if it is unknown."""
+    """Return the location of values on a device for OrtValue: type, number and vendor id (-1: unknown)."""
     import onnxruntime
 
     memory = provider_devices(kind)[number].memory_info(onnxruntime.OrtDeviceMemoryType.DEFAULT)
@@ -257,7 +240,7 @@ def open_session(path: Path, kind: str, number: int, options: dict[str, str]) ->
         options: of the provider.
 
     Returns:
-        The session, and the operators of the nodes that the provider left to the processor.
+        The session, and the operators of the nodes that run on the processor.
 
     Raises:
         EvaluatorError: the device or the file cannot be used, or the provider took no node.

@@ -1,4 +1,4 @@
-"""Networks in ONNX files that see a board and say a policy and a value: the format of most games."""
+"""Networks in ONNX files with a board as input and a policy and a value as outputs: the format of most games."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 
 def graph_program(path: Path, ends: Ends, feeds: Sequence[Feed], precision: str) -> Program:
-    """Return the graph of an ONNX file as a program: its weights are read, transformed and packed.
+    """Return the graph of an ONNX file as a program with packed weights.
 
     Args:
         path: the file.
         ends: its inputs and outputs.
-        feeds: its planes, and what is constant over the board if there is such an input.
+        feeds: its planes, and the input that is constant over the board, if any.
         precision: see Format.program.
 
     Raises:
-        UnsupportedError: our kernels cannot compute it.
+        UnsupportedError: the kernels cannot compute it.
         NetworkError: the file cannot be used.
     """
     planes, extras = (sum(feed.shape[0] for feed in part) for part in (feeds[:1], feeds[1:]))
@@ -48,21 +48,20 @@ def graph_program(path: Path, ends: Ends, feeds: Sequence[Feed], precision: str)
 
 
 class PolicyValueFormat(Format):
-    """A game's own format says which files it knows (`recognise`)."""
+    """Base of games' formats, which implement `recognise`."""
 
     decode, decode_rows = decode, staticmethod(decode_rows)
-    is_chance: bool = False
-    """Whether the value is a probability to win, in [0, 1], and not in [-1, 1]."""
+    is_chance: bool = False  # whether the value is a probability to win, [0, 1], instead of [-1, 1]
 
     def __init__(self, path: Path, info: NetworkInfo, spec: GameSpec, ends: Ends, feeds: tuple[Feed, ...]) -> None:
         """Describe a file.
 
         Args:
             path: an ONNX file.
-            info: what is known of it.
+            info: its metadata.
             spec: of the game, for such networks.
             ends: its inputs and outputs.
-            feeds: its planes, and what is constant over the board if there is such an input.
+            feeds: its planes, and the input that is constant over the board, if any.
         """
         assert ends.policy is not None
         assert ends.value is not None
@@ -72,20 +71,16 @@ class PolicyValueFormat(Format):
         self.output_shapes = (ends.policy_size // ends.size**2, ends.size**2), (1,)
 
     def onnx_file(self) -> Path:
-        """Return the file itself."""
         return self.path
 
     def program(self, precision: str, *, keep: bool) -> Program:
-        """See graph_program."""
         return graph_program(self.path, self.ends, self.feeds, precision)
 
     def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
-        """See yomi.native.forward.policy_value."""
         policy, value = (output.reshape(len(output), -1) for output in outputs)
         return policy, value, self.is_chance, batch.logits, batch.values
 
     def judge(self, outputs: Sequence[FloatArray]) -> Judged:
-        """See Format."""
         policy, value = outputs
         signed = 2.0 * value - 1.0 if self.is_chance else value
         return Judged(policy.reshape(len(policy), -1), signed[:, 0])

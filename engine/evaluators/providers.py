@@ -1,4 +1,4 @@
-"""Which devices can be used here, and through what; every fault comes with the command that mends it."""
+"""The usable devices and backends of this machine. Every fault contains the command that remedies it."""
 
 from __future__ import annotations
 
@@ -24,25 +24,23 @@ _log = logging.getLogger("yomi.evaluators")
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
 
-EXTRA_CUDAS = {13: "", 12: "12"}
-"""Suffixes of the extras for GPUs, by CUDA's major version, the newest first."""
+EXTRA_CUDAS = {13: "", 12: "12"}  # suffixes of the extras for GPUs, by CUDA's major version, newest first
 DRIVER_REMEDY = "install NVIDIA's driver (Debian, Ubuntu: sudo apt install nvidia-driver), or choose --device cpu"
 
-NATIVE_PRECISIONS = ("int16", "int8", "bf16")
-"""Of our own kernels alone."""
+NATIVE_PRECISIONS = ("int16", "int8", "bf16")  # of yomi's own kernels only
 
 
 def split_device(device: str) -> tuple[str, int]:
-    """Return (cuda, 1) for cuda:1, (webgpu:software, 0) for webgpu:software, and number 0 where there is none."""
+    """Return (cuda, 1) for cuda:1, and (webgpu:software, 0) for webgpu:software. The default number is 0."""
     kind, _, number = device.rpartition(":")
     return (kind, int(number)) if number.isdecimal() else (device, 0)
 
 
 def choose_device(asked: str) -> str:
-    """Return the device to use for `asked`: auto, cpu, or a kind of GPU with or without a number such as cuda:1.
+    """Return the device for `asked`: auto, cpu, or a kind of GPU with or without a number such as cuda:1.
 
     Raises:
-        EvaluatorError: it was asked for by name and cannot be used; the message says what mends that.
+        EvaluatorError: a named device cannot be used. The message contains the remedy.
     """
     if asked == "auto":
         if not built_for_gpus() or find_gpu_fault() is not None:
@@ -59,16 +57,12 @@ def choose_device(asked: str) -> str:
 
 @functools.cache
 def _warn_once(fault: Fault) -> None:
-    """Say why a GPU is not used, but once: players ask for the device at every move."""
+    """Players choose the device for every load, but the log gets one line."""
     _log.warning("device auto: the network runs on the processor: %s", fault)
 
 
 def check_backend(device: str, backend: str, precision: str) -> None:
-    """See that device, backend and precision go together.
-
-    Raises:
-        EvaluatorError: they do not.
-    """
+    """Raise EvaluatorError if device, backend and precision contradict each other."""
     for name, value in (("backend", backend), ("precision", precision)):
         if value not in TABLE[name].choices:
             raise EvaluatorError(f"{name} {value} found, expected one of {', '.join(TABLE[name].choices)}")
@@ -93,19 +87,19 @@ def check_backend(device: str, backend: str, precision: str) -> None:
 
 
 def chooses_cpu(device: str) -> bool:
-    """Whether a network runs on the CPU; imports onnxruntime only if it was built for more, since that takes long."""
+    """Whether a network runs on the CPU. Builds of onnxruntime for the CPU are not imported, as that takes long."""
     return (choose_device("auto") if device == "auto" else device) == "cpu"
 
 
 def choose_backend(device: str, backend: str) -> str:
-    """Return what computes a network on a GPU: tensorrt (TensorRT itself) or onnx (onnxruntime).
+    """Return the backend of a network on a GPU: tensorrt (TensorRT itself) or onnx (onnxruntime).
 
     Args:
         device: auto, or a kind of GPU with or without a number.
-        backend: auto, onnx or tensorrt. For device tensorrt, auto is TensorRT itself where it is installed.
+        backend: auto, onnx or tensorrt. For device tensorrt, auto is TensorRT itself if it is installed.
 
     Raises:
-        EvaluatorError: it cannot be used; the message says what mends that.
+        EvaluatorError: the backend cannot be used. The message contains the remedy.
     """
     if split_device(device)[0] != "tensorrt" or backend == "onnx":
         choose_device(device)
@@ -123,11 +117,7 @@ def choose_backend(device: str, backend: str) -> str:
 
 
 def _expect(device: str, fault: Fault | None) -> None:
-    """See that there is no fault, and that there is a GPU of the device's number.
-
-    Raises:
-        EvaluatorError: there is a fault, or no such GPU.
-    """
+    """Raise EvaluatorError if there is a fault, or no GPU of the device's number."""
     if fault is not None:
         raise EvaluatorError(f"device {device}: {fault}")
     kind, number = split_device(device)
@@ -138,7 +128,7 @@ def _expect(device: str, fault: Fault | None) -> None:
 
 
 def find_direct_fault() -> Fault | None:
-    """Return what TensorRT lacks without onnxruntime; None where it is installed."""
+    """Return what TensorRT lacks without onnxruntime, or None."""
     packages = ("tensorrt", "onnx", "onnxruntime")
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
@@ -147,7 +137,7 @@ def find_direct_fault() -> Fault | None:
 
 
 def find_gpu_fault() -> Fault | None:
-    """Return why there is no GPU to use; None where there is one."""
+    """Return why there is no GPU to use, or None."""
     try:
         names = gpu_names()
     except EvaluatorError as error:
@@ -156,10 +146,10 @@ def find_gpu_fault() -> Fault | None:
 
 
 def gpu_command(extra: str) -> str:
-    """Return the command that installs cuda or tensorrt for this machine's driver, in the place of what clashes.
+    """Return the command that installs cuda or tensorrt for this machine's driver, in place of conflicting packages.
 
-    The builds of onnxruntime lie in one folder, and so do those of TensorRT: installed over each other they break, and
-    removing either takes files of the other.
+    All builds of onnxruntime use one folder, and so do those of TensorRT. Installed over each other they break, and the
+    removal of one takes files of the other.
     """
     try:
         newest = driver_cuda()
@@ -175,10 +165,8 @@ def gpu_command(extra: str) -> str:
 
 
 def expect_packages(path: Path, device: str) -> None:
-    """See that what a network needs is there, where yomi's own kernels do not compute it.
-
-    Raises:
-        EvaluatorError: it is not; the message says what installs it.
+    """Raise EvaluatorError, with the command to install, if a network that yomi's kernels do not compute lacks a
+    package.
     """
     is_cpu = chooses_cpu(device)
     kind = split_device(device)[0]
@@ -190,13 +178,13 @@ def expect_packages(path: Path, device: str) -> None:
 
 
 def built_for_gpus() -> bool:
-    """Whether the installed onnxruntime is a build for GPUs; does not import it, which takes long."""
+    """Whether the installed onnxruntime is a build for GPUs. It is not imported, as that takes long."""
     return bool(_libraries("cuda"))
 
 
 @functools.cache
 def find_fault(device: str) -> Fault | None:
-    """Return why onnxruntime cannot use a kind of GPU; None where all that it needs is there."""
+    """Return why onnxruntime cannot use a kind of GPU, or None."""
     if device in PLUGINS:
         return find_plugin_fault(device)
     return find_gpu_fault() or find_package_fault(device)
@@ -204,10 +192,10 @@ def find_fault(device: str) -> Fault | None:
 
 @functools.cache
 def find_package_fault(device: str) -> Fault | None:
-    """Return what onnxruntime lacks for `device`, whether there is a GPU or not.
+    """Return what onnxruntime lacks for `device`, even without a GPU, or None.
 
-    Loads the provider's library as onnxruntime will, which prints a banner to stdout where that fails, and goes on with
-    the processor.
+    The provider's library is loaded as onnxruntime would load it: on failure onnxruntime prints a banner to stdout, and
+    continues with the processor.
     """
     if importlib.util.find_spec("onnxruntime") is None:
         return Fault("onnxruntime is not installed", gpu_command(device))
@@ -219,7 +207,7 @@ def find_package_fault(device: str) -> Fault | None:
 
 
 def _find_driver_fault(device: str) -> Fault | None:
-    """Return how far the driver, if there is one, is too old for the CUDA of this onnxruntime."""
+    """Return a fault if the driver is too old for the CUDA of this onnxruntime."""
     import onnxruntime
 
     wanted = int((getattr(onnxruntime, "cuda_version", None) or "0").partition(".")[0])
@@ -239,13 +227,13 @@ def _folder() -> Path | None:
 
 
 def _libraries(name: str) -> list[Path]:
-    """Return a provider's library; the list is empty where this onnxruntime has none."""
+    """Return a provider's library, or an empty list if this onnxruntime has none."""
     folder = _folder()
     return [] if folder is None else sorted(folder.glob(f"*onnxruntime_providers_{name}*"))
 
 
 def _missing_library(device: str) -> Fault | None:
-    """Load a provider's library with all that it is linked to."""
+    """Load a provider's library with all its dependencies."""
     import onnxruntime
 
     if hasattr(onnxruntime, "preload_dlls"):
@@ -266,7 +254,7 @@ def _missing_library(device: str) -> Fault | None:
 
 
 def _import_fault() -> Fault | None:
-    """Import TensorRT, which loads its libraries: those of pip lie where no loader looks for them."""
+    """Import TensorRT, which loads its libraries: pip installs them where no loader searches."""
     try:
         importlib.import_module("tensorrt")
     except Exception as error:  # whatever goes wrong while its libraries are loaded
@@ -276,6 +264,6 @@ def _import_fault() -> Fault | None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Drop what is printed to stdout meanwhile; the error says it again."""
+    """Drop output to stdout; the error repeats it."""
     with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink):
         yield

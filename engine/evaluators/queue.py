@@ -1,9 +1,9 @@
-"""From search workers to evaluators: a batch is submitted with the queue on which it comes back.
+"""The way of batches from search workers to evaluators: a batch is submitted with the queue on which it returns.
 
-Two ways. On a CPU the search worker evaluates its batch itself (`InlineQueue`): one thread a core does everything,
-which was measured at 0.98 to 1.02 of the evaluator's raw throughput, against 0.8 with threads of its own. Where the
-evaluator is made of kernels, `bind` says how to do so without Python. On a GPU evaluation workers own a device each
-(`yomi.engine.evaluators.workers`) and search workers go on while they compute.
+On a CPU the search worker evaluates its batch itself (`InlineQueue`). One thread per core does everything: measured at
+0.98 to 1.02 of the evaluator's raw throughput, against 0.8 with separate evaluation threads. If the evaluator consists
+of kernels, `bind` returns them, so that the search runs without Python. On GPUs evaluation workers own one device each
+(`yomi.engine.evaluators.workers`), and search workers continue meanwhile.
 """
 
 from __future__ import annotations
@@ -26,59 +26,53 @@ T = TypeVar("T")
 
 
 class EvaluationQueue(Protocol):
-    """Takes jobs and returns each on its own queue."""
+    """Takes jobs and returns each on the job's own queue."""
 
-    evaluator: Evaluator
-    """One of the evaluators behind the queue: says what they want of a batch. Only its own thread may call it."""
+    evaluator: Evaluator  # one of the evaluators, for its properties; only its own thread may call it
 
     def submit(self, job: Job) -> None:
-        """Take a job; may evaluate it at once in the caller's thread."""
+        """Take a job. It may be evaluated immediately, in the caller's thread."""
 
     def bind(self, batch: Batch) -> Calls | None:
-        """Return calls (see Evaluator.bind) by which a thread evaluates this batch; None where it has to submit it."""
+        """Return calls (see Evaluator.bind) with which a thread evaluates this batch, or None if it must submit the
+        batch.
+        """
 
     def call(self, function: Callable[[Evaluator], T]) -> T:
-        """Return what `function` makes of an evaluator, called in the thread that the evaluator is bound to."""
+        """Return the result of `function` for an evaluator, called in the evaluator's thread."""
 
     def close(self) -> None:
-        """Finish what was submitted, then release the evaluators."""
+        """Finish the submitted jobs, then release the evaluators."""
 
 
 @dataclass(slots=True)
 class Job:
-    """A gathered batch on its way."""
+    """A batch to evaluate."""
 
     batch: Batch
     rows: int
-    done: SimpleQueue[Job]
-    """Where the job is put when it has been evaluated, or has failed."""
+    done: SimpleQueue[Job]  # receives the job when it is evaluated, or has failed
     error: Exception | None = None
-    failed_at: int | None = None
-    """The evaluation worker that could not do it."""
+    failed_at: int | None = None  # the evaluation worker that failed
 
     def run(self, evaluator: Evaluator) -> None:
-        """Evaluate, and see to it that the results are numbers.
-
-        Raises:
-            EvaluatorError: they are not.
-        """
+        """Evaluate, or raise EvaluatorError if a result is no number."""
         evaluator.evaluate(self.batch, self.rows)
         check_numbers(evaluator, self.batch, self.rows)
 
     def finish(self, error: Exception | None = None) -> None:
-        """Return the job to who submitted it."""
         self.error = error
         self.done.put(self)
 
     def renewed(self) -> Job:
-        """Return the job with arrays of its own, for the old ones are in the hands of a thread that hangs."""
+        """Return the job with new arrays, because a hanging thread has the old ones."""
         batch = type(self.batch)(*(array.copy() for array in self.batch))
         return Job(batch, self.rows, self.done, failed_at=self.failed_at)
 
 
 @dataclass(slots=True)
 class EvaluatorCall(Generic[T]):
-    """A call of a function with an evaluator, which goes through the same queue as jobs."""
+    """A call of a function with an evaluator, which uses the same queue as jobs."""
 
     function: Callable[[Evaluator], T]
     done: SimpleQueue[EvaluatorCall[T]] = field(default_factory=SimpleQueue)
@@ -87,20 +81,18 @@ class EvaluatorCall(Generic[T]):
     failed_at: int | None = None
 
     def run(self, evaluator: Evaluator) -> None:
-        """Call the function."""
         self.result = self.function(evaluator)
 
     def finish(self, error: Exception | None = None) -> None:
-        """Wake up who waits for the result."""
         self.error = error
         self.done.put(self)
 
     def renewed(self) -> EvaluatorCall[T]:
-        """Return the call for another thread; the old one's result counts no more."""
+        """Return the call for another thread. The result of the old one is ignored."""
         return EvaluatorCall(self.function, self.done, failed_at=self.failed_at)
 
     def wait(self) -> T:
-        """Return the function's result, or raise what it raised."""
+        """Return the function's result, or raise its exception."""
         answered = self.done.get()
         if answered.error is not None:
             raise answered.error
@@ -109,14 +101,13 @@ class EvaluatorCall(Generic[T]):
 
 
 class InlineQueue:
-    """Evaluates in the thread that submits."""
+    """Evaluates in the submitting thread."""
 
     def __init__(self, evaluator: Evaluator) -> None:
-        """Serve all search workers with one evaluator."""
         self.evaluator = evaluator
 
     def submit(self, job: Job) -> None:
-        """Evaluate the job and return it; a failure travels with it, to be raised where the search was started."""
+        """Evaluate the job and return it. Its error, if any, is raised where the search was started."""
         try:
             job.run(self.evaluator)
         except Exception as error:
@@ -125,24 +116,17 @@ class InlineQueue:
             job.finish()
 
     def call(self, function: Callable[[Evaluator], T]) -> T:
-        """Call the function with the evaluator."""
         return function(self.evaluator)
 
     def bind(self, batch: Batch) -> Calls | None:
-        """Return the evaluator's calls, if it has any."""
         return self.evaluator.bind(batch)
 
     def close(self) -> None:
-        """Release the evaluator."""
         self.evaluator.close()
 
 
 def check_numbers(evaluator: Evaluator, batch: Batch, rows: int) -> None:
-    """See to it that the evaluation of a batch's first `rows` rows consists of numbers.
-
-    Raises:
-        EvaluatorError: it does not.
-    """
+    """Raise EvaluatorError if the evaluation of a batch's first `rows` rows contains anything but finite numbers."""
     for name, array in (("value", batch.values), ("logit", batch.logits)):
         # A sum is not finite where one of its numbers is not, and costs a tenth of looking at each.
         if not np.isfinite(array[:rows].sum()):

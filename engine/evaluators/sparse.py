@@ -1,4 +1,4 @@
-"""Networks that are computed on a processor alone, straight from the positions: sparse networks of any game, NNUE."""
+"""Networks that only a processor computes, directly from positions: sparse networks of any game, and NNUE."""
 
 from __future__ import annotations
 
@@ -20,24 +20,21 @@ if TYPE_CHECKING:
     from yomi.nets.load import NetworkFile
 
 PRECISION = "int16"
-ROWS = 1
-"""Of a batch: an evaluation costs no more than the rest of a playout, and a batch of one makes the best search."""
+ROWS = 1  # of a batch: an evaluation costs no more than the rest of a playout, and single rows make the best search
 
 
 class KernelFormat(FileFormat):
-    """A game's own format says which files it knows (`recognise`), and what evaluates a batch of its positions."""
+    """Base of games' formats, which implement `recognise` and `bind`."""
 
     reads = Inputs.POSITIONS
     says_score = False
-    noun: ClassVar[str]
-    """Name of such networks, for error messages."""
-    backend: ClassVar[str]
-    """Description of the kernels."""
+    noun: ClassVar[str]  # name of such networks, for error messages
+    backend: ClassVar[str]  # description of the kernels
     precision: ClassVar[str]
 
     @abstractmethod
     def bind(self, batch: Batch) -> Calls:
-        """Return the call that evaluates a batch, with working memory of its own."""
+        """Return the call that evaluates a batch, with scratch memory of its own."""
 
 
 class SparseFormat(KernelFormat):
@@ -46,17 +43,15 @@ class SparseFormat(KernelFormat):
     noun = "a sparse network"
     backend = f"sparse kernels, vectors of {WIDTH}"
     precision = PRECISION
-    inputs: int
-    """Rows of the first layer that the game has."""
-    move_rows: int
-    """Rows that its moves have."""
+    inputs: int  # rows of the game's first layer
+    move_rows: int  # rows of its moves
 
     def __init__(self, file: NetworkFile) -> None:
         """Read a file.
 
         Raises:
-            NetworkError: it cannot be used.
-            OSError: it cannot be read.
+            NetworkError: the file cannot be used.
+            OSError: the file cannot be read.
         """
         assert file.info is not None
         self.info = own_info(file.path, file.info)
@@ -79,11 +74,7 @@ class KernelEvaluator(FileEvaluator):
     format: KernelFormat
 
     def __init__(self, form: KernelFormat, device: str, backend: str, batch_size: int | None, precision: str) -> None:
-        """Hold a network.
-
-        Raises:
-            EvaluatorError: something else than a processor was asked for, or another precision.
-        """
+        """Raise EvaluatorError if the device is no processor, or for a precision that does not exist."""
         name = form.info.source_file
         if device not in ("auto", "cpu") or backend not in ("auto", "native"):
             raise EvaluatorError(
@@ -97,15 +88,12 @@ class KernelEvaluator(FileEvaluator):
         self.inputs = form.reads
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        """Write logits and values of the first `rows` rows."""
         self.format.bind(batch).run(rows)
 
     def bind(self, batch: Batch) -> Calls:
-        """Return the call that evaluates this batch."""
         return self.format.bind(batch)
 
-    def close(self) -> None:
-        """Do nothing: the weights are plain memory."""
+    def close(self) -> None: ...
 
 
 class SparseEvaluator(KernelEvaluator):

@@ -1,8 +1,8 @@
-"""Programs of big networks, kept in the folder `programs` of the cache: transformed, quantised and packed already.
+"""Packed programs of large networks, in the folder `programs` of the cache.
 
-A network of 100 MB takes several seconds and twice its memory to become a program; the program's file is read in a
-tenth of a second. It is read and not mapped: numpy lays large arrays on huge pages, which a mapped file has none of,
-and the threads of a process share the weights in either case.
+A network of 100 MB takes several seconds and twice its memory to become a program. The program's file is read in 0.1 s.
+It is not mapped, because numpy places large arrays on huge pages, which mapped files lack. The threads of a process
+share the weights in either case.
 """
 
 from __future__ import annotations
@@ -31,18 +31,17 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("yomi.networks")
 
-WORTH = 32 << 20
-"""Bytes of weights from which on a program is kept: smaller ones are made in half a second."""
+WORTH = 32 << 20  # bytes of weights; smaller programs are made in half a second, and are not stored
 _KEY_LENGTH = 32
 
 
 def load_program(digest: str, size: int, precision: str) -> tuple[Program, NetworkInfo] | None:
-    """Return the program that was kept of a network, and what is known of it; None where none is that can be used.
+    """Return the cached program and its NetworkInfo, or None if no usable one exists.
 
     Args:
         digest: of the network's file (`yomi.nets.files.source_digest`).
-        size: N of the N × N boards.
-        precision: that was asked for: fp32, int16, int8 or bf16.
+        size: board size.
+        precision: the requested precision: fp32, int16, int8 or bf16.
     """
     path = _path(digest, size, precision)
     try:
@@ -59,12 +58,12 @@ def load_program(digest: str, size: int, precision: str) -> tuple[Program, Netwo
 
 
 def keep_program(program: Program, info: NetworkInfo, precision: str) -> None:
-    """Keep a program for the next start if that is worth it; where it cannot be written, say so and go on.
+    """Store a program for the next start if it is large. A failure goes to the log.
 
     Args:
         program: the program.
-        info: of its network; source_sha256 and board_size are what it is found by.
-        precision: that was asked for.
+        info: of its network; source_sha256 and board_size are part of the key.
+        precision: the requested precision.
     """
     if program.weights.nbytes < WORTH:
         return
@@ -90,7 +89,7 @@ def _stem(digest: str, size: int, precision: str) -> str:
 
 @functools.cache
 def _recipe() -> str:
-    """Return a short hash of all that makes a program of a file: sources, and the processor that it is packed for."""
+    """Return a short hash of everything that turns a file into a program: sources, and the target processor."""
     digest = hashlib.sha256(f"{kernel_key('forward')} {np.__version__}".encode())
     for path in (Path(__file__), *sorted(Path(katago.__file__).parent.glob("*.py"))):
         digest.update(path.read_bytes())
@@ -116,10 +115,10 @@ def _write(stream: BinaryIO, program: Program, info: NetworkInfo) -> None:
 
 
 def _read(stream: Any) -> tuple[Program, NetworkInfo]:
-    """Read what `_write` has written.
+    """Read a file of `_write`.
 
     Raises:
-        OSError, ValueError, KeyError, TypeError, NetworkError: it cannot be read, or is something else.
+        OSError, ValueError, KeyError, TypeError, NetworkError: the file cannot be read, or is something else.
     """
     line = stream.read(1 << 16).partition(b"\n")[0]
     sum_, _, text = line.partition(b" ")

@@ -1,7 +1,7 @@
-"""A GPU as one evaluation worker uses it without onnxruntime: its context, its stream, its memory.
+"""A GPU as one evaluation worker uses it without onnxruntime: context, stream, memory.
 
-Two do the same: pycuda, which pip compiles with a C++ compiler and CUDA's headers, and our own binding of the driver
-(yomi.engine.evaluators.cuda), which needs neither. pycuda is used if it is installed.
+There are two implementations. pycuda is used if it is installed; pip compiles it with a C++ compiler and CUDA's
+headers. yomi's own binding of the driver (yomi.engine.evaluators.cuda) needs neither.
 """
 
 from __future__ import annotations
@@ -30,27 +30,20 @@ from yomi.engine.evaluators.cuda import (
 
 Array = npt.NDArray[Any]
 
+# pycuda's primary contexts by GPU; never released, because a released context returns to its thread's stack
 _contexts: dict[int, Any] = {}
-"""pycuda's primary contexts by GPU. They are kept: one that is released goes back onto its thread's stack."""
 _contexts_lock = threading.Lock()
 
 
 class Driver(Protocol):
     """One GPU, bound to the thread that opened it until `close`. Copies and kernels run in order, on one stream."""
 
-    name: str
-    """The GPU's name."""
-    version: str
-    """The driver's version."""
-    stream: int
-    """Handle of the stream."""
+    name: str  # of the GPU
+    version: str  # of the driver
+    stream: int  # handle
 
     def check(self) -> None:
-        """See that the calling thread has this GPU's context.
-
-        Raises:
-            EvaluatorError: it has another, or none.
-        """
+        """Raise EvaluatorError if the calling thread has another context, or none."""
 
     def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return a page-locked array of zeros."""
@@ -59,15 +52,15 @@ class Driver(Protocol):
         """Return the address of `size` bytes on the GPU, which live until `close`."""
 
     def upload(self, address: int, source: Array) -> None:
-        """Copy a contiguous page-locked array to the GPU; returns before it is done."""
+        """Start to copy a contiguous page-locked array to the GPU."""
 
     def unpack(self, source: int, target: int, rows: int, words: int, bits: int, repeat: int, dtype: str) -> None:
-        """Turn rows of bits into numbers: `native/cuda/unpack.cu`; returns before it is done.
+        """Start to convert rows of bits to numbers: `native/cuda/unpack.cu`.
 
         Args:
             source: address of the bits, `words` words of 32 bits a row.
             target: address of the numbers, bits * repeat a row.
-            rows: how many.
+            rows: number of rows.
             words: see `source`.
             bits: of a row.
             repeat: numbers made of each bit.
@@ -75,57 +68,45 @@ class Driver(Protocol):
         """
 
     def download(self, target: Array, address: int) -> None:
-        """Copy to a contiguous page-locked array from the GPU; returns before it is done."""
+        """Start to copy from the GPU to a contiguous page-locked array."""
 
     def capture(self, work: Callable[[], None]) -> int:
-        """Return a CUDA graph of what `work` puts on the stream, which is not done now; it lives until `close`.
+        """Return a CUDA graph of the commands that `work` puts on the stream. They do not run now. It lives until
+        `close`.
 
         Raises:
-            EvaluatorError: something in it cannot be captured.
+            EvaluatorError: something cannot be captured.
         """
 
     def launch(self, graph: int) -> None:
-        """Put a captured graph on the stream; returns before it is done."""
+        """Start a captured graph on the stream."""
 
     def synchronize(self) -> None:
-        """Wait until all is done; without the GIL.
-
-        Raises:
-            EvaluatorError: some of it failed.
-        """
+        """Wait until all commands are done, without the GIL, or raise EvaluatorError if one failed."""
 
     def expect_alive(self) -> None:
-        """Find out what an error of TensorRT means, which gives no reason.
-
-        Raises:
-            DeviceLostError: the GPU cannot be used any more.
-        """
+        """After an error of TensorRT, which has no reason, raise DeviceLostError if the GPU cannot be used any more."""
 
     def close(self) -> None:
-        """Free all memory and take the context off the thread, whatever state the GPU is in."""
+        """Free all memory and pop the thread's context, whatever state the GPU is in."""
 
 
 def driver_class() -> type[CudaDriver | PycudaDriver]:
-    """Return what drives a GPU here."""
     return CudaDriver if importlib.util.find_spec("pycuda") is None else PycudaDriver
 
 
 def open_driver(number: int) -> Driver:
-    """Open GPU `number` in this thread.
-
-    Raises:
-        EvaluatorError: there is no such GPU, or the driver refuses.
-    """
+    """Open GPU `number` in this thread, or raise EvaluatorError."""
     return driver_class()(number)
 
 
 def driver_name() -> str:
-    """Return what drives a GPU here, in words."""
+    """Return the driver's binding, in words."""
     return "pycuda" if driver_class() is PycudaDriver else "yomi's own binding of NVIDIA's driver"
 
 
 class PycudaDriver:
-    """See `Driver`. The context is the GPU's primary one, which TensorRT uses as well."""
+    """Implements `Driver`. The context is the GPU's primary one, which TensorRT uses, too."""
 
     def __init__(self, number: int) -> None:
         """Push the context of GPU `number` in this thread.
@@ -175,7 +156,6 @@ class PycudaDriver:
             raise
 
     def check(self) -> None:
-        """Compare the device of the thread's context, as the driver tells it, with this one."""
         try:
             found = self._cuda.Context.get_device()
         except self._cuda.Error as error:
@@ -184,51 +164,43 @@ class PycudaDriver:
             raise EvaluatorError(f"this thread has another GPU: {found.name()} found, expected {self.name}")
 
     def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-        """Return a page-locked array of zeros."""
         array: Array = self._guarded(self._cuda.pagelocked_zeros, shape, np.dtype(dtype))
         return array
 
     def allocate(self, size: int) -> int:
-        """Allocate; pycuda frees what nobody holds."""
         self._memory.append(self._guarded(self._cuda.mem_alloc, size))
         return int(self._memory[-1])
 
     def upload(self, address: int, source: Array) -> None:
-        """Copy on the stream."""
         self._guarded(self._cuda.memcpy_htod_async, address, source, self._stream)
 
     def unpack(self, source: int, target: int, rows: int, words: int, bits: int, repeat: int, dtype: str) -> None:
-        """Launch the kernel on the stream."""
         grid, block = (-(-bits * repeat // BLOCK), rows), (BLOCK, 1, 1)
         launch = self._kernels[dtype].prepared_async_call
         self._guarded(launch, grid, block, self._stream, source, target, words, bits, repeat)
 
     def download(self, target: Array, address: int) -> None:
-        """Copy on the stream."""
         self._guarded(self._cuda.memcpy_dtoh_async, target, address, self._stream)
 
     def capture(self, work: Callable[[], None]) -> int:
-        """Capture the stream through our own binding: pycuda has no graphs."""
         self._graphs.append(capture_graph(self.stream, work))
         return self._graphs[-1]
 
     def launch(self, graph: int) -> None:
-        """Start it on the stream."""
         launch_graph(graph, self.stream)
 
     def synchronize(self) -> None:
-        """Wait for the stream; pycuda lets the GIL go meanwhile."""
         self._guarded(self._stream.synchronize)
 
     def expect_alive(self) -> None:
-        """Ask the driver: pycuda's errors have no numbers."""
         expect_alive(self.name)
 
     def close(self) -> None:
-        """Release what needs the context, then take it off pycuda's stack: a thread that ends with one is aborted.
+        """Release everything that needs the context, then pop pycuda's stack: a thread that ends with a context is
+        aborted.
 
-        pycuda's `pop` asks the driver first, which refuses after a fault. `detach` only warns, and what was detached
-        leaves a thread's stack when it is next looked at; the GPU's other threads lose their context with it.
+        pycuda's `pop` asks the driver first, which refuses after a fault. `detach` only warns. A detached context
+        leaves a thread's stack when the stack is used next; the GPU's other threads lose their context, too.
         """
         for graph in self._graphs:
             load_driver().cuGraphExecDestroy(ctypes.c_void_p(graph))

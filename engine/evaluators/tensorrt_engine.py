@@ -1,6 +1,6 @@
-"""TensorRT's engines: built from an ONNX file once, kept in the cache folder, and run.
+"""TensorRT's engines: built from an ONNX file once, stored in the cache folder, and run.
 
-Networks are strongly typed, the only kind that TensorRT 11 has left: the precision is that of the ONNX file.
+Networks are strongly typed, the only kind in TensorRT 11: the precision is that of the ONNX file.
 """
 
 from __future__ import annotations
@@ -24,52 +24,48 @@ from yomi.nets.files import default_cache_dir, source_digest, write_atomically
 
 _log = logging.getLogger("yomi.evaluators")
 
-INTERVAL = 5.0
-"""Seconds between lines about the progress of building."""
-FORMAT = 2
-"""Raise it with every change of how engines are built: those of other numbers go unused."""
+INTERVAL = 5.0  # seconds between lines about the progress of a build
+FORMAT = 2  # increase it with every change of how engines are built: other engines are not used
 
+# of yomi's log, by TensorRT's severity; warnings are about TensorRT's internals, verbose lines are omitted
 LEVELS = {0: logging.ERROR, 1: logging.ERROR, 2: logging.INFO, 3: logging.DEBUG}
-"""Of our log, by TensorRT's severity; its warnings are about its own inner life. What it calls verbose is left out."""
 
+# by engine: the workers of one GPU wait for the first of them to build
 _building: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-"""By engine: the workers of one GPU wait for the first of them to build."""
 
 
-Tensors = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
-"""Shape of a row, and type, by name."""
+Tensors = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]  # shape of a row, and type, by name
 
 
 class Network(Protocol):
-    """A network in the memory of a GPU, with all that one worker needs to run it."""
+    """A network in the memory of a GPU, with everything that one worker needs to run it."""
 
     inputs: Tensors
     outputs: Tensors
 
     def enqueue(self, rows: int, addresses: Mapping[str, int], stream: int) -> None:
-        """Compute `rows` rows on a stream, from and to the addresses of all inputs and outputs; returns at once."""
+        """Start `rows` rows on a stream, from and to the addresses of all inputs and outputs."""
 
-    def close(self) -> None:
-        """Release it."""
+    def close(self) -> None: ...
 
 
 class TensorRtNetwork:
-    """See `Network`; an engine, and an execution context for each batch size.
+    """An engine, and an execution context for each batch size.
 
-    A CUDA graph holds on to the memory and the shapes of the context that it was captured from.
+    A CUDA graph keeps using the memory and shapes of its context.
     """
 
     def __init__(self, runtime: Any, engine: Any, sizes: Sequence[int], stream: int) -> None:
         """Make the execution contexts.
 
         Args:
-            runtime: what the engine was read by, which has to live as long.
+            runtime: the engine's reader, which must live as long as the engine.
             engine: the engine; its profiles are for `sizes`, in this order.
             sizes: of batches.
-            stream: what the profiles are made ready on, and batches are computed.
+            stream: for the preparation of profiles, and for batches.
 
         Raises:
-            EvaluatorError: the GPU's memory does not suffice, or the shape of a tensor is not known.
+            EvaluatorError: not enough GPU memory, or the shape of a tensor is unknown.
         """
         tensorrt = import_tensorrt()
         self._runtime, self._engine = runtime, engine
@@ -99,11 +95,6 @@ class TensorRtNetwork:
         self.outputs: Tensors = {name: (shapes[name][1:], dtype) for name, dtype in types[False].items()}
 
     def enqueue(self, rows: int, addresses: Mapping[str, int], stream: int) -> None:
-        """Set the addresses and start.
-
-        Raises:
-            EvaluatorError: TensorRT refuses.
-        """
         context = self._contexts[rows]
         for name, address in addresses.items():
             if not context.set_tensor_address(name, address):
@@ -119,11 +110,7 @@ class TensorRtNetwork:
 
 
 def import_tensorrt() -> Any:
-    """Return TensorRT's module.
-
-    Raises:
-        EvaluatorError: it cannot be imported; the message says what mends that.
-    """
+    """Return TensorRT's module, or raise EvaluatorError with the remedy."""
     try:
         import tensorrt
     except (ImportError, OSError) as error:  # OSError: of its libraries
@@ -133,9 +120,9 @@ def import_tensorrt() -> Any:
 
 @functools.cache
 def get_logger() -> Any:
-    """Return what TensorRT tells everything to: the log, and errors on stderr; its own logger writes to stdout.
+    """Return TensorRT's logger, which writes to the log, and errors to stderr; its own logger writes to stdout.
 
-    There is one, for ever: TensorRT keeps the first that it is given, and warns of every other.
+    There is one for the whole process: TensorRT keeps the first and warns about every other.
     """
     base: Any = import_tensorrt().ILogger
 
@@ -151,14 +138,14 @@ def get_logger() -> Any:
 
 
 def load_network(path: Path, gpu: str, driver: str, sizes: Sequence[int], stream: int) -> TensorRtNetwork:
-    """Return a network, from the cache folder where its engine was built before, with progress on stderr where not.
+    """Return a network. Its engine comes from the cache folder, or is built with progress on stderr.
 
     Args:
         path: the ONNX file.
         gpu: the name of the GPU whose context this thread has.
         driver: its driver's version.
-        sizes: the batch sizes that will be used.
-        stream: on which they will be computed.
+        sizes: the batch sizes.
+        stream: for the computation.
 
     Raises:
         EvaluatorError: TensorRT cannot be imported, or the file cannot be built for this GPU.
@@ -186,14 +173,14 @@ def load_network(path: Path, gpu: str, driver: str, sizes: Sequence[int], stream
 
 
 def _read_engine(runtime: Any, entry: Path) -> Any:
-    """Return a kept engine; None where there is none, or TensorRT does not take it."""
+    """Return a stored engine, or None if there is none or TensorRT rejects it."""
     if not entry.exists():
         return None
     return runtime.deserialize_cuda_engine(entry.read_bytes())
 
 
 def build_engine(path: Path, gpu: str, sizes: Sequence[int], timings: Path) -> bytes:
-    """Build an engine with a profile for each batch size, which computes in the precision of the file.
+    """Build an engine with a profile for each batch size, in the precision of the file.
 
     Args:
         path: the ONNX file.
@@ -202,7 +189,7 @@ def build_engine(path: Path, gpu: str, sizes: Sequence[int], timings: Path) -> b
         timings: the timing cache, read and written.
 
     Raises:
-        EvaluatorError: TensorRT cannot build it, with its reason, or nobody wants it any more.
+        EvaluatorError: TensorRT cannot build it, or nobody needs it any more.
     """
     tensorrt = import_tensorrt()
     counts = ", ".join(map(str, sizes))
@@ -243,7 +230,7 @@ def _expect_to_go_on(path: Path) -> None:
 
 
 def _make_monitor(tensorrt: Any) -> Any:
-    """Return what TensorRT tells its progress to; its base class exists only where TensorRT does."""
+    """Return TensorRT's progress monitor. Its base class exists only if TensorRT is installed."""
     stop = stop_making.get()  # TensorRT may call from threads of its own
 
     class Monitor(tensorrt.IProgressMonitor):  # type: ignore[misc]  # of no known type
@@ -269,5 +256,5 @@ def _make_monitor(tensorrt: Any) -> Any:
 
 
 def say(text: str) -> None:
-    """Show the user a line; protocols own stdout."""
+    """Show the user a line on stderr, because protocols own stdout."""
     print(f"yomi: {text}", file=sys.stderr, flush=True)

@@ -25,26 +25,21 @@ _log = logging.getLogger("yomi.evaluators")
 
 Array = npt.NDArray[Any]
 
-TRIALS = 3
-"""Batches of each size with which the CUDA graphs are compared."""
-TOLERANCE = 1e-3
-"""Of an output's greatest number: how far a graph's may be from those that were computed without."""
+TRIALS = 3  # batches of each size for the comparison of CUDA graphs
+TOLERANCE = 1e-3  # of an output's greatest number: allowed difference between results with and without a graph
 
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """An input that travels as bits."""
+    """An input that is sent as bits."""
 
-    source: int
-    """Address of the bits."""
-    bits: int
-    """Of a row."""
-    repeat: int
-    """Numbers made of each."""
+    source: int  # address of the bits
+    bits: int  # of a row
+    repeat: int  # numbers made of each bit
 
 
 class TensorRtSession:
-    """See yomi.engine.evaluators.gpu.GpuEngine. Everything happens in the thread that makes it.
+    """Implements yomi.engine.evaluators.gpu.GpuEngine, in the thread that makes it.
 
     A whole batch, from the first copy to the last, is one CUDA graph, which one call starts.
     """
@@ -64,29 +59,27 @@ class TensorRtSession:
         """Push the device's context, load or build the engine, allocate, and capture a graph of each batch size.
 
         Args:
-            path: an ONNX file in the precision that is wanted.
+            path: an ONNX file in the requested precision.
             device: tensorrt, with or without a number.
             rows: greatest batch.
-            outputs: what to return.
-            variant: says which inputs travel as bits.
+            outputs: names of the outputs to return.
+            variant: with the inputs that are sent as bits.
             fixed: the file is for batches of exactly `rows` rows.
             open_driver: opens a GPU by number.
             open_network: loads the network for the thread's GPU.
 
         Raises:
-            EvaluatorError: device or file cannot be used; the context is popped again then.
+            EvaluatorError: device or file cannot be used. The context is popped.
         """
         self.rows = rows
+        # page-locked arrays [rows, ...], written before `run`; packed ones have SUFFIX in their names
         self.inputs: dict[str, Array] = {}
-        """The page-locked arrays [rows, ...], to be written before `run`; packed ones have SUFFIX in their names."""
         self._sizes = [rows] if fixed else batch_sizes(rows)
         self._outputs = list(outputs)
         self._results: dict[str, Array] = {}
-        self._addresses: dict[str, int] = {}
-        """On the device, of every input and output of the network."""
+        self._addresses: dict[str, int] = {}  # on the device, of every input and output of the network
         self._packed: dict[str, _Packed] = {}
-        self._graphs: dict[int, int] = {}
-        """By batch size."""
+        self._graphs: dict[int, int] = {}  # by batch size
         self._network: Network | None = None
         self._driver = open_driver(split_device(device)[1])
         try:
@@ -105,7 +98,7 @@ class TensorRtSession:
             The outputs, [rows, ...] each; valid until the next call.
 
         Raises:
-            EvaluatorError: the device fails, or is no longer this thread's.
+            EvaluatorError: the device failed, or is no longer this thread's.
         """
         driver = self._driver
         driver.check()
@@ -122,7 +115,7 @@ class TensorRtSession:
         return [self._results[name][:rows] for name in self._outputs]
 
     def _enqueue(self, size: int) -> None:
-        """Put all that a batch takes on the stream."""
+        """Put all commands of a batch on the stream."""
         driver, network = self._driver, self._network
         assert network is not None, "the session is closed"
         for name, (_, dtype) in network.inputs.items():
@@ -139,13 +132,13 @@ class TensorRtSession:
             driver.download(self._results[name][:size], self._addresses[name])
 
     def _capture(self, name: str) -> None:
-        """Capture a graph of each batch size and compare what they compute; without them if that goes wrong.
+        """Capture a graph of each batch size and compare the results. If that fails, no graphs are used.
 
         Args:
             name: the network's, for the log.
 
         Raises:
-            EvaluatorError: it cannot be computed without graphs either.
+            EvaluatorError: the batch cannot be computed without graphs either.
         """
         rng = np.random.default_rng(1)
         trials = [(int(size), seed) for seed, size in enumerate(rng.permutation(np.repeat(self._sizes, TRIALS)))]
@@ -167,7 +160,7 @@ class TensorRtSession:
             self.run(self.rows)
 
     def _trial(self, size: int, seed: int) -> list[Array]:
-        """Return the outputs of inputs that are drawn at random."""
+        """Return the outputs of random inputs."""
         rng = np.random.default_rng(seed)
         for array in self.inputs.values():
             is_packed = array.dtype == np.uint8

@@ -1,4 +1,4 @@
-"""The GPUs that Vulkan shows, without any package: onnxruntime's WebGPU provider does not tell which one it took."""
+"""The GPUs that Vulkan shows, without any package: onnxruntime's WebGPU provider does not report its choice."""
 
 from __future__ import annotations
 
@@ -9,27 +9,24 @@ from dataclasses import dataclass
 from yomi.engine.evaluators.base import EvaluatorError
 
 LIBRARY = "libvulkan.so.1"
-PROCESSOR = 4
-"""VK_PHYSICAL_DEVICE_TYPE_CPU."""
+PROCESSOR = 4  # VK_PHYSICAL_DEVICE_TYPE_CPU
+# types from the best: discrete, integrated, virtual, processor, other; WebGPU takes the best
 ORDER = (2, 1, 3, PROCESSOR, 0)
-"""Types from the best: discrete, integrated, virtual, processor, other. WebGPU takes the best."""
 VERSION_1_1 = 1 << 22 | 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """What a Vulkan driver offers."""
+    """A GPU, or its replacement in software, of a Vulkan driver."""
 
     name: str
     driver: str
-    kind: int
-    """VkPhysicalDeviceType."""
-    has_half: bool = True
-    """Whether shaders compute with numbers of 16 bits, in buffers of them."""
+    kind: int  # VkPhysicalDeviceType
+    has_half: bool = True  # whether shaders compute with 16-bit numbers, in buffers of them
 
     @property
     def is_software(self) -> bool:
-        """Whether the processor computes in a GPU's place."""
+        """Whether the processor computes in place of a GPU."""
         return self.kind == PROCESSOR
 
 
@@ -79,7 +76,7 @@ class _Features(Structure):
 
 
 def find_adapters() -> list[Adapter]:
-    """Return what the Vulkan drivers of this machine offer, the best first; empty if there is no driver.
+    """Return the adapters of this machine's Vulkan drivers, best first; empty without a driver.
 
     Raises:
         EvaluatorError: the Vulkan loader is not installed.

@@ -1,10 +1,9 @@
-"""Evaluation workers: threads that own a device each, and what happens when one fails.
+"""Evaluation workers: threads that own a device each, and the handling of failures.
 
-A worker makes its evaluator in its own thread, so that it is bound to its device, and closes it there. Batches wait in
-one queue and go to whoever is free, which shares them by load between devices of any speed. A worker that fails gives
-its batch back for another to evaluate and makes its evaluator anew; after MAX_FAILURES in a row, or at once if its
-GPU is lost to this process, it is given up, and the others go on without it. A worker that hangs is left behind with
-the arrays it works on, and replaced as often.
+A worker makes its evaluator in its own thread, which binds it to the device, and closes it there. Batches wait in one
+queue for the next free worker, which balances devices of any speed. A worker that fails returns its batch for another
+worker and makes its evaluator again. After MAX_FAILURES in a row, or at once if this process has lost the GPU, the
+worker ends and the others continue. A worker that hangs is abandoned with its arrays, and replaced up to as many times.
 """
 
 from __future__ import annotations
@@ -30,43 +29,32 @@ _log = logging.getLogger("yomi.evaluators")
 T = TypeVar("T")
 Task = Job | EvaluatorCall[Any]
 
-SWITCH_INTERVAL = 2e-4
-"""Seconds that a thread which computes in Python keeps the others waiting; the interpreter's own 5 ms starve a GPU."""
-HANG = 5.0
-"""Seconds after which an evaluation that has not ended is taken to hang; on a GPU the longest takes some tenths."""
+SWITCH_INTERVAL = 2e-4  # seconds that a thread keeps the GIL; the interpreter's own 5 ms starve a GPU
+HANG = 5.0  # seconds after which an evaluation counts as hanging; the longest on a GPU takes some tenths
+# checks of each worker in that time; counted instead of seconds, because the process may have been suspended
 LOOKS = 10
-"""Looks at each worker in that time. Looks are counted, not seconds: nothing hangs in a process that was stopped."""
 MAKING_LOOKS = 24 * LOOKS
-"""Looks after which a worker that makes its evaluator anew is given up: 2 minutes. What it was made of is in caches.
+"""Checks after which a worker that makes its evaluator again is given up: 2 minutes, because everything is in caches.
 
-So long, too, closing waits for a worker that makes its first evaluator: TensorRT looks between two steps of a build
-whether it shall go on.
-"""
-MAX_FAILURES = 3
-"""Failures in a row that end a worker: two may be those of one batch that no device can evaluate."""
+Closing waits as long for a worker that makes its first evaluator: TensorRT checks between two steps of a build whether
+to stop."""
+MAX_FAILURES = 3  # in a row, that end a worker; two may come from one batch that no device can evaluate
 
 
 @dataclass(slots=True, eq=False)
 class _Worker:
     """One thread with an evaluator of its own."""
 
-    seat: int
-    """Its number among the workers that were asked for; who replaces it has the same."""
+    seat: int  # its number; a replacement has the same
     make: Callable[[], Evaluator]
-    failures: int = 0
-    """In a row."""
+    failures: int = 0  # in a row
     thread: threading.Thread | None = None
     description: str = ""
-    task: Task | None = None
-    """What it evaluates now."""
-    looks: int = 0
-    """How often it was seen with this task, or remaking its evaluator."""
-    is_starting: bool = False
-    """It makes the first evaluator of its seat, which may take many minutes."""
-    is_making: bool = False
-    """It closes an evaluator that has failed, and makes another."""
-    is_lost: bool = False
-    """It hangs: its task is with somebody else, and what it may still say counts for nothing."""
+    task: Task | None = None  # in progress
+    looks: int = 0  # checks that saw it with this task, or remaking its evaluator
+    is_starting: bool = False  # makes the first evaluator of its seat, which may take many minutes
+    is_making: bool = False  # closes an evaluator that has failed, and makes another
+    is_lost: bool = False  # hangs: another worker has its task, and its results are ignored
 
 
 class EvaluationWorkers:
@@ -77,11 +65,11 @@ class EvaluationWorkers:
 
         Args:
             factories: make the evaluators, each in its worker's thread; called again after a failure.
-            hang: seconds after which an evaluation is taken to hang.
+            hang: seconds after which an evaluation counts as hanging.
 
         Raises:
             ValueError: there is no factory.
-            Exception: whatever a factory raised, or a KeyboardInterrupt; no worker is left running then.
+            Exception: a factory's exception, or a KeyboardInterrupt. No worker is left running.
         """
         if not factories:
             raise ValueError("no evaluators found, expected at least one for the evaluation workers")
@@ -90,12 +78,10 @@ class EvaluationWorkers:
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._end: Exception | None = None
-        """Why no worker is left."""
+        self._end: Exception | None = None  # why no worker is left
         started: SimpleQueue[Evaluator | Exception] = SimpleQueue()
         self._workers = [_Worker(seat, factory, is_starting=True) for seat, factory in enumerate(factories)]
-        self._leaving: list[_Worker] = []
-        """Given up, but maybe still closing their evaluators."""
+        self._leaving: list[_Worker] = []  # given up, but perhaps still closing their evaluators
         self._watcher = threading.Thread(target=self._watch, name="evaluation-watch", daemon=True)
         self._watcher.start()
         atexit.register(self.close)  # a thread that is in TensorRT or CUDA when the interpreter ends can abort it
@@ -113,34 +99,29 @@ class EvaluationWorkers:
 
     @property
     def worker_count(self) -> int:
-        """Workers that are left."""
+        """Number of remaining workers."""
         return len(self._workers)
 
     def submit(self, job: Job) -> None:
-        """Queue the job for the next worker that is free.
-
-        Raises:
-            RuntimeError: the workers were closed, so that nobody would evaluate it.
-        """
+        """Queue the job for the next free worker, or raise RuntimeError after `close`."""
         self._put(job)
 
-    def bind(self, batch: Batch) -> None:
-        """Return None: evaluators stay in their threads."""
+    def bind(self, batch: Batch) -> None: ...
 
     def call(self, function: Callable[[Evaluator], T]) -> T:
-        """Have a worker call the function with its evaluator, and return the result; again after a failure.
+        """Return the result of the function, called by a worker with its evaluator. A failed call is repeated.
 
         Raises:
-            Exception: what the function or the last device raised.
+            Exception: the exception of the function or the last device.
         """
         call = EvaluatorCall(function)
         self._put(call)
         return call.wait()
 
     def close(self) -> None:
-        """End the workers after what was submitted before; again, it does nothing.
+        """End the workers after all submitted jobs. A second call does nothing.
 
-        One that hangs is left behind. What fails now is not tried again, and what nobody is left for fails.
+        A hanging worker is abandoned. Failures are not retried, and jobs without a worker fail.
         """
         if self._closing.is_set():
             return
@@ -162,7 +143,7 @@ class EvaluationWorkers:
             task.finish(EvaluatorError("the evaluation workers were closed while a batch was with them"))
 
     def _wait_for(self, worker: _Worker) -> None:
-        """Wait until a worker has ended, or has been busy with one thing for as long as what hangs."""
+        """Wait until a worker has ended, or counts as hanging."""
         assert worker.thread is not None
         worker.looks = 0
         while worker.thread.is_alive() and worker.looks <= (MAKING_LOOKS if worker.is_starting else LOOKS):
@@ -178,11 +159,11 @@ class EvaluationWorkers:
         worker.thread.start()
 
     def _live(self, worker: _Worker, started: SimpleQueue[Evaluator | Exception] | None) -> None:
-        """Make an evaluator and serve with it; after a failure make another, until there is no hope.
+        """Make an evaluator and serve with it. After a failure make another, until the worker is given up.
 
         Args:
             worker: this thread's own.
-            started: where the first evaluator goes; None where the worker replaces one that hangs.
+            started: receives the first evaluator; None: the worker replaces a hanging one.
         """
         stop_making.set(self._closing)
         while True:
@@ -218,7 +199,7 @@ class EvaluationWorkers:
             _log.warning("%s failed (%s): it is set up anew", worker.description, error_met)
 
     def _serve(self, worker: _Worker, evaluator: Evaluator) -> Exception | None:
-        """Evaluate what comes until the end (None) or a failure; the task is then with somebody else."""
+        """Evaluate tasks until the end (None) or a failure, after which another worker has the task."""
         while (task := self._tasks.get()) is not None:
             worker.looks = 0
             worker.task = task
@@ -239,9 +220,9 @@ class EvaluationWorkers:
         return None
 
     def _fail(self, worker: _Worker, task: Task, error: Exception) -> None:
-        """Put a task back into the queue; one that has failed elsewhere before goes back to whom it came from.
+        """Put a task back into the queue. A task that has failed at another worker returns to its caller.
 
-        So does one for which nobody would come any more. A GPU that is lost says nothing about the task.
+        So does a task without any remaining worker. A lost GPU does not count against the task.
         """
         worker.failures += 1
         if isinstance(error, DeviceLostError) and not self._closing.is_set():
@@ -255,7 +236,7 @@ class EvaluationWorkers:
         self._put(task, is_new=False)
 
     def _give_up(self, worker: _Worker, error: Exception) -> None:
-        """Go on without a worker; without the last one, everything that waits fails."""
+        """Continue without a worker. Without the last one, all waiting tasks fail."""
         name = worker.description or "an evaluator"
         with self._lock:
             if worker in self._workers:
@@ -275,7 +256,7 @@ class EvaluationWorkers:
     # -- the queue -------------------------------------------------------------------------------------------------
 
     def _put(self, task: Task, *, is_new: bool = True) -> None:
-        """Queue a task; without workers it fails at once."""
+        """Queue a task. Without workers it fails at once."""
         with self._lock:
             if is_new and self._closing.is_set():
                 raise RuntimeError("the evaluation workers are closed: expected no further batches")
@@ -308,13 +289,13 @@ class EvaluationWorkers:
                     self._replace(worker)
 
     def _hangs(self, worker: _Worker) -> bool:
-        """Look at a worker; called with the lock held."""
+        """Check a worker. The caller has the lock."""
         worker.looks = worker.looks + 1 if worker.task is not None or worker.is_making else 0
         worker.is_lost = worker.looks > (MAKING_LOOKS if worker.is_making else LOOKS)
         return worker.is_lost
 
     def _replace(self, worker: _Worker) -> None:
-        """Leave a worker behind that hangs, and let a new one, or another device, have its task."""
+        """Abandon a hanging worker, and give its task to a new worker or another device."""
         task, error = worker.task, EvaluatorError(f"{worker.description} has not answered for {self._hang:g} s")
         assert task is not None
         heir = _Worker(worker.seat, worker.make, worker.failures, description=worker.description)

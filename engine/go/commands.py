@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
 from yomi.engine.datasets import SHARD_ROWS
+from yomi.engine.default_network import check_network, network_path
 from yomi.engine.option_row import OptionError
-from yomi.engine.own_network import check_network, network_path
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer

@@ -179,12 +179,12 @@ class Go(Game["GoGame", "GoPlayer"]):
     title = "Go"
     protocol = "gtp"
     networks = "KataGo .bin.gz or .txt.gz, or .onnx"
-    plain_evaluator = "rollouts"
+    default_evaluator = "rollouts"
     score = Score("points", 1, "Black's lead (points)")
     suffixes = (".sgf", ".gib", ".ngf")
-    rated = suffixes
-    saved = (".sgf",)
-    recorded = ("handicap", "size", "komi")
+    rated_suffixes = suffixes
+    save_suffixes = (".sgf",)
+    flags_fixed_by_record = ("handicap", "size", "komi")
     examples = EXAMPLES
     flags = FLAGS
     defaults: Mapping[str, Mapping[str, Value]] = {
@@ -193,6 +193,14 @@ class Go(Game["GoGame", "GoPlayer"]):
         # The rules are for records that name none: people do not capture dead stones before they pass.
         "analyze": {"rules": "chinese", **ANALYSIS_DEFAULTS},
     }
+    formats = lazy("yomi.engine.go.networks:FORMATS")
+    new_game = lazy("yomi.engine.go.game:new_game")
+    make_player = lazy("yomi.engine.go.players.player:GoPlayer")
+    matches = lazy("yomi.engine.go.matches:GoMatches")
+    start_play = lazy("yomi.engine.go.terminal:start_play")
+    reviewer = lazy("yomi.engine.go.review:open_reviewer")
+    replay = lazy("yomi.engine.go.learning:replay")
+    benchmark_setup = lazy("yomi.engine.go.measuring:measured")
 
     new_game = _later("yomi.engine.go.game:new_game")
     make_player = _later("yomi.engine.go.players.player:GoPlayer")

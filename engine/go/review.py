@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.default_network import network_file
 from yomi.engine.go.descriptor import GAME
 from yomi.engine.go.game import GoGame, score_text
 from yomi.engine.go.players.analyst import make_analysts
@@ -201,7 +202,7 @@ class GoReviewer:
             score = game.final_score(dead)
             score = score if color == BLACK else -score
             return Opinion(color, 0.5 if score == 0 else float(score > 0), score), 0
-        request = Request(game, options, hide_moves=options.ignore_pre_root_history)
+        request = Request(game, options, hide_history=options.ignore_pre_root_history)
         if stopped.is_set():
             request.stop()
         report = player.decide(request).report

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE
-from yomi.engine.svg import INK, MARK, WOOD, Grid, element, heat_color, rows_of, sheet, strength, text_at
+from yomi.engine.pictures import INK, MARK, WOOD, Grid, element, heat_color, rows_of, sheet, strength, text_at
 
 Point: TypeAlias = tuple[int, int]
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from yomi import __version__
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.game import Game
 from yomi.engine.learning.journal import LearningError

@@ -141,7 +141,7 @@ class Loop:
             LearningError, NetworkError, EvaluatorError, OSError: the run cannot continue. Nothing is lost.
         """
         begin, before = time.monotonic(), self.store.state.seconds
-        self.store.journal.append("start", version=VERSION, settings=self.store.asked)
+        self.store.journal.append("start", version=__version__, settings=self.store.asked)
         why = "interrupted"
         try:
             self._begin()
@@ -196,7 +196,7 @@ class Loop:
         """Send the workers the current network."""
         state = self.store.state
         self._handed = state.generation
-        plays = state.network if state.generation >= self.settings.without_network else self.game.plain_evaluator
+        plays = state.network if state.generation >= self.settings.without_network else self.game.default_evaluator
         options = self._options(plays) if plays == state.network else replace(self.options, net=None, evaluator=plays)
         self.workers.use(Task(options, plays, self.store.leads))
 

@@ -81,7 +81,7 @@ class SelfPlay(Generic[G]):
         self.rng = np.random.default_rng(seed)
         self._policy = POLICIES[settings.search]
         self._stack = contextlib.ExitStack()
-        subject, queue, search = self._stack.enter_context(game.measured(options))
+        subject, queue, search = self._stack.enter_context(game.benchmark_setup(options))
         visits = max(settings.visits, settings.cheap_visits) * (2 if settings.keep_tree else 1)
         draws = int(self.rng.integers(2**32))
         self.searches = Searches(subject.spec, queue, self._adapted(search), settings.games, visits, draws)
@@ -102,7 +102,7 @@ class SelfPlay(Generic[G]):
             NetworkError, EvaluatorError: from the game. Nothing has changed then.
         """
         with contextlib.ExitStack() as stack:
-            _, queue, search = stack.enter_context(self.game.measured(options))
+            _, queue, search = stack.enter_context(self.game.benchmark_setup(options))
             self.searches.use(queue, self._adapted(search))
             self._stack.close()
             self._stack = stack.pop_all()
@@ -247,7 +247,7 @@ class SelfPlay(Generic[G]):
     def _draw(self, search: GameSearch, avoided: int | None) -> int:
         """Draw a move from the policy of a root. Avoids passes and `avoided` if other moves exist."""
         children = search.children()
-        unwanted = np.isin(children["move"], [*self.game.idle_moves, *([] if avoided is None else [avoided])])
+        unwanted = np.isin(children["move"], [*self.game.pass_moves, *([] if avoided is None else [avoided])])
         shares = np.where(unwanted & ~unwanted.all(), 0.0, children["prior"].astype(np.float64) + 1e-6)
         return int(self.rng.choice(children["move"], p=shares / shares.sum()))
 

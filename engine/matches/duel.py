@@ -31,7 +31,7 @@ from yomi.engine.matches.rating import PAIR_SCORES, Sprt, difference
 from yomi.engine.matches.results import ORDER, GameResult, MatchError, WinDrawLoss, key_of
 from yomi.engine.options import Options
 from yomi.engine.play import Ended
-from yomi.engine.search.reports import move_order, utility_bounds
+from yomi.engine.search.read_tree import move_order, utility_bounds
 
 Players: TypeAlias = "tuple[Options, Options | EngineSpec]"
 """The options of two players. The second one may be an external engine."""
@@ -133,7 +133,7 @@ class Duel:
             for number, options in enumerate(players):
                 if isinstance(options, EngineSpec):
                     continue
-                subject, queue, search = stack.enter_context(game.measured(options))
+                subject, queue, search = stack.enter_context(game.benchmark_setup(options))
                 search = dataclasses.replace(search, cache_size=0, ownership=False)
                 self._searches.append(Searches(subject.spec, queue, search, count, visits, terms.seed + number))
             self._stack = stack.pop_all()

@@ -1,7 +1,7 @@
-"""A player: a search, and the decisions around it that are the same in every game.
+"""A player: a search, and the decisions around it that all games share.
 
-Begin reading at `Player.decide`. What differs between games (which moves need no search, how time is divided, when to
-resign) are the methods that the games' players override; they stand together at the end.
+Start reading at `Player.decide`. The games' players override the methods at the end: moves without a search, time,
+resigning.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from yomi.engine.address_space import RESERVE, address_space_left, address_space_limit, limit_text
+from yomi.engine.clock import Budget
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.machine import RESERVE, address_space_left, address_space_limit, limit_text
 from yomi.engine.options import OptionError
 from yomi.engine.players.request import Decision, G, LoadingError, Request
-from yomi.engine.players.thinking import (
+from yomi.engine.players.time_management import (
     DEFAULT_SECONDS,
     PATIENCE,
     Lateness,
     LostMoves,
-    Schedule,
     choose,
     end_search,
     temperature_at,
@@ -33,68 +33,62 @@ from yomi.engine.players.thinking import (
     warm_up,
     watch,
 )
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import SearchReport
 from yomi.engine.search.search import Search
+from yomi.engine.search.types import Limits, SearchReport
 from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
-    from yomi.engine.clock import Budget, Clock
+    from yomi.engine.clock import Clock
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
     from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.player")
 
-AS_MADE = ("workers", "batches_in_flight", "memory", "cache_size", "seed")
-"""Settings that a search keeps as it was made with."""
+AS_MADE = ("workers", "batches_in_flight", "memory", "cache_size", "seed")  # settings that a search keeps
+# root moves that are not searched, and the only root moves that are (None: all)
 Restrictions: TypeAlias = tuple[Collection[int], Collection[int] | None]
-"""Moves of the root that are not searched, and the only ones that are (None for all)."""
 
 
 class Player(abc.ABC, Generic[G]):
-    """Chooses moves and analyses positions. One thread calls it, but for `interrupt` and the methods of a request."""
+    """Chooses moves and analyzes positions, in one thread. Only `interrupt` and a request's methods are thread-safe."""
 
     options: Options
-    """The settings. Anybody may change them while nothing is searched: they take effect with the next request, or with
-    `load` if `needs_loading` says so."""
+    """The settings. They may change while no search runs, and take effect with the next request, or with `load` if
+    `needs_loading` is true."""
 
     def __init__(self, options: Options, game: G) -> None:
-        """Load what the options name, for the board of a game.
-
-        Raises:
-            LoadingError: it cannot be loaded, or the options do not go together.
-        """
+        """Load networks and book of the options, for the board of a game. Errors: see `load`."""
         self.options = options
         self._lost = LostMoves()
         self._lateness = Lateness()
         self._loaded: object = None
+        self._configured: tuple[Options, Search] | None = None  # the options are a copy: the player's may change
         self._is_closed = False
         self._search: Search
         self.load(game)
 
     @property
     def description(self) -> str:
-        """What plays: the network's or the evaluator's name, on one line."""
+        """Name of the network or evaluator, on one line."""
         return self._search.queue.evaluator.description
 
     @property
     def search(self) -> Search:
-        """The search in use."""
         return self._search
 
     # -- loading ---------------------------------------------------------------------------------------------------
 
     def needs_loading(self, game: G) -> bool:
-        """Whether the options, or the board of a game, name something that is not loaded."""
+        """Whether the options or the game's board name something that is not loaded."""
         return self._loading_key(game) != self._loaded
 
     def load(self, game: G) -> None:
-        """Load what the options name and the board of a game needs, unless it is loaded; may take long.
+        """Load networks and book of the options for the board of a game, unless they are loaded. This may take minutes.
 
         Raises:
-            LoadingError: it cannot be loaded; what was loaded stays.
+            LoadingError: loading failed, or options contradict each other. The loaded search stays.
         """
         if not self.needs_loading(game):
             return
@@ -110,7 +104,7 @@ class Player(abc.ABC, Generic[G]):
             wanted = f"memory {self.options.memory} and cache_size {self.options.cache_size}"
             limit = address_space_limit()
             why = "" if limit is None else f"; {limit_text(limit)}"
-            raise LoadingError(f"{wanted}: the system has not as much, expected fewer bytes{why}") from None
+            raise LoadingError(f"{wanted}: not enough memory, lower them{why}") from None
         if self._loaded is not None:
             self._drop_queue(self._search.queue)
         self._search = search
@@ -118,7 +112,7 @@ class Player(abc.ABC, Generic[G]):
         self._loaded = self._loading_key(game)
 
     def _open_search(self, queue: EvaluationQueue, spec: GameSpec, empty: G) -> Search:
-        """Return a search with a queue, warmed up at the beginning of a game; the queue is dropped if it fails."""
+        """Return a search with a queue, warmed up at the start of a game. The queue is dropped on failure."""
         try:
             search = Search(spec, queue, self._search_settings(self.options, empty, queue))
             left = address_space_left()
@@ -134,21 +128,17 @@ class Player(abc.ABC, Generic[G]):
         warm_up(search, empty)
 
     def new_game(self, game: G) -> None:
-        """Forget what belongs to the last game, and load what the board of this one needs.
-
-        Raises:
-            LoadingError: see `load`.
-        """
+        """Drop the data of the last game, and load the new game's board. Errors: see `load`."""
         self.load(game)
         self.clear()
         self._lost = LostMoves()
 
     def clear(self) -> None:
-        """Forget the tree and all evaluations."""
+        """Drop the tree and all evaluations."""
         self._search.clear()
 
     def close(self) -> None:
-        """Stop everything and release devices and threads; nothing may be called afterwards."""
+        """Stop everything and release devices and threads. No method may be called afterwards."""
         if not self._is_closed:
             self._is_closed = True
             self._end_background()
@@ -157,39 +147,36 @@ class Player(abc.ABC, Generic[G]):
     # -- searches in the background --------------------------------------------------------------------------------
 
     def start(self, request: Request[G]) -> None:
-        """Search without limit until `stop`, or until memory is full; return at once.
-
-        Raises:
-            LoadingError: see `load`.
-        """
+        """Search until `stop`, or until memory is full, in the background. Errors: see `load`."""
         self._prepare(request)
         root, keep = self._root(request), request.keep_tree
-        self._search.set_position(root, keep_tree=keep, is_shown_otherwise=request.hide_moves)
+        self._search.set_position(root, keep_tree=keep, hide_history=request.hide_history)
         allow = None if request.allow is None else list(request.allow)
         self._search.start(Limits(), avoid=list(request.avoid), allow=allow, prune=self._pruned(request, root))
 
     def report(self) -> SearchReport:
-        """Report the search that runs, or the last one; may be called at any time."""
-        return self._shown(self._search.report())
+        """Report the current or last search. Thread-safe."""
+        return self._annotate(self._search.report())
 
     def stop(self) -> None:
-        """End a search that `start` has begun, and return when it is quiet; nothing runs: no effect."""
+        """End a search of `start`, if any, and wait for its threads."""
         self._search.stop()
 
     def interrupt(self) -> None:
-        """Make the search that runs end soon with what it has; callable from any thread."""
+        """End the current search soon, with its result so far. Thread-safe."""
         self._search.interrupt()
 
     # -- decisions -------------------------------------------------------------------------------------------------
 
     def decide(self, request: Request[G]) -> Decision:
-        """Choose a move without playing it; block until it is chosen or the request is stopped.
+        """Choose a move without playing it. Return once it is chosen or the request is stopped.
 
-        If a request ponders or is infinite the answer may come before `stop` or `ponderhit`; the caller holds it back.
+        If a request ponders or is infinite, the answer may come before `stop` or `ponderhit`. The caller then holds it
+        back.
 
         Raises:
-            LoadingError: the game is on a board for which there is no evaluator.
-            Exception: what an evaluator or `on_report` raised before anything was found.
+            LoadingError: there is no evaluator for this board.
+            Exception: an evaluator or `on_report` failed before the search found a move.
         """
         self._prepare(request)
         begin, root = time.monotonic(), self._root(request)
@@ -205,34 +192,34 @@ class Player(abc.ABC, Generic[G]):
         """Choose a move by search.
 
         Args:
-            request: what is asked for.
-            root: its position, as the search is to see it.
-            begin: when the player was ready, from which on limits in seconds are counted.
+            request: the request.
+            root: the position to search.
+            begin: the time from which limits in seconds count.
         """
         search, options = self._search, self._options(request)
 
-        def schedule() -> Schedule:
+        def schedule() -> Budget:
             return self._schedule(request, root, begin)
 
-        search.set_position(root, keep_tree=request.keep_tree, is_shown_otherwise=request.hide_moves)
+        search.set_position(root, keep_tree=request.keep_tree, hide_history=request.hide_history)
         avoid, allow = self._restrictions(request, root, schedule())
-        self._begin_beside(request, root, allow)
+        self._start_mate_search(request, root, allow)
         try:
             self._start(request, self._limits(request, schedule()), avoid, allow, self._pruned(request, root))
-            self._watch(request, schedule, self._shown)
+            self._watch(request, schedule, self._annotate)
             report = end_search(search, max(PATIENCE, search.latency), request.pv_length)
-            if not (report.moves or self._line_beside() or self._is_forced(request, root)) and search.is_running:
+            if not (report.moves or self._mate_line() or self._is_forced(request, root)) and search.is_running:
                 report = self._wait_for_move(request)
         finally:
-            self._end_beside()
-        report = self._shown(report)
-        line = self._line_beside()
+            self._stop_mate_search()
+        report = self._annotate(report)
+        line = self._mate_line()
         if line:
             return Decision(line[0], ponder=line[1] if len(line) > 1 else None, report=report, note="mate")
         if not report.moves:
-            return Decision(self._likeliest(root, allow), report=report)
-        heat = temperature_at(root.ply, options.temperature, options.temperature_moves)
-        drawn = self._draw(report, heat)
+            return Decision(self._fallback_move(root, allow), report=report)
+        temperature = temperature_at(root.ply, options.temperature, options.temperature_moves)
+        drawn = self._draw(report, temperature)
         pv = next(move.pv for move in report.moves if move.move == drawn)
         resigns = not (request.infinite or request.is_pondering) and self._resigns(options, root, report)
         return Decision(drawn, resigns, ponder=pv[1] if len(pv) > 1 else None, report=report)
@@ -245,20 +232,20 @@ class Player(abc.ABC, Generic[G]):
         allow: Collection[int] | None = None,
         prune: Sequence[int] = (),
     ) -> None:
-        """Start the search; `stop` of the request ends it from now on."""
+        """Start the search. From now on the request's `stop` ends it."""
         noise, allowed = self._options(request).root_noise > 0.0, None if allow is None else list(allow)
         self._search.start(limits, avoid=list(avoid), allow=allowed, prune=prune, noise=noise)
         request.on_change = None if request.is_pondering else self._search.interrupt
 
     def _watch(
-        self, request: Request[G], schedule: Callable[[], Schedule], shown: Callable[[SearchReport], SearchReport]
+        self, request: Request[G], schedule: Callable[[], Budget], shown: Callable[[SearchReport], SearchReport]
     ) -> None:
-        """Wait until the search has ended or should end; its reports are told as `shown` returns them."""
+        """Wait until the search has ended or should end. Reports are annotated before they are passed on."""
         on_report = request.on_report
         lateness = watch(
             self._search,
             schedule,
-            is_stopped=lambda: request.is_stopped or self._has_answer(request),
+            is_stopped=lambda: request.is_stopped or self._mate_ends_search(request),
             has_enough=self._has_enough(request),
             on_report=None if on_report is None else lambda report: on_report(shown(report)),
             first_report=request.first_report,
@@ -269,7 +256,7 @@ class Player(abc.ABC, Generic[G]):
         self._lateness.note(lateness)
 
     def _wait_for_move(self, request: Request[G]) -> SearchReport:
-        """Return the report of a search that has to end before it has a move: a clock is given the time that it has."""
+        """Wait for a search that must end but has no move yet: as long as the clock allows."""
         clock = request.clock
         left = None if clock is None else self._time_left(clock, self._options(request))
         if left is None:
@@ -277,13 +264,13 @@ class Player(abc.ABC, Generic[G]):
         return end_search(self._search, max(0.0, request.start + left - time.monotonic()))
 
     def _resigns(self, options: Options, game: G, report: SearchReport) -> bool:
-        """Remember whether this move looks lost, and say whether enough own moves in a row did."""
+        """Note whether this move looks lost, and return whether enough own moves in a row did."""
         is_lost = report.moves[0].winrate < options.resign_threshold
         count = self._lost.count(game.side_to_move, game.ply, is_lost)
         return options.resign and count >= options.resign_moves and self._may_resign(game, report)
 
     def _draw(self, report: SearchReport, temperature: float) -> int:
-        """Return the best move, or at a temperature above 0 one drawn by visits."""
+        """Return the best move, or a move drawn by visits at a temperature above 0."""
         return choose(report, temperature, self._rng)
 
     # -- settings and limits ---------------------------------------------------------------------------------------
@@ -292,46 +279,48 @@ class Player(abc.ABC, Generic[G]):
         return request.options or self.options
 
     def _prepare(self, request: Request[G]) -> None:
-        """End what runs, load what the game's board needs, and bring the search in line with the options."""
+        """End the background search, load the game's board, and apply the options to the search."""
         self._end_background()
         self._load_board(request.game)
-        settings = self._search_settings(self._options(request), request.game, self._search.queue)
-        made = self._search.settings
-        kept = {name: getattr(made, name) for name in AS_MADE}
-        settings = replace(settings, **kept)
-        if settings != made:
-            self._search.configure(settings)
+        options, search = self._options(request), self._search
+        if (options, search) == self._configured:
+            return
+        settings = self._search_settings(options, request.game, search.queue)
+        settings = replace(settings, **{name: getattr(search.settings, name) for name in AS_MADE})
+        if settings != search.settings:
+            search.configure(settings)
+        self._configured = options.copy(), search
 
     def _end_background(self) -> None:
-        """End a search that nobody waits for; how it failed goes to the log."""
+        """End a background search. Its error, if any, goes to the log."""
         try:
             self._search.stop()
         except Exception as error:
-            _log.error("an earlier search ended early: %s", error, exc_info=not isinstance(error, EvaluatorError))
+            _log.error("an earlier search failed: %s", error, exc_info=not isinstance(error, EvaluatorError))
 
-    def _schedule(self, request: Request[G], root: G, begin: float) -> Schedule:
-        """Return when the search of a request ends by time, as its clock is now."""
+    def _schedule(self, request: Request[G], root: G, begin: float) -> Budget:
+        """Return when the search of a request ends by time, by the current clock."""
         if request.infinite or request.is_pondering:
-            return Schedule()
+            return Budget()
         if self._is_forced(request, root):
-            return Schedule(request.start, request.start, request.start)
+            return Budget(request.start, request.start, request.start)
         options, limits, clock = self._options(request), request.limits, request.clock
         base = max(begin, request.start)
         seconds = _least(options.seconds, limits.seconds)
         if clock is None:
             counts = (options.visits, options.playouts, options.depth, limits.visits, limits.playouts, request.depth)
-            if seconds is None and all(each is None for each in counts):
+            if seconds is None and all(count is None for count in counts):
                 seconds = DEFAULT_SECONDS
-            return Schedule(base, hard=math.inf if seconds is None else base + seconds)
+            return Budget(hard=math.inf if seconds is None else base + seconds, start=base)
         lag = options.lag + self._search.latency
         budget = self._budget(clock, root, options, lag, self._lateness.reserve)
         hard = request.start + budget.hard
         if seconds is not None:
             hard = min(hard, base + seconds)
-        return Schedule(request.start, min(request.start + budget.soft, hard), hard)
+        return Budget(min(request.start + budget.soft, hard), hard, request.start)
 
-    def _limits(self, request: Request[G], schedule: Schedule) -> Limits:
-        """Return what ends the search by itself; the watch adds what may change with `ponderhit`."""
+    def _limits(self, request: Request[G], schedule: Budget) -> Limits:
+        """Return the limits that the search enforces. `_watch` enforces those that `ponderhit` can change."""
         options, limits = self._options(request), request.limits
         if request.infinite:
             return Limits()
@@ -342,10 +331,10 @@ class Player(abc.ABC, Generic[G]):
         return Limits(visits, _least(options.playouts, limits.playouts), seconds)
 
     def _depths(self, request: Request[G]) -> list[int]:
-        return [each for each in (request.depth, self._options(request).depth) if each is not None]
+        return [depth for depth in (request.depth, self._options(request).depth) if depth is not None]
 
     def _has_enough(self, request: Request[G]) -> Callable[[SearchReport], bool] | None:
-        """Return the test whether a search may end: at a proof, a depth, or playouts, those made while pondering too.
+        """Return the test whether a search may end: by a proof, a depth, or playouts (those of pondering count).
 
         None if only `stop` or the search's own limits end it.
         """
@@ -368,33 +357,32 @@ class Player(abc.ABC, Generic[G]):
 
     @abc.abstractmethod
     def _loading_key(self, game: G) -> object:
-        """Return what the options name and the game's board needs: loaded anew when it differs."""
+        """Return a key of everything that `load` depends on: options and board."""
 
     @abc.abstractmethod
     def _load(self, game: G) -> Search:
-        """Return a search as the options want it, for the board of a game, warmed up; LoadingError if there is none."""
+        """Return a warmed-up search for the board of a game, or raise LoadingError."""
 
     def _load_board(self, game: G) -> None:
-        """Load what the board of a game needs, if boards differ in this game; options wait for `load`."""
+        """Load the board of a game, if boards differ in this game. Changed options wait for `load`."""
 
     @abc.abstractmethod
-    def _search_settings(self, options: Options, game: G, queue: EvaluationQueue) -> SearchSettings:
-        """Return the settings of a search by the options, for the board of a game."""
+    def _search_settings(self, options: Options, game: G, queue: EvaluationQueue) -> SearchSettings: ...
 
     @abc.abstractmethod
     def _budget(self, clock: Clock, game: G, options: Options, lag: float, lateness: float) -> Budget:
-        """Return the time of a move from the start of its clock on.
+        """Return the time of a move from the start of its clock.
 
         Args:
             clock: of the side to move.
-            game: as it stands.
+            game: the position.
             options: the settings.
-            lag: seconds that may be lost on each move.
-            lateness: seconds that may be lost besides on this move.
+            lag: seconds that each move may lose.
+            lateness: further seconds that this move may lose.
         """
 
     def _time_left(self, clock: Clock, options: Options) -> float | None:
-        """Return the seconds from the start of its clock on in which a move comes in time; None: wait for it."""
+        """Return the seconds from the start of the clock in which a move is in time. None: wait for the search."""
         return None
 
     def _drop_queue(self, queue: EvaluationQueue) -> None:
@@ -406,45 +394,44 @@ class Player(abc.ABC, Generic[G]):
         return request.game.copy()
 
     def _without_search(self, request: Request[G], root: G) -> Decision | None:
-        """Return a decision that takes no search of the root; None to search."""
+        """Return a decision without a search of the root, or None to search."""
         return None
 
     def _is_forced(self, request: Request[G], root: G) -> bool:
-        """Whether there is one move only, for which no time is spent."""
+        """Whether there is only one move, which needs no time."""
         return False
 
-    def _restrictions(self, request: Request[G], root: G, schedule: Schedule) -> Restrictions:
-        """Return the moves of the root that are not searched, and the only ones that are (None for all)."""
+    def _restrictions(self, request: Request[G], root: G, schedule: Budget) -> Restrictions:
         return request.avoid, request.allow
 
     def _pruned(self, request: Request[G], root: G) -> Sequence[int]:
-        """Return further moves of the root that are not worth a search."""
+        """Return further root moves that are not worth a search."""
         return ()
 
-    def _begin_beside(self, request: Request[G], root: G, allow: Collection[int] | None) -> None:
-        """Start what looks for a won line beside the search."""
+    def _start_mate_search(self, request: Request[G], root: G, allow: Collection[int] | None) -> None:
+        """Start the mate search beside the search, if the game has one."""
 
-    def _end_beside(self) -> None:
-        """End it; what it has found stays."""
+    def _stop_mate_search(self) -> None:
+        """End the mate search. Its result stays."""
 
-    def _line_beside(self) -> tuple[int, ...]:
-        """Return the won line that was found beside the search, so far; empty if there is none."""
+    def _mate_line(self) -> tuple[int, ...]:
+        """Return the won line that the mate search has found; empty if none."""
         return ()
 
-    def _has_answer(self, request: Request[G]) -> bool:
-        """Whether that line makes the search needless."""
+    def _mate_ends_search(self, request: Request[G]) -> bool:
+        """Whether the mate line makes the search needless."""
         return False
 
-    def _shown(self, report: SearchReport) -> SearchReport:
-        """Return a report with what was found beside the search."""
+    def _annotate(self, report: SearchReport) -> SearchReport:
+        """Return a report with the result of the mate search."""
         return report
 
     @abc.abstractmethod
-    def _likeliest(self, root: G, allow: Collection[int] | None) -> int:
-        """Return a move for a search that had time for nothing."""
+    def _fallback_move(self, root: G, allow: Collection[int] | None) -> int:
+        """Return a move for a search that had no time at all."""
 
     def _may_resign(self, game: G, report: SearchReport) -> bool:
-        """Whether a game whose moves look lost may be given up."""
+        """Whether the game may be resigned if its moves look lost."""
         return True
 
 
@@ -452,4 +439,4 @@ N = TypeVar("N", int, float)
 
 
 def _least(*limits: N | None) -> N | None:
-    return min((each for each in limits if each is not None), default=None)
+    return min((limit for limit in limits if limit is not None), default=None)

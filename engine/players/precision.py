@@ -1,7 +1,7 @@
-"""Whether a network may be computed with fewer bits: both ways are compared on positions of games that it plays itself.
+"""Decide whether fewer bits are good enough for a network: compare both precisions on games that it plays itself.
 
-The verdict is kept beside the converted networks, so that a network is compared once; yomi's own networks come with it.
-What was chosen, and why, is told on stderr at the first use of a network on a board size, and then no more.
+The verdict is cached beside the converted networks; verdicts for yomi's own networks are part of yomi. The first use of
+a network on a board size prints the choice and its reason to stderr.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import numpy as np
 from yomi.engine.evaluators.network import FileEvaluator
 from yomi.engine.evaluators.queue import InlineQueue, Job
 from yomi.engine.players.request import PlayableGame
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.parameters import SearchSettings
-from yomi.engine.search.reports import root_priors
+from yomi.engine.search.read_tree import root_priors
 from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
 from yomi.native.tree.arrays import VALUE, Batch
 from yomi.nets.errors import one_line
 from yomi.nets.files import default_cache_dir, write_atomically
@@ -41,20 +41,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger("yomi.networks")
 
 MIN_SAME_MOVE, MAX_VALUE_ERROR = 0.95, 0.02
-"""Share of positions with the same best move, and mean difference of the values, that fewer bits must reach."""
+"""Requirements for fewer bits: share of positions with the same best move, and mean difference of the values."""
 POSITIONS, MIN_POSITIONS = 400, 100
-SECONDS = 6.0
-"""After so long with the reference, MIN_POSITIONS are enough; the candidate takes less."""
-SLOWER = {"bf16": "int16", "int8": "int16"}
-"""What is tried next; behind all others stands fp32."""
+SECONDS = 6.0  # after this time with the reference MIN_POSITIONS are enough; the candidate is faster
+SLOWER = {"bf16": "int16", "int8": "int16"}  # next candidate; fp32 follows all others
 GAME_PLIES = 240
-POLL = 1e-3
-"""Seconds between two looks at whether a search has ended."""
+POLL = 1e-3  # seconds between two checks whether a search has ended
 SEED = 1
-VERSION = 2
-"""Of the comparison: verdicts of other versions are not read."""
+VERSION = 2  # of the comparison; verdicts of other versions are not read
+# the workers of a device start together: the second waits here for the first one's verdict
 _COMPARING = threading.Lock()
-"""Held during a comparison: the workers of a device start together, and the second reads the first one's result."""
 
 
 G = TypeVar("G", bound=PlayableGame)
@@ -64,21 +60,20 @@ E = TypeVar("E", bound=FileEvaluator)
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far a candidate is from its reference."""
+    """Differences between a candidate and its reference."""
 
     positions: int
     same_move: float
     """Share of positions in which the policies have the same best legal move."""
     value_error: float
-    """Mean absolute difference of the values, which lie in [-1, 1]."""
+    """Mean absolute difference of the values, which are in [-1, 1]."""
 
     @property
     def is_enough(self) -> bool:
-        """Whether the candidate may stand in for the reference."""
+        """Whether the candidate may replace the reference."""
         return self.same_move >= MIN_SAME_MOVE and self.value_error <= MAX_VALUE_ERROR
 
     def __str__(self) -> str:
-        """Return the figures on one line."""
         return (
             f"same best move in {self.same_move:.1%} of {self.positions} positions, "
             f"mean value error {self.value_error:.4f}"
@@ -87,14 +82,14 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Sampling(Generic[G]):
-    """How games are played to compare on."""
+    """How to play games for the comparison."""
 
     spec: GameSpec
     new_game: Callable[[], G]
 
 
 class _Recorder:
-    """Answers with an evaluator and keeps a copy of each batch, which has one row, with the answer in it."""
+    """Evaluates by an evaluator, and copies each batch of one row with its results."""
 
     batch_size = 1
 
@@ -109,15 +104,14 @@ class _Recorder:
         if batch.move_count[0]:
             self.batches.append(Batch(*map(np.copy, batch)))
 
-    def bind(self, batch: Batch) -> None:
-        """Return None: it is Python."""
+    def bind(self, batch: Batch) -> None: ...
 
     def close(self) -> None:
-        """Leave the evaluator to who made it."""
+        """The caller closes the evaluator."""
 
 
 class _OwnThread:
-    """An evaluation queue that evaluates where `serve` is called: in the thread that the evaluators are bound to."""
+    """An evaluation queue that evaluates in the thread of `serve`, because the evaluators are bound to it."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.evaluator = evaluator
@@ -131,29 +125,28 @@ class _OwnThread:
     def call(self, function: Callable[[Evaluator], T]) -> T:
         return function(self.evaluator)
 
-    def bind(self, batch: Batch) -> None:
-        """Return None: evaluators stay in this thread."""
+    def bind(self, batch: Batch) -> None: ...
 
     def serve(self, search: Search) -> None:
-        """Evaluate what a search asks for until it ends."""
+        """Evaluate the batches of a search until it ends."""
         while search.is_running:
             with contextlib.suppress(Empty):
                 self._inline.submit(self._jobs.get(timeout=POLL))
 
     def close(self) -> None:
-        """Leave the evaluator to who made it."""
+        """The caller closes the evaluator."""
 
 
 def record(
     reference: Evaluator, sampling: Sampling[G], positions: int = POSITIONS, seconds: float = SECONDS
 ) -> list[Batch]:
-    """Return batches of one row from games whose moves are drawn from an evaluator's policy, with its answers in them.
+    """Return evaluated batches of one row from games whose moves are drawn from the policy.
 
     Args:
-        reference: decides the moves.
+        reference: evaluates.
         sampling: how to play.
-        positions: how many are wanted.
-        seconds: time after which MIN_POSITIONS are enough.
+        positions: number of batches.
+        seconds: after this time MIN_POSITIONS are enough.
     """
     recorder = _Recorder(reference)
     queue = _OwnThread(recorder)
@@ -184,7 +177,7 @@ def record(
 
 
 def compare(recorded: Sequence[Batch], candidate: Evaluator) -> Agreement:
-    """Compare an evaluator with the answers that `record` has returned."""
+    """Compare an evaluator with the results of `record`."""
     same, errors = [], []
     for batch in recorded:
         written = {name: np.zeros_like(getattr(batch, name)) for name in ("logits", "values", "ownership")}
@@ -197,11 +190,11 @@ def compare(recorded: Sequence[Batch], candidate: Evaluator) -> Agreement:
 
 
 def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: Callable[[E], Sampling[G]]) -> E:
-    """Return an evaluator in the precision that was asked for; auto is the fastest that agrees with fp32.
+    """Return an evaluator in a precision. auto is the fastest that agrees with fp32.
 
     Args:
-        make: makes the evaluator in a precision; auto is the fastest there is.
-        precision: auto, or one that `make` knows.
+        make: makes the evaluator in a precision; auto is the fastest of the machine.
+        precision: auto, or a precision of `make`.
         sampling: how to play games with the network.
     """
     evaluator = make(precision)
@@ -215,9 +208,9 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
             verdict = _known(_file_name(evaluator))
             if verdict is None:
                 candidate = evaluator.precision
-                _say_that_it_takes_time(evaluator)
+                _announce(evaluator)
                 if not recorded:
-                    # Only one of the two is in memory at any time: a big network takes some 250 and 500 MB.
+                    # Only one of the two is in memory at a time: a large network takes about 250 and 500 MB.
                     evaluator.close()
                     del evaluator
                     reference = make("fp32")
@@ -236,9 +229,7 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
         if verdict.is_enough:
             return evaluator
         name, slower = evaluator.info.source_file, SLOWER.get(evaluator.precision, "fp32")
-        _log.warning(
-            "%s: %s is left out for %s (%s): %s", name, evaluator.precision, slower, evaluator.backend, verdict
-        )
+        _log.warning("%s: %s is replaced by %s (%s): %s", name, evaluator.precision, slower, evaluator.backend, verdict)
         evaluator.close()
         del evaluator
         evaluator = make(slower)
@@ -250,7 +241,7 @@ def _board(evaluator: FileEvaluator) -> str:
     return f"{size}x{size}" if size else "boards of any size"
 
 
-def _say_that_it_takes_time(evaluator: FileEvaluator) -> None:
+def _announce(evaluator: FileEvaluator) -> None:
     board = _board(evaluator)
     print(
         f"yomi: comparing {evaluator.precision} with fp32, once for this network on {board} ...",
@@ -260,13 +251,12 @@ def _say_that_it_takes_time(evaluator: FileEvaluator) -> None:
 
 
 def _tell(evaluator: FileEvaluator, why: str) -> None:
-    """Tell what was chosen for a network on a board size."""
     chosen = f"{evaluator.info.source_file} on {_board(evaluator)}: {evaluator.precision} by {evaluator.backend}"
     print(f"yomi: {chosen}, {why}", file=sys.stderr, flush=True)
 
 
 def _tell_once(evaluator: FileEvaluator) -> None:
-    """Tell what was chosen and why, where that was not told before: a file in the cache remembers."""
+    """Print the choice and its reason, unless a file in the cache shows that they were printed before."""
     info = evaluator.info
     backend = evaluator.backend.partition(",")[0].replace(" ", "-")
     told = default_cache_dir() / "told" / f"{info.source_sha256[:32]}-{info.board_size}-{backend}"
@@ -275,9 +265,13 @@ def _tell_once(evaluator: FileEvaluator) -> None:
             return
         told.parent.mkdir(parents=True, exist_ok=True)
         told.touch()
-    except OSError as error:  # told again next time
+    except OSError as error:  # it is printed again next time
         _log.info("%s cannot be written: %s", told, error)
-    why = f"not by native kernels: {evaluator.why}" if evaluator.why else "for which there is nothing faster here"
+    why = (
+        f"not by native kernels: {evaluator.why}"
+        if evaluator.why
+        else "for which there is nothing faster on this machine"
+    )
     _tell(evaluator, why)
 
 
@@ -291,7 +285,7 @@ def _cache_dir() -> Path:
 
 
 def _known(file_name: str) -> Agreement | None:
-    """Return the verdict that was kept or came with yomi; None where there is none, or none that can be read."""
+    """Return the cached verdict or the verdict that is part of yomi; None if there is no readable one."""
     for folder in (PRECISION_DIR, _cache_dir()):
         path = folder / file_name
         try:
@@ -300,7 +294,7 @@ def _known(file_name: str) -> Agreement | None:
         except FileNotFoundError:
             continue
         except (OSError, ValueError, TypeError, KeyError) as error:
-            _log.warning("%s cannot be read (%s): comparing again", path, one_line(str(error)))
+            _log.warning("%s cannot be read (%s): yomi compares again", path, one_line(str(error)))
     return None
 
 
@@ -310,4 +304,4 @@ def _keep(evaluator: FileEvaluator, verdict: Agreement) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(asdict(verdict)).encode())
     except OSError as error:
-        _log.warning("%s cannot be written (%s): the comparison is made again next time", path, error)
+        _log.warning("%s cannot be written (%s): yomi compares again next time", path, error)

@@ -1,4 +1,4 @@
-"""What a player is asked for and what it answers, in every game. Plain data; nothing compiled is imported."""
+"""Requests to players and their answers, in all games. Plain data: nothing compiled is imported."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from yomi.engine.clock import Clock, Clocks
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.position import SearchableGame
-from yomi.engine.search.report import SearchReport
+from yomi.engine.search.types import Limits, SearchableGame, SearchReport
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
@@ -22,8 +20,7 @@ class PlayableGame(SearchableGame, Protocol):
     """A game as players see it."""
 
     @property
-    def side_to_move(self) -> int:
-        """BLACK or WHITE."""
+    def side_to_move(self) -> int: ...
 
     @property
     def ply(self) -> int:
@@ -31,84 +28,62 @@ class PlayableGame(SearchableGame, Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether the rules have ended it."""
+        """Whether the rules have ended the game."""
 
-    def copy(self) -> Self:
-        """Return an independent copy."""
+    def copy(self) -> Self: ...
 
     def push(self, move: int) -> None:
-        """Play a move of the side to move.
-
-        Raises:
-            ValueError: the rules forbid it.
-        """
+        """Play a move of the side to move, or raise ValueError if the rules forbid it."""
 
     def undo(self) -> None:
-        """Take the last move back.
-
-        Raises:
-            ValueError: there is none.
-        """
+        """Take back the last move, or raise ValueError if there is none."""
 
 
 G = TypeVar("G", bound=PlayableGame)
 
 
 class LoadingError(EvaluatorError):
-    """A network, a book or a device that cannot be used; the message is one line."""
+    """A network, a book or a device that cannot be used."""
 
 
 @dataclass(slots=True, eq=False)
 class Request(Generic[G]):
-    """A move or an analysis that is asked for. While one thread answers it, others may call its methods."""
+    """A request for a move or an analysis. Its methods are thread-safe."""
 
-    game: G
-    """The position and the moves that led to it. The player works on a copy."""
+    game: G  # the position and its moves; the player works on a copy
     options: Options | None = None
-    """Settings in place of the player's, for this request only; what takes effect with `load` stays as it is."""
-    clocks: Clocks | None = None
-    """What the clocks show; None: no clock."""
-    limits: Limits = field(default_factory=Limits)
-    """Further limits, besides those of the options and the clock."""
-    depth: int | None = None
-    """Length of the principal variation at which the search ends."""
-    avoid: Collection[int] = ()
-    """Moves that may not be chosen."""
+    """Settings in place of the player's. Options that take effect with `load` have no effect here."""
+    clocks: Clocks | None = None  # None: no clock
+    limits: Limits = field(default_factory=Limits)  # besides those of the options and the clock
+    depth: int | None = None  # length of the principal variation that ends the search
+    avoid: Collection[int] = ()  # moves that may not be chosen
     allow: Collection[int] | None = None
-    """If given, the only moves that may be chosen, legal ones; what would answer without them (a book) does not."""
-    infinite: bool = False
-    """Search until `stop`, whatever the options say."""
-    ponder: bool = False
-    """The last move of the game is a guess; neither clock nor options limit the search until `ponderhit`."""
-    hide_moves: bool = False
-    """Do not show the network the moves before the root."""
-    keep_tree: bool = True
-    """Go on with the tree of an earlier search if it holds this position."""
+    """The only moves that may be chosen, all legal. With None the book may answer, too."""
+    infinite: bool = False  # search until `stop`, whatever the options are
+    ponder: bool = False  # the last move is a guess: neither clock nor options limit the search until `ponderhit`
+    hide_history: bool = False  # hide the moves before the root from the network
+    keep_tree: bool = True  # continue with the tree of an earlier search if it contains this position
     on_report: Callable[[SearchReport], None] | None = None
-    """Called every `interval` seconds in the player's thread. An exception that it raises ends the search."""
-    interval: float = 1.0
-    """Seconds."""
-    first_report: float | None = None
-    """Seconds until the first report; None: as between the others."""
-    pv_length: int = 60
-    """Moves of a principal variation after its first, at most."""
+    """Called every `interval` seconds in the player's thread. An exception from it ends the search."""
+    interval: float = 1.0  # seconds
+    first_report: float | None = None  # seconds until the first report; None: `interval`
+    pv_length: int = 60  # maximum of moves in a principal variation after the first
+    # when the clock of the side to move started (time.monotonic())
     start: float = field(default_factory=time.monotonic)
-    """When the clock of the side to move started (time.monotonic())."""
     on_change: Callable[[], None] | None = None
-    """Set by the player: called after `stop` and `ponderhit` in their thread, to wake the player up."""
+    """Set by the player: `stop` and `ponderhit` call it in their thread, to wake the player."""
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _is_stopped: bool = False
     _is_hit: bool = False
 
     @property
     def clock(self) -> Clock | None:
-        """The clock of the side to move; None if there is no limit."""
+        """The clock of the side to move; None without a limit."""
         clock = self.clocks[self.game.side_to_move] if self.clocks else None
         return clock if clock is not None and clock.settings.is_limited else None
 
     @property
     def is_stopped(self) -> bool:
-        """Whether an answer is wanted at once."""
         return self._is_stopped
 
     @property
@@ -117,15 +92,15 @@ class Request(Generic[G]):
         return self.ponder and not self._is_hit
 
     def stop(self) -> None:
-        """Ask for the answer at once."""
+        """Ask for the answer now."""
         self._is_stopped = True
         self._notify()
 
     def ponderhit(self, clocks: Clocks | None = None, at: float | None = None) -> None:
-        """Say that the opponent has played the expected move.
+        """Report that the opponent has played the expected move.
 
         Args:
-            clocks: what the clocks show now; None: what was said before.
+            clocks: current clocks; None: as before.
             at: when our clock started; None: now.
         """
         self.start = time.monotonic() if at is None else at
@@ -134,7 +109,7 @@ class Request(Generic[G]):
         self._notify()
 
     def wait(self, timeout: float) -> bool:
-        """Wait for `stop` or `ponderhit`; False if neither comes within `timeout` seconds."""
+        """Wait for `stop` or `ponderhit`, at most `timeout` seconds; False if time ran out."""
         with self._changed:
             return self._changed.wait_for(lambda: self._is_stopped or self._is_hit, timeout)
 
@@ -148,16 +123,11 @@ class Request(Generic[G]):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a player has chosen."""
+    """A player's choice."""
 
-    move: int | None
-    """None if there is no legal move or a win is declared; also given with `resign` (what it would have played)."""
+    move: int | None  # None: no legal move, or a declared win; with `resign` the move that it would have played
     resign: bool = False
-    win: bool = False
-    """The win is declared (shogi); goes before all else."""
-    ponder: int | None = None
-    """The expected answer."""
-    report: SearchReport = field(default_factory=SearchReport)
-    """The search behind it."""
-    note: str = ""
-    """Where the move comes from if not from a search: book, mate."""
+    win: bool = False  # shogi: declares the win; goes before all other fields
+    ponder: int | None = None  # expected answer
+    report: SearchReport = field(default_factory=SearchReport)  # the search
+    note: str = ""  # origin of a move without a search: book, mate

@@ -1,25 +1,37 @@
-"""What the set-up of all games' players has in common: what judges, how many threads, the search's settings."""
+"""Setup of all games' players: evaluators, number of threads, settings of the search, tuned settings.
+
+`yomi net calibrate` tunes: it saves a file for each network, board size and machine in the folder `tuning` of the
+cache.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import hashlib
+import json
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.default_network import check_network, has_network, network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import make_device_queue
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.evaluators.workers import EvaluationWorkers
-from yomi.engine.machine import usable_cores
-from yomi.engine.options import SearchOptions, rows_for
-from yomi.engine.own_network import check_network, has_network, network_file
+from yomi.engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
+from yomi.engine.options import TABLE, OptionError, Options, SearchOptions, Value, rows_for
 from yomi.engine.players.precision import Sampling, with_suitable_precision
-from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.settings import SearchSettings
 from yomi.native.spec import Inputs
+from yomi.nets.errors import NetworkError, one_line
+from yomi.nets.files import default_cache_dir, known_digest, write_atomically
 from yomi.nets.load import FOR_PROCESSORS, open_file
+from yomi.nets.text import parse_json
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
@@ -29,25 +41,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Judges:
-    """What judges positions of a game."""
+class EvaluatorFactory:
+    """Makes the evaluators of a game."""
 
     game: str
-    """The game's name."""
-    title: str
-    """For messages."""
-    plain: str
-    """What needs no network, as the option `evaluator` names it."""
-    make_plain: Callable[[Options], Evaluator]
-    formats: Sequence[type[FileFormat]]
-    """Of the networks."""
+    title: str  # the game in messages
+    plain: str  # the evaluator without a network, by its name in the option `evaluator`
+    make_default: Callable[[Options], Evaluator]
+    formats: Sequence[type[FileFormat]]  # of the networks
 
     def check(self, options: Options) -> None:
-        """See that evaluator and network of the options go together.
-
-        Raises:
-            EvaluatorError: the evaluator does not know the game, or a network is named that it has no use for.
-        """
+        """Raise EvaluatorError if the evaluator is not for this game, or if a named network has no use."""
         kind = options.evaluator
         if has_network(options):
             return
@@ -56,7 +60,7 @@ class Judges:
                 f"evaluator {kind} does not know {self.title}: expected auto, onnx, {self.plain} or uniform"
             )
         if options.net is not None:
-            raise EvaluatorError(f"evaluator {kind} uses no network: leave out --net (DNN_Model), or --evaluator")
+            raise EvaluatorError(f"evaluator {kind} uses no network: expected no --net (DNN_Model), or no --evaluator")
 
     def make_queue(
         self,
@@ -69,30 +73,32 @@ class Judges:
 
         Args:
             options: the settings.
-            size: length of the board's side.
-            begin: returns a game on such a board at its beginning; on games from there precisions are compared.
-            finish: makes of a network on a device what judges.
+            size: board size.
+            begin: returns the start of a game. Precisions are compared on games from there.
+            finish: makes the final evaluator from a network on a device.
 
         Raises:
             NetworkError: the network's file cannot be used.
-            EvaluatorError: the evaluator or the device cannot, or see `check`.
+            EvaluatorError: the evaluator or the device cannot be used.
         """
         self.check(options)
         if options.evaluator == "uniform":
             return InlineQueue(UniformEvaluator(options.batch_size or 16))
         net = network_file(options, self.game)
         if net is None:
-            return InlineQueue(self.make_plain(options))
+            return InlineQueue(self.make_default(options))
         check_network(Path(net), self.game)
 
         def network(device: str) -> Evaluator:
             def in_precision(precision: str) -> FileEvaluator:
-                # What is made only to be compared with is not worth the place on the disk.
+                # A reference for the comparison is not worth its space on the disk.
                 keep = precision == options.precision
                 how = device, options.backend, options.batch_size, precision
                 return load(self.formats, net, size, *how, keep=keep)
 
-            made = with_suitable_precision(in_precision, options.precision, lambda each: Sampling(each.spec, begin))
+            made = with_suitable_precision(
+                in_precision, options.precision, lambda reference: Sampling(reference.spec, begin)
+            )
             return finish(made, device)
 
         if open_file(net).kind in FOR_PROCESSORS:
@@ -101,11 +107,10 @@ class Judges:
 
 
 def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
-    """Return how many search workers there are, and how many batches each has under way.
+    """Return the number of search threads, and of batches in flight for each thread.
 
-    On a processor every core evaluates its own batches, and more workers than cores would only take time from each
-    other. GPUs get twice as many search workers as evaluation workers, with two batches each, so that there is always
-    one that waits for the device.
+    On a processor each core evaluates its own batches; more threads than cores would compete. A GPU gets twice as many
+    search threads as evaluation workers, with two batches each, so that one batch always waits for the device.
     """
     cores = usable_cores()
     if isinstance(queue, EvaluationWorkers):
@@ -118,14 +123,14 @@ def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
 def common_settings(
     options: Options, game: str, queue: EvaluationQueue, c_puct: float, **decided: Any
 ) -> SearchSettings:
-    """Return the settings of the search: the options, and what they leave open as it suits machine and evaluator.
+    """Return the settings of the search by the options. Unset options get values for the machine and evaluator.
 
     Args:
-        options: what the user wants; those that mean nothing to the game do not count.
+        options: the settings; options of other games have no effect.
         game: go or shogi.
-        queue: what evaluates.
-        c_puct: if the options leave it open.
-        decided: settings that the game or the evaluator decides, whatever the options say.
+        queue: of the evaluator.
+        c_puct: value if the option is none.
+        decided: settings that the game or the evaluator overrides.
     """
     known = {row.name for row in fields(SearchOptions)}
     chosen: dict[str, Any] = {row.name: options.get(row.name) for row in rows_for(game) if row.name in known}
@@ -135,3 +140,82 @@ def common_settings(
     if not queue.evaluator.inputs & Inputs.NETWORK:
         chosen["cache_size"] = 0
     return SearchSettings(**chosen | decided)
+
+
+_log = logging.getLogger("yomi.networks")
+
+TUNED = ("device", "backend", "precision", "batch_size", "workers", "batches_in_flight")
+"""Options that are tuned. Their defaults leave them open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The fastest settings to search with a network."""
+
+    choice: dict[str, Value]  # value of each of TUNED
+    evaluations_per_second: float  # of the search, during tuning
+
+    def __str__(self) -> str:
+        flags = " ".join(f"{TABLE[name].flag} {TABLE[name].format(value)}" for name, value in self.choice.items())
+        return f"{flags} ({self.evaluations_per_second:,.0f} evaluations/s)"
+
+
+def tuned(options: Options, game: str, size: int) -> Options:
+    """Return the options with tuned values for unset fields, or the same object if nothing was tuned.
+
+    The tuned values belong together. They are used only if all options of TUNED are unset.
+    """
+    net = network_file(options, game)
+    if net is None or any(options.get(name) != TABLE[name].default for name in TUNED):
+        return options
+    tuning = load_tuning(Path(net), size)
+    if tuning is None:
+        return options
+    return dataclasses.replace(options, **tuning.choice)  # type: ignore[arg-type]
+
+
+def load_tuning(net: Path, size: int) -> Tuning | None:
+    """Return the tuned settings of a network on this machine, or None."""
+    path, text = net, ""
+    try:
+        path = _tuning_file(net, size)
+        text = path.read_text(encoding="utf-8")
+        data = parse_json(text)
+        choice = {name: TABLE[name].check(data["choice"][name]) for name in TUNED}
+        return Tuning(choice, float(data["evaluations_per_second"]))
+    except (FileNotFoundError, NetworkError):  # never tuned, or no such network, which its loading will say
+        return None
+    except (OSError, ValueError, KeyError, TypeError, OptionError) as error:
+        _warn_once(path, text, one_line(str(error)))
+        return None
+
+
+@functools.cache
+def _warn_once(path: Path, text: str, error: str) -> None:
+    _log.warning("%s cannot be used (%s): expected what yomi net calibrate writes", path, error)
+
+
+def save_tuning(net: Path, size: int, tuning: Tuning) -> Path:
+    """Save settings for this machine and return the file, or raise OSError."""
+    path = _tuning_file(net, size)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = {"network": net.name, "board_size": size, "machine": machine_facts(), **dataclasses.asdict(tuning)}
+    write_atomically(path, (json.dumps(data, indent=1) + "\n").encode())
+    return path
+
+
+@functools.cache
+def machine_facts() -> dict[str, object]:
+    """Return the facts that tuned settings depend on, besides the network."""
+    return {
+        "processor": processor_name(),
+        "cores": usable_cores(),
+        "gpus": nvidia_devices(),
+        "packages": package_versions(),
+    }
+
+
+def _tuning_file(net: Path, size: int) -> Path:
+    network = known_digest(net)
+    digest = hashlib.sha256(json.dumps([network, size, machine_facts()]).encode()).hexdigest()
+    return default_cache_dir() / "tuning" / f"{digest[:32]}.json"

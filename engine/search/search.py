@@ -1,7 +1,7 @@
-"""The search: threads that gather leaves, hand them to the evaluation queue and put what comes back into the tree.
+"""The search: threads that gather leaves, have them evaluated, and update the tree.
 
-Begin reading here: `Search.start` and `Search._work`, which evaluates by kernels (`_advance`) or through the evaluation
-queue (`_submit`). What happens inside a tree stands in native/tree/search.py.
+Start reading at `Search.start` and `Search._work`. The evaluation runs in kernels (`_advance`) or through the
+evaluation queue (`_submit`). native/tree/search.py is the search inside a tree.
 """
 
 from __future__ import annotations
@@ -18,12 +18,9 @@ import numpy.typing as npt
 
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue, Job, check_numbers
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.position import Root, SearchableGame
-from yomi.engine.search.report import SearchReport
-from yomi.engine.search.reports import fullness, read_report, root_priors
-from yomi.engine.search.root_evaluation import evaluate_root, is_renewed, replace_own
-from yomi.engine.search.root_priors import RootPriors
+from yomi.engine.search.read_tree import fullness, read_report, root_priors
+from yomi.engine.search.root import RootPriors, evaluate_root, is_renewed, replace_root_evaluation
+from yomi.engine.search.types import Limits, Root, SearchableGame, SearchReport
 from yomi.native.game_calls import BoundBoard
 from yomi.native.tree import arrays
 from yomi.native.tree.arrays import KEYS_BROKEN, SUMS_BROKEN, Batch
@@ -35,47 +32,40 @@ from yomi.native.tree.search import CENTER_SHARE, dynamic_utility, recenter
 from yomi.native.tree.searcher import Searcher
 
 if TYPE_CHECKING:
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
     from yomi.native.calls import Calls
     from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.search")
 
-MOST_VISITS = 2**32 - 2
-"""Visits that a node can count."""
-IDLE_PAUSE = 50e-6
-"""Seconds that a worker waits where it found nothing to gather because all leaves are being evaluated elsewhere."""
-LOOK_SECONDS = 0.1
-"""Seconds between two looks at the clock of a worker that evaluates by kernels; it looks after whole batches only."""
+MAX_NODE_VISITS = 2**32 - 2  # of a node
+IDLE_PAUSE = 50e-6  # seconds that a worker waits if all leaves are being evaluated elsewhere
+LOOK_SECONDS = 0.1  # a worker that evaluates by kernels checks the clock after whole batches, about this often
 MIN_BATCHES = 16
-"""Batches that each worker makes, at least, in a search of limited playouts; they have fewer rows for it. The leaves of
-one batch are chosen without knowing what the others will say, and at the end workers wait for the last one's batch."""
+"""Batches of each worker in a search of limited playouts, at least; they have fewer rows. The leaves of one batch are
+chosen without each other's results, and at the end workers wait for the last batch."""
 TREE_SETTINGS = (
     *("score_utility", "dynamic_score_utility", "uncertainty", "bias_correction", "noise_pruning", "value_weighting"),
     *("policy_temperature", "root_policy_temperature", "solver", "graph"),
 )
-"""Settings that decide what a tree counts: where one of them changes the tree is dropped."""
-PRUNE_TO = 0.6
-"""Share of each pool that may still be in use after pruning."""
-CENTER_TOLERANCE = 0.002
-"""Utility that a tree may be off for the center of the score that it was counted with: counting it anew takes time."""
-MIN_VISITS = 2
-"""Visits that a search makes however little time it has: the root's, and one move's."""
+"""Settings whose change invalidates the tree."""
+PRUNE_TO = 0.6  # share of each pool that may still be in use after pruning
+CENTER_TOLERANCE = 0.002  # utility; the score is centered again only beyond this, because that takes time
+MIN_VISITS = 2  # of a search without time: the root's, and one move's
 FAULTS = {
     SUMS_BROKEN: "a fault of the search: a node's values are not finite numbers. Please report this with the game",
-    KEYS_BROKEN: "a fault of the search: a node is of another position than its moves lead to. Please report this with "
-    "the game",
+    KEYS_BROKEN: "a fault of the search: a node's position differs from the position after its moves. Please report "
+    "this with the game",
 }
-"""Messages by fault, SUMS_BROKEN and KEYS_BROKEN."""
+# seconds until an interrupted search counts as hanging; large networks need some for a batch on a CPU
 SEARCH_HANG = 30.0
-"""Seconds that a search may take to end after it was told to; the largest networks take some for a batch on a CPU."""
 
 
 class Search:
-    """One tree and the workers that search it. One thread calls its methods; any may call `report` and `interrupt`."""
+    """One tree and the threads that search it. Only `report`, `interrupt` and `clear_cache` are thread-safe."""
 
     def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> None:
-        """Allocate the tree; nothing runs until `start`."""
+        """Allocate the tree. Nothing runs before `start`."""
         self.spec = spec
         self.queue = queue
         self.settings = settings
@@ -91,10 +81,9 @@ class Search:
         self._boards = [BoundBoard(make_board(spec, self._root_record)) for _ in seeds]
         self._workers = [make_worker(spec, board.board, seed) for board, seed in zip(self._boards, seeds, strict=True)]
         self._bound: dict[int, tuple[Searcher, Calls]] = {}
-        """By worker's number: its searcher, and the calls that evaluate its batch; kept from search to search.
-        Empty if the queue has no such calls and takes jobs instead."""
-        self._avoided = np.zeros_like(self.tree.banned)
-        """Those of the banned moves under which the tree was made."""
+        """By worker: its searcher, and the calls that evaluate its batch; kept between searches. Empty if the queue
+        takes jobs."""
+        self._avoided = np.zeros_like(self.tree.banned)  # the banned moves under which the tree was made
         self._root_priors = RootPriors(self.tree, np.random.default_rng(self._seeds))
         self._threads: list[threading.Thread] = []
         self._barrier = threading.Barrier(1)
@@ -104,19 +93,15 @@ class Search:
         self._pruned_at, self._pruned_to = -1, 0
         self._latency = 0.0
         self._count_lock = threading.Lock()
+        # held while anything but a search thread changes the tree, and while `report` reads it
         self._layout_lock = threading.RLock()
-        """Held while anything but a search thread changes the tree, and while `report` reads it."""
         self._error: Exception | None = None
         self._finished = threading.Event()
         self._finished.set()
         self.configure(settings)
 
     def configure(self, settings: SearchSettings) -> None:
-        """End the search and put new settings in force; memory, workers, cache size and seed stay as made.
-
-        Raises:
-            Exception: see `stop`; the settings stay as they were then.
-        """
+        """End the search and apply new settings. Memory, workers, cache size and seed stay. Errors: see `stop`."""
         self.stop()
         if settings.policy_temperature != self.settings.policy_temperature:
             self.clear_cache()  # priors are kept as the temperature made them
@@ -128,17 +113,15 @@ class Search:
 
     @property
     def is_running(self) -> bool:
-        """Whether search threads are at work."""
         return not self._finished.is_set()
 
     @property
     def latency(self) -> float:
-        """Seconds that the slowest batch took, of the last search or of `time_batches`: how late a search may end."""
+        """Seconds of the slowest batch, of the last search or of `time_batches`: how late a search may end."""
         return self._latency
 
     @property
     def root_visits(self) -> int:
-        """Visits of the root so far."""
         if self._root is None:
             return 0
         return int(self.tree.nodes[self._counters.root]["visits"])
@@ -150,7 +133,7 @@ class Search:
 
     @property
     def playouts(self) -> int:
-        """Playouts backed up since the search started."""
+        """Finished playouts since the search started."""
         return int(self._counters.playouts)
 
     @property
@@ -158,16 +141,17 @@ class Search:
         """Moves made on a board since the search started."""
         return int(self._counters.moves_made)
 
-    def set_position(self, game: SearchableGame, *, keep_tree: bool = True, is_shown_otherwise: bool = False) -> None:
-        """Make `game` the root, keeping the part of the tree below it.
+    def set_position(self, game: SearchableGame, *, keep_tree: bool = True, hide_history: bool = False) -> None:
+        """Make `game` the root, and keep the part of the tree below it.
 
         Args:
-            game: the position, and how it came about.
-            keep_tree: without it the search begins anew, and only evaluations are kept.
-            is_shown_otherwise: the evaluator is shown a root from further down the tree otherwise than it was there.
+            game: the position and its moves.
+            keep_tree: if false, the search keeps evaluations only.
+            hide_history: the network sees an inner node of the tree differently now that it is the root: evaluate it
+                again.
 
         Raises:
-            Exception: what an evaluator raised; the tree is empty then.
+            Exception: an evaluator failed; the tree is empty then.
         """
         self._stop_sound()
         root = Root(game.search_key, tuple(game.moves), int(game.position["side_to_move"]))
@@ -184,15 +168,15 @@ class Search:
             board = self._boards[0]
             if not complete_root(self.tree, board.board.moves, board.count_moves()):
                 self._drop_tree()
-        if line and (is_shown_otherwise or is_renewed(self.queue, self.settings)):
-            self._renew_root(is_shown_otherwise=is_shown_otherwise)
+        if line and (hide_history or is_renewed(self.queue, self.settings)):
+            self._renew_root(hide_history=hide_history)
 
     def clear_cache(self) -> None:
-        """Forget all evaluations outside the tree; callable from any thread, also while the search runs."""
+        """Drop all evaluations outside the tree. Thread-safe, even while the search runs."""
         self.tree.cache_keys[:] = 0
 
     def clear(self) -> None:
-        """Forget the tree and the evaluation cache."""
+        """Drop the tree and the evaluation cache."""
         self.stop()
         self._root = None
         self.clear_cache()
@@ -206,13 +190,13 @@ class Search:
         prune: Sequence[int] = (),
         noise: bool = False,
     ) -> None:
-        """Start the search threads on the position that was set, and return.
+        """Start the search threads on the current position, and return.
 
         Args:
-            limits: when the search ends by itself.
+            limits: end the search.
             avoid: root moves that are not searched.
-            allow: where given, the only root moves that are searched.
-            prune: further root moves that are not; what is known of them from before stays in the root's sums.
+            allow: the only root moves that are searched; None: all.
+            prune: further root moves that are not searched. Their earlier results stay in the root's sums.
             noise: mix the settings' Dirichlet noise into the root's priors.
         """
         self._stop_sound()
@@ -248,12 +232,12 @@ class Search:
             thread.start()
 
     def stop(self) -> None:
-        """End the search; return when all threads are quiet, which takes one evaluation at most.
+        """End the search, and return when all threads are quiet: after one evaluation at most.
 
         Raises:
-            EvaluatorError: a thread waits for an evaluation that does not end; once it has, all is well again.
-            Exception: what an evaluator or a worker raised while the search ran; it is raised once, and the tree is
-                empty then: leaves were lost on their way.
+            EvaluatorError: an evaluation does not end. The search can be used again once it has ended.
+            Exception: an evaluator or a worker failed during the search. Raised once; the tree is empty then, because
+                leaves were lost.
         """
         self._counters.stop = 1
         end = time.monotonic() + SEARCH_HANG
@@ -262,7 +246,7 @@ class Search:
                 thread.join(max(0.0, end - time.monotonic()))
                 if thread.is_alive():
                     name = self.queue.evaluator.description
-                    raise EvaluatorError(f"{name} has not answered for {SEARCH_HANG:g} s: expected it to end a batch")
+                    raise EvaluatorError(f"{name} has not answered for {SEARCH_HANG:g} s: expected the end of a batch")
         self._threads = []
         self._barrier = threading.Barrier(1)  # the old one refers to this search, and would keep its memory
         if self._error is not None:
@@ -271,18 +255,15 @@ class Search:
             raise error
 
     def _stop_sound(self) -> None:
-        """End the search, and drop the tree if a fault was found in it."""
+        """End the search, and drop the tree if it has a fault."""
         self.stop()
         if self._counters.broken:
             self._drop_tree()
 
     def time_batches(self) -> None:
-        """Measure the latency of full batches, for which a young tree has too few leaves; the tree is dropped.
+        """Measure the latency of full batches, because a young tree has too few leaves. The tree is dropped.
 
-        All workers evaluate one at the same time, with the position that was set in every row.
-
-        Raises:
-            Exception: what an evaluator raised.
+        All workers evaluate at the same time, with the current position in every row.
         """
         self.stop()
         assert self._root is not None, "set_position comes first"
@@ -300,13 +281,13 @@ class Search:
         self.stop()
 
     def interrupt(self) -> None:
-        """Ask the search to end as soon as it has a move, without waiting; callable from any thread."""
+        """Ask the search to end as soon as it has a move, without waiting. Thread-safe."""
         self._deadline = 0.0
         if self.root_visits >= MIN_VISITS:
             self._counters.stop = 1
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the search has ended by itself; False where `timeout` seconds pass first."""
+        """Wait until the search has ended; False after `timeout` seconds."""
         return self._finished.wait(timeout)
 
     def run(
@@ -325,7 +306,7 @@ class Search:
         return self.report()
 
     def report(self, *, pv_length: int = 60) -> SearchReport:
-        """Report the search as it stands, running or not; without a position there is nothing to tell."""
+        """Report the current or last search; empty without a position. Thread-safe."""
         if self._root is None:
             return SearchReport()
         end = time.perf_counter() if self.is_running else self._end_time
@@ -342,22 +323,22 @@ class Search:
             )
 
     def is_banned(self, move: int) -> bool:
-        """Whether the last search was told to leave out this root move."""
+        """Whether the last search omitted this root move."""
         return bool(self.tree.banned[move])
 
-    def likeliest(self) -> int | None:
-        """Return the move of greatest prior that is not banned, for a search that tried none; None without priors."""
+    def best_prior(self) -> int | None:
+        """Return the allowed move of greatest prior, or None without priors."""
         priors = root_priors(self.tree)
         return max((move for move in priors if not self.is_banned(move)), key=lambda move: priors[move], default=None)
 
     def _hand_out_history(self) -> None:
-        """Begin each board's history with the root's."""
+        """Copy the root's history to each board."""
         length = int(self._root_record["history_length"][0])
         for board in self._boards:
             board.board.history[:length] = self._root_history[:length]
 
     def _gather_root(self) -> Batch:
-        """Return a batch that asks for the root's evaluation alone; the tree is dropped."""
+        """Return a batch with the root alone. The tree is dropped."""
         self._drop_tree()
         self._hand_out_history()
         counters = self._counters
@@ -369,7 +350,7 @@ class Search:
         return batch
 
     def _time_batch(self, number: int, leaf: Batch) -> None:
-        """Evaluate a full batch of one leaf as a worker would, and take the time."""
+        """Evaluate a full batch of one leaf as a worker would, and measure the time."""
         try:
             bound = self._bind(number) if self.settings.batches_in_flight == 1 else None
             batch, calls = (bound[0].batch, bound[1]) if bound else (self._make_batch(self.batch_rows), None)
@@ -391,14 +372,14 @@ class Search:
             self._error = error
 
     def _claim_limit(self, limits: Limits) -> int:
-        most = MOST_VISITS if limits.visits is None else min(limits.visits, MOST_VISITS)
+        most = MAX_NODE_VISITS if limits.visits is None else min(limits.visits, MAX_NODE_VISITS)
         claims = max(0, most - self.root_visits)
         if limits.playouts is not None:
             claims = min(claims, limits.playouts)
         return claims
 
     def _ban(self, avoid: Sequence[int], allow: Sequence[int] | None, prune: Sequence[int]) -> None:
-        """Ban root moves; others to avoid than before empty the tree, whose root has visits made under the old."""
+        """Ban root moves. If `avoid` or `allow` change, drop the tree: its root has visits under the old bans."""
         banned = np.full_like(self.tree.banned, 0 if allow is None else 1)
         if allow is not None:
             banned[list(allow)] = 0
@@ -417,9 +398,9 @@ class Search:
         self._counters.bans = int(banned.any())
 
     def _center_score(self) -> None:
-        """Measure the dynamic part of the score's utility from the score that is expected at the root now.
+        """Center the score's dynamic utility on the expected score at the root.
 
-        A root without visits is centered when it is evaluated. A tree stays as it is if no utility would change by more
+        A root without visits is centered by its evaluation. The tree is unchanged if no utility would change by more
         than CENTER_TOLERANCE.
         """
         node = self.tree.nodes[self._counters.root]
@@ -431,7 +412,7 @@ class Search:
             recenter(self.tree, center)
 
     def _reroot(self, line: list[int] | None) -> None:
-        """Keep what `line` leads to, or begin anew."""
+        """Keep the subtree that `line` leads to, or drop the tree."""
         if line is not None and not line:
             return
         child = -1
@@ -453,8 +434,8 @@ class Search:
         self._counters.max_depth = 0
         self._forget_ownership()
 
-    def _renew_root(self, *, is_shown_otherwise: bool) -> None:
-        """Evaluate an expanded root again: new priors and, if it is shown otherwise now, a new share in its sums."""
+    def _renew_root(self, *, hide_history: bool) -> None:
+        """Evaluate an expanded root again, for new priors and, if its input differs, a new value in its sums."""
         if self.root_visits <= 1:  # nothing lies below it that would be worth keeping
             self._drop_tree()
             return
@@ -466,8 +447,8 @@ class Search:
             self._drop_tree()
             raise
         with self._layout_lock:
-            if is_shown_otherwise:
-                replace_own(self.tree, tree)
+            if hide_history:
+                replace_root_evaluation(self.tree, tree)
             self._root_priors.replace(tree)
 
     def _drop_tree(self) -> None:
@@ -511,12 +492,14 @@ class Search:
             if last:
                 if self._counters.broken:
                     fault = FAULTS[int(self._counters.broken)]
-                    _log.error("%s. The search ends with the moves known by now; the next one begins anew", fault)
+                    _log.error(
+                        "%s. The search ends with its result so far. The next search starts with an empty tree", fault
+                    )
                 self._end_time = time.perf_counter()
                 self._finished.set()
 
     def _work(self, number: int) -> bool:
-        """Search with one worker until the search ends (True) or the tree is full (False); leave no batch under way."""
+        """Search with one worker until the end (True) or until the tree is full (False). No batch stays in flight."""
         rows, count = self._rows(), self.settings.batches_in_flight
         bound = self._bind(number) if count == 1 else None
         if bound is None:
@@ -527,7 +510,7 @@ class Search:
         return Searcher(self.tree, self._workers[number], self._boards[number], batch)
 
     def _bind(self, number: int) -> tuple[Searcher, Calls] | None:
-        """Return a worker's searcher with a full batch, and the calls that evaluate it; None if there are no calls."""
+        """Return a worker's searcher with a full batch and its evaluating calls, or None if the queue takes jobs."""
         if number not in self._bound or len(self._bound[number][0].batch.node) != self.batch_rows:
             batch = self._make_batch(self.batch_rows)
             calls = self.queue.bind(batch)
@@ -537,7 +520,7 @@ class Search:
         return self._bound[number]
 
     def _submit(self, number: int, idle: list[Searcher]) -> bool:
-        """Search until the end (True) or until the tree is full (False); the evaluation queue evaluates the batches.
+        """Search through the evaluation queue until the end (True) or until the tree is full (False).
 
         Args:
             number: of the worker.
@@ -575,8 +558,6 @@ class Search:
     def _advance(self, searcher: Searcher, calls: Calls, most: int) -> bool:
         """Search until the end (True) or until the tree is full (False), with kernels that evaluate the batches.
 
-        Several batches are made in one call, as many as take LOOK_SECONDS: Python costs time between them.
-
         Args:
             searcher: this thread's.
             calls: evaluate its batch.
@@ -601,11 +582,9 @@ class Search:
                 rounds *= 2
 
     def _has_ended(self) -> bool | None:
-        """Say what there is to do for a worker that could gather no leaf.
+        """Return the next step of a worker that found no leaf.
 
-        Returns:
-            True where the search has ended, False where the tree is full, None (after a pause) where the worker should
-            try again.
+        True: the search has ended. False: the tree is full. None: try again, after a pause that has passed.
         """
         if self._counters.stop or self._is_done():
             return True
@@ -615,11 +594,11 @@ class Search:
         return None
 
     def _watch_time(self, begin: float, rounds: int | None = 1) -> float:
-        """End the search when its time is up; return what the time is.
+        """End the search when its time is up, and return the time.
 
         Args:
-            begin: what it was before the last batches.
-            rounds: how many these were; None where that is not known.
+            begin: time before the last batches.
+            rounds: their number; None: unknown.
         """
         now = time.perf_counter()
         if rounds is not None:
@@ -629,7 +608,7 @@ class Search:
         return now
 
     def _is_done(self) -> bool:
-        """Whether all playouts are backed up. Claimed ones are not enough: memory may end before they are made."""
+        """Whether all playouts have finished. Claimed playouts are not enough: memory may end before they finish."""
         return bool(self._counters.playouts >= self._counters.claim_limit)
 
     def _rows(self) -> int:
@@ -654,5 +633,5 @@ class Search:
             if fullness(self.tree) <= PRUNE_TO:
                 _log.info("tree full: dropped nodes with fewer than %d visits", 1 << exponent)
                 return
-        _log.warning("the tree's memory is too small to go on: the search stops here")
+        _log.warning("the tree's memory is too small to continue: the search ends. Set a larger --memory")
         self._counters.stop = 1

@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from yomi.engine.clients.spec import MAX_COMMAND, text_of
+from yomi.engine.default_network import is_bundled
 from yomi.engine.options import NETWORK, OptionError, Options, Value, find
 from yomi.engine.own_network import is_bundled
 from yomi.nets.errors import LineError

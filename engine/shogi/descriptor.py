@@ -213,13 +213,13 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     title = "shogi"
     protocol = "usi"
     networks = "dlshogi's .onnx, nn.bin"
-    plain_evaluator = "material"
+    default_evaluator = "material"
     # A mate would flatten all else.
     score = Score("cp", 0, "Black's evaluation (centipawns)", limit=3000, mean_limit=2000)
     suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".bod", ".usi", ".sfen")
-    rated = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf")
-    saved = (".kifu", ".kif", ".csa", ".usi", ".sfen")
-    recorded = ("sfen",)
+    rated_suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf")
+    save_suffixes = (".kifu", ".kif", ".csa", ".usi", ".sfen")
+    flags_fixed_by_record = ("sfen",)
     examples = EXAMPLES
     flags = FLAGS
     defaults: Mapping[str, Mapping[str, Value]] = {
@@ -227,6 +227,13 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         "duel": {"max_moves": 320},
         "learn": {"max_moves": 320, "leaf_mate_depth": 1},
     }
+    formats = lazy("yomi.engine.shogi.networks:FORMATS")
+    new_game = lazy("yomi.engine.shogi.game:new_game")
+    make_player = lazy("yomi.engine.shogi.players.player:ShogiPlayer")
+    matches = lazy("yomi.engine.shogi.matches:ShogiMatches")
+    start_play = lazy("yomi.engine.shogi.terminal:start_play")
+    network_defaults = lazy("yomi.engine.shogi.players.setup:network_defaults")
+    benchmark_setup = lazy("yomi.engine.shogi.measuring:measured")
 
     def __init__(self) -> None:
         self._learned: dict[str, Any] = {}  # keyword arguments of LearnableShogi

@@ -14,7 +14,7 @@ from yomi.engine.learning.learnable import Outcome
 from yomi.engine.learning.rows import RecordedGame, counts_of, planes_of, plies_by_move
 from yomi.engine.option_row import OptionError
 from yomi.engine.play import DECLARATION, Ended
-from yomi.engine.scores import record_score
+from yomi.engine.records import record_score
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, record_of
 from yomi.engine.shogi.referee import ShogiReferee, csa_ending

@@ -10,7 +10,7 @@ from pathlib import Path
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
-from yomi.engine.records import Note
+from yomi.engine.records import MATE_SCORE, Note, record_score
 from yomi.engine.review import (
     MARK,
     Judgement,
@@ -24,7 +24,6 @@ from yomi.engine.review import (
     reviewed_moves,
     speed_of,
 )
-from yomi.engine.scores import MATE_SCORE, record_score
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import csa_line, format_usi, japanese_line

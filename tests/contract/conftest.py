@@ -83,7 +83,7 @@ def make(
     made: list[Player[Any]] = []
 
     def maker(kind: str = "uniform", **values: Any) -> Player[Any]:
-        judge = {"evaluator": descriptor.plain_evaluator if kind == "bare" else kind}
+        judge = {"evaluator": descriptor.default_evaluator if kind == "bare" else kind}
         if kind == "network":
             judge = {"net": str(networks[descriptor.name]), "device": "cpu"}
         chosen = {**small, "memory": 2**24, "cache_size": 2**20, "workers": 1, "seed": 1, "stochastic_ponder": False}

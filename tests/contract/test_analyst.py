@@ -25,8 +25,8 @@ from yomi.engine.go.players.analyst import IDLE_QUEUES, GoAnalyst, QueuePool, ma
 from yomi.engine.go.vertex import parse_vertex
 from yomi.engine.options import Options
 from yomi.engine.players.request import LoadingError, Request
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.reports import root_priors
+from yomi.engine.search.read_tree import root_priors
+from yomi.engine.search.types import Limits
 from yomi.native.go.board import BLACK, PASS, WHITE
 from yomi.native.go.rules import MAX_HISTORY
 
@@ -156,7 +156,7 @@ def judged(analysis: Analysis) -> list[float]:
 @pytest.mark.parametrize("symmetry", ["none", "average"])
 def test_the_raw_winrate_is_that_of_the_root(networked: GoAnalyst, symmetry: str) -> None:
     options = replace(networked.options, symmetry=symmetry)
-    analysis = networked.analyze(asked(played("C3 D3 B2"), 1, options=options, hide_moves=True), nothing)
+    analysis = networked.analyze(asked(played("C3 D3 B2"), 1, options=options, hide_history=True), nothing)
     assert analysis.raw is not None
     assert analysis.report.winrate == pytest.approx(0.5 + 0.5 * (analysis.raw.white_win - analysis.raw.white_loss))
     analysis = networked.analyze(asked(), nothing, moves_ownership=True)
@@ -168,15 +168,15 @@ def test_the_moves_before_the_root_are_hidden_if_that_is_asked_for(networked: Go
     game, bare = played("C3 C4 B3 B4"), played()
     bare.set_position(game.stones(), BLACK)
     expected, shown, hidden = (
-        judged(networked.analyze(asked(each, 1, hide_moves=hides), nothing))
+        judged(networked.analyze(asked(each, 1, hide_history=hides), nothing))
         for each, hides in ((bare, False), (game, False), (game, True))
     )
     assert hidden == pytest.approx(expected, abs=1e-4)
     assert shown != pytest.approx(expected, abs=1e-4)
     game.play(BLACK, PASS)
-    hidden, shown = (judged(networked.analyze(asked(game, 1, hide_moves=hides), nothing)) for hides in (True, False))
+    hidden, shown = (judged(networked.analyze(asked(game, 1, hide_history=hides), nothing)) for hides in (True, False))
     assert hidden != pytest.approx(shown, abs=1e-4)
-    networked.start(asked(game, hide_moves=True))
+    networked.start(asked(game, hide_history=True))
     wait_until(lambda: networked.report().visits >= 2)
     networked.stop()
     priors = sorted(root_priors(networked.search.tree).values())
@@ -186,19 +186,19 @@ def test_the_moves_before_the_root_are_hidden_if_that_is_asked_for(networked: Go
 def test_hidden_moves_still_count_for_ko(networked: GoAnalyst) -> None:
     game, banned = played("B3 C3 A2 D2 B1 C1 C2 B2"), parse_vertex("C2", 5)
     assert not game.is_legal(BLACK, banned)
-    analysis = networked.analyze(asked(game, 100, hide_moves=True), nothing)
+    analysis = networked.analyze(asked(game, 100, hide_history=True), nothing)
     assert banned not in [move.move for move in analysis.report.moves]
 
 
 def test_a_root_from_further_down_the_tree_is_evaluated_again_without_the_moves_before(networked: GoAnalyst) -> None:
     game, after = played("C3 C4"), played("C3 C4")
-    first = networked.analyze(asked(game, 60, hide_moves=True), nothing)
+    first = networked.analyze(asked(game, 60, hide_history=True), nothing)
     after.play(BLACK, first.report.moves[0].move)
-    anew = networked.analyze(asked(after, 1, hide_moves=True), nothing)
-    again = networked.analyze(asked(game, 60, hide_moves=True), nothing)
+    anew = networked.analyze(asked(after, 1, hide_history=True), nothing)
+    again = networked.analyze(asked(game, 60, hide_history=True), nothing)
     (kept,) = (move.visits for move in again.report.moves if move.move == first.report.moves[0].move)
     assert kept > 1
-    later = networked.analyze(asked(after, 60, hide_moves=True, keep_tree=True), nothing)
+    later = networked.analyze(asked(after, 60, hide_history=True, keep_tree=True), nothing)
     assert later.report.playouts == 60 - kept
     assert np.nan_to_num(later.policy) == pytest.approx(np.nan_to_num(anew.policy), abs=1e-4)
     node = networked.search.tree.nodes[networked.search.tree.counters[0].root]

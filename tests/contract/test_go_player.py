@@ -23,8 +23,7 @@ from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.vertex import board_points, parse_vertex
 from yomi.engine.options import Options
 from yomi.engine.players.request import LoadingError, Request
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import SearchReport
+from yomi.engine.search.types import Limits, SearchReport
 from yomi.native.go.board import BLACK, PASS, WHITE
 from yomi.native.go.rules import MAX_HISTORY
 

@@ -20,12 +20,13 @@ from yomi.engine.evaluators.gpu import GpuBackend
 from yomi.engine.evaluators.load import load, made
 from yomi.engine.evaluators.network import Format, NetworkEvaluator, recognise
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.game import Subject
+from yomi.engine.game import BenchmarkPositions
 from yomi.engine.go.measuring import go_subject
 from yomi.engine.go.networks import FORMATS as GO
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
+from yomi.engine.shogi.measuring import shogi_subject
 from yomi.engine.shogi.networks import FORMATS as SHOGI
 from yomi.engine.shogi.players.setup import shogi_subject
 from yomi.native.tree.arrays import VALUE, Batch
@@ -66,7 +67,7 @@ class Network(NamedTuple):
 
     evaluator: NetworkEvaluator
     reference: NetworkEvaluator
-    subject: Subject
+    subject: BenchmarkPositions
     backend: str
 
 
@@ -96,7 +97,7 @@ def on_gpu(formats: Sequence[type[Format]], path: Path) -> NetworkEvaluator:
     return made(form, GpuBackend(form.onnx_file(), form, "cpu", batch_size=4, precision="fp32"))
 
 
-def batches_of(evaluator: NetworkEvaluator, subject: Subject) -> list[Batch]:
+def batches_of(evaluator: NetworkEvaluator, subject: BenchmarkPositions) -> list[Batch]:
     """Return a batch of each position, in several symmetries, whose results are NaN."""
     batches = []
     for game in subject.games:

@@ -23,8 +23,7 @@ from yomi.engine.options import rows_for
 from yomi.engine.players import player as players
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision, LoadingError, Request
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import SearchReport
+from yomi.engine.search.types import Limits, SearchReport
 from yomi.nets.errors import NetworkError
 
 VISITS = 20
@@ -389,7 +388,11 @@ def test_what_is_loaded(sit: Make, kind: str) -> None:
         ("make_queue", NetworkError("no such file"), "no such file"),
         ("evaluate", EvaluatorError("the device is gone"), "the device is gone"),
         ("evaluate", RuntimeError("a fault of ours"), "a fault of ours"),
-        ("Search", MemoryError("Unable to allocate\n14.9 TiB"), "memory .* and cache_size .*: .* expected fewer bytes"),
+        (
+            "Search",
+            MemoryError("Unable to allocate\n14.9 TiB"),
+            "memory .* and cache_size .*: not enough memory",
+        ),
     ],
 )
 def test_what_cannot_be_loaded_leaves_what_was(
@@ -433,7 +436,7 @@ def test_what_cannot_be_loaded_leaves_what_was(
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"evaluator": "uniform", "net": "x.bin"}, "leave out"),
+        ({"evaluator": "uniform", "net": "x.bin"}, "expected no --net"),
         ({"evaluator": "auto", "net": "missing"}, "missing"),
         ({"evaluator": "auto", "net": __file__}, "test_players"),
         ({"evaluator": "the other game's"}, "expected auto"),
@@ -441,7 +444,7 @@ def test_what_cannot_be_loaded_leaves_what_was(
 )
 def test_what_is_contradictory_or_missing_is_refused(descriptor: Any, make: Make, values: Any, told: str) -> None:
     if told == "expected auto":
-        values = {"evaluator": "rollouts" if descriptor.plain_evaluator == "material" else "material"}
+        values = {"evaluator": "rollouts" if descriptor.default_evaluator == "material" else "material"}
     with pytest.raises(LoadingError, match=told) as caught:
         make(**values)
     assert "\n" not in str(caught.value)

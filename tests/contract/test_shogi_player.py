@@ -18,8 +18,7 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.options import TABLE, rows_for
 from yomi.engine.players.request import Decision, LoadingError, Request
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import SearchReport
+from yomi.engine.search.types import Limits, SearchReport
 from yomi.engine.shogi.book import BookMove
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi

@@ -14,7 +14,7 @@ from yomi.engine.go.players.analysis import Model, RawEvaluation
 from yomi.engine.go.vertex import board_points
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.native.go.board import BLACK, PASS, WHITE
 
 

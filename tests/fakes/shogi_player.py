@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, LoadingError, Request
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.mate import MateAnswer
 

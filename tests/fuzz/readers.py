@@ -45,8 +45,9 @@ from yomi.engine.matches.report import report, to_json, to_text
 from yomi.engine.matches.results import GameResult, MatchError, MatchJournal, read_journal, read_results
 from yomi.engine.matches.schedule import load_openings
 from yomi.engine.options import OptionError, Options, read_config
-from yomi.engine.players import precision, tuning
-from yomi.engine.servers.settings import PasswordError, SettingsError, from_file, read_settings
+from yomi.engine.players import precision, setup
+from yomi.engine.servers.passwords import PasswordError, from_file
+from yomi.engine.servers.settings import SettingsError, read_settings
 from yomi.engine.shogi.book import BookError, BookMove, open_book
 from yomi.engine.shogi.datasets import played
 from yomi.engine.shogi.datasets.openings import BalanceLimits, balanced_openings
@@ -625,16 +626,16 @@ def _read_password(path: Path) -> None:
 
 def _tuning_files() -> Files:
     def write(folder: Path) -> None:
-        choice = {name: tuning.TABLE[name].default for name in tuning.TUNED}
-        with mock.patch.object(tuning, "_file", return_value=folder / "tuned.json"):
-            tuning.save(Path("net.bin"), SIZE, tuning.Tuning(choice, 1000.0))
+        choice = {name: setup.TABLE[name].default for name in setup.TUNED}
+        with mock.patch.object(setup, "_tuning_file", return_value=folder / "tuned.json"):
+            setup.save_tuning(Path("net.bin"), SIZE, setup.Tuning(choice, 1000.0))
 
     return _written(write)
 
 
 def _read_tuning(path: Path) -> None:
-    with mock.patch.object(tuning, "_file", return_value=path):
-        found = tuning.load(Path("net.bin"), SIZE)
+    with mock.patch.object(setup, "_tuning_file", return_value=path):
+        found = setup.load_tuning(Path("net.bin"), SIZE)
         str(found)
 
 

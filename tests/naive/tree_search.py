@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.naive.go_area import area_balance
-from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import CENTER_TOLERANCE
+from yomi.engine.search.settings import SearchSettings
 from yomi.native.go import board, rules
 from yomi.native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS, pattern_key
 from yomi.native.go.game import graph_key, position_key

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.session import ScriptedSession
-from yomi.engine import address_space
-from yomi.engine.address_space import memory_fault
+from yomi.engine import machine as address_space
 from yomi.engine.go.gtp import table
+from yomi.engine.machine import memory_fault
 from yomi.engine.protocols.process import LoadError
 
-LIMIT = "the address space of a process is limited to {} MiB (ulimit -v): expected 3072 MiB or no limit; raise it"
+LIMIT = (
+    "the address space of a process is limited to {} MiB (ulimit -v): expected 3072 MiB or no limit; raise the limit"
+)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space for certain")
@@ -66,7 +68,7 @@ def test_errors_without_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(address_space, "address_space_limit", lambda: None)
     assert memory_fault(ImportError("cannot import name")) is None
     assert memory_fault(MemoryError("Unable to allocate 64.0 MiB")) == (
-        "the memory does not suffice: Unable to allocate 64.0 MiB: expected more of it, or a smaller --memory"
+        "the not enough memory: Unable to allocate 64.0 MiB: expected more of it, or a smaller --memory"
     )
 
 
@@ -78,5 +80,5 @@ def test_a_command_that_cannot_be_imported_ends_the_session(monkeypatch: pytest.
 
     session = ScriptedSession()
     monkeypatch.setattr(table, "load", fail)
-    with pytest.raises(LoadError, match="the memory does not suffice: no room"):
+    with pytest.raises(LoadError, match="the not enough memory: no room"):
         session.send("boardsize 9")

@@ -202,7 +202,7 @@ def test_settings_reach_the_analyst() -> None:
     assert options.root_fpu_reduction == 0.0
     assert (options.root_policy_temperature, options.wide_root_noise) == (1.5, 0.25)
     assert options.c_puct == 2.0
-    assert request.hide_moves
+    assert request.hide_history
     assert (request.first_report, request.interval) == (0.25, 0.5)
     assert session.settings.options.c_puct is None
 

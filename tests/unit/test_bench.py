@@ -29,10 +29,10 @@ from yomi.engine.go import measuring as go_measuring
 from yomi.engine.go.measuring import go_positions, go_subject
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.options import Options
-from yomi.engine.search.parameters import SearchSettings
-from yomi.engine.shogi.networks import MaterialEvaluator
-from yomi.engine.shogi.players import setup as shogi_setup
-from yomi.engine.shogi.players.setup import shogi_positions, shogi_subject
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.shogi import measuring as shogi_measuring
+from yomi.engine.shogi.measuring import shogi_positions, shogi_subject
+from yomi.engine.shogi.networks.material import MaterialEvaluator
 from yomi.native.go.planes import policy_index
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import Inputs

@@ -106,7 +106,7 @@ def test_every_part_has_its_rows_whatever_another_does(
     monkeypatch.setattr(gpu, "MARKS", marks)
     monkeypatch.setattr(gpu, "BATCHES", (2, 4))
     for game in (GO, SHOGI):
-        monkeypatch.setattr(game, "measured", functools.partial(_first_game, game.measured))
+        monkeypatch.setattr(game, "benchmark_setup", functools.partial(_first_game, game.benchmark_setup))
     monkeypatch.setattr(gpu_proofs, "prove_fault", break_down)
     monkeypatch.setattr(gpu_proofs, "prove_stopping", lambda *_: [])
     monkeypatch.setattr(gpu_proofs, "choose_backend", absent)

@@ -23,7 +23,7 @@ import yomi.engine.cli.main
 import yomi.engine.cli.play
 from tests.fakes.player import FakePlayer
 from tests.unit.test_go_game import take_kos_once_around, three_kos
-from yomi import nets
+from yomi import __version__, nets
 from yomi.bench.cli import make_parser
 from yomi.engine.cli import doctor, play
 from yomi.engine.cli.games import GAMES, GO, split_game, with_game
@@ -44,7 +44,6 @@ from yomi.engine.go.terminal import GoTerminalGame
 from yomi.engine.options import Options, rows_for
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.terminal import Terminal, TerminalGame
-from yomi.engine.version import VERSION
 from yomi.native.errors import CompileError
 from yomi.native.go.board import BLACK, PASS
 from yomi.nets.installation import pip_command
@@ -340,7 +339,7 @@ def test_words_for_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
-    assert capsys.readouterr().out == f"yomi {VERSION}\n"
+    assert capsys.readouterr().out == f"yomi {__version__}\n"
 
 
 @pytest.mark.parametrize(

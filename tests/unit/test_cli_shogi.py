@@ -18,7 +18,7 @@ from yomi.engine.cli.main import main
 from yomi.engine.cli.selfplay import Files, Series
 from yomi.engine.options import Options
 from yomi.engine.players.request import LoadingError
-from yomi.engine.scores import record_score
+from yomi.engine.records import record_score
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.records.files import load_records

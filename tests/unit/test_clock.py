@@ -2,7 +2,7 @@
 
 import pytest
 
-from yomi.engine.clock import RESERVE_MOVES, ClockError, Left, TimeSettings, TimeSystem, charge, lag_reserve
+from yomi.engine.clock import RESERVE_MOVES, Clock, ClockError, TimeSettings, TimeSystem, lag_reserve
 
 ALL = tuple(TimeSystem)
 
@@ -50,22 +50,23 @@ def test_wrong_settings(text: str) -> None:
         TimeSettings.parse(text.split(), ALL)
 
 
-def test_charging() -> None:
-    canadian = TimeSettings(TimeSystem.CANADIAN, 10, 30, 3)
-    left = Left(10, 30, 3)
-    left = charge(canadian, left, 4)
-    assert left == Left(6, 30, 3)
-    left = charge(canadian, left, 8)
-    assert left == Left(0, 28, 2)
-    left = charge(canadian, left, 8)
-    assert left == Left(0, 20, 1)
-    assert charge(canadian, left, 8) == Left(0, 30, 3)
-    byoyomi = TimeSettings(TimeSystem.BYOYOMI, 0, 10, 3)
-    assert charge(byoyomi, Left(0, 10, 3), 9.9) == Left(0, 10, 3)
-    assert charge(byoyomi, Left(0, 10, 3), 10.5) == Left(0, 10, 2)
-    fischer = TimeSettings(TimeSystem.FISCHER, 10, increment=5, main_limit=12)
-    assert charge(fischer, Left(10), 1) == Left(12)
-    assert charge(fischer, Left(10), 7) == Left(8)
+def test_a_move_is_charged() -> None:
+    def readings(clock: Clock) -> tuple[float, float, int]:
+        return clock.main, clock.period, clock.count
+
+    clock = Clock.full(TimeSettings(TimeSystem.CANADIAN, 10, 30, 3)).after(4)
+    assert readings(clock) == (6, 30, 3)
+    clock = clock.after(8)
+    assert readings(clock) == (0, 28, 2)
+    clock = clock.after(8)
+    assert readings(clock) == (0, 20, 1)
+    assert readings(clock.after(8)) == (0, 30, 3)
+    byoyomi = Clock.full(TimeSettings(TimeSystem.BYOYOMI, 0, 10, 3))
+    assert readings(byoyomi.after(9.9)) == (0, 10, 3)
+    assert readings(byoyomi.after(10.5)) == (0, 10, 2)
+    fischer = Clock.full(TimeSettings(TimeSystem.FISCHER, 10, increment=5, main_limit=12))
+    assert readings(fischer.after(1)) == (12, 0, 0)
+    assert readings(fischer.after(7)) == (8, 0, 0)
 
 
 def test_the_reserve_for_lag_has_a_floor() -> None:

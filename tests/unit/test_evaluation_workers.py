@@ -25,7 +25,7 @@ from yomi.engine.evaluators.devices import device_numbers, make_device_queue
 from yomi.engine.evaluators.queue import InlineQueue, Job
 from yomi.engine.evaluators.workers import EvaluationWorkers
 from yomi.engine.options import Options
-from yomi.engine.search.limits import Limits
+from yomi.engine.search.types import Limits
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch

@@ -31,9 +31,9 @@ from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import to_sgf
 from yomi.engine.players import precision
 from yomi.engine.records import LeftOut
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
 from yomi.native.datasets.replay import GAME_DTYPE
 from yomi.native.go.planes import policy_index, write_planes
 from yomi.native.go.scratch import SCRATCH_DTYPE

@@ -14,8 +14,7 @@ from yomi.engine.go.analysis.results import position_hashes
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.decisions import twins, useless_moves, with_twins
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import Limits, MoveReport, SearchReport
 from yomi.native.go.board import PASS
 
 

@@ -13,13 +13,13 @@ from sgfmill import sgf, sgf_grammar
 
 from tests.shared_data import shared_path
 from tests.unit.go_boards import drawing_of, play_all, points
+from yomi import __version__
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.record_files import load_record, load_records, load_size
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import GameRecord, Node, SgfError, record_of, to_sgf
 from yomi.engine.go.sgf_reader import GameParser, each_sgf_game, read_sgf
 from yomi.engine.go.vertex import parse_vertex, point_at
-from yomi.engine.version import VERSION
 from yomi.native.go.board import BLACK, EMPTY, PASS, WHITE
 
 
@@ -347,10 +347,10 @@ def test_komi_in_hundredths_and_in_stones(properties: str, komi: float) -> None:
 @pytest.mark.parametrize("komi", [3.75, 4.25, -2.75, 150.0, 350.0, 0.25, 6.5])
 def test_komi_that_is_written_here_is_in_points(komi: float) -> None:
     text = to_sgf(GoGame(9, PRESETS["chinese"], komi))
-    assert f"AP[yomi:{VERSION}]" in text
+    assert f"AP[yomi:{__version__}]" in text
     assert read_sgf(text).komi == komi
     again = read_sgf("(;AP[foxwq]SZ[9]KM[375])").to_sgf()
-    assert re.findall(r"AP\[.*?\]|KM\[.*?\]", again) == [f"AP[yomi:{VERSION}]", "KM[7.5]"]
+    assert re.findall(r"AP\[.*?\]|KM\[.*?\]", again) == [f"AP[yomi:{__version__}]", "KM[7.5]"]
 
 
 def test_komi_and_rules_that_need_interpretation() -> None:

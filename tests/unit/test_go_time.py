@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from yomi.engine.clock import MOST_RESERVE, Budget, Clock, Left, TimeSettings, TimeSystem
+from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.gtp.clock import GtpClocks
 from yomi.engine.go.players.decisions import find_budget, moves_left
@@ -50,7 +50,7 @@ def test_time_left_without_settings() -> None:
 
 def full(system: TimeSystem, main: float, period: float = 0.0, count: int = 0, **more: float) -> Clock:
     """Return a clock that shows all the time that its settings give."""
-    return Clock(TimeSettings(system, main, period, count, **more), Left(main, period, count))
+    return Clock(TimeSettings(system, main, period, count, **more), main, period, count)
 
 
 def test_budgets() -> None:
@@ -196,7 +196,7 @@ def test_overtime_is_never_lost(
     system: TimeSystem, main: float, each: float, count: int, late: float, reports: bool, seed: int
 ) -> None:
     period = each * count if system is TimeSystem.CANADIAN else each
-    lateness = late * max(0.0, MOST_RESERVE * each - 0.2)
+    lateness = late * max(0.0, MAX_RESERVE_SHARE * each - 0.2)
     play_out(TimeSettings(system, main, period, count), 361, 120, 0.2, reports, seed, lateness)
 
 

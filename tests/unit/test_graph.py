@@ -13,9 +13,9 @@ from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.trees import check_tree, edges_of, new_game, new_search
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.vertex import parse_vertex
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.notation import parse_usi

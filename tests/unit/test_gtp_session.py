@@ -23,8 +23,9 @@ from yomi.engine.go.players.analysis import Model
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.protocols.process import LoadError
-from yomi.engine.protocols.streams import MAX_LINE, Inbox, OutputClosedError
-from yomi.engine.search.report import SearchReport
+from yomi.engine.protocols.streams import Inbox, OutputClosedError
+from yomi.engine.protocols.text import MAX_LINE
+from yomi.engine.search.types import SearchReport
 from yomi.native.go.board import BLACK, PASS
 
 
@@ -308,9 +309,9 @@ def test_only_analyses_are_widened_and_hide_the_moves_so_far() -> None:
     session.send("genmove b")
     analysis, move = (session.fake.requests[i] for i in (0, -1))
     assert analysis.options is not None
-    assert (analysis.options.wide_root_noise, analysis.hide_moves) == (0.5, True)
+    assert (analysis.options.wide_root_noise, analysis.hide_history) == (0.5, True)
     assert (move.options or session.fake.options).wide_root_noise == 0.0
-    assert not move.hide_moves
+    assert not move.hide_history
 
 
 def test_analyses_are_at_full_strength_at_any_level() -> None:

@@ -21,8 +21,8 @@ from yomi.engine.matches.report import (
     to_text,
     without_duplicates,
 )
-from yomi.engine.matches.results import GameResult, MatchError, MatchJournal
-from yomi.engine.plotting import PlotError, check
+from yomi.engine.matches.results import GameResult, MatchError
+from yomi.engine.pictures import PlotError, check
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import parse_sfen
@@ -254,7 +254,7 @@ def test_the_form_of_a_plot_is_checked_first(tmp_path: Path, capsys: pytest.Capt
     pytest.importorskip("matplotlib")
     for words in (["rate", str(tmp_path / "none")], ["match", "yomi", "yomi"]):
         assert main([*words, "--plot", "x.foo"]) == 2
-        assert "--plot x.foo: unknown form .foo, expected one of ." in capsys.readouterr().err
+        assert "--plot x.foo: unknown format .foo, expected one of ." in capsys.readouterr().err
     for name in ("x.PNG", "x", "x.svg"):
         check(Path(name))
 

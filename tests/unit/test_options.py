@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from yomi import __version__
+from yomi.engine.cli.errors import CliError
+from yomi.engine.cli.flags import add_options, check_limited, collect, suited, visits_without_limit
 from yomi.engine.cli.games import GAMES, GO, SHOGI
 from yomi.engine.cli.loading import add_options, check_limited, collect, suited, visits_without_limit
 from yomi.engine.cli.main import main
-from yomi.engine.cli.parser import CliError
+from yomi.engine.default_network import network_file
 from yomi.engine.go.game import GoGame
 from yomi.engine.option_row import format_memory, parse_memory
 from yomi.engine.options import (
@@ -25,8 +28,6 @@ from yomi.engine.options import (
     read_config,
     reference,
 )
-from yomi.engine.own_network import network_file
-from yomi.engine.version import VERSION
 from yomi.nets.load import game_of
 from yomi.nets.models import MODELS, default_network
 
@@ -102,8 +103,13 @@ def test_reference_is_current() -> None:
     assert text == reference(), "run: python -m yomi.engine.options > docs/OPTIONS.md"
 
 
+def test_help_is_short() -> None:
+    long = [row.name for row in TABLE.values() if len(row.help) > 80]
+    assert not long, "expected a verb phrase of at most 80 characters; put the rest into `more` and `unset`"
+
+
 def test_version_is_that_of_the_project() -> None:
-    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == __version__
 
 
 @pytest.mark.parametrize(("game", "without"), [("go", "rollouts"), ("shogi", "material")])

@@ -21,8 +21,8 @@ from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.types import Limits
+from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.search import Search
 from yomi.engine.go.measuring import go_subject
 from yomi.engine.shogi.players.setup import shogi_subject

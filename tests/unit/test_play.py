@@ -333,7 +333,7 @@ def test_every_level_is_made_of_options_and_stronger_than_the_last(game: str, ha
     visits, heats = [], []
     for level in range(1, levels.COUNT + 1):
         options = Options.for_game(game)
-        options.evaluator = "auto" if has_network else GAMES[game].plain_evaluator
+        options.evaluator = "auto" if has_network else GAMES[game].default_evaluator
         for name, value in levels.level_settings(GAMES[game], level, options).items():
             options.set(name, value)
         visits.append(options.visits or 0)

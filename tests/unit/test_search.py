@@ -21,9 +21,9 @@ from yomi.engine.evaluators.workers import EvaluationWorkers
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.go.vertex import board_points
 from yomi.engine.search import search as search_module
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.reports import read_report, root_priors
+from yomi.engine.search.read_tree import read_report, root_priors
 from yomi.engine.search.search import Search
+from yomi.engine.search.types import Limits
 from yomi.native.go.board import PASS
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import Inputs

@@ -12,7 +12,7 @@ from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.players import setup as go_setup
 from yomi.engine.options import TABLE, Options, SearchOptions, rows_for
 from yomi.engine.players import setup
-from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.settings import SearchSettings
 from yomi.engine.shogi.players import setup as shogi_setup
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import make_tree
@@ -50,8 +50,9 @@ def test_every_row_reaches_settings_and_kernels(game: str, monkeypatch: pytest.M
     parameters = parameters_of(settings)
     for name in names:
         assert getattr(settings, name) == options.get(name), name
-        if name in (PARAMETERS_DTYPE.names or ()) and name != "symmetry":
-            assert parameters[name] == options.get(name), name
+        if name in (PARAMETERS_DTYPE.names or ()):
+            row, value = TABLE[name], options.get(name)
+            assert parameters[name] == (row.code(str(value)) if row.kind == "choice" else value), name
     assert {"c_puct", "root_c_puct_base", "policy_temperature"} < set(PARAMETERS_DTYPE.names or ())
 
 

@@ -23,10 +23,11 @@ from yomi.engine.cli.servers import options_of
 from yomi.engine.clients.client import EngineError, EngineMove, Evaluation
 from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.go.cgos.seats import RULES, GoStart, GtpSeat, YomiGoSeat, analysis_of
+from yomi.engine.default_network import network_file
+from yomi.engine.go.cgos.gtp_seat import GtpSeat, analysis_of
+from yomi.engine.go.cgos.yomi_seat import RULES, GoStart, YomiGoSeat
 from yomi.engine.go.game import IllegalMove
 from yomi.engine.options import Options
-from yomi.engine.own_network import network_file
 from yomi.engine.players.request import Request
 from yomi.engine.servers.reporter import Reporter
 from yomi.engine.servers.seat import GaveUpError
@@ -64,7 +65,7 @@ def test_yomi_plays_by_the_rules_and_the_clock_of_cgos() -> None:
     game, clock = request.game, request.clock
     assert (game.size, game.komi, game.rules, len(game.moves)) == (9, 7.0, RULES, 2)
     assert clock is not None
-    assert (clock.settings.system, clock.left.main, request.start) == (TimeSystem.ABSOLUTE, 42.5, at)
+    assert (clock.settings.system, clock.main, request.start) == (TimeSystem.ABSOLUTE, 42.5, at)
     assert request.options is not None
     assert (request.options.lag, player.options.lag) == (pytest.approx(0.5), 0.3)
     with pytest.raises(IllegalMove):

@@ -11,8 +11,8 @@ from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.sparse import KernelEvaluator
 from yomi.engine.go.networks import FORMATS as GO_FORMATS
 from yomi.engine.options import Options
-from yomi.engine.search.limits import Limits
 from yomi.engine.search.search import Search
+from yomi.engine.search.types import Limits
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS, WithLeafSearch
 from yomi.engine.shogi.players.setup import make_queue, network_defaults, search_settings, spec_for

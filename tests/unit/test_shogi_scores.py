@@ -2,7 +2,7 @@
 
 import math
 
-from yomi.engine.scores import MATE_SCORE, MAX_USI_CENTIPAWNS, record_score, usi_centipawns, winrate_of
+from yomi.engine.records import MATE_SCORE, MAX_USI_CENTIPAWNS, record_score, usi_centipawns, winrate_of
 
 
 def test_scores_of_records_tell_mates_from_winrates() -> None:

@@ -9,10 +9,10 @@ from tests.naive import shogi_waivers as slow
 from tests.unit.test_shogi_mate import sharp_walk
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.parameters import SearchSettings
-from yomi.engine.search.reports import root_priors
+from yomi.engine.search.read_tree import root_priors
 from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.native.shogi import waivers

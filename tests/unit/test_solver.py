@@ -12,9 +12,8 @@ from tests.naive.go_area import area_balance
 from tests.unit.trees import check_node, edges_of, new_game, new_search, path_to
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.game import GoGame
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import SearchReport
 from yomi.engine.search.search import Search
+from yomi.engine.search.types import Limits, SearchReport
 from yomi.native.go import rules
 from yomi.native.tree import arrays
 from yomi.native.tree.arrays import EXPANDED, LOST_EDGE, NONE, TERMINAL, WON_EDGE

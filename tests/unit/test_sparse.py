@@ -12,8 +12,8 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import FileEvaluator
 from yomi.engine.options import Options
-from yomi.engine.search.limits import Limits
 from yomi.engine.search.search import Search
+from yomi.engine.search.types import Limits
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS
 from yomi.engine.shogi.notation import format_usi, parse_usi

@@ -13,8 +13,8 @@ from tests.naive import tree_search as naive
 from tests.unit.trees import check_tree, children_of, contents_of, edges_of, new_game, new_search, path_to, shape_of
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.vertex import board_points, format_vertex
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.search import MOST_VISITS, Search
+from yomi.engine.search.search import MAX_NODE_VISITS, Search
+from yomi.engine.search.types import Limits
 from yomi.native.go.board import PASS
 from yomi.native.go.planes import policy_index
 from yomi.native.go.spec import go_spec
@@ -274,8 +274,8 @@ def test_what_a_tree_has_counted_ends_with_its_settings() -> None:
 def test_a_node_counts_no_more_visits_than_it_can() -> None:
     search = twins(2, "A1 pass")[0]
     search.run(Limits(playouts=400))
-    search.tree.nodes[search.tree.counters[0].root]["visits"] = MOST_VISITS - 100
-    assert search.run(Limits(seconds=30.0)).visits == MOST_VISITS
+    search.tree.nodes[search.tree.counters[0].root]["visits"] = MAX_NODE_VISITS - 100
+    assert search.run(Limits(seconds=30.0)).visits == MAX_NODE_VISITS
 
 
 def test_noise_is_mixed_into_the_priors() -> None:

@@ -13,8 +13,8 @@ from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.vertex import parse_vertex
-from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
 from yomi.native.go.spec import go_spec
 from yomi.native.tree import arrays
 from yomi.native.tree.arrays import EXPANDED, NONE, PENDING, TERMINAL, Tree

@@ -168,7 +168,7 @@ def read_query(fields: Fields, settings: Settings) -> Query:
             avoid=avoid,
             allow=allow,
             infinite=options.visits is None and options.playouts is None and options.seconds is None,
-            hide_moves=options.ignore_pre_root_history,
+            hide_history=options.ignore_pre_root_history,
             keep_tree=False,
             pv_length=settings.pv_length,
             first_report=first_report,

@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from yomi import __version__
+from yomi.engine.default_network import network_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.analysis.fields import FieldError, Fields, Settings, integers
 from yomi.engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
@@ -24,7 +26,6 @@ from yomi.engine.go.players.analyst import GoAnalyst
 from yomi.engine.own_network import network_file
 from yomi.engine.protocols.process import LoadError, internal_error, loading, run_session
 from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
-from yomi.engine.version import VERSION
 
 log = logging.getLogger("yomi.analysis")
 
@@ -197,7 +198,7 @@ class Session:
         answer = dict(fields)
         match fields["action"]:
             case "query_version":
-                answer |= {"version": VERSION, "git_hash": "<omitted>"}
+                answer |= {"version": __version__, "git_hash": "<omitted>"}
             case "query_models":
                 answer["models"] = self._models()
             case "clear_cache":

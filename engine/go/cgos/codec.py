@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 
+from yomi import __version__
 from yomi.engine.color import BLACK, COLORS, WHITE
 from yomi.engine.go.vertex import VertexError, format_vertex, parse_vertex
 from yomi.engine.options import MAX_KOMI

@@ -26,7 +26,7 @@ class GtpClocks:
         self._now = now
         self.settings = TimeSettings()
         self._is_set = False
-        self._left = {BLACK: Left(), WHITE: Left()}
+        self._left = {BLACK: Clock(), WHITE: Clock()}
         self._started: float | None = None
         self._color = BLACK
         self._reported = {BLACK: False, WHITE: False}
@@ -41,7 +41,7 @@ class GtpClocks:
         """Reset both clocks for a new game with the same settings."""
         s = self.settings
         for color in (BLACK, WHITE):
-            self._left[color] = Left(s.main, s.period, s.count)
+            self._left[color] = Clock.full(self.settings)
             self._reported[color] = False
         self._started = None
 
@@ -67,9 +67,9 @@ class GtpClocks:
         s = self.settings
         has_overtime = s.system in (TimeSystem.CANADIAN, TimeSystem.BYOYOMI)
         if stones > 0 and has_overtime:
-            self._left[color] = Left(0.0, seconds, stones)
+            self._left[color] = Clock(s, 0.0, seconds, stones)
         else:
-            self._left[color] = Left(seconds, s.period, s.count)
+            self._left[color] = Clock(s, seconds, s.period, s.count)
         self._reported[color] = True
 
     def start(self, color: int, at: float | None = None) -> None:
@@ -92,7 +92,7 @@ class GtpClocks:
         used = self.elapsed() + (0.0 if self._reported[self._color] else lag)
         self._started = None
         self._reported[self._color] = False
-        self._left[self._color] = charge(self.settings, self._left[self._color], used)
+        self._left[self._color] = self._left[self._color].after(used)
 
     def clocks(self) -> Clocks:
         """Return both clocks. A running clock shows its value at the start."""

@@ -167,7 +167,7 @@ class Session:
         if is_analysis:
             hides = options.analysis_ignore_pre_root_history
             changed = replace(self.level.full(), wide_root_noise=options.analysis_wide_root_noise)
-        request = self._request = Request(game, changed, hide_moves=hides, start=self.arrival)
+        request = self._request = Request(game, changed, hide_history=hides, start=self.arrival)
         if self.is_interrupted:
             request.stop()
         return request

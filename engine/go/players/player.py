@@ -45,6 +45,7 @@ from yomi.engine.search.limits import Limits
 from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.report import SearchReport
 from yomi.engine.search.search import Search
+from yomi.engine.search.types import Limits, SearchReport
 from yomi.native.go.board import PASS
 from yomi.native.spec import Inputs
 
@@ -138,8 +139,8 @@ class GoPlayer(Player[GoGame]):
 
     def _root(self, request: Request[GoGame]) -> GoGame:
         game = request.game.copy()
-        if request.hide_moves:
-            game.hide_moves()
+        if request.hide_history:
+            game.hide_history()
         return game
 
     def _without_search(self, request: Request[GoGame], root: GoGame) -> Decision | None:
@@ -196,8 +197,8 @@ class GoPlayer(Player[GoGame]):
         report = replace(report, moves=moves)
         return choose(report, temperature, self._rng)
 
-    def _likeliest(self, root: GoGame, allow: Collection[int] | None) -> int:
-        move = self._search.likeliest()
+    def _fallback_move(self, root: GoGame, allow: Collection[int] | None) -> int:
+        move = self._search.best_prior()
         return PASS if move is None else move
 
     def _may_resign(self, game: GoGame, report: SearchReport) -> bool:

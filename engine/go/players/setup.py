@@ -40,7 +40,7 @@ def queue_key(size: int, rules: Rules) -> QueueKey:
     return size, has_no_result(rules.ko, rules.scoring)
 
 
-JUDGES = Judges(
+EVALUATOR_FACTORY = EvaluatorFactory(
     "go",
     "Go",
     "rollouts",
@@ -62,7 +62,7 @@ def check_evaluator(options: Options) -> None:
         )
     if options.value_net is not None and not has_network(options):
         raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
-    JUDGES.check(options)
+    EVALUATOR_FACTORY.check(options)
 
 
 def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
@@ -78,7 +78,7 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
             evaluator = _with_values(network, options, size, device)
         return MixedEvaluator(evaluator, weight, ROLLOUTS_PER_LEAF, options.seed) if weight > 0.0 else evaluator
 
-    return JUDGES.make_queue(options, size, lambda: GoGame(size, rules), finish)
+    return EVALUATOR_FACTORY.make_queue(options, size, lambda: GoGame(size, rules), finish)
 
 
 def _with_values(network: FileEvaluator, options: Options, size: int, device: str) -> WithValues:

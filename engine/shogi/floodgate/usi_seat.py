@@ -10,7 +10,7 @@ from yomi.engine.clients.usi import CENTIPAWNS, UsiClient, clock_words
 from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.servers.seat import EngineSeat
 from yomi.engine.servers.settings import Account
 from yomi.engine.shogi.floodgate.yomi_seat import Turn
@@ -76,7 +76,7 @@ def go_words(request: Request[Any], limit: str = "") -> str:
     clocks = request.clocks or dict.fromkeys((BLACK, WHITE), Clock.of(0.0, TIMEOUT))
     black, white = clocks[BLACK], clocks[WHITE]
     increments = black.settings.increment, white.settings.increment
-    words = limit or clock_words(black.left.main, white.left.main, _byoyomi(black), *increments)
+    words = limit or clock_words(black.main, white.main, _byoyomi(black), *increments)
     return f"ponder {words}" if request.ponder else words
 
 
@@ -84,7 +84,7 @@ def allowed(request: Request[Any]) -> float:
     """Return the seconds that the clocks allow a request; infinity without clocks, or while it ponders."""
     if request.clocks is None or request.is_pondering:
         return math.inf
-    return max(each.left.main + each.settings.increment + _byoyomi(each) for each in request.clocks.values())
+    return max(each.main + each.settings.increment + _byoyomi(each) for each in request.clocks.values())
 
 
 def _byoyomi(clock: Clock) -> float:
@@ -93,7 +93,7 @@ def _byoyomi(clock: Clock) -> float:
 
 def _less(clock: Clock, lag: float) -> Clock:
     """Return a clock on which each time is shorter by `lag` seconds."""
-    times = (clock.left.main, _byoyomi(clock), clock.settings.increment)
+    times = (clock.main, _byoyomi(clock), clock.settings.increment)
     return Clock.of(*(max(seconds - lag, 0.0) for seconds in times))
 
 

@@ -35,6 +35,7 @@ from yomi.engine.search.limits import Limits
 from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.report import MoveReport, SearchReport
 from yomi.engine.search.search import Search
+from yomi.engine.search.types import Limits, MoveReport, SearchReport
 from yomi.engine.shogi.book import Book, BookError
 from yomi.engine.shogi.book import choose as choose_from_book
 from yomi.engine.shogi.game import ShogiGame
@@ -139,7 +140,7 @@ class ShogiPlayer(Player[ShogiGame]):
             self._search.clear()
         return game
 
-    def _restrictions(self, request: Request[ShogiGame], root: ShogiGame, schedule: Schedule) -> Restrictions:
+    def _restrictions(self, request: Request[ShogiGame], root: ShogiGame, schedule: Budget) -> Restrictions:
         allowed = _allowed(request, root)
         return (), allowed if len(allowed) < len(root.searched_moves()) else None
 
@@ -202,7 +203,7 @@ class ShogiPlayer(Player[ShogiGame]):
         request.on_change = self._search.interrupt
         if not request.is_pondering:
             self._search.interrupt()
-        self._watch(request, Schedule, below)
+        self._watch(request, Budget, below)
         while not request.is_stopped and request.is_pondering:  # the tree is full, or the evaluator has failed
             request.wait(1.0)
         request.on_change = None
@@ -222,7 +223,7 @@ class ShogiPlayer(Player[ShogiGame]):
         super()._end_background()
         self._seeks_mate = False
 
-    def _begin_beside(self, request: Request[ShogiGame], root: ShogiGame, allow: Collection[int] | None) -> None:
+    def _start_mate_search(self, request: Request[ShogiGame], root: ShogiGame, allow: Collection[int] | None) -> None:
         options = self._options(request)
         self._seeks_mate = options.root_mate_search > 0 and not self._is_forced(request, root)
         self._mate_root, self._judged_mate, self._is_mate = root, (), False
@@ -231,7 +232,7 @@ class ShogiPlayer(Player[ShogiGame]):
                 root.position, max_ply=options.root_mate_search, nodes=options.root_mate_nodes, moves=_listed(allow)
             )
 
-    def _end_beside(self) -> None:
+    def _stop_mate_search(self) -> None:
         self._mate.stop()
 
     def _line_beside(self) -> tuple[int, ...]:
@@ -245,12 +246,12 @@ class ShogiPlayer(Player[ShogiGame]):
         """Whether a playable mate is found and the search for a shorter one has ended."""
         if request.infinite or request.is_pondering or self._mate.is_running:
             return False
-        return bool(self._line_beside())
+        return bool(self._mate_line())
 
     def _shown(self, report: SearchReport) -> SearchReport:
         """Return a report with mate lengths; the mate search's line comes first."""
         moves = [replace(move, mate=mate_in(move)) for move in report.moves]
-        line = self._line_beside()
+        line = self._mate_line()
         if line:
             mate = MoveReport(line[0], winrate=1.0, pv=line, mate=len(line))
             moves = [mate, *(move for move in moves if move.move != line[0])]
@@ -264,8 +265,8 @@ class ShogiPlayer(Player[ShogiGame]):
     def _time_left(self, clock: Clock, options: Options) -> float | None:
         return time_left(clock, options.lag, options.byoyomi_margin, self._lateness.reserve)
 
-    def _likeliest(self, root: ShogiGame, allow: Collection[int] | None) -> int:
-        move, allowed = self._search.likeliest(), root.searched_moves() if allow is None else list(allow)
+    def _fallback_move(self, root: ShogiGame, allow: Collection[int] | None) -> int:
+        move, allowed = self._search.best_prior(), root.searched_moves() if allow is None else list(allow)
         return move if move in allowed else allowed[0]
 
 

@@ -13,9 +13,8 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.protocols.process import internal_error
 from yomi.engine.protocols.streams import OutputClosedError
-from yomi.engine.scores import usi_centipawns
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import SearchReport
+from yomi.engine.records import usi_centipawns
+from yomi.engine.search.types import Limits, SearchReport
 from yomi.engine.shogi.notation import format_usi
 from yomi.engine.shogi.usi.codec import Go, format_bestmove, format_checkmate, format_error, format_info, format_string
 

@@ -12,15 +12,15 @@ from tests.games.othello.kernels import SIZES, othello_spec, write_bits, write_p
 from tests.games.othello.learning import LearnableOthello
 from tests.games.othello.network import FORMATS
 from tests.games.othello.player import OthelloPlayer, make_queue, search_settings
-from yomi.engine.game import Game, Say, Subject
+from yomi.engine.game import BenchmarkPositions, Game, Say
 from yomi.engine.options import Options, Value
 from yomi.engine.play import Ended
 from yomi.engine.players.request import Decision
-from yomi.engine.scores import Score
+from yomi.engine.records import Score
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
 
 
 class OthelloRecorder:
@@ -54,7 +54,7 @@ class Othello(Game[OthelloGame, OthelloPlayer]):
     title = "Othello"
     networks = ".onnx"
     formats = FORMATS
-    plain_evaluator = "rollouts"
+    default_evaluator = "rollouts"
     score = Score("discs", 0, "Black's lead (discs)")
     examples: Mapping[str, str] = {
         "selfplay": "example:\n  yomi selfplay othello --size 6 --evaluator rollouts\n",
@@ -101,12 +101,16 @@ class Othello(Game[OthelloGame, OthelloPlayer]):
         return LearnableOthello(options.size)
 
     @contextlib.contextmanager
-    def measured(self, options: Options) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
+    def benchmark_setup(self, options: Options) -> Iterator[tuple[BenchmarkPositions, EvaluationQueue, SearchSettings]]:
         """See yomi.engine.game.Game."""
         with contextlib.closing(make_queue(options, options.size)) as queue:
             game = OthelloGame(options.size)
             name, spec = f"Othello {game.size}x{game.size}", othello_spec(game.size)
-            yield Subject(name, spec, (game,), write_planes, write_bits), queue, search_settings(options, queue)
+            yield (
+                BenchmarkPositions(name, spec, (game,), write_planes, write_bits),
+                queue,
+                search_settings(options, queue),
+            )
 
 
 GAME = Othello()

@@ -10,19 +10,18 @@ import numpy as np
 from tests.games.othello.game import OthelloGame
 from tests.games.othello.kernels import POSITION_DTYPE, evaluate_by_rollouts, othello_spec
 from tests.games.othello.network import FORMATS
-from yomi.engine.clock import MOST_RESERVE, Budget, Clock, lag_reserve
+from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, lag_reserve
 from yomi.engine.options import rows_for
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.players.setup import Judges, common_settings
-from yomi.engine.players.tuning import tuned
+from yomi.engine.players.setup import EvaluatorFactory, common_settings, tuned
 from yomi.native.spec import Inputs
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options
-    from yomi.engine.search.parameters import SearchSettings
     from yomi.engine.search.search import Search
+    from yomi.engine.search.settings import SearchSettings
     from yomi.native.calls import Calls
     from yomi.native.tree.arrays import Batch
 
@@ -54,12 +53,14 @@ class RolloutEvaluator:
         """Do nothing."""
 
 
-JUDGES = Judges("othello", "Othello", "rollouts", lambda options: RolloutEvaluator(options.seed), FORMATS)
+EVALUATOR_FACTORY = EvaluatorFactory(
+    "othello", "Othello", "rollouts", lambda options: RolloutEvaluator(options.seed), FORMATS
+)
 
 
 def make_queue(options: Options, size: int) -> EvaluationQueue:
-    """Return the evaluation queue that the options describe for a board; see Judges."""
-    return JUDGES.make_queue(options, size, lambda: OthelloGame(size))
+    """Return the evaluation queue that the options describe for a board; see EvaluatorFactory."""
+    return EVALUATOR_FACTORY.make_queue(options, size, lambda: OthelloGame(size))
 
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
@@ -91,8 +92,8 @@ class OthelloPlayer(Player[OthelloGame]):
 
     def _budget(self, clock: Clock, game: OthelloGame, options: Options, lag: float, lateness: float) -> Budget:
         moves = max(2.0, (game.size**2 - 4 - game.ply) / 2)  # of this side
-        spare = max(clock.left.main - lag_reserve(lag, moves) - lateness, 0.0)
-        period = MOST_RESERVE * max(clock.settings.increment + clock.left.period - lag - lateness, 0.0)
+        spare = max(clock.main - lag_reserve(lag, moves) - lateness, 0.0)
+        period = MAX_RESERVE_SHARE * max(clock.settings.increment + clock.period - lag - lateness, 0.0)
         return Budget(spare / moves + period, min(3 * spare / moves, spare) + period)
 
     def _without_search(self, request: Request[OthelloGame], root: OthelloGame) -> Decision | None:
@@ -101,6 +102,6 @@ class OthelloPlayer(Player[OthelloGame]):
     def _is_forced(self, request: Request[OthelloGame], root: OthelloGame) -> bool:
         return not request.infinite and len(root.legal_moves()) == 1
 
-    def _likeliest(self, root: OthelloGame, allow: Collection[int] | None) -> int:
-        move = self._search.likeliest()
+    def _fallback_move(self, root: OthelloGame, allow: Collection[int] | None) -> int:
+        move = self._search.best_prior()
         return root.legal_moves()[0] if move is None else move

@@ -1,18 +1,22 @@
-"""Pictures as SVG text: elements with escaped text, and the sheet that a board is drawn on.
+"""Pictures: boards as SVG text, and plots by matplotlib, which the extra `plot` installs.
 
-A sheet has its own background, so that it can be read on white and on dark pages. It has neither ids nor styles nor
-scripts, so that a page may hold many sheets. The same data always gives the same text.
+An SVG sheet has its own background, for white and dark pages. It has no ids, styles or scripts, so that a page may
+contain many sheets. The same data always gives the same text.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from yomi.engine.records import printable
+from yomi.nets.errors import LineError
+from yomi.nets.installation import missing_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,23 +24,22 @@ if TYPE_CHECKING:
 Grid: TypeAlias = "Sequence[Sequence[float]] | NDArray[Any]"
 """A number for each point of a board: rows from the top, each from the left."""
 
+# board; lines and text on it
 WOOD, INK = "#e6bf76", "#3b2a14"
-"""Board, lines and text on it."""
 WARM, COLD = ((0xFB, 0xD8, 0xCE), (0xC8, 0x1E, 0x1E)), ((0xD5, 0xE5, 0xF7), (0x1D, 0x4E, 0xD8))
-"""Red and blue of the least and the greatest heat, which most color-blind readers can tell apart. They are opaque: blue
-mixed with the color of wood is gray."""
+"""Colors of the least and the greatest value, red and blue: most color-blind readers can tell them apart. They are
+opaque, because blue mixed with the color of wood is gray."""
+# last move, if a number hides its ring
 MARK = "#e11d2e"
-"""Color of the last move where a number hides its ring."""
 
 SANS = "system-ui, 'Noto Sans', sans-serif"
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_BASELINE = 0.35
-"""Half the height of digits and capitals as a share of the font's size. Not all readers know dominant-baseline."""
+_BASELINE = 0.35  # half the height of digits as a share of the font size; not all readers know dominant-baseline
 
 
 def escaped(text: object) -> str:
-    """Return text for an element or a quoted attribute; characters that XML forbids become U+FFFD."""
+    """Return text for an element or a quoted attribute, with U+FFFD for characters that XML forbids."""
     return escape(_NOT_XML.sub("\ufffd", printable(text, keep="\n")), quote=True)
 
 
@@ -52,7 +55,7 @@ def element(name: str, content: str = "", **attributes: object) -> str:
     Args:
         name: of the element.
         content: elements inside it, or escaped text.
-        attributes: in this order, with `_` for `-` (and at the end of Python's own words); None is left out.
+        attributes: in this order, with `_` for `-` and at the end of Python keywords. None is omitted.
     """
     words = [name]
     for key, value in attributes.items():
@@ -63,7 +66,7 @@ def element(name: str, content: str = "", **attributes: object) -> str:
 
 
 def text_at(x: float, y: float, text: object, size: float, fill: str = INK, **attributes: object) -> str:
-    """Return text whose middle is at a place."""
+    """Return text centered at a point."""
     return element(
         "text",
         escaped(text),
@@ -77,7 +80,7 @@ def text_at(x: float, y: float, text: object, size: float, fill: str = INK, **at
 
 
 def sheet(width: float, height: float, title: str, body: Sequence[str], font: str = SANS) -> str:
-    """Return a whole picture on wood; screen readers read its title, and a page may give it another size by CSS."""
+    """Return a whole picture on wood. Screen readers read its title; a page may resize it by CSS."""
     content = [
         element("title", escaped(title)),
         element("rect", width=width, height=height, rx=6, fill=WOOD),
@@ -97,11 +100,7 @@ def sheet(width: float, height: float, title: str, body: Sequence[str], font: st
 
 
 def rows_of(grid: Grid, width: int, height: int, name: str) -> list[list[float]]:
-    """Return the numbers of a grid.
-
-    Raises:
-        ValueError: the grid is not of the board's size.
-    """
+    """Return the numbers of a grid, or raise ValueError if it does not have the board's size."""
     rows = [[float(value) for value in row] for row in grid]
     if len(rows) != height or any(len(row) != width for row in rows):
         widths = sorted({len(row) for row in rows})
@@ -110,7 +109,7 @@ def rows_of(grid: Grid, width: int, height: int, name: str) -> list[list[float]]
 
 
 def heat_color(value: float) -> str:
-    """Return the color of a value from -1 to 1, blue above zero. Its root decides: small shares show."""
+    """Return the color of a value from -1 to 1, blue above zero. The root makes small values visible."""
     share = strength(value) ** 0.5
     least, greatest = COLD if value > 0 else WARM
     mixed = (round(low + share * (high - low)) for low, high in zip(least, greatest, strict=True))
@@ -118,5 +117,51 @@ def heat_color(value: float) -> str:
 
 
 def strength(value: float) -> float:
-    """Return a value's size from 0 to 1; 0 if it is not a number."""
+    """Return a value's size from 0 to 1, or 0 if it is not a number."""
     return min(1.0, abs(value)) if math.isfinite(value) else 0.0
+
+
+DPI = 120
+
+
+class PlotError(LineError):
+    """A plot that cannot be made."""
+
+
+def figure(width: float, height: float) -> Any:
+    """Return an empty figure, in inches, or raise PlotError if matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise PlotError(missing_line("matplotlib", "a picture")) from None
+    return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+
+
+def check(path: Path | None = None) -> None:
+    """Check before a long computation that a picture can be made.
+
+    Args:
+        path: the picture's file. Without a suffix it becomes a PNG. None: check only that matplotlib is installed.
+
+    Raises:
+        PlotError: matplotlib is not installed, or does not know the format.
+    """
+    forms = figure(1.0, 1.0).canvas.get_supported_filetypes()
+    suffix = "" if path is None else path.suffix
+    if suffix and suffix[1:].lower() not in forms:
+        raise PlotError(f"unknown format {suffix}, expected one of {' '.join(f'.{form}' for form in sorted(forms))}")
+
+
+def save(drawn: Any, path: Path) -> None:
+    """Write a figure in the format of the file's suffix, or raise PlotError."""
+    try:
+        drawn.savefig(path)
+    except (OSError, ValueError) as error:
+        raise PlotError(" ".join(str(error).split())) from None
+
+
+def png(drawn: Any) -> bytes:
+    """Return a figure as a PNG file."""
+    data = io.BytesIO()
+    drawn.savefig(data, format="png")
+    return data.getvalue()

@@ -1,7 +1,7 @@
-"""Which network plays: the one that the options name, or the bundled one that suits the device.
+"""Choose the network: the network that the options name, or the bundled network that suits the device.
 
-An option names a network by its file, or by the name of a bundled network, such as `yomi-go-b6c96` or `fast`. A file
-of that name in the current folder goes first.
+A name is a file, or a bundled network such as `yomi-go-b6c96` or `fast`. A file of that name in the current folder
+takes precedence.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def has_network(options: Options) -> bool:
-    """Whether a network judges positions."""
+    """Whether a network evaluates positions."""
     return options.evaluator in ("auto", "onnx")
 
 
 def network_file(options: Options, game: str) -> str | None:
-    """Return the file of the network that judges positions of a game; None if there is none, or no use for one."""
+    """Return the file of the network that evaluates positions of a game, or None if no network does."""
     if not has_network(options):
         return None
     if options.net is None:
@@ -32,12 +32,12 @@ def network_file(options: Options, game: str) -> str | None:
 
 
 def named_file(name: str, game: str | None, options: Options | None = None) -> str:
-    """Return the file of a network that the user names by its file or as a bundled network.
+    """Return the file of a network that the user names by file or as a bundled network.
 
     Args:
-        name: the user's text. It is returned if it names no bundled network.
-        game: go or shogi; None if the name `fast` is unknown, because it depends on the game.
-        options: the device; None for a processor.
+        name: the user's text, returned unchanged if it names no bundled network.
+        game: go or shogi. With None the name `fast` is unknown.
+        options: the device; None: a processor.
     """
     if Path(name).is_file():
         return name
@@ -48,44 +48,40 @@ def named_file(name: str, game: str | None, options: Options | None = None) -> s
 
 
 def is_bundled(name: str) -> bool:
-    """Whether a name can choose a bundled network."""
+    """Whether a name can be that of a bundled network."""
     return name == FAST or bundled(name) is not None
 
 
 def network_fault(name: str, game: str | None, kinds: str = "") -> str | None:
-    """Return why no network has this name, what was expected and close names; None if there is a network.
+    """Return an error message with close names if no network has this name, otherwise None.
 
     Args:
         name: the user's text.
-        game: go or shogi; None if networks of both can be used.
+        game: go or shogi; None: both.
         kinds: of files that can be used, for the message.
     """
     if Path(named_file(name, game)).is_file():
         return None
     found = "is a folder" if Path(name).is_dir() else "no such file"
     names = [] if game is None else [FAST]
-    names += [each.name for each in BUNDLED if game in (None, each.game)]
+    names += [network.name for network in BUNDLED if game in (None, network.game)]
     files = f" ({kinds})" if kinds else "'s file"
     return f"{found}; expected a network{files}, or the name {' or '.join(names)}{did_you_mean(Path(name).name, names)}"
 
 
 def network_path(text: str, game: str | None = None) -> Path:
-    """Return the file of a network by its name or file; without a game the name `fast` is unknown."""
+    """Return the file of a network by name or file. Without a game the name `fast` is unknown."""
     return Path(named_file(text, game))
 
 
 def check_network(path: Path, game: str | None = None) -> None:
-    """Check that a network's file is there.
-
-    Raises:
-        NetworkError: there is none; the message has close names.
-    """
+    """Raise NetworkError, with close names, if the network's file does not exist."""
     if fault := network_fault(str(path), game):
         raise NetworkError(f"{path}: {fault}")
 
 
 def _is_for_own_kernels(options: Options) -> bool:
-    """Whether the options leave it to yomi's own kernels to compute a network in integers."""
+    """Whether yomi's own kernels compute the network in integers."""
     from yomi.engine.evaluators.providers import chooses_cpu  # imports numpy, which the first answer does not wait for
 
     return (

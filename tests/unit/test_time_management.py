@@ -9,16 +9,15 @@ import pytest
 
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.trees import check_tree, new_game, new_search
-from yomi.engine.clock import Clock, Left, TimeSettings
+from yomi.engine.clock import Budget, Clock
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.players.request import Request
-from yomi.engine.players.thinking import WARM_UP, Schedule, is_settled, warm_up
+from yomi.engine.players.time_management import WARM_UP, is_settled, warm_up
 from yomi.engine.search import search as search_module
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import Limits, MoveReport, SearchReport
 from yomi.native.tree.arrays import Batch
 
-PLAN = Schedule(start=0.0, soft=10.0, hard=30.0)
+PLAN = Budget(start=0.0, soft=10.0, hard=30.0)
 
 
 def report_of(*visits: int, lost: int = 0) -> SearchReport:
@@ -32,7 +31,7 @@ def report_of(*visits: int, lost: int = 0) -> SearchReport:
 
 def test_a_request_changes_while_it_is_answered() -> None:
     game, woken = new_game(), []
-    clocks = {BLACK: Clock.of(5.0), WHITE: Clock(TimeSettings(), Left())}
+    clocks = {BLACK: Clock.of(5.0), WHITE: Clock()}
     request = Request(game, ponder=True, on_change=lambda: woken.append(1))
     assert (request.is_pondering, request.clock) == (True, None)
     assert not request.wait(0.01)

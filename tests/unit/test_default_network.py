@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from yomi.engine.cli.main import main
+from yomi.engine.default_network import is_bundled, network_fault, network_file
 from yomi.engine.options import Options
-from yomi.engine.own_network import is_bundled, network_fault, network_file
 from yomi.nets.load import game_of
 from yomi.nets.models import BUNDLED, bundled, fast_network
 

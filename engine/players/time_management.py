@@ -1,4 +1,4 @@
-"""What the players of all games share: watching a search, ending it in time, choosing the move, giving up."""
+"""Time of a search in all games: watch it, end it in time, choose the move, and count lost moves."""
 
 from __future__ import annotations
 
@@ -6,84 +6,59 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from yomi.engine.clock import Budget
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.search.limits import Limits
 from yomi.engine.search.search import SEARCH_HANG, Search
+from yomi.engine.search.types import Limits
 
 if TYPE_CHECKING:
     from yomi.engine.players.request import PlayableGame
-    from yomi.engine.search.report import SearchReport
+    from yomi.engine.search.types import SearchReport
 
 _log = logging.getLogger("yomi.evaluators")
 
-DEFAULT_SECONDS = 5.0
-"""Time for a move where neither the options nor a clock set a limit."""
-POLL = 0.05
-"""Seconds between two looks at a search on a clock."""
-LOOK_SHARE = 0.02
-"""Share of its time that a search is looked at, at most: slow looks are fewer, as they may take the search's core."""
-PATIENCE = 0.03
-"""Seconds that a search gets to end after its time, before its report is taken as it stands."""
-LEAD_TO_STOP = 1.0
-"""A search on a clock stops early when the second move would need more than all remaining playouts to catch up."""
-WAKE_UPS = 3.0
-"""Threads that wake up one after the other between the end of a move's time and the controller's clock."""
-LATENESS_DECAY = 0.8
-"""Share of the lateness seen at earlier moves that is expected of the next."""
-WARM_UP = 4
-"""Playouts of the first search, which does not count."""
+DEFAULT_SECONDS = 5.0  # for a move, if neither options nor a clock set a limit
+POLL = 0.05  # seconds between two checks of a search on a clock
+LOOK_SHARE = 0.02  # reading reports may take the search's core: at most this share of the time
+PATIENCE = 0.03  # seconds that a search gets to end after its time; then its current report is used
+LEAD_TO_STOP = 1.0  # a search stops early if the second move would need more than all remaining playouts to catch up
+WAKE_UPS = 3.0  # threads that wake up in turn between the end of a move's time and the controller's clock
+LATENESS_DECAY = 0.8  # share of the lateness of earlier moves that is expected of the next move
+WARM_UP = 4  # playouts of the first search, whose times do not count
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """When a search on a clock ends, on the scale of time.monotonic()."""
-
-    start: float = 0.0
-    """When the clock started."""
-    soft: float = math.inf
-    """It may end from here on where the choice is settled, and before where nothing can change it."""
-    hard: float = math.inf
-    """It ends here in any case."""
-
-
-MAX_LATENESS = 0.5
-"""Seconds of which a reserve is made, at most: what takes longer is no load but a machine that stood still."""
+MAX_LATENESS = 0.5  # seconds; a longer delay is no load but a machine that was suspended
 
 
 class Lateness:
-    """How late a loaded machine wakes this process up: time that has to be kept in reserve."""
+    """How late a loaded machine wakes up this process. The clock needs a reserve for it."""
 
     def __init__(self) -> None:
-        """Begin on a machine that is taken to be quiet."""
         self._expected = 0.0
 
     def note(self, seconds: float) -> None:
-        """Take what `watch` saw at a move."""
+        """Add the result of `watch` for a move."""
         self._expected = max(LATENESS_DECAY * self._expected, min(seconds, MAX_LATENESS))
 
     @property
     def reserve(self) -> float:
-        """Seconds to keep for the threads that wake up between the end of a move's time and the controller's clock."""
+        """Seconds to reserve for threads that wake up between the end of a move's time and the controller's clock."""
         return WAKE_UPS * self._expected
 
 
 def warm_up(search: Search, game: PlayableGame) -> None:
-    """Search a little and forget it, so that nothing is loaded for the first time while a clock runs.
+    """Search a little and drop the tree, so that nothing is loaded for the first time on a clock.
 
-    The search's latency is that of full batches then: what the first search that counts may expect. It costs about
-    WARM_UP evaluations and a batch for each worker.
+    Afterwards the search's latency is that of full batches. The cost is about WARM_UP evaluations and one batch for
+    each thread.
 
     Args:
-        search: it is left without a position.
-        game: where it searches; a move is played on it.
-
-    Raises:
-        Exception: what an evaluator raised.
+        search: afterwards it has no position.
+        game: the position; a move is played on it.
     """
     try:
         search.set_position(game)
@@ -99,7 +74,7 @@ def warm_up(search: Search, game: PlayableGame) -> None:
 
 def watch(
     search: Search,
-    schedule: Callable[[], Schedule],
+    schedule: Callable[[], Budget],
     *,
     is_stopped: Callable[[], bool] | None = None,
     has_enough: Callable[[SearchReport], bool] | None = None,
@@ -109,21 +84,21 @@ def watch(
     pv_length: int = 60,
     depth: int = 0,
 ) -> float:
-    """Wait until a search has ended or should end; the caller ends it.
+    """Wait until a search has ended or should end. The caller ends it.
 
     Returns:
-        The longest that this thread was kept waiting beyond what it asked for, in seconds: what a loaded machine costs.
+        The longest delay of this thread beyond its requested waits, in seconds: the cost of a loaded machine.
 
     Args:
-        search: the search that runs.
-        schedule: returns the clock's limits; asked again and again, as they may change.
-        is_stopped: whether an answer is wanted at once.
-        has_enough: whether a search that has come so far may end.
+        search: the running search.
+        schedule: returns the current limits of the clock, which may change.
+        is_stopped: whether an answer is needed now.
+        has_enough: whether a search with this report may end.
         on_report: called every `interval` seconds.
         first_report: seconds until the first report; None: `interval`.
-        interval: seconds; infinity for no report after the first.
-        pv_length: moves of the principal variations that are reported, at most.
-        depth: moves of the principal variations that `has_enough` wants to see.
+        interval: seconds; infinity: only the first report.
+        pv_length: maximum of moves in reported principal variations.
+        depth: moves of principal variations for `has_enough`.
     """
     begin = time.monotonic()
     next_report = math.inf if on_report is None else begin + (interval if first_report is None else first_report)
@@ -151,12 +126,12 @@ def watch(
             return lateness
 
 
-def is_settled(report: SearchReport, begin: float, now: float, plan: Schedule) -> bool:
-    """Whether a search on a clock may end: its time is up and the move is clear, or no other move can catch up.
+def is_settled(report: SearchReport, begin: float, now: float, plan: Budget) -> bool:
+    """Whether a search on a clock may end: time is up and the best move has most visits, or no move can catch up.
 
     Args:
-        report: the search as it stands.
-        begin: when it began, which may be before the clock started (pondering).
+        report: of the search.
+        begin: start of the search, which may be before that of the clock (pondering).
         now: the time.
         plan: the clock.
     """
@@ -172,18 +147,16 @@ def is_settled(report: SearchReport, begin: float, now: float, plan: Schedule) -
 
 
 def end_search(search: Search, patience: float, pv_length: int = 60) -> SearchReport:
-    """End a search that must have an answer, and return its report.
-
-    A search whose evaluator has failed is good for what it found until then.
+    """End a search that must have an answer, and return its report, even if its evaluator has failed.
 
     Args:
         search: the search.
-        patience: seconds to wait for its threads; then the report is taken as it stands, and the search's next call
-            waits for them.
-        pv_length: moves of the principal variations, at most.
+        patience: seconds to wait for its threads. Then the current report is returned, and the search's next call
+            waits.
+        pv_length: maximum of moves in principal variations.
 
     Raises:
-        Exception: what an evaluator or a worker raised, where nothing was found.
+        Exception: an evaluator or a worker failed before the search found a move.
     """
     search.interrupt()
     if not search.wait(patience):
@@ -199,18 +172,14 @@ def end_search(search: Search, patience: float, pv_length: int = 60) -> SearchRe
 
 
 def wait_for_end(search: Search) -> SearchReport:
-    """Wait for a search that was told to end before it had a move until it has one, and return its report.
-
-    Raises:
-        Exception: what an evaluator or a worker raised, or that the search does not end (see `Search.stop`).
-    """
+    """Wait for an interrupted search until it has a move, and return its report. Errors: see `Search.stop`."""
     search.wait(SEARCH_HANG)
     search.stop()
     return search.report()
 
 
 def choose(report: SearchReport, temperature: float, rng: np.random.Generator) -> int:
-    """Return the best move of a report that has moves, or one drawn by visits at a temperature above 0."""
+    """Return the best move of a report with moves, or a move drawn by visits at a temperature above 0."""
     if temperature <= 0.0:
         return report.moves[0].move
     moves = report.candidates
@@ -220,20 +189,19 @@ def choose(report: SearchReport, temperature: float, rng: np.random.Generator) -
 
 
 def temperature_at(ply: int, temperature: float, temperature_moves: int) -> float:
-    """Return the temperature of the choice at a ply of the game; 0 after the moves that it is used for."""
+    """Return the temperature at a ply of the game."""
     return temperature if temperature_moves == 0 or ply < temperature_moves else 0.0
 
 
 class LostMoves:
-    """Remembers which of its moves in a row a player thought lost."""
+    """Counts own moves in a row that looked lost."""
 
     def __init__(self) -> None:
-        """Begin a game."""
         self._plies: dict[int, set[int]] = {BLACK: set(), WHITE: set()}
 
     def count(self, color: int, ply: int, is_lost: bool) -> int:
-        """Take what the search says of a move, and return how many in a row looked lost; asked twice counts once."""
-        lost = {each for each in self._plies[color] if each < ply}
+        """Note whether a move looks lost, and return how many in a row did. The same ply counts once."""
+        lost = {earlier for earlier in self._plies[color] if earlier < ply}
         if is_lost:
             lost.add(ply)
         else:

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from yomi.engine import tuning as tuner
+from yomi.engine import calibration
+from yomi.engine.calibration import tune
 from yomi.engine.cli.games import GAMES, GO
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go import measuring as go_measuring
 from yomi.engine.options import Options, Value
-from yomi.engine.players import setup, tuning
-from yomi.engine.players.tuning import TUNED, Tuning, load, save, tuned
+from yomi.engine.players import setup
+from yomi.engine.players.setup import TUNED, Tuning, load_tuning, save_tuning, tuned
 from yomi.engine.search.search import Search
-from yomi.engine.shogi.players import setup as shogi_setup
-from yomi.engine.tuning import tune
+from yomi.engine.shogi import measuring as shogi_measuring
 
 CHOICE: dict[str, Value] = {
     "device": "cpu",
@@ -47,8 +47,8 @@ def net(tmp_path: Path) -> Path:
 def test_a_choice_is_kept_and_used(net: Path) -> None:
     options = Options(net=str(net), visits=5)
     assert tuned(options, "go", 9) is options
-    save(net, 9, Tuning(CHOICE, 1234.5))
-    assert load(net, 9) == Tuning(CHOICE, 1234.5)
+    save_tuning(net, 9, Tuning(CHOICE, 1234.5))
+    assert load_tuning(net, 9) == Tuning(CHOICE, 1234.5)
     chosen = tuned(options, "go", 9)
     assert {name: chosen.get(name) for name in CHOICE} == CHOICE
     assert chosen.visits == 5
@@ -58,21 +58,21 @@ def test_a_choice_is_kept_and_used(net: Path) -> None:
 def test_a_choice_is_for_one_size_network_and_machine(
     net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save(net, 9, Tuning(CHOICE, 1.0))
-    assert load(net, 13) is None
+    save_tuning(net, 9, Tuning(CHOICE, 1.0))
+    assert load_tuning(net, 13) is None
     other = tmp_path / "other.bin.gz"
     other.write_bytes(b"another network")
-    assert load(other, 9) is None
+    assert load_tuning(other, 9) is None
     renamed = tmp_path / "renamed.bin.gz"
     renamed.write_bytes(net.read_bytes())
-    assert load(renamed, 9) is not None
-    monkeypatch.setattr(tuning, "machine", lambda: {"processor": "another", "cores": 64})
-    assert load(net, 9) is None
+    assert load_tuning(renamed, 9) is not None
+    monkeypatch.setattr(setup, "machine_facts", lambda: {"processor": "another", "cores": 64})
+    assert load_tuning(net, 9) is None
 
 
 @pytest.mark.parametrize(("name", "value"), [("workers", 1), ("precision", "fp32"), ("device", "cpu")])
 def test_what_the_user_chose_stands(net: Path, name: str, value: Value) -> None:
-    save(net, 9, Tuning(CHOICE, 1.0))
+    save_tuning(net, 9, Tuning(CHOICE, 1.0))
     options = Options(net=str(net))
     options.set(name, value)
     assert tuned(options, "go", 9) is options
@@ -89,17 +89,17 @@ def test_without_a_network_nothing_is_tuned(tmp_path: Path) -> None:
 def test_a_damaged_file_is_named_and_left_out(
     net: Path, cache: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = save(net, 9, Tuning(CHOICE, 1.0))
+    path = save_tuning(net, 9, Tuning(CHOICE, 1.0))
     if damage == "workers":
         data = json.loads(path.read_text())
         data["choice"]["workers"] = -1
         damage = json.dumps(data)
     path.write_text(damage)
     for _ in range(3):  # players ask at every move
-        assert load(net, 9) is None
+        assert load_tuning(net, 9) is None
     assert caplog.text.count(f"{path} cannot be used") == 1
     path.write_text(f"{damage} ")
-    assert load(net, 9) is None
+    assert load_tuning(net, 9) is None
     assert caplog.text.count(f"{path} cannot be used") == 2
 
 
@@ -135,10 +135,10 @@ def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) ->
         rate = 1000.0 * (evaluator.precision == "fp32") + 100.0 * (evaluator.batch_size == 8)
         return {"evaluations_per_second": rate + 50.0 * (search.settings.workers == 3)}
 
-    monkeypatch.setattr(go_measuring if game == "go" else shogi_setup, "make_queue", make_queue)
-    for module in (tuner, setup):
+    monkeypatch.setattr(go_measuring if game == "go" else shogi_measuring, "make_queue", make_queue)
+    for module in (calibration, setup):
         monkeypatch.setattr(module, "usable_cores", lambda: 3)
-    monkeypatch.setattr(tuner, "search_counts", counts)
+    monkeypatch.setattr(calibration, "search_counts", counts)
     said: list[str] = []
     options = Options.for_game(game)
     options.net, options.size, options.memory = "net.bin.gz", 5, 2**24
@@ -186,8 +186,8 @@ def test_what_fails_while_it_is_measured_is_left_out(monkeypatch: pytest.MonkeyP
         return {"evaluations_per_second": 10.0 * evaluator.batch_size}
 
     monkeypatch.setattr(go_measuring, "make_queue", lambda options, *_: InlineQueue(Silent(options)))
-    monkeypatch.setattr(tuner, "usable_cores", lambda: 1)
-    monkeypatch.setattr(tuner, "search_counts", counts)
+    monkeypatch.setattr(calibration, "usable_cores", lambda: 1)
+    monkeypatch.setattr(calibration, "search_counts", counts)
     said: list[str] = []
     found, rows = tune(Options(net="net.bin.gz", size=5, memory=2**24, device="cpu"), GO, 0.1, said.append)
     assert (found.choice["backend"], found.choice["batch_size"]) == ("native", 16)
@@ -218,7 +218,7 @@ def test_what_was_started_is_closed_where_setting_up_fails(
 
     setup = go_measuring if game == "go" else shogi_setup
     monkeypatch.setattr(setup, "make_queue", make_queue)
-    monkeypatch.setattr(tuner if fails == "Search" else setup, fails, too_much)
+    monkeypatch.setattr(calibration if fails == "Search" else setup, fails, too_much)
     with pytest.raises(MemoryError):
         tune(Options(net="net.bin.gz", size=5), GAMES[game], 0.1, lambda line: None)
     assert len(started) == 1
@@ -230,5 +230,5 @@ def test_no_way_to_compute_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
         raise EvaluatorError("no onnxruntime")
 
     monkeypatch.setattr(go_measuring, "make_queue", none)
-    with pytest.raises(EvaluatorError, match="no backend computes this network here"):
+    with pytest.raises(EvaluatorError, match="no backend can compute this network on this machine"):
         tune(Options(net="net.bin.gz", size=5), GO, 0.1, lambda line: None)

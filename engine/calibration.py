@@ -1,7 +1,7 @@
-"""The fastest device, precision, batch size, workers and batches in flight, by measuring the search.
+"""Find the fastest device, precision, batch size, workers and batches in flight by measuring the search.
 
-One thing after the other is varied, what matters most first, and each time the best so far is measured beside the
-others, in turns, so that a machine that slows down does so for all. KataGo's tuner goes about it in the same way.
+One setting is varied at a time, the most important first. The candidates are measured in turns, so that a machine that
+slows down affects all of them. KataGo's tuner works in the same way.
 """
 
 from __future__ import annotations
@@ -14,36 +14,33 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.machine import usable_cores
-from yomi.engine.players.tuning import TUNED, Tuning
-from yomi.engine.search.limits import Limits
+from yomi.engine.players.setup import TUNED, Tuning
 from yomi.engine.search.search import Search
+from yomi.engine.search.types import Limits
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.options import Options, Value
-    from yomi.engine.search.position import SearchableGame
+    from yomi.engine.search.types import SearchableGame
 
 TURNS = 3
-WARM_UP = 0.2
-"""Seconds of search before the first turn, which warms caches and clocks up."""
-CLEAR_GAIN = 1.02
-"""A later value has to be so much faster than an earlier one, which makes the better search at equal speed."""
+WARM_UP = 0.2  # seconds of search before the first turn, to fill caches and raise clock rates
+CLEAR_GAIN = 1.02  # an earlier value makes the better search at equal speed, so a later value must be this much faster
 CPU_BATCHES = (1, 2, 4, 8, 16, 32)
 GPU_BATCHES = (16, 32, 64, 128, 256, 512)
 
-BACKENDS = {"cpu": ("native", "onnx"), "tensorrt": ("tensorrt", "onnx")}
-"""Backends by device; the other devices have onnx alone."""
+BACKENDS = {"cpu": ("native", "onnx"), "tensorrt": ("tensorrt", "onnx")}  # other devices: onnx
+
 
 Choice = dict[str, "Value"]
 
 
 @dataclass(eq=False)
 class _Candidate:
-    """A choice with the search that tries it."""
+    """A choice and the search that measures it."""
 
     choice: Choice
-    games: tuple[SearchableGame, SearchableGame]
-    """The game's start, and a late position."""
+    games: tuple[SearchableGame, SearchableGame]  # the start of a game, and a late position
     search: Search
     rates: list[float] = field(default_factory=list)
 
@@ -56,23 +53,23 @@ class _Candidate:
 def tune(
     options: Options, game: Game[Any, Any], seconds: float, say: Callable[[str], None]
 ) -> tuple[Tuning, list[dict[str, Any]]]:
-    """Tune for a network, and return the choice and the rows of a table of all that was measured.
+    """Return the fastest settings for a network, and a table of all measurements.
 
     Args:
-        options: the network, the board's size, and the device where it is to be that one.
+        options: the network, the board size, and the device unless it is auto.
         game: its descriptor.
         seconds: of search for each candidate.
-        say: is told of the progress, line by line.
+        say: shows a line of progress.
 
     Raises:
         NetworkError: the network cannot be used.
-        EvaluatorError: no backend can compute it on this machine.
+        EvaluatorError: no backend can compute the network on this machine.
     """
     rows: list[dict[str, Any]] = []
     best, rate = _fastest(options, game, list(_backends(options)), seconds, rows, say)
     if best is None:
-        raise EvaluatorError("no backend computes this network here: expected one; see yomi doctor")
-    on_cpu = best["device"] == "cpu"  # where a worker evaluates its batches itself, one after the other
+        raise EvaluatorError("no backend can compute this network on this machine: run `yomi doctor`")
+    on_cpu = best["device"] == "cpu"  # a worker evaluates its own batches, one after another
     for variants in (_batches, _workers) if on_cpu else (_batches, _workers, _in_flight):
         found, found_rate = _fastest(options, game, list(variants(best)), seconds, rows, say)
         if found is not None:
@@ -81,7 +78,7 @@ def tune(
 
 
 def _backends(options: Options) -> Iterator[Choice]:
-    """Vary device, backend and precision; what is absent here falls out when it is tried."""
+    """Vary device, backend and precision. Choices that this machine lacks fail later, in `_make`."""
     cores = usable_cores()
     kinds = ("cpu", "cuda", "tensorrt") if options.device == "auto" else (options.device,)
     for device in kinds:
@@ -122,10 +119,7 @@ def _fastest(
     rows: list[dict[str, Any]],
     say: Callable[[str], None],
 ) -> tuple[Choice | None, float]:
-    """Measure the choices in turns and return the best with its evaluations/s; None where none can be used.
-
-    One that fails on the way is left out from then on.
-    """
+    """Measure the choices in turns and return the best with its evaluations/s, or None if all fail."""
     with contextlib.ExitStack() as stack:
         candidates: list[_Candidate] = []
         for choice in choices:
@@ -133,7 +127,7 @@ def _fastest(
             if candidate is None:
                 continue
             if any(candidate.choice == other.choice for other in candidates):
-                continue  # auto is what another precision is as well
+                continue  # auto has chosen the precision of another candidate
             if _rate(candidate, 1, WARM_UP, say) is not None:
                 candidates.append(candidate)
         for _ in range(TURNS):
@@ -155,13 +149,10 @@ def _fastest(
 def _make(
     options: Options, game: Game[Any, Any], choice: Choice, stack: contextlib.ExitStack, say: Callable[[str], None]
 ) -> _Candidate | None:
-    """Set a candidate up, with what it chose for itself written into its choice; None where it cannot be had.
-
-    Its queue is closed with the stack.
-    """
+    """Return a candidate with the values that it chose itself, or None if it fails. The stack closes its queue."""
     chosen = dataclasses.replace(options, **choice)  # type: ignore[arg-type]
     try:
-        subject, queue, settings = stack.enter_context(game.measured(chosen))
+        subject, queue, settings = stack.enter_context(game.benchmark_setup(chosen))
         search = Search(subject.spec, queue, settings)
     except EvaluatorError as error:
         say(f"{choice['device']}, {choice['backend']}, {choice['precision']}: {error}")
@@ -178,17 +169,17 @@ def _make(
 
 
 def _rate(candidate: _Candidate, games: int, seconds: float, say: Callable[[str], None]) -> float | None:
-    """Return evaluations/s on the first `games` positions; None, with the reason said, where the candidate fails."""
+    """Return evaluations/s on the first `games` positions, or None if the candidate fails."""
     try:
-        counts = [search_counts(candidate.search, each, seconds / games) for each in candidate.games[:games]]
-    except Exception as error:  # whatever an evaluator raises
+        counts = [search_counts(candidate.search, game, seconds / games) for game in candidate.games[:games]]
+    except Exception as error:  # evaluators raise errors of any type
         say(f"{_name(candidate)}: {error}")
         return None
     return sum(count["evaluations_per_second"] for count in counts) / len(counts)
 
 
 def search_counts(search: Search, game: SearchableGame, seconds: float) -> dict[str, float]:
-    """Search `game` from scratch for `seconds` and return what was done each second."""
+    """Search `game` from scratch for `seconds` and return rates per second."""
     search.clear()
     search.set_position(game)
     report = search.run(Limits(seconds=seconds))

@@ -1,4 +1,4 @@
-"""From the arrays of a tree to a SearchReport: statistics, confidence bounds, order of the moves."""
+"""Convert the arrays of a tree to a SearchReport: statistics, confidence bounds, order of the moves."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.native.tree.arrays import LEAST_WEIGHT
 from yomi.native.tree.report import CHILD_DTYPE, most_visited_path, root_children, root_exploration
 
 if TYPE_CHECKING:
     from yomi.native.tree.arrays import Tree
 
-LCB_STDEVS = 5.0
-"""Standard deviations that a lower confidence bound lies below the mean (KataGo's value)."""
-LCB_MIN_SHARE = 0.15
-"""Share of the leading move's visits that a move needs to be chosen for its bound."""
+LCB_STDEVS = 5.0  # distance of a lower confidence bound from the mean, in standard deviations (KataGo's value)
+LCB_MIN_SHARE = 0.15  # share of the leading move's visits that a move needs to lead by its bound
 
 
 def read_report(
@@ -31,16 +29,16 @@ def read_report(
     use_lcb: bool,
     pv_length: int,
 ) -> SearchReport:
-    """Read the tree as it stands, while threads may be searching it.
+    """Read the tree, while threads may be searching it.
 
     Args:
         tree: the tree.
-        side_to_move: the root's.
+        side_to_move: at the root.
         seconds: since the search started.
         evaluations: since the search started.
         ownership_sums: [area + 1] as Worker.ownership, or None.
-        use_lcb: whether the first move is chosen by its confidence bound.
-        pv_length: moves of a principal variation at most.
+        use_lcb: whether a confidence bound chooses the first move.
+        pv_length: maximum of moves in a principal variation.
     """
     root = tree.nodes[tree.counters[0].root]
     visits = int(root["visits"])
@@ -81,7 +79,7 @@ def read_report(
 
 
 def fullness(tree: Tree) -> float:
-    """Return the share of the tree's memory in use, [0, 1]: of the pool that is nearest to its end."""
+    """Return the used share of the tree's memory, [0, 1]: that of the fullest pool."""
     counters = tree.counters[0]
     return max(
         int(counters.node_top) / len(tree.nodes),
@@ -91,20 +89,20 @@ def fullness(tree: Tree) -> float:
 
 
 def root_priors(tree: Tree) -> dict[int, float]:
-    """Return the prior of every legal move of the root; none before the root is evaluated."""
+    """Return the prior of every legal move of the root; empty before the root is evaluated."""
     children = read_children(tree)
     return dict(zip(children["move"].tolist(), children["prior"].tolist(), strict=True))
 
 
 def read_children(tree: Tree) -> npt.NDArray[Any]:
-    """Return all moves of an expanded root, CHILD_DTYPE[n], tried ones first; none of another."""
+    """Return all moves of an expanded root, CHILD_DTYPE[n], tried ones first; otherwise none."""
     children = np.zeros(int(tree.nodes[tree.counters[0].root]["edge_count"]), CHILD_DTYPE)
     count = root_children(tree, children) if len(children) else 0
     return children[:count]
 
 
 def _proven(tree: Tree, children: npt.NDArray[Any]) -> int:
-    """Return what the moves that were searched prove of the root."""
+    """Return what the searched moves prove of the root: +1, -1 or 0."""
     allowed = children[tree.banned[children["move"]] == 0]
     if len(allowed) == 0:
         return 0
@@ -120,11 +118,9 @@ def utility_bounds(tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def move_order(tried: npt.NDArray[Any], bounds: npt.NDArray[np.float64], use_lcb: bool) -> list[int]:
-    """Return indices of the moves, best first: most weight, but led by the best bound among the well visited.
+    """Return indices of the moves, best first: most weight first, led by the best bound among the much visited.
 
-    Visits say which those are: a single one may have much weight, where it ended the game.
-
-    Moves that are proven to win stand before all, those that are proven to lose after all.
+    Moves proven to win precede all others; moves proven to lose follow them.
     """
     proven, visits, weight, prior = (tried[name] for name in ("proven", "visits", "weight", "prior"))
     order: list[int] = np.lexsort((-prior, -weight, -proven)).tolist()
@@ -138,9 +134,9 @@ def move_order(tried: npt.NDArray[Any], bounds: npt.NDArray[np.float64], use_lcb
 
 
 def wanted_weights(tree: Tree, tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return the weight that each move would have if all had been tried by what is known now, but no more than it has.
+    """Return the weight that each move would have if the search had known its current values from the start.
 
-    Whatever led there is left out: noise, and a first impression that was wrong. Source: KataGo's
+    No weight exceeds the real one. The difference comes from noise and wrong first impressions. Source: KataGo's
     getReducedPlaySelectionWeight (cpp/search/searchexplorehelpers.cpp).
     """
     weight, utility, prior = (tried[name].astype(np.float64) for name in ("weight", "utility", "prior"))
@@ -155,7 +151,7 @@ def wanted_weights(tree: Tree, tried: npt.NDArray[Any]) -> npt.NDArray[np.float6
 
 
 def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return the root's mean value, utility and score, without what noise has led to."""
+    """Return the root's mean value, utility and score, without visits that noise caused."""
     root, names = tree.nodes[tree.counters[0].root], ("value", "utility", "score")
     is_noisy = tree.parameters[0].wide_root_noise > 0.0 and not root["proof"]
     excess = tried["weight"] - wanted if is_noisy else np.zeros(len(tried))
@@ -164,7 +160,7 @@ def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.floa
         value, utility, score = (float(weights @ np.nan_to_num(tried[name])) for name in names)
         return value, utility, score
     weight = max(LEAST_WEIGHT, float(root["weight_sum"]) - float(excess.sum()))
-    value, utility, score = ((float(root[f"{each}_sum"]) - float(excess @ tried[each])) / weight for each in names)
+    value, utility, score = ((float(root[f"{name}_sum"]) - float(excess @ tried[name])) / weight for name in names)
     return value, utility, score
 
 
@@ -203,5 +199,5 @@ def _move_report(
 
 
 def _known(number: float) -> float:
-    """Return a figure of the score below a move; 0 where that was pruned."""
+    """Return a score below a move; 0 if it was pruned."""
     return 0.0 if math.isnan(number) else number

@@ -1,0 +1,121 @@
+"""Games, limits and reports of the search. Plain data: nothing compiled is imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from yomi.engine.color import BLACK, opponent
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Counts: TypeAlias = tuple[tuple[int, int], ...]  # (move, visits), best first
+
+
+@dataclass(frozen=True, slots=True)
+class MoveReport:
+    """One move of the root. All values are for the side to move at the root."""
+
+    move: int  # point on the bordered board, or PASS
+    visits: int = 0  # playouts through the move
+    winrate: float = 0.5  # [0, 1]
+    utility: float = 0.0  # what the search maximizes, value and score together: [-1, +1] and slightly beyond
+    score_lead: float = 0.0  # points
+    score_stdev: float = 0.0  # points
+    prior: float = 0.0  # policy of the network, [0, 1], after noise and temperature
+    lcb: float = 0.5  # lower confidence bound of the winrate; may leave [0, 1]
+    utility_lcb: float = 0.0  # lower confidence bound of the utility
+    order: int = 0  # 0: the move to play
+    pv: tuple[int, ...] = ()  # principal variation, this move first
+    pv_visits: tuple[int, ...] = ()  # playouts through the moves of `pv`
+    pv_node_visits: tuple[int, ...] = ()  # visits of the positions after them
+    proven: int = 0
+    """+1: proven win; -1: proven loss; 0: open. The pv of a win contains the winner's moves of the proof and the most
+    visited replies. It is shorter than the game if the game itself announces a mate."""
+    mate: int | None = None  # plies to the mate, negative if the side to move is mated; None: unknown
+    weight: float = 0.0  # of the playouts' evaluations; equals the visits if the evaluator does not weigh
+    node_visits: int = 0  # of the position after it: more than `visits` if other lines lead there
+    node_weight: float = 0.0  # of all evaluations of that position
+    # part of `weight` that the move would have if the search had known its current values from the start
+    wanted: float = 0.0
+    symmetry_of: int | None = None  # the equivalent move that was searched instead
+
+
+@dataclass(frozen=True, slots=True)
+class SearchReport:
+    """State of a search. All values are for the side to move at the root."""
+
+    side_to_move: int = BLACK  # BLACK or WHITE
+    visits: int = 0  # of the root
+    playouts: int = 0  # since the search started
+    evaluations: int = 0  # positions evaluated since the search started
+    seconds: float = 0.0  # since the search started
+    winrate: float = 0.5
+    utility: float = 0.0
+    score_lead: float = 0.0
+    score_stdev: float = 0.0
+    moves: tuple[MoveReport, ...] = ()
+    """Visited moves, best first; empty before the root is evaluated and when the game is over."""
+    deepest: int = 0  # length of the longest searched line
+    fullness: float = 0.0  # used share of the tree's memory, [0, 1]
+    ownership: npt.NDArray[np.float32] | None = None
+    """[area], row by row from the top left, +1: the side to move owns the point; None if it was not computed."""
+    proven: int = 0  # of the side to move: +1 win, -1 loss, 0 open
+    weight: float = 0.0  # of the playouts' evaluations
+
+    @property
+    def counts(self) -> Counts:
+        """Visits of the visited moves."""
+        return tuple((move.move, move.visits) for move in self.moves if move.visits)
+
+    @property
+    def candidates(self) -> tuple[MoveReport, ...]:
+        """Moves that may be drawn by chance: proven wins, otherwise moves without a proven loss, otherwise all."""
+        best = max((move.proven for move in self.moves), default=0)
+        return tuple(move for move in self.moves if move.proven == best)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a search, which ends at the first of them. Without limits it runs until it is stopped."""
+
+    visits: int | None = None  # of the root, including those kept from an earlier search
+    playouts: int | None = None  # of this search alone
+    seconds: float | None = None  # from the start of this search
+
+
+class SearchableGame(Protocol):
+    """A game as the search sees it."""
+
+    position: Any  # position record
+    history: npt.NDArray[Any]  # uint64[>= history_length of the record]
+    moves: list[tuple[int, int]]  # (color, move) from the start
+
+    @property
+    def search_key(self) -> object:
+        """A tree may be kept between games with equal keys, which differ in their moves at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Identity of a tree's root."""
+
+    key: object
+    moves: tuple[tuple[int, int], ...]
+    side_to_move: int
+
+    def line_to(self, other: Root) -> list[int] | None:
+        """Return the moves from here to `other` with alternating sides, or None if there are none."""
+        count = len(self.moves)
+        if self.key != other.key or other.moves[:count] != self.moves:
+            return None
+        side = self.side_to_move
+        line = []
+        for color, move in other.moves[count:]:
+            if color != side:
+                return None
+            line.append(move)
+            side = opponent(side)
+        return line if side == other.side_to_move else None
