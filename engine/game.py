@@ -148,7 +148,7 @@ class Game(abc.ABC, Generic[G, P]):
         Raises:
             CompileError: it fails.
         """
-        from yomi.native.warmup import compile_later, compile_names, compile_natively_later
+        from yomi.native.precompile import compile_later, compile_names, compile_natively_later
 
         more = f"{self.name}-more"
         names = [self.name, *([more] if everything else []), *([f"{self.name}-learning"] if learning else [])]

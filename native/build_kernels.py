@@ -27,7 +27,7 @@ def build(level: str) -> None:
     target = COMPILED / level
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, SETTING: level, "YOMI_CACHE_DIR": folder}
-        script = "from yomi.native.kernel_groups import NAMES; from yomi.native.warmup import compile_names; "
+        script = "from yomi.native.kernel_groups import NAMES; from yomi.native.precompile import compile_names; "
         command = [sys.executable, "-c", script + "compile_names(list(NAMES), lambda line: print(line, flush=True))"]
         shutil.rmtree(target, ignore_errors=True)
         subprocess.run(command, cwd=ROOT, env=environment, check=True)

@@ -1,6 +1,6 @@
 """Groups of kernels that are compiled together: functions that call each kernel once.
 
-yomi.native.warmup runs the groups in processes; NAMES says which groups playing a game takes. A kernel that Python
+yomi.native.precompile runs the groups in processes; NAMES says which groups playing a game takes. A kernel that Python
 calls, or an entry, is compiled with the code of all kernels that it contains, so that groups wait for nothing.
 """
 
@@ -61,7 +61,7 @@ def compile_gather() -> None:
 
 def compile_tree() -> None:
     """Compile the rest of the search tree, which is the same for all games."""
-    from yomi.native.calls import NO_CALLS, store
+    from yomi.native.bound_kernels import NO_CALLS, store
     from yomi.native.tree import expansion, memory, report, search, searcher
     from yomi.native.tree.buffers import example_arguments
 

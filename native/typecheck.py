@@ -74,7 +74,7 @@ def place(error: BaseException) -> tuple[Path, int] | None:
 def _is_ours(path: Path) -> bool:
     """Whether a file holds kernels, and is none of those that compile them."""
     path = path.resolve()
-    return path.is_relative_to(SOURCE_ROOT) and path.name not in {*WITHOUT_KERNELS, "jit.py", "calls.py"}
+    return path.is_relative_to(SOURCE_ROOT) and path.name not in {*WITHOUT_KERNELS, "jit.py", "bound_kernels.py"}
 
 
 _WHOLE = (Block, FunctionIR, Scope, Var)

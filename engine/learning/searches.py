@@ -16,10 +16,10 @@ from yomi.engine.search.reports import read_children
 from yomi.engine.search.root_evaluation import evaluate_root, is_renewed
 from yomi.engine.search.root_priors import RootPriors
 from yomi.engine.search.search import FAULTS
-from yomi.native.calls import NO_CALLS
+from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.game_calls import BoundBoard
 from yomi.native.tree import arrays
-from yomi.native.tree.arrays import LEAST_WEIGHT, Tree
+from yomi.native.tree.arrays import MIN_WEIGHT, Tree
 from yomi.native.tree.buffers import make_batch, make_board, make_worker
 from yomi.native.tree.expansion import complete_root
 from yomi.native.tree.forest import make_forest, tree_of
@@ -217,7 +217,7 @@ class SmallSearch:
 
     def _mean(self, name: str) -> float:
         root = self.tree.nodes[self._root[0]]
-        return float(root[name]) / max(LEAST_WEIGHT, float(root["weight_sum"]))
+        return float(root[name]) / max(MIN_WEIGHT, float(root["weight_sum"]))
 
     def begin(self, game: SearchableGame, line: Sequence[int] = ()) -> None:
         """Make a game's position the root.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.search.report import MoveReport, SearchReport
-from yomi.native.tree.arrays import LEAST_WEIGHT
+from yomi.native.tree.arrays import MIN_WEIGHT
 from yomi.native.tree.report import CHILD_DTYPE, most_visited_path, root_children, root_exploration
 
 if TYPE_CHECKING:
@@ -160,10 +160,10 @@ def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.floa
     is_noisy = tree.parameters[0].wide_root_noise > 0.0 and not root["proof"]
     excess = tried["weight"] - wanted if is_noisy else np.zeros(len(tried))
     if tree.counters[0].broken:  # the root's own sums may not be numbers; its edges keep the last sound means
-        weights = tried["weight"] / max(LEAST_WEIGHT, float(tried["weight"].sum()))
+        weights = tried["weight"] / max(MIN_WEIGHT, float(tried["weight"].sum()))
         value, utility, score = (float(weights @ np.nan_to_num(tried[name])) for name in names)
         return value, utility, score
-    weight = max(LEAST_WEIGHT, float(root["weight_sum"]) - float(excess.sum()))
+    weight = max(MIN_WEIGHT, float(root["weight_sum"]) - float(excess.sum()))
     value, utility, score = ((float(root[f"{each}_sum"]) - float(excess @ tried[each])) / weight for each in names)
     return value, utility, score
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from yomi.native.calls import Calls, entry, load, types_of
+from yomi.native.bound_kernels import Calls, entry, load, types_of
 from yomi.native.forward.program import OP_DTYPE, PLAN_DTYPE, forward
 from yomi.native.forward.squash import IDENTITY, squash
 

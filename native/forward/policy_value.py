@@ -3,7 +3,7 @@
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.jit import kernel
 from yomi.native.packing import widened
 from yomi.native.tree.arrays import VALUE, VALUES

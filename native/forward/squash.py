@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 
 IDENTITY, SIGMOID, TANH = 0, 1, 2
 SQUASHES = {"none": IDENTITY, "sigmoid": SIGMOID, "tanh": TANH}

@@ -23,7 +23,7 @@ Territory is what KataGo's area planes claim of the empty points.
 import numpy as np
 
 from yomi.native.bits import U, lowest_bit
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.go.area import find_areas, load_sets, pass_alive
 from yomi.native.go.board import (
     BLACK,

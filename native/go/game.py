@@ -4,7 +4,7 @@ import numpy as np
 
 from yomi.native import game
 from yomi.native.bits import U, mixed
-from yomi.native.game import GOES_ON, OVER, OVER_UNSCORED
+from yomi.native.game import ONGOING, OVER, OVER_UNSCORED
 from yomi.native.go import board, planes, rules
 from yomi.native.go.board import BLACK, POSITION_DTYPE, REPEATED_PASS, SCORING_AREA, TAX_NONE, THIRD_REPETITION
 from yomi.native.go.rules import MAX_HISTORY
@@ -34,7 +34,7 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
         return OVER, 0.0, 0.0
     if pos.history_length + 1 >= MAX_HISTORY:
         return OVER_UNSCORED, 0.0, 0.0
-    return GOES_ON, 0.0, 0.0
+    return ONGOING, 0.0, 0.0
 
 
 @kernel

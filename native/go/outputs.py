@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.jit import inlined, kernel
 from yomi.native.packing import widened
 from yomi.native.tree.arrays import LEAD, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.go.board import BLACK, MIN_SIZE
 from yomi.native.go.priors import prior_logit, write_prior_logits
 from yomi.native.go.rollout_evaluator import white_compensation

@@ -3,7 +3,7 @@
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.go.board import EMPTY, MIN_SIZE
 from yomi.native.go.planes import symmetry_steps
 from yomi.native.go.spec import go_spec

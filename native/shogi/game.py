@@ -2,7 +2,7 @@
 
 from yomi.native import game
 from yomi.native.bits import U, mixed
-from yomi.native.game import GOES_ON, OVER, OVER_UNSCORED
+from yomi.native.game import ONGOING, OVER, OVER_UNSCORED
 from yomi.native.jit import kernel
 from yomi.native.shogi import mate, planes, position, rules, waivers
 from yomi.native.shogi.position import MAX_HISTORY, POSITION_DTYPE
@@ -34,7 +34,7 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
         return OVER_UNSCORED, 0.0, 0.0
     if mate.settles(pos, history):
         return OVER, 1.0, 0.0
-    return GOES_ON, 0.0, 0.0
+    return ONGOING, 0.0, 0.0
 
 
 @kernel

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from yomi.native.bits import U, lowest_bit
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.jit import inlined, kernel
 from yomi.native.shogi.effects import (
     CAPTURE,

@@ -1,6 +1,6 @@
 """What a search at a leaf works with: positions by ply, a table of positions, and statistics that order moves.
 
-All of it belongs to one thread. It lies behind one address (yomi.native.calls), since kernels that call themselves
+All of it belongs to one thread. It lies behind one address (yomi.native.bound_kernels), since kernels that call themselves
 would otherwise hand hundreds of words on with each call.
 """
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import load, types_of
+from yomi.native.bound_kernels import load, types_of
 from yomi.native.jit import inlined, kernel
 from yomi.native.shogi.effects import CAPTURE, VALUE
 from yomi.native.shogi.nnue import find_changes, make_inputs, no_changes

@@ -7,7 +7,7 @@ nodes. It is shallow, so that most of its work is in the quiescence search and i
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import load
+from yomi.native.bound_kernels import load
 from yomi.native.jit import inlined_early, kernel
 from yomi.native.shogi import mate, rules
 from yomi.native.shogi.effects import CAPTURE

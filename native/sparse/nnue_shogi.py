@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load
+from yomi.native.bound_kernels import entry, load
 from yomi.native.sparse.nnue_leaf import ARGUMENTS, BEST, BOOST, SCALE, WEIGHT
 from yomi.native.sparse.nnue_search import search_leaf
 from yomi.native.tree import arrays

@@ -3,7 +3,7 @@
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.shogi import sparse
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.sparse.network import SparseNetwork, first_layer, make_scratch, move_logits, value_logit

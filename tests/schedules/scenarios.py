@@ -16,7 +16,7 @@ from tests.unit.trees import check_tree
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
-from yomi.native.calls import ask
+from yomi.native.bound_kernels import ask
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import BIAS_DTYPE, EXPANDED, IN_FLIGHT, NONE, VALUE, Tree
 from yomi.native.tree.forest import make_forest

@@ -18,7 +18,7 @@ from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.search import search as search_module
 from yomi.engine.search.limits import Limits
-from yomi.native.calls import NO_CALLS, Calls
+from yomi.native.bound_kernels import NO_CALLS, Calls
 from yomi.native.tree.searcher import Searcher
 from yomi.native.tree.uniform import write_zeros
 

@@ -11,7 +11,7 @@ from tests.unit.shogi_boards import walk
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi
 from yomi.native.bits import U
-from yomi.native.calls import entry, load
+from yomi.native.bound_kernels import entry, load
 from yomi.native.shogi.exchange import gains
 from yomi.native.shogi.movegen import generate, generate_captures
 from yomi.native.shogi.nnue import make_inputs

@@ -36,7 +36,7 @@ from yomi.nets.katago.outputs import Outputs, has_no_result, post_process
 if TYPE_CHECKING:
     from yomi.engine.evaluators.network import NetworkEvaluator
     from yomi.engine.search.report import SearchReport
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.tree.arrays import Batch
 
 T = TypeVar("T")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from yomi.engine.evaluators.network import Array, FloatArray
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.forward.builder import Program
     from yomi.native.tree.arrays import Batch
     from yomi.nets.load import NetworkFile

@@ -14,7 +14,7 @@ from yomi.native.spec import Inputs
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.tree.arrays import Batch
 
 

@@ -12,7 +12,7 @@ from yomi.native.shogi.material import evaluate_rows
 from yomi.native.spec import Inputs
 
 if TYPE_CHECKING:
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.tree.arrays import Batch
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from yomi.engine.evaluators.network import FileEvaluator
     from yomi.engine.options import Options
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.tree.arrays import Batch
     from yomi.nets.load import NetworkFile
 

@@ -17,7 +17,7 @@ from yomi.nets.features import SHOGI_BOARD
 if TYPE_CHECKING:
     from typing import Self
 
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.tree.arrays import Batch
     from yomi.nets.load import NetworkFile
 

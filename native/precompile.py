@@ -111,7 +111,7 @@ def _begin_background(words: Sequence[str], settings: Mapping[str, str]) -> None
     if _background:
         return
     command = ["nice", "-n", str(LOW_PRIORITY)] if os.name == "posix" else []
-    command += [sys.executable, "-m", "yomi.native.warmup", *words]
+    command += [sys.executable, "-m", "yomi.native.precompile", *words]
     with contextlib.suppress(OSError):  # there is no such command, or no more process
         _background.append(_start(command, subprocess.DEVNULL, subprocess.DEVNULL, settings))
 
@@ -212,7 +212,7 @@ def _write_mark(group: str, seconds: float) -> None:
 
 def _spawn(words: Sequence[str], errors: IO[bytes]) -> "subprocess.Popen[bytes]":
     """Start a process of this module, in the folder that this one reads from; it writes to `errors`."""
-    return _start([sys.executable, "-m", "yomi.native.warmup", *words], subprocess.PIPE, errors)
+    return _start([sys.executable, "-m", "yomi.native.precompile", *words], subprocess.PIPE, errors)
 
 
 def _start(
@@ -292,7 +292,7 @@ def _compile_here(groups: Iterable[str]) -> None:
 
 def _check(group: str) -> None:
     """End this process with the line of a mistake in a group's kernels, if types show it."""
-    command = [sys.executable, "-m", "yomi.native.warmup", CHECK, group]
+    command = [sys.executable, "-m", "yomi.native.precompile", CHECK, group]
     found = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if MISTAKE in found.stderr:
         raise SystemExit(found.stderr.strip())
