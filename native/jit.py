@@ -49,7 +49,7 @@ WITHOUT_KERNELS = (
         "typecheck.py",
         "debug_kernels.py",
     ),
-    *("cache_folder.py", "compile_progress.py", "inventory.py"),
+    *("debug_kernels.py", "cache_folder.py", "compile_progress.py", "inventory.py"),
 )
 """Files that compiled kernels do not depend on."""
 FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "YOMI_CHECKED")

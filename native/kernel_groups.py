@@ -1,7 +1,7 @@
 """Groups of kernels that are compiled together: functions that call each kernel once.
 
-yomi.native.precompile runs the groups in processes; NAMES says which groups playing a game takes. A kernel that Python
-calls, or an entry, is compiled with the code of all kernels that it contains, so that groups wait for nothing.
+yomi.native.precompile runs the groups in processes. A kernel that Python calls is compiled with the code of all kernels
+that it contains, so that groups do not depend on each other.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from yomi.native.spec import GameSpec
 
 SIZE = 9
-"""Board that the kernels are called on; they are compiled for all sizes at once."""
+"""Board size of the calls. One compilation serves all sizes."""
 
 
 def _position() -> tuple["np.ndarray[tuple[int], np.dtype[np.void]]", "np.ndarray[tuple[int], np.dtype[np.uint64]]"]:
@@ -32,7 +32,7 @@ def _position() -> tuple["np.ndarray[tuple[int], np.dtype[np.void]]", "np.ndarra
 
 
 def compile_rules() -> None:
-    """Compile what a game of Go calls: the board, legality, area."""
+    """Compile a game's rules: board, legality, area."""
     from yomi.native.go import area, board, rules
     from yomi.native.go.scratch import SCRATCH_DTYPE
 
@@ -60,7 +60,7 @@ def compile_gather() -> None:
 
 
 def compile_tree() -> None:
-    """Compile the rest of the search tree, which is the same for all games."""
+    """Compile the rest of the search tree, which all games share."""
     from yomi.native.bound_kernels import NO_CALLS, store
     from yomi.native.tree import expansion, memory, report, search, searcher
     from yomi.native.tree.buffers import example_arguments
@@ -85,7 +85,7 @@ def compile_tree() -> None:
 
 
 def _compile_board(spec: "GameSpec", position: Any, history: Any, inputs: Inputs) -> "GameCalls":
-    """Compile the calls of a game, and those that write rows for an evaluator that reads `inputs`."""
+    """Compile the calls of a game for an evaluator that reads `inputs`."""
     from yomi.native.game_calls import BoundBoard
     from yomi.native.tree.buffers import make_batch, make_board
 
@@ -97,7 +97,7 @@ def _compile_board(spec: "GameSpec", position: Any, history: Any, inputs: Inputs
 
 
 def _compile_learning(spec: "GameSpec", positions: Any, history: Any) -> None:
-    """Compile what makes rows of data."""
+    """Compile the kernels that make rows of data."""
     from yomi.native.datasets.positions import index_moves, show_positions
 
     planes = np.zeros((2, *spec.planes_shape), np.float32)
@@ -108,7 +108,6 @@ def _compile_learning(spec: "GameSpec", positions: Any, history: Any) -> None:
 
 
 def compile_go_board() -> None:
-    """Compile Go's side of the search."""
     from yomi.native.go.spec import go_spec
 
     positions, history = _position()
@@ -116,7 +115,7 @@ def compile_go_board() -> None:
 
 
 def compile_go_planes() -> None:
-    """Compile the network's inputs and outputs."""
+    """Compile the network's usual inputs and outputs."""
     from yomi.native.go.outputs import decode, decode_rows
     from yomi.native.go.planes import symmetry_steps
     from yomi.native.go.spec import go_spec
@@ -148,14 +147,13 @@ def compile_go_inputs() -> None:
 
 
 def compile_go_learning() -> None:
-    """Compile what learning Go calls besides."""
     from yomi.native.go.spec import go_spec
 
     _compile_learning(go_spec(SIZE), *_position())
 
 
 def compile_rollouts() -> None:
-    """Compile rollouts and the evaluation of leaves by them."""
+    """Compile rollouts and the evaluation of leaves by rollouts."""
     from yomi.native.go.ownership import rollout_ownership
     from yomi.native.go.rollout_evaluator import mix_rollouts, write_priors
     from yomi.native.go.spec import go_spec
@@ -173,7 +171,7 @@ def compile_rollouts() -> None:
 
 
 def compile_partial() -> None:
-    """Compile the planes and outputs of networks that say only a part."""
+    """Compile the inputs and outputs of networks with a policy or a value only."""
     from yomi.native.go.aya import AYA_SCRATCH_DTYPE, show_aya
     from yomi.native.go.partial import decode
     from yomi.native.go.spec import go_spec
@@ -188,7 +186,7 @@ def compile_partial() -> None:
 
 
 def compile_forward() -> None:
-    """Compile the networks' forward pass; a program without operations holds all of its code."""
+    """Compile the networks' forward pass. A program without operations contains all of its code."""
     from yomi.native.forward.builder import ProgramBuilder
     from yomi.native.forward.squash import TANH
 
@@ -206,7 +204,6 @@ def compile_forward() -> None:
 
 
 def _shogi_position() -> tuple[Any, Any]:
-    """Return the start position's record and history."""
     from yomi.native.shogi.position import MAX_HISTORY, POSITION_DTYPE, set_position
 
     board = np.zeros(81, np.uint8)
@@ -219,7 +216,6 @@ def _shogi_position() -> tuple[Any, Any]:
 
 
 def compile_shogi_rules() -> None:
-    """Compile what a game of shogi calls."""
     from yomi.native.shogi import rules, waivers
     from yomi.native.shogi.position import MAX_MOVES
 
@@ -234,7 +230,7 @@ def compile_shogi_rules() -> None:
 
 
 def compile_shogi_board() -> None:
-    """Compile shogi's side of the search, and the positions that its default network reads."""
+    """Compile shogi's side of the search, with the input of its default network."""
     from yomi.native.shogi.spec import shogi_spec
 
     position, history = _shogi_position()
@@ -251,7 +247,6 @@ def compile_shogi_inputs() -> None:
 
 
 def compile_shogi_learning() -> None:
-    """Compile what learning shogi calls besides."""
     from yomi.native.shogi.spec import shogi_spec
 
     position, history = _shogi_position()
@@ -261,7 +256,7 @@ def compile_shogi_learning() -> None:
 
 
 def compile_material() -> None:
-    """Compile the evaluation of shogi positions without a network."""
+    """Compile the evaluation by material."""
     from yomi.native.forward.policy_value import decode
     from yomi.native.shogi.effects import EFFECTS_DTYPE
     from yomi.native.shogi.material import evaluate_rows
@@ -276,7 +271,6 @@ def compile_material() -> None:
 
 
 def compile_sparse() -> None:
-    """Compile the evaluation of shogi positions by a sparse network."""
     from yomi.native.shogi.sparse import SCRATCH_DTYPE
     from yomi.native.shogi.spec import shogi_spec
     from yomi.native.sparse.network import make_scratch
@@ -288,7 +282,6 @@ def compile_sparse() -> None:
 
 
 def compile_nnue() -> None:
-    """Compile the search at leaves by an NNUE evaluation."""
     from yomi.native.shogi.spec import shogi_spec
     from yomi.native.sparse.nnue_leaf import EXAMPLE, make_leaf_scratch, make_settings
     from yomi.native.sparse.nnue_shogi import clear_rows, evaluate_leaves
@@ -301,7 +294,7 @@ def compile_nnue() -> None:
 
 
 def compile_mate() -> None:
-    """Compile the search for a mate at the root."""
+    """Compile the mate search at the root."""
     from yomi.native.shogi.dfpn import MAX_PLY, make_solver, prove
 
     solver = make_solver(2**16)
@@ -315,9 +308,9 @@ class Group:
 
     compile: Callable[[], None]
     packages: tuple[str, ...]
-    """Packages of native whose sources the kernels are made of."""
+    """Packages of native whose sources the kernels consist of."""
     seconds: float
-    """Time on one core of a Zen 4 with an empty cache. Only proportions matter: estimates adapt to the machine."""
+    """Seconds on one core of a Zen 4 with an empty cache. Only ratios matter: estimates adapt to the machine."""
 
 
 GROUPS: dict[str, Group] = {
@@ -348,5 +341,5 @@ NAMES: dict[str, tuple[str, ...]] = {
     "shogi-more": ("forward", "shogi-nnue", "shogi-inputs", "shogi-material"),
     "shogi-learning": ("shogi-learning",),
 }
-"""Groups by what takes them: a game with its default network; other networks and evaluators; learning. The longest
-come first."""
+"""Groups by purpose: a game with its default network; other networks and evaluators; learning. The slowest come first.
+"""

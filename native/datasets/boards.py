@@ -1,4 +1,4 @@
-"""Positions of shogi out of packed boards, and boards as the side to move sees them, as data sets keep them."""
+"""Shogi positions from packed boards, and boards from the mover's side."""
 
 import numpy as np
 
@@ -11,22 +11,22 @@ from yomi.native.shogi.position import WHITE, set_position
 from yomi.native.shogi.tables import SQUARES, WHITE_PIECE
 
 FAULTLESS, NO_BOARD, NOT_GENERATED = 0, 1, 2
-"""Of a row: the bits are no board; the move is none that the move generator makes."""
+"""Results for a row: valid; the bits are not a board; the move generator does not produce the move."""
 
 
 @kernel
 def set_positions(packed, forms, moves, positions, history, board, hands, labels, faults):  # type: ignore[no-untyped-def]
-    """Set up the positions of rows, and find their moves' labels.
+    """Set up the positions of rows and find the labels of their moves.
 
     Args:
-        packed: uint8[n, 32], boards, packed.
-        forms: uint8[n], of them: yomi.native.datasets.packed.HCP or PSV.
-        moves: uint16[n], 0 where there is none.
-        positions: POSITION_DTYPE[n], whose form is set; the rest is written.
-        history: uint64[MAX_HISTORY], written over.
-        board: uint8[81], written over.
-        hands: uint8[2, 7], written over.
-        labels: uint16[n], written where there is a move.
+        packed: uint8[n, 32], packed boards.
+        forms: uint8[n], their formats: yomi.native.datasets.packed.HCP or PSV.
+        moves: uint16[n], 0 for none.
+        positions: POSITION_DTYPE[n]: the form is given, the rest written.
+        history: uint64[MAX_HISTORY]; working memory.
+        board: uint8[81]; working memory.
+        hands: uint8[2, 7]; working memory.
+        labels: uint16[n], written for rows with a move.
         faults: uint8[n], written: FAULTLESS, NO_BOARD or NOT_GENERATED.
     """
     for i in range(U(positions.size)):
@@ -45,14 +45,14 @@ def set_positions(packed, forms, moves, positions, history, board, hands, labels
 
 @kernel
 def write_boards(positions, boards, hands):  # type: ignore[no-untyped-def]
-    """Write boards and hands of positions as the side to move sees them.
+    """Write boards and hands from the mover's side.
 
-    For White the board is turned and the colors are exchanged: the side to move has pieces 1 to 14, the other 17 to 30.
+    For White the board is rotated and colors are swapped: the mover has pieces 1 to 14, the opponent 17 to 30.
 
     Args:
         positions: POSITION_DTYPE[n].
         boards: uint8[n, 81], written.
-        hands: uint8[n, 14], written: the counts of the side to move, those of the other.
+        hands: uint8[n, 14], written: the mover's counts, then the opponent's.
     """
     for i in range(U(positions.size)):
         pos = positions[i]

@@ -1,8 +1,8 @@
-"""Packed boards of shogi, 256 bits each: Apery's (hcp, in hcpe files) and YaneuraOu's (PackedSfen, in psv files).
+"""Packed shogi boards of 256 bits: Apery's HCP (in hcpe files) and YaneuraOu's PackedSfen (in psv files).
 
-Both hold the side to move, both kings' squares and a Huffman code for each other square and each piece in hand, lowest
-bits first; codes of knight and silver are exchanged between them, and YaneuraOu puts the promotion before the color.
-`yomi.engine.shogi.records.hcpe` is the readable form of the first.
+Both hold the side to move, the squares of both kings, and a Huffman code for each other square and each piece in hand,
+lowest bits first. PackedSfen swaps the codes of knight and silver, and puts promotion before color.
+`yomi.engine.shogi.records.hcpe` is a readable version of HCP.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from yomi.native.jit import kernel
 HCP, PSV = 0, 1
 KINDS = 7
 
-# By form and kind (pawn, lance, knight, silver, bishop, rook, gold): the code, first bit lowest, and its length.
+# By format and kind (pawn, lance, knight, silver, bishop, rook, gold): code, lowest bit first, and length.
 CODES = np.array(
     [
         [0b01, 0b0011, 0b0111, 0b1011, 0b011111, 0b111111, 0b01111],
@@ -31,7 +31,7 @@ HAND_CODES = np.array(
 )
 HAND_LENGTHS = np.array([[2, 4, 4, 4, 6, 6, 4], [1, 3, 3, 3, 5, 5, 4]], np.int64)
 HAND_PLACES = np.array([0, 1, 2, 3, 5, 6, 4], np.int64)
-"""By kind: its place in a hand, where gold comes before bishop and rook."""
+"""Index in a hand by kind: in a hand gold comes before bishop and rook."""
 GOLD_KIND = 6
 
 
@@ -42,7 +42,7 @@ def _bit(data, at):  # type: ignore[no-untyped-def]
 
 @kernel
 def _kind(data, at, form, code, length, in_hand):  # type: ignore[no-untyped-def]
-    """Return the kind of piece whose code begins with `code` and goes on at a bit, and the bit behind it; -1: none."""
+    """Return (kind, next bit) of the piece whose code begins with `code` and continues at bit `at`; kind -1 for none."""
     while True:
         for kind in range(KINDS):
             wanted = HAND_CODES[form, kind] if in_hand else CODES[form, kind]
@@ -63,11 +63,11 @@ def unpack_board(data, form, board, hands):  # type: ignore[no-untyped-def]
     Args:
         data: uint8[32].
         form: HCP or PSV.
-        board: uint8[81], piece codes; all of it is written.
-        hands: uint8[2, 7], counts; all of it is written.
+        board: uint8[81], written: piece codes.
+        hands: uint8[2, 7], written: counts.
 
     Returns:
-        The side to move, BLACK or WHITE; 0 where the bits are no board. Whether it can come up is not asked.
+        The side to move, BLACK or WHITE; 0 if the bits are not a board. Whether the position is possible is not tested.
     """
     for square in range(81):
         board[square] = 0

@@ -1,4 +1,4 @@
-"""What sparse networks see of the boards of a data set, and of what may be played there (yomi.native.shogi.sparse)."""
+"""Inputs of sparse networks for the boards of a data set (yomi.native.shogi.sparse)."""
 
 from yomi.native.bits import U
 from yomi.native.jit import kernel
@@ -12,19 +12,19 @@ from yomi.native.shogi.waivers import searched_moves
 def encode_boards(  # type: ignore[no-untyped-def]
     boards, hands, pos, history, scratch, moves, active, active_starts, rows, labels, starts
 ):
-    """Write the rows of positions, and of the moves that a search tries there.
+    """Write the feature rows of positions, and of the moves that a search tries there.
 
     Args:
-        boards: uint8[n, 81] piece codes as the side to move sees them (yomi.native.datasets.boards.write_boards).
-        hands: uint8[n, 2, 7], the counts of the side to move, those of the other.
-        pos: a position record whose form is dlshogi's, written over.
-        history: uint64[MAX_HISTORY], written over.
-        scratch: of yomi.native.shogi.sparse, written over.
-        moves: uint16[MAX_MOVES], written over.
-        active: int32[n * MAX_ACTIVE], written: the rows of all positions, one position's behind the other's.
-        active_starts: int64[n + 1], written: where those of each begin.
-        rows: int32[n * MAX_MOVES, PARTS], written: the rows of all moves.
-        labels: int32[n * MAX_MOVES], written: dlshogi's label of each.
+        boards: uint8[n, 81] piece codes from the mover's side (yomi.native.datasets.boards.write_boards).
+        hands: uint8[n, 2, 7], the mover's counts, then the opponent's.
+        pos: a position record with dlshogi's form; working memory.
+        history: uint64[MAX_HISTORY]; working memory.
+        scratch: of yomi.native.shogi.sparse; working memory.
+        moves: uint16[MAX_MOVES]; working memory.
+        active: int32[n * MAX_ACTIVE], written: the rows of all positions, joined.
+        active_starts: int64[n + 1], written: the first row of each position.
+        rows: int32[n * MAX_MOVES, PARTS], written: the rows of all moves, joined.
+        labels: int32[n * MAX_MOVES], written: dlshogi's label of each move.
         starts: int64[n + 1], written: the first move of each position.
     """
     known = U(0)

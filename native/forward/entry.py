@@ -1,4 +1,4 @@
-"""The forward pass as an entry: what a search calls without Python."""
+"""The forward pass as an entry that a search calls without Python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ARGUMENTS = types_of(
 
 @entry(_ARGUMENTS)
 def _run(address, rows):  # type: ignore[no-untyped-def]
-    """Carry out a program for `rows` rows, as many at a time as it can."""
+    """Run a program for `rows` rows, at most max_rows at a time."""
     (most, plan, ops, weights, floats, lists, values, planes, extras, policy, value, misc, ownership) = load(
         address, _ARGUMENTS
     )
