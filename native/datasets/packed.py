@@ -42,7 +42,7 @@ def _bit(data, at):  # type: ignore[no-untyped-def]
 
 @kernel
 def _kind(data, at, form, code, length, in_hand):  # type: ignore[no-untyped-def]
-    """Return (kind, next bit) of the piece whose code begins with `code` and continues at bit `at`; kind -1 for none."""
+    """Return (kind, next bit) of the piece whose code begins with `code` and continues at bit `at`; kind -1: none."""
     while True:
         for kind in range(KINDS):
             wanted = HAND_CODES[form, kind] if in_hand else CODES[form, kind]

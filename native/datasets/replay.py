@@ -102,7 +102,7 @@ def write_keys(pos, history, game, codes, with_move, keys):  # type: ignore[no-u
 
 @kernel
 def black_wins(pos, spare, rng, rollouts):  # type: ignore[no-untyped-def]
-    """Return how many of `rollouts` rollouts from `pos` Black wins with the position's komi. `spare` is working memory."""
+    """Return how many of `rollouts` rollouts from `pos` Black wins with the position's komi, played in `spare`."""
     wins = 0
     for _ in range(rollouts):
         copy(spare, pos)

@@ -70,7 +70,7 @@ def even_matrices(m: int) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def transform_weights(weights: FloatArray, m: int, even: bool = False) -> FloatArray:
-    """Return G g G^T of weights [out, in, 3, 3] as matrices [(m + 2)², in, out], G from `even_matrices` or `matrices`."""
+    """Return G g G^T of weights [out, in, 3, 3] as matrices [(m + 2)², in, out]; G as in (even_)matrices."""
     out_channels, in_channels = weights.shape[:2]
     g = (even_matrices if even else matrices)(m)[1].astype(np.float32)
     flat = weights.transpose(2, 3, 1, 0).reshape(3, 3, in_channels * out_channels)

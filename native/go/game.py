@@ -1,4 +1,4 @@
-"""Go as the search tree sees it: the functions of yomi.native.game for POSITION_DTYPE."""
+"""The functions of yomi.native.game for Go."""
 
 import numpy as np
 
@@ -13,14 +13,15 @@ from yomi.native.jit import kernel
 
 @kernel
 def outcome(pos, history):  # type: ignore[no-untyped-def]
-    """Say whether passes, a repetition or a full history ended the game, and what it is worth.
+    """Return the state of the game, its value and its score; see yomi.native.game.outcome.
 
-    Two passes in a row end it and, under the simple ko rule, a pass where the same side has passed before on the same
-    board; a third repetition under that rule leaves no result. Area is counted as the board stands: a server that does
-    so would not forgive dead stones left inside pass-alive territory. Where players agree on dead stones (territory
-    scoring; rules with friendly passes if the evaluator can judge that, as KataGo has it, but not a repeated pass), and
-    where a tax depends on what is a seki, the evaluator is asked; so it is when the history is full.
+    Two passes end the game. Under the simple ko rule, so do a pass on a board where the side has passed before, and a
+    third repetition (no result).
     """
+    # Area counts the board as it is: a server that does so would not remove dead stones in pass-alive territory.
+    # The evaluator decides if players agree on dead stones (territory scoring, or friendly passes with an evaluator
+    # that
+    # can judge them, as in KataGo), if a tax depends on seki, and if the history is full.
     repeated = pos.passes == 1 and pos.finished == REPEATED_PASS
     if pos.passes >= 2 or repeated:
         is_agreed = pos.scoring != SCORING_AREA or (pos.friendly_pass & pos.judges_agreement != 0 and not repeated)
@@ -39,13 +40,12 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
 
 @kernel
 def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
-    """See rules.position_key and rules.past_key."""
     return rules.position_key(pos) ^ rules.past_key(pos, history, moves, count)
 
 
 @kernel
 def graph_key(pos, history, move, above, scratch):  # type: ignore[no-untyped-def]
-    """Return a key of the position, how many moves led to it, and the line if a board of it may soon be there again."""
+    """Return a key of position and number of moves, and of the line (`above`) if its boards may repeat soon."""
     key = mixed(U(pos.ply) + (U(pos.phase_start) << U(20)) + (U(pos.finished) << U(40)))
     if rules.may_repeat_soon(pos, move, scratch.move):
         key ^= above
@@ -54,13 +54,12 @@ def graph_key(pos, history, move, above, scratch):  # type: ignore[no-untyped-de
 
 @kernel
 def policy_index(pos, move, symmetry):  # type: ignore[no-untyped-def]
-    """See planes.policy_index."""
     return planes.policy_index(pos.size, move, symmetry)
 
 
 @kernel
 def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-untyped-def]
-    """Turn the ownership back to the board and add sign times it to `total`."""
+    """Add sign times the ownership, rotated back to the board, to `total`."""
     size = np.int64(pos.size)
     start, step_x, step_y = planes.symmetry_steps(size, symmetry)
     for y in range(size):

@@ -1,6 +1,6 @@
-"""Features of a move that a fast linear policy weighs: a sum of weights, one for each feature, is the move's logit.
+"""Features of a move for a fast linear policy: the move's logit is the sum of its features' weights.
 
-Every move has at most FEATURES_A_MOVE features, so they travel as a tuple; feature 0 is "none" and weighs nothing.
+A move has at most FEATURES_PER_MOVE features; feature 0 means none and has weight 0.
 """
 
 import numpy as np
@@ -15,34 +15,34 @@ DISTANCES = 18
 NONE = 0
 OWN_EYE = 1
 PASSES = 2
-"""12: last move was a pass (6) + sixth of the board that is empty"""
+"""12: + 6 if the last move was a pass; + sixth of the board that is empty"""
 CAPTURE = PASSES + 12
-"""8: the chain made the last move (4) + stones 1, 2, 3, 4 or more"""
+"""8: + 4 if the chain made the last move; + min(stones, 4) - 1, as in the next four"""
 ESCAPE = CAPTURE + 8
-"""8: three liberties or more afterwards (4) + stones"""
+"""8: + 4 if the chain then has three liberties or more; + stones"""
 ATARI = ESCAPE + 8
-"""12: the chain made the last move (4), or the move is a self-atari (8) + stones"""
+"""12: + 4 if the chain made the last move, or + 8 if the move is a self-atari; + stones"""
 PRESS = ATARI + 12
-"""8: an enemy chain goes from three liberties to two; it made the last move (4) + stones"""
+"""8: an enemy chain goes from three liberties to two; + 4 if it made the last move; + stones"""
 EXTEND = PRESS + 8
-"""12: own chain with two liberties, then has 2 or fewer, 3, 4 or more (4 each) + stones"""
+"""12: an own chain with two liberties then has 2 or fewer, 3 (+ 4), 4 or more (+ 8); + stones"""
 EXTEND_THREE = EXTEND + 12
-"""3: own chain with three liberties, then has 3 or fewer, 4, 5 or more"""
+"""3: an own chain with three liberties then has 3 or fewer, 4, 5 or more"""
 SELF_ATARI = EXTEND_THREE + 3
-"""6: stones 1 to 6 or more"""
+"""6: 1 to 6 or more stones in atari"""
 NEAR_LAST = SELF_ATARI + 6
 NEAR_SECOND = NEAR_LAST + DISTANCES
 LINE = NEAR_SECOND + DISTANCES
-"""20: large board (10), no stone within two steps (5) + line 0 to 4"""
+"""20: + 10 on a large board; + 5 without a stone within two steps; + line 0 to 4"""
 FIRST_PATTERN = LINE + 20
 FEATURES = FIRST_PATTERN + PATTERN_CLASSES
-FEATURES_A_MOVE = 9
+FEATURES_PER_MOVE = 9
 LARGE_BOARD = 12
 
 
 @kernel
 def _distance(stride, a, b):  # type: ignore[no-untyped-def]
-    """Return dx + dy + max(dx, dy) between two points, at most DISTANCES - 1; 0 where `b` is no point."""
+    """Return min(dx + dy + max(dx, dy), DISTANCES - 1) between two points; 0 if `b` is NO_POINT or PASS."""
     if b in (NO_POINT, PASS):
         return np.int64(0)
     row_a = row_of(stride, a)
@@ -54,7 +54,7 @@ def _distance(stride, a, b):  # type: ignore[no-untyped-def]
 
 @kernel
 def _is_lonely(pos, i):  # type: ignore[no-untyped-def]
-    """Whether no stone stands within two steps (both ways) of a point."""
+    """Return whether no stone is within two rows and columns of a point."""
     stride = np.int64(pos.stride)
     size = np.int64(pos.size)
     row = row_of(stride, i)
@@ -69,7 +69,9 @@ def _is_lonely(pos, i):  # type: ignore[no-untyped-def]
 
 @kernel
 def _neighbor_feature(pos, q, own, last, danger, after):  # type: ignore[no-untyped-def]
-    """Return what a move means for the chain on its neighbor `q`; `after`: liberties of the new chain, 0 if unknown."""
+    """Return the feature of a move for the chain on its neighbor `q`. `after`: liberties of the new chain, 0 if
+    unknown.
+    """
     c = U(pos.color[q])
     if c == own:
         slot = U(pos.chain[q])
@@ -99,7 +101,7 @@ def _neighbor_feature(pos, q, own, last, danger, after):  # type: ignore[no-unty
 
 @kernel
 def move_features(pos, move):  # type: ignore[no-untyped-def]
-    """Return the FEATURES_A_MOVE features (int64) of a legal move of the side to move."""
+    """Return the FEATURES_PER_MOVE features (int64) of a legal move of the side to move."""
     n = np.int64(NONE)
     last = np.int64(pos.recent_move[0])
     size = np.int64(pos.size)

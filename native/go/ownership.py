@@ -1,4 +1,4 @@
-"""Who owns each point at the end, judged by rollouts."""
+"""Ownership by rollouts."""
 
 import numpy as np
 
@@ -10,21 +10,20 @@ from yomi.native.jit import kernel
 
 @kernel
 def rollout_ownership(root, scratch, rng, n, totals):  # type: ignore[no-untyped-def]
-    """Play `n` uniform rollouts from `root` and count who owns each point at the end of them.
-
-    The sides take turns in moving first, so that the verdict does not hang on whose turn it is.
+    """Play `n` uniform rollouts from `root`, and count the owners of points at their ends.
 
     Args:
-        root: the position; stays as it is.
-        scratch: another record of the same type.
-        rng: uint64[1], the state of the random generator, never zero.
+        root: the position.
+        scratch: a record to play on.
+        rng: uint64[1], the generator's state, never zero.
         n: number of rollouts.
-        totals: int32[area], row by row from the top; +1 is added where Black owns the point, -1 where White does.
+        totals: int32[area], row by row from the top: receives +1 per rollout for Black, -1 for White.
     """
     size = np.int64(root.size)
     stride = np.int64(root.stride)
     for k in range(n):
         copy(scratch, root)
+        # The sides take turns in moving first: the result does not depend on whose turn it is.
         if k & 1 == 1:
             scratch.side_to_move = 3 - root.side_to_move
             scratch.simple_ko = NO_POINT

@@ -1,8 +1,7 @@
-"""The weights of yomi.native.go.move_features, packed: sixteenths as int8, one for each feature, zlib, base 85.
+"""The weights of yomi.native.go.move_features, packed: sixteenths as int8 by feature, zlib, base 85.
 
-They imitate the policy of the network g170-b6c96 on positions of its own play on 9x9 and 19x19 (moves drawn from that
-policy, one in eight at random): softmax regression on the features, fitted as bench/prior_weights.py does. Only the
-weight of filling an own eye is set by hand.
+They imitate the policy of g170-b6c96 on its own positions on 9x9 and 19x19 (moves drawn from the policy, one in eight
+at random): softmax regression by bench/prior_weights.py. Only the weight of filling an own eye is set by hand.
 """
 
 import base64
@@ -32,5 +31,4 @@ PACKED = (
 
 
 def unpack() -> npt.NDArray[np.float32]:
-    """Return the weights by feature."""
     return np.frombuffer(zlib.decompress(base64.b85decode(PACKED)), np.int8).astype(np.float32) * np.float32(UNIT)

@@ -1,6 +1,4 @@
-"""Priors of moves without a network: a move's logit is the sum of its features' weights
-(yomi.native.go.move_features).
-"""
+"""Priors of moves without a network, by a linear policy (yomi.native.go.move_features)."""
 
 import numpy as np
 
@@ -15,7 +13,7 @@ WEIGHTS = unpack()
 
 @kernel
 def prior_logit(pos, move):  # type: ignore[no-untyped-def]
-    """Return the logit of a legal move of the side to move (a point or PASS)."""
+    """Return the logit of a legal move of the side to move: the sum of its features' weights."""
     logit = np.float32(0.0)
     for feature in move_features(pos, move):
         logit += WEIGHTS[U(feature)]
@@ -24,6 +22,6 @@ def prior_logit(pos, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def write_prior_logits(batch, row):  # type: ignore[no-untyped-def]
-    """Write the logit of each legal move of one row of a Batch with positions."""
+    """Write the logits of the legal moves in one row of a Batch with positions."""
     for i in range(U(batch.move_count[row])):
         batch.logits[row, U(batch.indices[row, i])] = prior_logit(batch.positions[row], batch.moves[row, i])

@@ -9,10 +9,8 @@ from yomi.native.jit import inlined, kernel
 
 @kernel
 def uniform_move(pos, color, rng):  # type: ignore[no-untyped-def]
-    """Return a random legal move of `color` that does not fill an eye of its own; 0 where there is none.
-
-    Scans the empty points from a random start, as libego does, so the choice is uniform up to the order of the list.
-    """
+    """Return a random legal move of `color` that does not fill its own eye; 0 for none."""
+    # Scans from a random start, as libego does: uniform up to the order of the list.
     count = U(pos.empty_count)
     if count == U(0):
         return U(0)
@@ -31,9 +29,9 @@ def uniform_move(pos, color, rng):  # type: ignore[no-untyped-def]
 
 @inlined
 def owner_of(pos, i):  # type: ignore[no-untyped-def]
-    """Return the owner of point `i` in a finished rollout: its color, or if it is empty that of its neighbors.
+    """Return the owner of point `i` at the end of a rollout: the color of its stone or of its neighbors.
 
-    BLACK | WHITE stands between both colors, EMPTY between none.
+    Between both colors BLACK | WHITE, between none EMPTY.
     """
     owner = np.int64(pos.color[U(i)])
     if owner == EMPTY:
@@ -47,7 +45,7 @@ def owner_of(pos, i):  # type: ignore[no-untyped-def]
 
 @kernel
 def area_balance(pos):  # type: ignore[no-untyped-def]
-    """Return Black's points minus White's in a finished rollout: stones, and empty points between one color."""
+    """Return Black's points minus White's at the end of a rollout: stones, and empty points next to one color only."""
     balance = 0
     stride = np.int64(pos.stride)
     size = np.int64(pos.size)
@@ -63,7 +61,7 @@ def area_balance(pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def uniform_rollout(pos, rng):  # type: ignore[no-untyped-def]
-    """Play `pos` to the end with uniform moves and return Black's points minus White's, komi not counted."""
+    """Play `pos` to the end with uniform moves; return Black's points minus White's, without komi."""
     color = np.int64(pos.side_to_move)
     passes = 0
     limit = 3 * pos.size * pos.size
@@ -83,7 +81,7 @@ def uniform_rollout(pos, rng):  # type: ignore[no-untyped-def]
 
 @kernel
 def uniform_rollouts(root, scratch, rng, n):  # type: ignore[no-untyped-def]
-    """Play `n` uniform rollouts from `root` and return the sum of their balances."""
+    """Play `n` uniform rollouts from `root`; return the sum of their results."""
     total = 0
     for _ in range(n):
         copy(scratch, root)

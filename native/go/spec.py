@@ -1,4 +1,4 @@
-"""Go's sizes for the search; importing it makes Go known to the tree kernels."""
+"""Go's GameSpec. Importing this module registers Go's kernels."""
 
 import yomi.native.go.game  # noqa: F401  (registers Go's kernels)
 from yomi.native.go.board import POSITION_DTYPE
@@ -11,13 +11,13 @@ GLOBAL_FEATURES = 19
 
 
 def go_spec(size: int, *, suicide_areas: bool = False, judges_agreement: bool = False) -> GameSpec:
-    """Return the sizes of Go on a `size` × `size` board.
+    """Return the GameSpec of Go on a `size` × `size` board.
 
     Args:
         size: of the board.
-        suicide_areas: the network is shown areas as if suicide of several stones were legal, whatever the rules are.
-        judges_agreement: the evaluator scores games that end by agreement under area rules; else the board counts as
-            it stands, which rollouts do not know better.
+        suicide_areas: encode areas as if suicide of several stones were legal.
+        judges_agreement: the evaluator scores games that end by agreement under area rules. Otherwise the board counts
+            as it is.
     """
     area = size * size
     return GameSpec(

@@ -1,6 +1,6 @@
-"""Sets of squares in two words: the machine instructions and the lines of sliding pieces.
+"""Sets of squares in two uint64 words (low, high): bit operations and attacks.
 
-Functions take and return a set as two uint64 (low, high); squares, directions and codes are uint64 too.
+Squares, directions and codes are uint64, too.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from yomi.native.shogi.tables import RAYS, ROWS, SLIDES, STEPS
 
 @machine_code(lambda word: U(int(word).bit_length() - 1))
 def highest_bit(typing_context: Any, word: Any) -> Any:
-    """Return the index of the highest set bit of a uint64 that is not 0."""
+    """Return the index of the highest set bit of a nonzero uint64."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         zeros = builder.ctlz(args[0], ir.Constant(ir.IntType(1), 1))
@@ -26,13 +26,13 @@ def highest_bit(typing_context: Any, word: Any) -> Any:
 
 @inlined
 def first_square(low, high):  # type: ignore[no-untyped-def]
-    """Return the lowest square of a set that is not empty."""
+    """Return the lowest square of a nonempty set."""
     return lowest_bit(low) if low != U(0) else U(64) + lowest_bit(high)
 
 
 @inlined
 def without_first(low, high):  # type: ignore[no-untyped-def]
-    """Return a set that is not empty without its lowest square."""
+    """Return a nonempty set without its lowest square."""
     if low != U(0):
         low &= low - U(1)
     else:
@@ -42,7 +42,7 @@ def without_first(low, high):  # type: ignore[no-untyped-def]
 
 @inlined
 def toggled(low, high, square):  # type: ignore[no-untyped-def]
-    """Return a set with a square put in, or taken out if it was in it."""
+    """Return a set with a square added, or removed if it was a member."""
     if square < U(64):
         low ^= U(1) << square
     else:
@@ -52,7 +52,7 @@ def toggled(low, high, square):  # type: ignore[no-untyped-def]
 
 @kernel
 def nearest(low, high, direction):  # type: ignore[no-untyped-def]
-    """Return the first square of a set, part of a ray that leads in `direction`; the set is not empty."""
+    """Return the square of a nonempty set that is nearest to the origin of a ray in `direction`."""
     if direction < U(4):
         return first_square(low, high)
     return U(64) + highest_bit(high) if high != U(0) else highest_bit(low)
@@ -60,7 +60,7 @@ def nearest(low, high, direction):  # type: ignore[no-untyped-def]
 
 @kernel
 def attacks(code, square, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    """Return the squares that a piece of `code` on `square` attacks, occupied ones included."""
+    """Return the squares that a piece of `code` on `square` attacks, with occupied squares."""
     row = (code * U(ROWS) + square) * U(2)
     low = STEPS[row]
     high = STEPS[row + U(1)]

@@ -1,8 +1,4 @@
-"""Whether a move loses material in the exchange of pieces that it begins on its target square.
-
-Unlike yomi.native.shogi.effects this looks at one square only, so that a search may ask it of single moves. Pins are
-not seen.
-"""
+"""Static exchange evaluation of a single move. Pins are ignored."""
 
 import numpy as np
 
@@ -14,12 +10,12 @@ from yomi.native.shogi.position import BISHOPS, FIRST_DROP, GOLDS, KNIGHTS, LANC
 from yomi.native.shogi.tables import KING
 
 CHEAPEST_FIRST = np.array([PAWNS, LANCES, KNIGHTS, SILVERS, GOLDS, BISHOPS, ROOKS], np.uint64)
-"""Sets of pieces in `type_bits`, the cheapest pieces first; kings come last."""
+"""Sets of `type_bits`, cheapest first, without kings."""
 
 
 @inlined
 def _cheapest(pos, low, high, king):  # type: ignore[no-untyped-def]
-    """Return the square of the cheapest piece of a set that is not empty."""
+    """Return the square of the cheapest piece of a nonempty set."""
     for i in range(U(7)):
         place = CHEAPEST_FIRST[i]
         found_low, found_high = low & pos.type_bits[place], high & pos.type_bits[place + U(1)]
@@ -30,9 +26,9 @@ def _cheapest(pos, low, high, king):  # type: ignore[no-untyped-def]
 
 @kernel
 def gains(pos, move, threshold):  # type: ignore[no-untyped-def]
-    """Whether a legal move gains at least `threshold` if both sides then capture on its target while that pays.
+    """Return whether a legal move gains at least `threshold` if both sides then capture on its target while it pays.
 
-    Gains are in the units of effects.CAPTURE: a captured pawn is 210. May be negative: a loss of at most so much.
+    Units are those of effects.CAPTURE: capturing a pawn gains 210. A negative threshold allows a loss.
     """
     us = U(pos.side_to_move) - U(1)
     to = U(move) & U(127)
@@ -55,7 +51,7 @@ def gains(pos, move, threshold):  # type: ignore[no-untyped-def]
     if balance < 0:
         return False
     if kind == U(KING):
-        return True  # a legal move: nobody captures a king
+        return True  # legal: no piece can capture the king
     balance = np.int64(CAPTURE[kind]) - balance
     if balance <= 0:
         return True
@@ -75,7 +71,7 @@ def gains(pos, move, threshold):  # type: ignore[no-untyped-def]
         if kind == U(KING):
             other_low, other_high = attackers(pos, to, side ^ U(1), low, high)
             if (other_low & low) | (other_high & high) != U(0):
-                return not is_gain  # the king may not capture what is guarded
+                return not is_gain  # the king may not capture a guarded piece
             return is_gain
         balance = np.int64(CAPTURE[kind]) - balance
         if balance < np.int64(is_gain):

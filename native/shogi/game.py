@@ -1,4 +1,4 @@
-"""Shogi as the search tree sees it: the functions of yomi.native.game for POSITION_DTYPE."""
+"""The functions of yomi.native.game for shogi."""
 
 from yomi.native import game
 from yomi.native.bits import U, mixed
@@ -8,16 +8,15 @@ from yomi.native.shogi import mate, planes, position, rules, waivers
 from yomi.native.shogi.position import MAX_HISTORY, POSITION_DTYPE
 
 UNPROVEN_WIN = 0.99
-"""Value, at most, of a first repetition and of a draw: as good as won, but not by the rules."""
+"""Maximum value of a first repetition or a draw: almost a win, but not a proof."""
 
 
 @kernel
 def outcome(pos, history):  # type: ignore[no-untyped-def]
-    """Say whether the game has ended at a position of a search, and what it is worth to the side to move.
-
-    The first repetition counts, though in a game it would have to be the fourth occurrence: what was worth repeating
-    once will be again. A mate on the very move that reaches the limit of moves is a mate; to declare is too late then.
-    """
+    """Return the state of a position in a search, its value and score; see yomi.native.game.outcome."""
+    # The first repetition counts, though the rules require the fourth: it would be repeated again. A mate at the
+    # limit of
+    # moves is a mate; a declaration is too late then.
     if not rules.has_legal_move(pos):
         return OVER, -1.0, 0.0
     draw = min(max(float(pos.draw_value[U(pos.side_to_move) - U(1)]), -UNPROVEN_WIN), UNPROVEN_WIN)
@@ -39,13 +38,13 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
 
 @kernel
 def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
-    """Return the position's key: board, hands and side to move; networks see nothing else."""
+    """Return the position's key: board, hands and side to move, all that networks read."""
     return pos.key
 
 
 @kernel
 def graph_key(pos, history, move, above, scratch):  # type: ignore[no-untyped-def]
-    """Return a key of the position, how many moves led to it, and the line if the last move may be undone."""
+    """Return a key of position and number of moves, and of the line (`above`) if the last move can be undone."""
     key = mixed(U(pos.ply))
     if rules.may_be_undone(pos, history, move):
         key ^= above
@@ -54,7 +53,7 @@ def graph_key(pos, history, move, above, scratch):  # type: ignore[no-untyped-de
 
 @kernel
 def pattern_key(pos, history, move):  # type: ignore[no-untyped-def]
-    """Return a key of a legal move, what it captures, and the move before, which the two last boards tell."""
+    """Return a key of a legal move, its capture, and the move before (from the last two boards)."""
     key = U(0)
     if pos.history_length >= 4:
         key = history[U(pos.history_length) - U(2)] ^ history[U(pos.history_length) - U(4)]
@@ -65,7 +64,7 @@ def pattern_key(pos, history, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-untyped-def]
-    """Do nothing: squares have no owners."""
+    """Do nothing: shogi has no ownership."""
 
 
 game.implement(game.copy, POSITION_DTYPE, position.copy)

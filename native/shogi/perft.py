@@ -1,4 +1,4 @@
-"""Counting the leaves of the tree of legal moves: the test of a move generator, and its speed."""
+"""perft: counts the leaves of the tree of legal moves, to test the move generator and its speed."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from yomi.native.shogi.position import MAX_MOVES, POSITION_DTYPE, copy, play
 
 @kernel
 def _walk(positions, history, moves, depth):  # type: ignore[no-untyped-def]
-    """Count the lines of `depth` moves from positions[depth]; row `depth` of the arrays is this level's."""
+    """Count the lines of `depth` moves from positions[depth]."""
     count = generate(positions[depth], moves[depth])
     if depth == U(1):
         return count
@@ -25,7 +25,7 @@ def _walk(positions, history, moves, depth):  # type: ignore[no-untyped-def]
 
 
 def perft(pos: Any, history: Any, depth: int) -> int:
-    """Return how many lines of `depth` legal moves a position has; the last move of each is counted, not made."""
+    """Return the number of lines of `depth` legal moves. The last moves are counted, not played."""
     if depth < 1:
         return 1
     positions = np.zeros(depth + 1, POSITION_DTYPE)

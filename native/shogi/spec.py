@@ -1,4 +1,4 @@
-"""Shogi's sizes for the search; importing it makes shogi known to the tree kernels."""
+"""Shogi's GameSpec. Importing this module registers shogi's kernels."""
 
 import yomi.native.shogi.game  # noqa: F401  (registers shogi's kernels)
 from yomi.native.shogi.planes import SCRATCH_DTYPE
@@ -7,27 +7,28 @@ from yomi.native.shogi.tables import SQUARES
 from yomi.native.spec import GameSpec
 
 SHAPES = {FORM_DLSHOGI: (62, (57, 119), 27 * 81), FORM_ALPHAZERO: (45, (0, 1), 139 * 81)}
-"""By network form: planes, the numbers of scalar inputs that there are, moves of the policy."""
+"""By network form: planes, allowed numbers of scalar inputs, length of the policy."""
 DLSHOGI_FEATURES = (FORM_DLSHOGI, 57)
 """Form and number of scalar inputs of dlshogi's usual network."""
 CACHED_MOVES = 224
-"""Few positions have more legal moves, and those are not cached: places for all moves of the policy take ten times as
-much memory, and more."""
+"""Positions with more legal moves, which are rare, are not cached. The whole policy would take ten times as much
+memory.
+"""
 
 
 def shogi_spec(form: int = DLSHOGI_FEATURES[0], extras: int = DLSHOGI_FEATURES[1]) -> GameSpec:
-    """Return the sizes of shogi for networks of a form.
+    """Return the GameSpec of shogi for networks of a form.
 
     Args:
-        form: FORM_DLSHOGI or FORM_ALPHAZERO, as in the position records.
-        extras: scalar inputs: 57 or 119 in dlshogi's form, 0 or 1 in AlphaZero's.
+        form: FORM_DLSHOGI or FORM_ALPHAZERO.
+        extras: number of scalar inputs: 57 or 119 in dlshogi's form, 0 or 1 in AlphaZero's.
 
     Raises:
-        ValueError: no network of that form has so many scalar inputs.
+        ValueError: no network of this form has this number of scalar inputs.
     """
     planes, allowed, policy_size = SHAPES[form]
     if extras not in allowed:
-        raise ValueError(f"{extras} scalar inputs: expected one of {allowed}")
+        raise ValueError(f"found {extras} scalar inputs, expected one of {allowed}")
     return GameSpec(
         name="shogi",
         position_dtype=POSITION_DTYPE,

@@ -1,4 +1,4 @@
-"""Evaluating the leaves of a tree by an NNUE network, with a search at each leaf."""
+"""Evaluation of leaves by an NNUE network, with a search at each leaf."""
 
 import math
 
@@ -11,16 +11,16 @@ from yomi.native.sparse.nnue_search import search_leaf
 from yomi.native.tree import arrays
 
 SURE = 0.998
-"""Value, at most: a search at a leaf may miss what the tree finds."""
+"""Maximum value: a search at a leaf may miss what the tree finds."""
 
 
 @entry(ARGUMENTS)
 def evaluate_leaves(address, rows):  # type: ignore[no-untyped-def]
-    """Mix the search's values into those of a batch's first `rows` rows, and raise the logits of its best moves.
+    """Mix the search's values into a batch's values, and raise the logits of its best moves.
 
     Args:
         address: of a Batch with positions, values and logits, an NnueNetwork, a LeafScratch and LeafSettings.
-        rows: rows in use.
+        rows: number of rows.
     """
     batch, _, leaf, settings = load(address, ARGUMENTS)
     weight = settings.numbers[U(WEIGHT)]
@@ -38,7 +38,7 @@ def evaluate_leaves(address, rows):  # type: ignore[no-untyped-def]
 
 @entry(ARGUMENTS)
 def clear_rows(address, rows):  # type: ignore[no-untyped-def]
-    """Write equal logits and values of zero into a batch's first `rows` rows; see `evaluate_leaves`."""
+    """Write equal logits and values of zero into a batch's first `rows` rows."""
     batch, _, _, _ = load(address, ARGUMENTS)
     for row in range(U(rows)):
         for i in range(U(arrays.VALUES)):

@@ -1,30 +1,28 @@
-"""Logits of legal moves as products of a position's units with sums of table rows, and the gradients of both.
-
-As PyTorch's operations these took three quarters of a step's time: sums and units of all moves of a batch are written
-out there, three times over, where here those of a move stay in the cache.
-"""
+"""Logits of legal moves as products of a position's units with sums of table rows, and their gradients, for training."""
 
 from yomi.native.bits import U
 from yomi.native.jit import kernel
 
+# With PyTorch's operations this took three quarters of a step: they write sums and units of all moves to memory three
+# times; here those of one move stay in the cache.
 LANES = 16
-"""Partial sums of a product; P is a multiple of it."""
+"""Partial sums of a product. P is a multiple of it."""
 
 
 @kernel
 def move_logits(units, table, bias, rows, starts, first, last, sums, logits):  # type: ignore[no-untyped-def]
-    """Write the logits of the moves of some positions.
+    """Write the logits of the moves of positions `first` to `last`.
 
     Args:
         units: float32[B, P].
         table: float32[R, P].
         bias: float32[R].
-        rows: int32[M, parts], rows of the table that are added up for each move.
+        rows: int32[M, parts], rows of the table for each move.
         starts: int64[B + 1], first move of each position.
-        first: of the positions.
-        last: the position behind them.
-        sums: float32[P], written over.
-        logits: float32[M], those of the positions are written.
+        first: first position.
+        last: end of the positions.
+        sums: float32[P], working memory.
+        logits: float32[M], written for these positions.
     """
     width = U(units.shape[1])
     for i in range(U(first), U(last)):
@@ -41,7 +39,7 @@ def move_logits(units, table, bias, rows, starts, first, last, sums, logits):  #
                     sums[p] += row[p]
             for p in range(width):
                 sums[p] *= unit[p]
-            # In lanes: numbers are added up in vectors only where the program has that order.
+            # LLVM vectorizes float sums only in the program's order, hence the lanes.
             lanes = sums[:LANES]
             for begin in range(U(LANES), width, U(LANES)):
                 part = sums[begin : begin + U(LANES)]
@@ -56,7 +54,7 @@ def move_logits(units, table, bias, rows, starts, first, last, sums, logits):  #
 def add_move_gradients(  # type: ignore[no-untyped-def]
     units, table, rows, starts, slopes, first, last, of_units, of_table, of_bias
 ):
-    """Add the gradients that the moves of some positions have.
+    """Add the gradients of the moves of positions `first` to `last`; other arguments as of `move_logits`.
 
     Args:
         units: float32[B, P].
@@ -64,8 +62,8 @@ def add_move_gradients(  # type: ignore[no-untyped-def]
         rows: int32[M, parts].
         starts: int64[B + 1].
         slopes: float32[M], gradients of the logits.
-        first: of the positions.
-        last: the position behind them.
+        first: first position.
+        last: end of the positions.
         of_units: float32[B, P], added to.
         of_table: float32[R, P], added to.
         of_bias: float32[R], added to.

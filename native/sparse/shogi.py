@@ -1,4 +1,4 @@
-"""Judging positions of shogi by a sparse network."""
+"""Evaluation of shogi positions by a sparse network."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ EXAMPLE = SparseNetwork(
     move_bias=_FLOATS[0],
     scales=_FLOATS[0],
 )
-"""Of the types that `evaluate_rows` takes; it says nothing."""
+"""A network of the types that `evaluate_rows` takes."""
 _ARGUMENTS = types_of(
     make_batch(shogi_spec(), 1, Inputs.POSITIONS),
     EXAMPLE,
@@ -36,11 +36,11 @@ _ARGUMENTS = types_of(
 
 @entry(_ARGUMENTS)
 def evaluate_rows(address, rows):  # type: ignore[no-untyped-def]
-    """Write logits and values of a batch's first `rows` rows; scores are zero.
+    """Write logits and values of a batch; scores are zero.
 
     Args:
         address: of a Batch with positions, a SparseNetwork, its scratch and a record of SCRATCH_DTYPE.
-        rows: rows in use.
+        rows: number of rows.
     """
     batch, network, scratch, seen = load(address, _ARGUMENTS)
     for row in range(U(rows)):
