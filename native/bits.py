@@ -20,12 +20,10 @@ from numba.core import cgutils
 from yomi.native.jit import inlined, inlined_early, kernel, machine_code
 
 # numba tests a signed index for being negative, which costs rollouts 40% of their speed.
-U = np.uint64
-"""Cast to an unsigned index."""
+U = np.uint64  # cast to an unsigned index
 
 
-_PLAIN_LOCK = threading.Lock()
-"""Makes the operations atomic in plain Python."""
+_PLAIN_LOCK = threading.Lock()  # makes the operations atomic in plain Python
 
 
 @machine_code(lambda word: U(int(word).bit_count()))
@@ -196,8 +194,7 @@ def _yield_processor(typing_context: Any) -> Any:
 
 
 # Who holds a lock for longer has most likely lost its processor, and spinning would keep it from running.
-SPINS = 64
-"""Attempts to take a lock before a thread yields its processor."""
+SPINS = 64  # attempts to take a lock before a thread yields its processor
 
 
 @inlined_early

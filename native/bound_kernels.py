@@ -28,12 +28,12 @@ from yomi.native.bits import U
 from yomi.native.debug_kernels import plain, plain_kernel
 from yomi.native.jit import IS_PLAIN, compiling, keep_compiled, kernel, machine_code, mark_kernel
 
+# Maximum size of an entry's arguments in uint64 words. An array takes 5, plus 2 per dimension.
 _WORDS = 512
-"""Maximum size of an entry's arguments in uint64 words. An array takes 5, plus 2 per dimension."""
 
 
+# Functions and arguments for plain Python. Their indices take the place of addresses.
 _PLAIN: list[Any] = []
-"""Functions and arguments for plain Python. Their indices take the place of addresses."""
 
 
 def _add_plain(value: Any) -> int:
@@ -110,10 +110,8 @@ def call_all(calls, rows):  # type: ignore[no-untyped-def]
 class Calls:
     """A sequence of entries with their arguments. One thread at a time may run it."""
 
-    table: npt.NDArray[np.int64]
-    """int64[calls, 2]: addresses of the entry and of its arguments"""
-    kept: tuple[Any, ...]
-    """Owners of the memory at these addresses."""
+    table: npt.NDArray[np.int64]  # int64[calls, 2]: addresses of the entry and of its arguments
+    kept: tuple[Any, ...]  # owners of the memory at these addresses
 
     def __add__(self, other: Calls) -> Calls:
         """Return the calls of both, in this order."""

@@ -20,10 +20,10 @@ try:
 except ImportError:  # Windows
     fcntl = grp = pwd = None  # type: ignore[assignment]
 
+# Suffix of marks: JSON files that exist once all kernels of a group are compiled.
 COMPLETE = ".complete"
-"""Suffix of marks: JSON files that exist once all kernels of a group are compiled."""
+# File in a folder of kernels with the facts that the folder's key is a hash of.
 FACTS = "facts.json"
-"""File in a folder of kernels with the facts that the folder's key is a hash of."""
 
 
 def cache_directory() -> Path:

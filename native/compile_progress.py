@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 SECONDS_BETWEEN_LINES = 15.0
-MIN_SAMPLE = 3.0
-"""Seconds of work after which the measured speed replaces the estimates."""
+MIN_SAMPLE = 3.0  # seconds of work after which the measured speed replaces the estimates
 
 
 class Progress:

@@ -17,10 +17,9 @@ from numba.extending import overload
 
 from yomi.native.jit import IS_PLAIN, note_game
 
+# Record type -> function name -> kernel.
 IMPLEMENTATIONS: dict[Any, dict[str, Callable[..., Any]]] = {}
-"""Record type -> function name -> kernel."""
-HOMES: dict[Any, Path] = {}
-"""Record type -> file of the game's kernels."""
+HOMES: dict[Any, Path] = {}  # record type -> file of the game's kernels
 
 
 def _generic(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -46,44 +46,30 @@ FACTS_DTYPE = np.dtype(
     ],
     align=True,
 )
-PATTERN, GRAPH = 1, 2
-"""Flags of `step`: the keys to compute."""
+PATTERN, GRAPH = 1, 2  # flags of `step`: the keys to compute
 
 
 class Board(NamedTuple):
     """The arrays of one search thread's game. H entries of history, at most M moves, lines of at most D moves."""
 
-    root: Any
-    """records[1]: the root's position"""
-    position: Any
-    """records[1]: the current position"""
-    history: Any
-    """uint64[H]: begins with the root's history"""
-    scratch: Any
-    """records[1]: working memory of write_planes and write_bits"""
-    line: Any
-    """uint16[D]: moves from the root to the current position; written by the tree"""
-    moves: Any
-    """uint16[M]: legal moves of the current position"""
-    indices: Any
-    """uint16[M]: their policy indices without symmetry"""
-    facts: Any
-    """FACTS_DTYPE[1]"""
+    root: Any  # records[1]: the root's position
+    position: Any  # records[1]: the current position
+    history: Any  # uint64[H]: begins with the root's history
+    scratch: Any  # records[1]: working memory of write_planes and write_bits
+    line: Any  # uint16[D]: moves from the root to the current position; written by the tree
+    moves: Any  # uint16[M]: legal moves of the current position
+    indices: Any  # uint16[M]: their policy indices without symmetry
+    facts: Any  # FACTS_DTYPE[1]
+    # float64[A + 1]: sum of the leaves' ownership, for the side to move at the root; the last entry belongs to the tree
     ownership: Any
-    """float64[A + 1]: sum of the leaves' ownership, for the side to move at the root; the last entry belongs to the
-    tree
-    """
 
 
 class GameCalls(NamedTuple):
     """Addresses that kernels call a game by."""
 
-    board: Any
-    """int64[5]: of the Board, and of the entries replay, step, describe and list_moves"""
-    rows: Any
-    """int64[n, 2]: table of the Calls that write a row of a batch"""
-    ownership: Any
-    """int64[2]: of the entry add_row_ownership and its arguments"""
+    board: Any  # int64[5]: of the Board, and of the entries replay, step, describe and list_moves
+    rows: Any  # int64[n, 2]: table of the Calls that write a row of a batch
+    ownership: Any  # int64[2]: of the entry add_row_ownership and its arguments
 
 
 @inlined
@@ -119,8 +105,8 @@ def add_row_ownership(calls, row, divisor):  # type: ignore[no-untyped-def]
     ask(calls.ownership[U(0)], calls.ownership[U(1)], row, divisor)
 
 
+# Argument type of the functions below. Each game's entries replace it by their own.
 KIND: Any = None
-"""Argument type of the functions below. Each game's entries replace it by their own."""
 
 
 def _replay(address, depth, _):  # type: ignore[no-untyped-def]

@@ -12,8 +12,7 @@ from yomi.native.jit import CACHE_DIRECTORY, kernel_facts, kernel_key
 from yomi.native.kernel_groups import GROUPS
 from yomi.native.precompile import mark_of
 
-OUTSIDE = "others"
-"""Package name of kernels in files outside native."""
+OUTSIDE = "others"  # package name of kernels in files outside native
 _NAME = re.compile(rf"(?P<package>[a-z-]+)-(?P<key>[0-9a-f]{{16}})(?P<mark>{re.escape(COMPLETE)})?")
 
 
@@ -22,19 +21,14 @@ class Kept:
     """A folder of kernels, or the mark of a group."""
 
     path: Path
-    name: str
-    """A package of native, `others`, or for a mark a name of yomi.native.kernel_groups.GROUPS."""
+    name: str  # A package of native, `others`, or for a mark a name of yomi.native.kernel_groups.GROUPS
     is_mark: bool
-    size: int
-    """Bytes on disk."""
-    time: float
-    """Time of the last change, in seconds since 1970."""
+    size: int  # bytes on disk
+    time: float  # time of the last change, in seconds since 1970
+    # Facts that it was compiled with, and more for a mark; empty for an earlier version of yomi.
     content: dict[str, Any]
-    """Facts that it was compiled with, and more for a mark; empty for an earlier version of yomi."""
-    reason: str
-    """Why this yomi does not use it; empty if it is used."""
-    may_remove: bool
-    """Whether no setting of this installation can use it."""
+    reason: str  # why this yomi does not use it; empty if it is used
+    may_remove: bool  # whether no setting of this installation can use it
 
 
 def inventory() -> list[Kept]:

@@ -33,12 +33,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SOURCE_ROOT = Path(__file__).resolve().parent
+# Packages whose kernels contain kernels of other packages. `others` stands for files outside native.
 CONTAINS = {"datasets": ("go", "shogi"), "sparse": ("shogi",), "others": ("datasets", "go", "shogi", "tree")}
-"""Packages whose kernels contain kernels of other packages. `others` stands for files outside native."""
+# Sources of the layout of a batch. Evaluators load batches by address (yomi.native.bound_kernels), so no signature
+# shows a change.
 BATCHES = ("tree/arrays.py", "tree/buffers.py")
-"""Sources of the layout of a batch. Evaluators load batches by address (yomi.native.bound_kernels), so no signature
-shows a change.
-"""
+# Files that compiled kernels do not depend on.
 WITHOUT_KERNELS = (
     *(
         "precompile.py",
@@ -51,11 +51,10 @@ WITHOUT_KERNELS = (
     ),
     *("debug_kernels.py", "cache_folder.py", "compile_progress.py", "inventory.py"),
 )
-"""Files that compiled kernels do not depend on."""
+# Environment variables that change compiled kernels, besides those of the processor.
 FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "YOMI_CHECKED")
-"""Environment variables that change compiled kernels, besides those of the processor."""
+# Whether kernels check the tree during a search (YOMI_CHECKED=1).
 CHECKED = os.environ.get("YOMI_CHECKED", "0") not in ("", "0")
-"""Whether kernels check the tree during a search (YOMI_CHECKED=1)."""
 
 
 CACHE_DIRECTORY = cache_directory()
@@ -102,22 +101,22 @@ def _processor() -> str:
     return f"{name or llvm.get_host_cpu_name()} {llvm.get_process_triple()} {used}"
 
 
+# File with `native` or a level: the winner of a comparison of native kernels with those of the level.
 CHOICE = CACHE_DIRECTORY / f"faster-kernels-{kernel_facts('others')['sources']}"
-"""File with `native` or a level: the winner of a comparison of native kernels with those of the level."""
+# Processor level that kernels are compiled for; None for this exact processor.
 LEVEL = _choose_level()
-"""Processor level that kernels are compiled for; None for this exact processor."""
+# Folder of kernels for this level that came with yomi, or None.
 PACKAGED = packaged_kernels(LEVEL)
-"""Folder of kernels for this level that came with yomi, or None."""
+# Errors that kept compiled kernels out of the cache. Such kernels serve this process only.
 UNSAVED: list[str] = []
-"""Errors that kept compiled kernels out of the cache. Such kernels serve this process only."""
+# Whether kernels run as plain Python (NUMBA_DISABLE_JIT=1).
 IS_PLAIN = bool(getattr(config, "DISABLE_JIT", 0))
-"""Whether kernels run as plain Python (NUMBA_DISABLE_JIT=1)."""
+# Attribute of a function that is cached here: the file whose kernels it is stored with.
 _HOME = "kernel_home"
-"""Attribute of a function that is cached here: the file whose kernels it is stored with."""
+# Files with kernels outside this package -> hash of their sources.
 _OUTSIDE: dict[Path, str] = {}
-"""Files with kernels outside this package -> hash of their sources."""
+# Names of record types of games outside this package -> files of these games' kernels.
 _GAMES: dict[str, set[Path]] = {}
-"""Names of record types of games outside this package -> files of these games' kernels."""
 
 
 def mark_kernel(function: Any, home: Path | None = None) -> None:
@@ -258,8 +257,7 @@ class _PartLibrary(_JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
 
-_compiling = threading.local()
-"""`depth`: number of nested compilations in this thread."""
+_compiling = threading.local()  # `depth`: number of nested compilations in this thread
 
 
 @contextlib.contextmanager

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from yomi.native.game_calls import GameCalls
     from yomi.native.spec import GameSpec
 
-SIZE = 9
-"""Board size of the calls. One compilation serves all sizes."""
+SIZE = 9  # Board size of the calls. One compilation serves all sizes.
 
 
 def _position() -> tuple["np.ndarray[tuple[int], np.dtype[np.void]]", "np.ndarray[tuple[int], np.dtype[np.uint64]]"]:
@@ -307,10 +306,9 @@ class Group:
     """Kernels that one process compiles."""
 
     compile: Callable[[], None]
-    packages: tuple[str, ...]
-    """Packages of native whose sources the kernels consist of."""
+    packages: tuple[str, ...]  # packages of native whose sources the kernels consist of
+    # Seconds on one core of a Zen 4 with an empty cache. Only ratios matter: estimates adapt to the machine.
     seconds: float
-    """Seconds on one core of a Zen 4 with an empty cache. Only ratios matter: estimates adapt to the machine."""
 
 
 GROUPS: dict[str, Group] = {
@@ -333,6 +331,7 @@ GROUPS: dict[str, Group] = {
     "shogi-material": Group(compile_material, ("shogi", "forward"), 3.0),
     "shogi-learning": Group(compile_shogi_learning, ("shogi", "datasets"), 3.0),
 }
+# Groups by purpose: a game with its default network; other networks and evaluators; learning. The slowest come first.
 NAMES: dict[str, tuple[str, ...]] = {
     "go": ("tree-gather", "forward", "go-planes", "tree", "go-board", "go-rules"),
     "go-more": ("go-inputs", "go-rollouts", "go-partial"),
@@ -341,5 +340,3 @@ NAMES: dict[str, tuple[str, ...]] = {
     "shogi-more": ("forward", "shogi-nnue", "shogi-inputs", "shogi-material"),
     "shogi-learning": ("shogi-learning",),
 }
-"""Groups by purpose: a game with its default network; other networks and evaluators; learning. The slowest come first.
-"""

@@ -20,18 +20,18 @@ from yomi.native.errors import CompileError
 
 _V3 = "cx16,sahf,popcnt,sse3,sse4.1,sse4.2,ssse3,avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe,xsave"
 _V4 = f"{_V3},avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
+# Level -> its features, by LLVM's names.
 LEVELS = {  # best first
     "x86-64-v4-bf16": f"{_V4},avx512vnni,avx512bf16",  # AMD since Zen 4, Intel's servers since Sapphire Rapids
     "x86-64-v4": _V4,
     "x86-64-v3": _V3,
 }
-"""Level -> its features, by LLVM's names."""
 NATIVE = "native"
 SETTING = "YOMI_KERNELS"
+# Folder that contains the package yomi; working directory of processes that import yomi.native.
 ROOT = Path(yomi.__file__).resolve().parents[1]
-"""Folder that contains the package yomi; working directory of processes that import yomi.native."""
+# Folder of the levels' kernels. A checkout has none.
 COMPILED = Path(__file__).resolve().parent / "compiled"
-"""Folder of the levels' kernels. A checkout has none."""
 
 
 def features_of(level: str) -> str:

@@ -75,8 +75,8 @@ def unpack_bits(bits, word, numbers):  # type: ignore[no-untyped-def]
         numbers[i] = np.float32((bits[first + (i >> U(6))] >> (i & U(63))) & U(1))
 
 
+# 2 to the power of the difference between the exponent biases of float32 and float16.
 _SCALE = 2.0**112
-"""2 to the power of the difference between the exponent biases of float32 and float16."""
 
 
 def _widened_plainly(value: Any) -> Any:

@@ -27,21 +27,17 @@ from yomi.native.kernel_groups import GROUPS, NAMES
 from yomi.native.levels import NATIVE, ROOT, SETTING
 from yomi.native.speed import compare
 
+# Prefix of a process's message about an error in a kernel's source.
 MISTAKE = "a mistake in a kernel: "
-"""Prefix of a process's message about an error in a kernel's source."""
 WHEN_AGAIN = (
     "This happens again after an update or edit of yomi, after an update of numba or Python, and on another processor"
 )
-CHECK = "--check"
-"""Option of a process that only finds the line of an error."""
-LATER = "--later"
-"""Option of a process that compiles in the background; names follow."""
+CHECK = "--check"  # option of a process that only finds the line of an error
+LATER = "--later"  # option of a process that compiles in the background; names follow
+# Option of a process that compiles native kernels and compares them with those of a level, which follows.
 COMPARE = "--compare"
-"""Option of a process that compiles native kernels and compares them with those of a level, which follows."""
-MAX_PROCESSES = 4
-"""More would only wait for the slowest group."""
-LOW_PRIORITY = 19
-"""Niceness of the background process."""
+MAX_PROCESSES = 4  # more would only wait for the slowest group
+LOW_PRIORITY = 19  # niceness of the background process
 
 
 def is_compiled(name: str) -> bool:
@@ -110,8 +106,8 @@ def _begin_background(words: Sequence[str], settings: Mapping[str, str]) -> None
         _background.append(_start(command, subprocess.DEVNULL, subprocess.DEVNULL, settings))
 
 
+# The background process. Its stdin stays open while this process lives.
 _background: list["subprocess.Popen[bytes]"] = []
-"""The background process. Its stdin stays open while this process lives."""
 
 
 def _no_room(fault: str) -> str:

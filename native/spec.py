@@ -16,12 +16,9 @@ class Inputs(Flag):
     """Inputs that an evaluator reads from a batch. The search writes no others."""
 
     NOTHING = 0
-    NUMBERS = auto()
-    """Planes and extras as float32."""
-    BITS = auto()
-    """Binary inputs as bits, for GPUs; extras as float32 if they are not binary."""
-    POSITIONS = auto()
-    """Position records."""
+    NUMBERS = auto()  # planes and extras as float32
+    BITS = auto()  # binary inputs as bits, for GPUs; extras as float32 if they are not binary
+    POSITIONS = auto()  # position records
     NETWORK = NUMBERS | BITS
 
 
@@ -29,35 +26,27 @@ class Inputs(Flag):
 class GameSpec:
     """Sizes of one game's arrays."""
 
-    name: str
-    """go or shogi"""
+    name: str  # go or shogi
     position_dtype: np.dtype[np.void]
-    scratch_dtype: np.dtype[np.void]
-    """Working memory of `write_planes`, one record per thread."""
-    max_moves: int
-    """Maximum number of legal moves."""
+    scratch_dtype: np.dtype[np.void]  # working memory of `write_planes`, one record per thread
+    max_moves: int  # maximum number of legal moves
     max_history: int
     policy_size: int
-    area: int
-    """Number of points with ownership; 0 for none."""
+    area: int  # number of points with ownership; 0 for none
     planes_shape: tuple[int, ...]
     extras_shape: tuple[int, ...]
+    # Bits of each input that `write_bits` writes: of the planes, and of the extras if they are binary. Each input
+    # starts a new word. Empty if the planes are not binary.
     bits: tuple[int, ...]
-    """Bits of each input that `write_bits` writes: of the planes, and of the extras if they are binary. Each input
-    starts a new word. Empty if the planes are not binary.
-    """
+    # Maximum number of priors of a cached evaluation, in the order of the position's moves, which must be
+    # deterministic. 0: priors are cached by policy index, for games whose moves come in any order.
     cached_moves: int
-    """Maximum number of priors of a cached evaluation, in the order of the position's moves, which must be
-    deterministic. 0: priors are cached by policy index, for games whose moves come in any order.
-    """
-    mean_moves: float
-    """Average number of legal moves."""
+    mean_moves: float  # average number of legal moves
+    # Average number of edges of a node; less than mean_moves, as native/tree/expansion.py drops unlikely moves.
     mean_edges: float
-    """Average number of edges of a node; less than mean_moves, as native/tree/expansion.py drops unlikely moves."""
+    # Scale of the score utility in points: the square root of the board's area in Go. Unused if scores are 0.
     score_unit: float
-    """Scale of the score utility in points: the square root of the board's area in Go. Unused if scores are 0."""
-    marks: tuple[tuple[str, int], ...] = ()
-    """Fields of position records, with values, that control the network's input."""
+    marks: tuple[tuple[str, int], ...] = ()  # fields of position records, with values, that control the network's input
 
     @property
     def words(self) -> int:

@@ -110,10 +110,8 @@ class _Finish(FunctionPass):
 class _Passes(PassManager):
     """numba's passes; records the innermost place of an error, which the callers' errors would hide."""
 
-    depth = 0
-    """Number of callers that wait for this kernel's types."""
-    found: tuple[int, tuple[Path, int] | None] | None = None
-    """Depth and place of the mistake."""
+    depth = 0  # number of callers that wait for this kernel's types
+    found: tuple[int, tuple[Path, int] | None] | None = None  # depth and place of the mistake
 
     def run(self, state: Any) -> None:
         _Passes.depth += 1

@@ -12,10 +12,9 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 SOURCE, PTX = FOLDER / "unpack.cu", FOLDER / "unpack.ptx"
-VIRTUAL_ARCHITECTURE = "compute_75"
-"""The oldest architecture that nvcc 13 knows."""
+VIRTUAL_ARCHITECTURE = "compute_75"  # the oldest architecture that nvcc 13 knows
+# Header of the PTX. The kernels need nothing newer, and drivers refuse PTX of versions that they do not know.
 HEADER = {".version": "6.4", ".target": "sm_70"}
-"""Header of the PTX. The kernels need nothing newer, and drivers refuse PTX of versions that they do not know."""
 
 
 def read_ptx() -> bytes:

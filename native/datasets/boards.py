@@ -10,8 +10,8 @@ from yomi.native.shogi.planes import policy_index
 from yomi.native.shogi.position import WHITE, set_position
 from yomi.native.shogi.tables import SQUARES, WHITE_PIECE
 
+# Results for a row: valid; the bits are not a board; the move generator does not produce the move.
 FAULTLESS, NO_BOARD, NOT_GENERATED = 0, 1, 2
-"""Results for a row: valid; the bits are not a board; the move generator does not produce the move."""
 
 
 @kernel

@@ -30,8 +30,8 @@ HAND_CODES = np.array(
     np.int64,
 )
 HAND_LENGTHS = np.array([[2, 4, 4, 4, 6, 6, 4], [1, 3, 3, 3, 5, 5, 4]], np.int64)
+# Index in a hand by kind: in a hand gold comes before bishop and rook.
 HAND_PLACES = np.array([0, 1, 2, 3, 5, 6, 4], np.int64)
-"""Index in a hand by kind: in a hand gold comes before bishop and rook."""
 GOLD_KIND = 6
 
 

@@ -8,8 +8,8 @@ from yomi.native.go.planes import policy_index, write_planes
 from yomi.native.go.rules import MAX_HISTORY, legal_moves, play
 from yomi.native.jit import kernel
 
+# History entries kept free for the next moves; a game ends when fewer are left.
 RESERVE = MAX_AREA
-"""History entries kept free for the next moves; a game ends when fewer are left."""
 
 
 @kernel

@@ -8,10 +8,10 @@ from yomi.native.go.rollout_policy import patterned_rollout
 from yomi.native.go.rules import begin, play, position_key, turn_to
 from yomi.native.jit import kernel
 
-COLOR_SHIFT = 12
-"""A stone or move is a uint16: point (or PASS) | color << COLOR_SHIFT."""
+COLOR_SHIFT = 12  # A stone or move is a uint16: point (or PASS) | color << COLOR_SHIFT
 POINT_MASK = (1 << COLOR_SHIFT) - 1
 
+# One game. An array `codes` holds the stones and moves of all games.
 GAME_DTYPE = np.dtype(
     [
         ("start", np.int64),  # index of the first setup stone in `codes`; moves follow the stones
@@ -33,7 +33,6 @@ GAME_DTYPE = np.dtype(
     ],
     align=True,
 )
-"""One game. An array `codes` holds the stones and moves of all games."""
 
 
 @kernel

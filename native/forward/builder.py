@@ -31,40 +31,34 @@ from yomi.native.forward.tiles import halve
 from yomi.native.forward.transformer import QUERIES
 from yomi.native.forward.winograd import choose_tile, even_matrices, transform_weights
 
+# Applied to a sum x: activation(x * scale + shift). Scale and shift are [channels]; the activation is identity, relu,
+# silu, mish or sigmoid.
 Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
-"""Applied to a sum x: activation(x * scale + shift). Scale and shift are [channels]; the activation is identity, relu,
-silu, mish or sigmoid.
-"""
 
+# By precision: the numbers multiplied by weights, those of feed-forward nets (the least sensitive), and whether
+# attention multiplies bfloats.
 NUMBERS = {
     "bf16": (TILES, TILES, True),
     "int8": (INTEGERS, BYTES, HAS_HALF_PRODUCTS),
     "int16": (INTEGERS, INTEGERS, False),
     "fp32": (FLOATS, FLOATS, False),
 }
-"""By precision: the numbers multiplied by weights, those of feed-forward nets (the least sensitive), and whether
-attention multiplies bfloats.
-"""
 _IS_THERE = {"bf16": has_tiles(), "int8": HAS_DOT_PRODUCTS, "int16": HAS_PAIRS, "fp32": True}
+# Precisions of this processor and system, fastest first.
 PRECISIONS = tuple(name for name in NUMBERS if _IS_THERE[name])
-"""Precisions of this processor and system, fastest first."""
 MIN_SIZE, MAX_SIZE = 2, 37
 MAX_KERNEL = 2 * MAX_SIZE - 1
 MAX_ROWS = 16
-_TILES = 16
-"""Minimum number of tiles of a convolution, if there are enough rows."""
-_CHUNK_BYTES = 1_400_000
-"""Maximum size of transformed tiles and products per step."""
+_TILES = 16  # minimum number of tiles of a convolution, if there are enough rows
+_CHUNK_BYTES = 1_400_000  # maximum size of transformed tiles and products per step
+# Maximum size of the points of a 1x1 convolution per step, inputs and outputs.
 _LINE_BYTES = 300_000
-"""Maximum size of the points of a 1x1 convolution per step, inputs and outputs."""
-_MIN_CHUNK = 24
-"""With fewer tiles the weights would be read too often."""
+_MIN_CHUNK = 24  # with fewer tiles the weights would be read too often
 _ALIGNMENT = 16
 # Arrays of this size return to the system when they are dropped. One array per convolution would stay with the
 # process
 # (580 MB for kata1-b18c384nbt in fp32).
-SLAB = 1 << 24
-"""Floats per array of collected weights."""
+SLAB = 1 << 24  # floats per array of collected weights
 _ACTIVATIONS = {"identity": CLAMP, "relu": CLAMP, "silu": SILU, "mish": MISH, "sigmoid": SIGMOID}
 
 
@@ -73,10 +67,8 @@ class Map:
     """Channels of a map [rows, side, side, stride]."""
 
     number: int
-    first: int
-    """First channel."""
-    channels: int
-    """Number of channels, without padding."""
+    first: int  # first channel
+    channels: int  # number of channels, without padding
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +77,7 @@ class Vector:
 
     number: int
     padded: int
-    places: npt.NDArray[np.int64]
-    """Index of each channel among the padded ones."""
+    places: npt.NDArray[np.int64]  # index of each channel among the padded ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,18 +93,13 @@ class Scratch:
 class Program:
     """A program with its weights; immutable, shared by all threads."""
 
-    plan: Any
-    """PLAN_DTYPE record"""
-    ops: Any
-    """OP_DTYPE[operations]"""
+    plan: Any  # PLAN_DTYPE record
+    ops: Any  # OP_DTYPE[operations]
     weights: FloatArray
-    max_rows: int
-    """Maximum rows per call of the kernel."""
+    max_rows: int  # maximum rows per call of the kernel
     scratch_floats: int
-    precision: str = "fp32"
-    """A key of NUMBERS; int16 in place of int8 if nothing is multiplied with less precision."""
-    squash: int = IDENTITY
-    """Final activation of the value (yomi.native.forward.squash)."""
+    precision: str = "fp32"  # A key of NUMBERS; int16 in place of int8 if nothing is multiplied with less precision
+    squash: int = IDENTITY  # final activation of the value (yomi.native.forward.squash)
 
     def make_scratch(self) -> Scratch:
         area = int(self.plan["size"]) ** 2
@@ -184,8 +170,7 @@ class ProgramBuilder:
         self._scratch_floats = 0
         self._work = self._products = size * PANEL
         self._unit_channels = 0
-        self._areas: dict[str, int] = {}
-        """Areas of transformer blocks, in floats."""
+        self._areas: dict[str, int] = {}  # areas of transformer blocks, in floats
 
     # Inputs
 

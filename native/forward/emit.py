@@ -52,42 +52,38 @@ def _target_has(feature: str, level: str | None = None) -> bool:
     return bool(llvm.get_host_cpu_features().get(feature))
 
 
+# Floats of a vector.
 WIDTH = 16 if _target_has("avx512f", "x86-64-v4") else 8 if _target_has("avx2", "x86-64-v3") else 4
-"""Floats of a vector."""
+# Whether one instruction adds products of pairs of 16-bit integers (Intel servers since Cascade Lake, desktops since
+# Alder Lake; AMD since Zen 4).
 HAS_DOT_PRODUCTS = (WIDTH == 16 and _target_has("avx512vnni")) or (WIDTH == 8 and _target_has("avxvnni"))
-"""Whether one instruction adds products of pairs of 16-bit integers (Intel servers since Cascade Lake, desktops since
-Alder Lake; AMD since Zen 4).
-"""
+# Whether the processor adds products of pairs of 16-bit integers at all, possibly by two instructions.
 HAS_PAIRS = HAS_DOT_PRODUCTS or WIDTH == 8 or (WIDTH == 16 and _target_has("avx512bw", "x86-64-v4"))
-"""Whether the processor adds products of pairs of 16-bit integers at all, possibly by two instructions."""
+# Kinds of numbers to multiply: floats; pairs of 16-bit integers; pairs of bfloats, in tiles (Intel's AMX) or vectors
+# (HAS_HALF_PRODUCTS); four 8-bit integers, which needs HAS_DOT_PRODUCTS.
 FLOATS, INTEGERS, TILES, BYTES = range(4)
-"""Kinds of numbers to multiply: floats; pairs of 16-bit integers; pairs of bfloats, in tiles (Intel's AMX) or vectors
-(HAS_HALF_PRODUCTS); four 8-bit integers, which needs HAS_DOT_PRODUCTS.
-"""
-IN_WORD = (1, 2, 2, 4)
-"""Numbers in a word of four bytes, by kind."""
+IN_WORD = (1, 2, 2, 4)  # numbers in a word of four bytes, by kind
+# Whether the processor multiplies tiles. The system must allow it, too (`has_tiles`).
 KNOWS_TILES = WIDTH == 16 and _target_has("amx-bf16")
-"""Whether the processor multiplies tiles. The system must allow it, too (`has_tiles`)."""
+# Whether one instruction adds products of pairs of bfloats, without tiles (AMD since Zen 4).
 HAS_HALF_PRODUCTS = WIDTH == 16 and not KNOWS_TILES and _target_has("avx512bf16")
-"""Whether one instruction adds products of pairs of bfloats, without tiles (AMD since Zen 4)."""
 PRODUCT_KINDS = (FLOATS, *((INTEGERS,) if HAS_PAIRS else ()), *((TILES,) if KNOWS_TILES else ()))
+# Kinds that inputs of products may have. Sums of BYTES and INTEGERS are 32-bit integers.
 INPUT_KINDS = (*PRODUCT_KINDS, *((BYTES,) if HAS_DOT_PRODUCTS else ()))
-"""Kinds that inputs of products may have. Sums of BYTES and INTEGERS are 32-bit integers."""
+# Kinds of matrix products.
 MATRIX_KINDS = (*INPUT_KINDS, *((TILES,) if HAS_HALF_PRODUCTS else ()))
-"""Kinds of matrix products."""
 VECTOR = ir.VectorType(F32, WIDTH)
 INT_VECTOR = ir.VectorType(I32, WIDTH)
 SHORT_VECTOR = ir.VectorType(I16, WIDTH)
 HALF_VECTOR = ir.VectorType(_Bfloat(), 2 * WIDTH)
 BYTE_VECTOR = ir.VectorType(I8, WIDTH)
 PAIR_VECTOR = ir.VectorType(I16, 2 * WIDTH)
-REGISTERS = 32 if WIDTH == 16 else 16
-"""Vector registers. NEON has 32; half stay unused."""
+REGISTERS = 32 if WIDTH == 16 else 16  # Vector registers. NEON has 32; half stay unused.
 FLOAT_BYTES = 4
+# Indices of the arguments of tile instructions that are addresses.
 _ADDRESSES = {"ldtilecfg": (0,), "tileloadd64": (1,), "tilestored64": (1,)}
-"""Indices of the arguments of tile instructions that are addresses."""
+# Linux: the system call, ARCH_REQ_XCOMP_PERM, and the number of the tiles' state.
 _ARCH_PRCTL, _REQUEST_REGISTERS, _TILE_REGISTERS = 158, 0x1023, 18
-"""Linux: the system call, ARCH_REQ_XCOMP_PERM, and the number of the tiles' state."""
 
 
 @functools.cache
@@ -298,8 +294,8 @@ class Loop:
     def __init__(self, index: Any, values: list[Any]) -> None:
         self.index = index
         self.values = values
+        # Next values of the variables, set by the body. After the loop, their final values.
         self.results: list[Any] = []
-        """Next values of the variables, set by the body. After the loop, their final values."""
 
 
 class Routine:

@@ -41,19 +41,17 @@ from yomi.native.forward.tiles import write_product
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 _VECTORS = 2
+# Columns of a panel. Channels of all matrices are padded to a multiple.
 PANEL = _VECTORS * WIDTH
-"""Columns of a panel. Channels of all matrices are padded to a multiple."""
+# Rows of a block: with two vectors each they fill the registers.
 BLOCK_ROWS = 12 if REGISTERS == 32 else 6
-"""Rows of a block: with two vectors each they fill the registers."""
-_UNROLL = 4
-"""Divides PANEL, and so every depth."""
+_UNROLL = 4  # divides PANEL, and so every depth
 _CACHE_LINE = 64
 _MOST_BYTE = 127.0
 _LIMIT = 2.0**31 - 1.0
+# Ratio that divides the bits of a product between inputs and weights so that both round equally badly, for inputs with
+# a root mean square of 1/32 and weights with 5/4 of their mean magnitude.
 _BALANCE = 40.0
-"""Ratio that divides the bits of a product between inputs and weights so that both round equally badly, for inputs with
-a root mean square of 1/32 and weights with 5/4 of their mean magnitude.
-"""
 
 
 def _block_routine(rows: int, numbers: int) -> Routine:

@@ -33,10 +33,8 @@ from yomi.native.forward.emit import (
 from yomi.native.forward.gemm import PANEL
 from yomi.native.forward.pointwise import clamped, exponential
 
-_FAR = 1e30
-"""Exceeds the magnitude of any score."""
-_LEAST = 1e-30
-"""A point with no magnitude above this counts as zero."""
+_FAR = 1e30  # exceeds the magnitude of any score
+_LEAST = 1e-30  # A point with no magnitude above this counts as zero
 
 
 def _root(e: Emitter, squares: Any, share: Any, epsilon: Any) -> Any:
@@ -266,8 +264,8 @@ def _write_pair(e: Emitter, source: Any, point: Any, points: Any, channels: Any,
             e.store(e.ir.shuffle_vector(upper, lower, order), e.at(out, e.times(loop.index, FLOAT_BYTES)))
 
 
+# pair(source, point, points, channels, target): pack an even number of points of bfloats as the rows of a matrix.
 pair = Routine("pair", 5, _write_pair).intrinsic()
-"""pair(source, point, points, channels, target): pack an even number of points of bfloats as the rows of a matrix."""
 
 
 def _write_scale(e: Emitter, address: Any, point: Any, points: Any, channels: Any, factors: Any) -> None:
@@ -279,8 +277,8 @@ def _write_scale(e: Emitter, address: Any, point: Any, points: Any, channels: An
             e.store(e.mul(e.load(here), by), here)
 
 
+# scale_points(address, point, points, channels, factors): multiply each point by its factor, in place.
 scale_points = Routine("scale_points", 5, _write_scale).intrinsic()
-"""scale_points(address, point, points, channels, factors): multiply each point by its factor, in place."""
 
 
 def _swiglu_routine(numbers: int, gated: bool) -> Routine:
@@ -341,8 +339,8 @@ def _add_routine(numbers: int) -> Routine:
     return Routine(f"add_points_{numbers}", 8, body)
 
 
+# add_points(numbers, source, source_point, points, channels, units, factors, target, point): target += products.
 add_points = Routine("add_points", 9, chosen({(kind,): _add_routine(kind) for kind in PRODUCT_KINDS})).intrinsic()
-"""add_points(numbers, source, source_point, points, channels, units, factors, target, point): target += products."""
 
 
 def _write_squares(e: Emitter, source: Any, point: Any, points: Any, channels: Any, target: Any) -> None:
@@ -354,8 +352,8 @@ def _write_squares(e: Emitter, source: Any, point: Any, points: Any, channels: A
         e.store(e.sum_of(loop.results[0]), e.at(target, e.times(row.index, FLOAT_BYTES)))
 
 
+# squares(source, point, points, channels, target): write the sum of squares of each point.
 squares = Routine("squares", 5, _write_squares).intrinsic()
-"""squares(source, point, points, channels, target): write the sum of squares of each point."""
 
 
 def _write_normalise(

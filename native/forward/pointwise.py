@@ -120,8 +120,8 @@ def _write_greatest(e: Emitter, source: Any, line: Any, point: Any, size: Any, c
     e.store(e.greatest_of(rows.results[0]), target)
 
 
+# greatest(source, line, point, size, channels, target): write the greatest magnitude in one map.
 greatest = Routine("greatest", 6, _write_greatest).intrinsic()
-"""greatest(source, line, point, size, channels, target): write the greatest magnitude in one map."""
 
 
 def exponential(e: Emitter, x: Any, terms: int = 6) -> Any:
@@ -181,15 +181,15 @@ def _write_mish(e: Emitter, address: Any, point: Any, points: Any, channels: Any
             e.store(e.ir.fdiv(e.mul(x, w), e.add(w, e.splat(2.0))), here)
 
 
+# Activations: max(x, floor) (ReLU or identity), x / (1 + e**-x), x * tanh(log(1 + e**x)), 1 / (1 + e**-x).
 CLAMP, SILU, MISH, SIGMOID = range(4)
-"""Activations: max(x, floor) (ReLU or identity), x / (1 + e**-x), x * tanh(log(1 + e**x)), 1 / (1 + e**-x)."""
 _ACTIVATIONS: dict[tuple[int, ...], Routine] = {
     (SILU,): Routine("silu", 4, _write_silu),
     (MISH,): Routine("mish", 4, _write_mish),
     (SIGMOID,): Routine("sigmoid", 4, _write_sigmoid),
 }
+# activate(kind, address, point, points, channels): apply an activation other than CLAMP in place.
 activate = Routine("activate", 5, chosen(_ACTIVATIONS)).intrinsic()
-"""activate(kind, address, point, points, channels): apply an activation other than CLAMP in place."""
 
 
 def _write_pool(
@@ -209,10 +209,8 @@ def _write_pool(
         e.store(rows.results[1], e.at(greatest, offset))
 
 
+# pool(source, line, point, size, channels, sums, greatest): sum and maximum over the size² points of a map, by channel.
 pool = Routine("pool", 7, _write_pool).intrinsic()
-"""pool(source, line, point, size, channels, sums, greatest): sum and maximum over the size² points of a map, by
-channel.
-"""
 
 
 def _sparse_routine(vectors: int) -> Any:
@@ -249,8 +247,8 @@ def _sparse_routine(vectors: int) -> Any:
     return Routine(f"sparse_{vectors}", 8, body).intrinsic()
 
 
+# Vectors per routine of the first convolution. A narrower routine takes the rest of a wider one.
 SPARSE_WIDE, SPARSE_MIDDLE, SPARSE_NARROW = 12, 6, 2
-"""Vectors per routine of the first convolution. A narrower routine takes the rest of a wider one."""
 sparse_wide = _sparse_routine(SPARSE_WIDE)
 sparse_middle = _sparse_routine(SPARSE_MIDDLE)
 sparse_narrow = _sparse_routine(SPARSE_NARROW)

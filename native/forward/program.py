@@ -32,8 +32,8 @@ from yomi.native.forward.winograd import transform, transform_back
 from yomi.native.jit import inlined_early, kernel
 
 GLOBALS, INPUT, CONV3, CONV1, POOL, DENSE, SPREAD, ACTIVATE, POLICY, PASS, VALUE, OWNERSHIP = range(12)
+# Kinds of operations; see the functions below.
 GATE, JOIN, FLATTEN, ATTEND, FEED, NORM = range(12, 18)
-"""Kinds of operations; see the functions below."""
 OP_DTYPE = np.dtype(
     [
         (name, np.int64)
@@ -101,12 +101,9 @@ PLAN_DTYPE = np.dtype(
 )
 
 # Without a gap all places would fall into the same sets of the first-level cache.
-PLACE_GAP = 16
-"""Floats between the places of transformed tiles."""
-FACTORS = 64
-"""Floats per row for factors: more than the places of any tile."""
-LEAST = 1e-30
-"""Inputs that are all smaller count as zero."""
+PLACE_GAP = 16  # floats between the places of transformed tiles
+FACTORS = 64  # floats per row for factors: more than the places of any tile
+LEAST = 1e-30  # inputs that are all smaller count as zero
 
 
 @kernel

@@ -8,8 +8,8 @@ from yomi.native.bits import U
 from yomi.native.bound_kernels import entry, load, types_of
 
 IDENTITY, SIGMOID, TANH = 0, 1, 2
+# By the names of yomi.nets.onnx_program.Squash.
 SQUASHES = {"none": IDENTITY, "sigmoid": SIGMOID, "tanh": TANH}
-"""By the names of yomi.nets.onnx_program.Squash."""
 
 _ARGUMENTS = types_of(0, np.zeros((1, 1), np.float32))
 

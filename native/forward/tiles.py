@@ -21,10 +21,10 @@ TILE_ROWS = 16
 TILE_BYTES = 64
 TILE_WORDS = TILE_BYTES // FLOAT_BYTES
 _PANEL_BYTES = 2 * TILE_BYTES
+# Bytes of a configuration: the number of rows, and of bytes per row, of each tile.
 _CONFIGURATION = 64
-"""Bytes of a configuration: the number of rows, and of bytes per row, of each tile."""
+# Tile numbers: sums by row and column, rows of A, columns of B. The second tiles of rows may be shorter.
 _SUMS, _LEFT, _RIGHT = ((0, 1), (2, 3)), (4, 5), (6, 7)
-"""Tile numbers: sums by row and column, rows of A, columns of B. The second tiles of rows may be shorter."""
 
 
 def _configurations() -> ir.Constant:

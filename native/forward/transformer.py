@@ -25,8 +25,7 @@ from yomi.native.forward.points import (
 from yomi.native.forward.pointwise import activate
 from yomi.native.jit import inlined_early
 
-QUERIES = 32
-"""Points per block of scores: fits the first-level cache, and is two tiles."""
+QUERIES = 32  # points per block of scores: fits the first-level cache, and is two tiles
 
 
 @inlined_early

@@ -30,10 +30,8 @@ _POINTS = {
     4: (0.0, 0.6875, -0.6875, 1.5625, -1.5625),
     5: (0.28125, -0.28125, 0.84375, -0.84375, 1.75, -1.75),
 }
-_KINDS = (False, True) if HAS_PAIRS else (False,)
-"""Whether products are of integers."""
-TILE_OUTPUTS = tuple(_POINTS)
-"""The values of m."""
+_KINDS = (False, True) if HAS_PAIRS else (False,)  # whether products are of integers
+TILE_OUTPUTS = tuple(_POINTS)  # the values of m
 
 
 def choose_tile(size: int) -> int:

@@ -17,26 +17,23 @@ EMPTY, BLACK, WHITE, BORDER = 0, 1, 2, 3
 
 MIN_SIZE = 2
 MAX_SIZE = 19
+# (19 + 2) * (19 + 1) + 1 points with border, rounded up to a multiple of 8.
 MAX_POINTS = 424
-"""(19 + 2) * (19 + 1) + 1 points with border, rounded up to a multiple of 8."""
 MAX_AREA = MAX_SIZE * MAX_SIZE
 MAX_CHAINS = 368
-WORDS = 7
-"""uint64 words of a bit set over the points of the largest board."""
-PASS = MAX_POINTS - 1
-"""Move number of a pass. No bit set of points contains it."""
+WORDS = 7  # uint64 words of a bit set over the points of the largest board
+PASS = MAX_POINTS - 1  # Move number of a pass. No bit set of points contains it.
 NO_POINT = 0
-RECENT = 5
-"""Number of last moves in a position, as in the network's planes."""
+RECENT = 5  # number of last moves in a position, as in the network's planes
 
 KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL = 0, 1, 2
 SCORING_AREA, SCORING_TERRITORY = 0, 1
 TAX_NONE, TAX_SEKI, TAX_ALL = 0, 1, 2
+# How a board ended the game. THIRD_REPETITION and REPEATED_PASS need the simple ko rule: the same board and side to
+# move for the third time since the last pass; a pass where the side has passed before (KataGo's rule).
 NOT_FINISHED, TWO_PASSES, THIRD_REPETITION, REPEATED_PASS = 0, 1, 2, 3
-"""How a board ended the game. THIRD_REPETITION and REPEATED_PASS need the simple ko rule: the same board and side to
-move for the third time since the last pass; a pass where the side has passed before (KataGo's rule).
-"""
 
+# One Go position: `numpy.zeros(n, POSITION_DTYPE)`, then `clear`.
 POSITION_DTYPE = np.dtype(
     [
         # Identity, turn and rules.
@@ -83,7 +80,6 @@ POSITION_DTYPE = np.dtype(
     ],
     align=True,
 )
-"""One Go position: `numpy.zeros(n, POSITION_DTYPE)`, then `clear`."""
 
 
 def _zobrist_keys() -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
@@ -91,15 +87,14 @@ def _zobrist_keys() -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
     return rng.integers(1, 2**64, size=(4, MAX_POINTS), dtype=np.uint64)
 
 
+# uint64[4, MAX_POINTS]: keys by color and point. Row 3 is for other features: side to move, ko, passes.
 ZOBRIST = _zobrist_keys()
-"""uint64[4, MAX_POINTS]: keys by color and point. Row 3 is for other features: side to move, ko, passes."""
 
 
-PATTERN_REACH = 2
-"""A local pattern extends this many points to each side."""
+PATTERN_REACH = 2  # A local pattern extends this many points to each side
 _MIX = U(0x9E3779B97F4A7C15)
+# 65536 / stride, rounded up, by stride. Exact for all points, as point * stride < 65536.
 INVERSE = np.array([0] + [65536 // stride + 1 for stride in range(1, MAX_SIZE + 2)], np.int64)
-"""65536 / stride, rounded up, by stride. Exact for all points, as point * stride < 65536."""
 
 
 @kernel

@@ -35,8 +35,8 @@ from yomi.native.go.board import (
 from yomi.native.go.scratch import LADDER_MOVES
 from yomi.native.jit import kernel
 
+# Maximum number of moves of a search. Beyond it the chain counts as not captured (KataGo's number).
 NODE_LIMIT = 25000
-"""Maximum number of moves of a search. Beyond it the chain counts as not captured (KataGo's number)."""
 
 
 @kernel

@@ -14,26 +14,23 @@ from yomi.native.jit import kernel
 DISTANCES = 18
 NONE = 0
 OWN_EYE = 1
-PASSES = 2
-"""12: + 6 if the last move was a pass; + sixth of the board that is empty"""
+PASSES = 2  # 12: + 6 if the last move was a pass; + sixth of the board that is empty
+# 8: + 4 if the chain made the last move; + min(stones, 4) - 1, as in the next four.
 CAPTURE = PASSES + 12
-"""8: + 4 if the chain made the last move; + min(stones, 4) - 1, as in the next four"""
-ESCAPE = CAPTURE + 8
-"""8: + 4 if the chain then has three liberties or more; + stones"""
+ESCAPE = CAPTURE + 8  # 8: + 4 if the chain then has three liberties or more; + stones
+# 12: + 4 if the chain made the last move, or + 8 if the move is a self-atari; + stones.
 ATARI = ESCAPE + 8
-"""12: + 4 if the chain made the last move, or + 8 if the move is a self-atari; + stones"""
+# 8: an enemy chain goes from three liberties to two; + 4 if it made the last move; + stones.
 PRESS = ATARI + 12
-"""8: an enemy chain goes from three liberties to two; + 4 if it made the last move; + stones"""
+# 12: an own chain with two liberties then has 2 or fewer, 3 (+ 4), 4 or more (+ 8); + stones.
 EXTEND = PRESS + 8
-"""12: an own chain with two liberties then has 2 or fewer, 3 (+ 4), 4 or more (+ 8); + stones"""
+# 3: an own chain with three liberties then has 3 or fewer, 4, 5 or more.
 EXTEND_THREE = EXTEND + 12
-"""3: an own chain with three liberties then has 3 or fewer, 4, 5 or more"""
-SELF_ATARI = EXTEND_THREE + 3
-"""6: 1 to 6 or more stones in atari"""
+SELF_ATARI = EXTEND_THREE + 3  # 6: 1 to 6 or more stones in atari
 NEAR_LAST = SELF_ATARI + 6
 NEAR_SECOND = NEAR_LAST + DISTANCES
+# 20: + 10 on a large board; + 5 without a stone within two steps; + line 0 to 4.
 LINE = NEAR_SECOND + DISTANCES
-"""20: + 10 on a large board; + 5 without a stone within two steps; + line 0 to 4"""
 FIRST_PATTERN = LINE + 20
 FEATURES = FIRST_PATTERN + PATTERN_CLASSES
 FEATURES_PER_MOVE = 9

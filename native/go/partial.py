@@ -16,8 +16,8 @@ from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import LEAD, SCORE, VALUE, VALUES
 from yomi.native.tree.buffers import make_batch
 
+# Lead in points with value tanh(1) = 0.76, for networks that predict points only; not measured.
 POINTS = 10.0
-"""Lead in points with value tanh(1) = 0.76, for networks that predict points only; not measured."""
 
 _MATRIX = np.zeros((1, 1), np.float32)
 _ARGUMENTS = types_of(_MATRIX, _MATRIX, _MATRIX, True, make_batch(go_spec(MIN_SIZE), 1, Inputs.POSITIONS))

@@ -37,8 +37,8 @@ X and O are stones, `.` is empty, `#` is border, `?` is anything, `x` is not X, 
 match, too.
 """
 
+# Cells of a 3x3 square in the order of the code's bits. Cell 4 is the middle.
 NEIGHBOR_CELLS = (0, 1, 2, 3, 5, 6, 7, 8)
-"""Cells of a 3x3 square in the order of the code's bits. Cell 4 is the middle."""
 
 
 def symmetric_squares(cells: str) -> list[str]:
@@ -86,8 +86,8 @@ def _pattern_table() -> npt.NDArray[np.uint8]:
     return table
 
 
+# uint8[3 * CODES], index color << 16 | code: 1 if a move of `color` in the middle is a pattern move.
 PATTERNS = _pattern_table()
-"""uint8[3 * CODES], index color << 16 | code: 1 if a move of `color` in the middle is a pattern move."""
 
 
 @kernel
@@ -147,8 +147,7 @@ def _class_table() -> npt.NDArray[np.uint16]:
 
 
 CLASSES = _class_table()
-PATTERN_CLASSES = int(CLASSES.max()) + 1
-"""Number of classes, with class 0."""
+PATTERN_CLASSES = int(CLASSES.max()) + 1  # number of classes, with class 0
 
 
 @kernel

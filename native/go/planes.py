@@ -31,8 +31,7 @@ from yomi.native.packing import set_bit, unpack_bits
 
 PLANES, GLOBALS = 22, 19
 SYMMETRIES = 8
-KOMI_MARGIN = 20.0
-"""Komi is cut to the board's area plus this margin."""
+KOMI_MARGIN = 20.0  # komi is cut to the board's area plus this margin
 
 
 @kernel

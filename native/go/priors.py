@@ -7,8 +7,7 @@ from yomi.native.go.move_features import move_features
 from yomi.native.go.prior_weights import unpack
 from yomi.native.jit import inlined, kernel
 
-WEIGHTS = unpack()
-"""float32[FEATURES]"""
+WEIGHTS = unpack()  # float32[FEATURES]
 
 
 @kernel

@@ -24,8 +24,7 @@ from yomi.native.go.rollout import area_balance
 from yomi.native.go.tactics import liberties_after, self_atari_stones
 from yomi.native.jit import kernel
 
-THROW_IN = 1
-"""Stones that a random move may put into atari."""
+THROW_IN = 1  # stones that a random move may put into atari
 
 
 @kernel

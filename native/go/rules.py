@@ -29,12 +29,11 @@ from yomi.native.go.board import (
 )
 from yomi.native.jit import allocating_kernel, kernel
 
+# Results of `legality`. BANNED: only superko forbids the point.
 ALLOWED, FORBIDDEN, BANNED = 0, 1, 2
-"""Results of `legality`. BANNED: only superko forbids the point."""
+# Lines share a node only if a position cannot repeat within this many plies (KataGo's value).
 REPETITION_PLIES = 11
-"""Lines share a node only if a position cannot repeat within this many plies (KataGo's value)."""
-MAX_HISTORY = 4096
-"""Size of a history. A game is over when it is full."""
+MAX_HISTORY = 4096  # Size of a history. A game is over when it is full.
 
 
 @kernel

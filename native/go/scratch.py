@@ -8,14 +8,13 @@ import numpy as np
 from yomi.native.go.board import MAX_AREA, MAX_POINTS, POSITION_DTYPE, WORDS
 from yomi.native.spec import packed_words
 
+# Maximum depth of a ladder: KataGo's limit for the largest board.
 LADDER_PLIES = 3 * MAX_AREA // 2 + 2
-"""Maximum depth of a ladder: KataGo's limit for the largest board."""
-LADDER_MOVES = 8192
-"""Size of the move stack of a ladder search."""
+LADDER_MOVES = 8192  # size of the move stack of a ladder search
+# Number of boards whose ladders are cached, a power of two; 64 bytes each.
 LADDER_TABLE = 4096
-"""Number of boards whose ladders are cached, a power of two; 64 bytes each."""
+# Maximum number of regions: each needs an empty point that touches no empty point of another region.
 MAX_REGIONS = (MAX_AREA + 1) // 2 + 1
-"""Maximum number of regions: each needs an empty point that touches no empty point of another region."""
 
 SCRATCH_DTYPE = np.dtype(
     [

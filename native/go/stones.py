@@ -11,8 +11,7 @@ from yomi.native.jit import kernel
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
 
-LEVEL_SCALE = 0.05
-"""COSUMI encodes n liberties as tanh(0.05 n)."""
+LEVEL_SCALE = 0.05  # COSUMI encodes n liberties as tanh(0.05 n)
 MAX_LEVEL = 255
 
 

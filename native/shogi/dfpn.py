@@ -29,13 +29,10 @@ from yomi.native.shogi.position import FIRST_DROP, MAX_HISTORY, MAX_MOVES, POSIT
 from yomi.native.shogi.tables import HAND_GUARD
 
 MAX_PLY = 255
-POOL = 32_768
-"""Maximum number of moves of all nodes of a line."""
-CLUSTER = 8
-"""Table entries per board."""
+POOL = 32_768  # maximum number of moves of all nodes of a line
+CLUSTER = 8  # table entries per board
 INFINITE = 1 << 28
-UNCONDITIONAL = 0xFFFF
-"""`low` of a result that does not depend on ancestors."""
+UNCONDITIONAL = 0xFFFF  # `low` of a result that does not depend on ancestors
 
 MATE, NO_MATE, UNKNOWN = 1, 0, -1
 
@@ -91,30 +88,19 @@ NODES, NODE_LIMIT, GENERATION, DEPTH_LIMIT, WAS_CUT, SHORTEST, ALLOWED, COUNTERS
 class Solver(NamedTuple):
     """The arrays of a df-pn search."""
 
-    table: Any
-    """ENTRY_DTYPE[power of two]"""
-    positions: Any
-    """POSITION_DTYPE[MAX_PLY + 2]: the current line from the root"""
-    nodes: Any
-    """NODE_DTYPE[MAX_PLY + 2]: its nodes"""
-    children: Any
-    """CHILD_DTYPE[POOL]: their children"""
-    history: Any
-    """uint64[MAX_HISTORY], for `positions`"""
-    moves: Any
-    """uint16[4, MAX_MOVES], working memory"""
-    squares: Any
-    """uint8[128], working memory"""
-    line: Any
-    """POSITION_DTYPE[2], working memory of `prove`"""
-    allowed: Any
-    """uint16[MAX_MOVES]: the only root moves to try, if counters[ALLOWED] > 0"""
+    table: Any  # ENTRY_DTYPE[power of two]
+    positions: Any  # POSITION_DTYPE[MAX_PLY + 2]: the current line from the root
+    nodes: Any  # NODE_DTYPE[MAX_PLY + 2]: its nodes
+    children: Any  # CHILD_DTYPE[POOL]: their children
+    history: Any  # uint64[MAX_HISTORY], for `positions`
+    moves: Any  # uint16[4, MAX_MOVES], working memory
+    squares: Any  # uint8[128], working memory
+    line: Any  # POSITION_DTYPE[2], working memory of `prove`
+    allowed: Any  # uint16[MAX_MOVES]: the only root moves to try, if counters[ALLOWED] > 0
+    # int64[COUNTERS]: NODES searched, NODE_LIMIT, GENERATION of the table, DEPTH_LIMIT in plies, WAS_CUT (1 if a line
+    # reached the depth limit), SHORTEST (1 to prefer short mates), number of ALLOWED root moves
     counters: Any
-    """int64[COUNTERS]: NODES searched, NODE_LIMIT, GENERATION of the table, DEPTH_LIMIT in plies, WAS_CUT (1 if a line
-    reached the depth limit), SHORTEST (1 to prefer short mates), number of ALLOWED root moves
-    """
-    stop: Any
-    """uint8[1]: another thread writes 1 to stop the search"""
+    stop: Any  # uint8[1]: another thread writes 1 to stop the search
 
 
 def make_solver(memory: int) -> Solver:

@@ -12,8 +12,8 @@ from yomi.native.bits import U, lowest_bit
 from yomi.native.jit import kernel
 from yomi.native.shogi.tables import KING, KNIGHT, NO_SQUARE
 
+# 0 is towards smaller ranks (forward for Black), then clockwise from Black's side, with file 1 on the right.
 DIRECTIONS = 8
-"""0 is towards smaller ranks (forward for Black), then clockwise from Black's side, with file 1 on the right."""
 
 _NAMES = "PAWN LANCE KNIGHT SILVER BISHOP ROOK GOLD KING PROM_PAWN PROM_LANCE PROM_KNIGHT PROM_SILVER HORSE DRAGON"
 TYPES = {name: i + 1 for i, name in enumerate(_NAMES.split())}
@@ -68,27 +68,23 @@ def _make_distance() -> npt.NDArray[np.uint8]:
     return table
 
 
-NEXT = _make_next()
-"""uint8[8, 82]: next square in a direction, or NO_SQUARE."""
-JUMP = _make_jumps()
-"""uint8[2, 81, 2]: targets of a knight by color, or NO_SQUARE."""
+NEXT = _make_next()  # uint8[8, 82]: next square in a direction, or NO_SQUARE
+JUMP = _make_jumps()  # uint8[2, 81, 2]: targets of a knight by color, or NO_SQUARE
 STEPS = _make_reach("steps")
 SLIDES = _make_reach("slides")
+# uint8[82, 82]: king's steps between squares; 8, the maximum, for NO_SQUARE
 DISTANCE = _make_distance()
-"""uint8[82, 82]: king's steps between squares; 8, the maximum, for NO_SQUARE."""
 
 _RANKING = "PAWN LANCE KNIGHT PROM_PAWN PROM_LANCE PROM_KNIGHT SILVER PROM_SILVER GOLD BISHOP HORSE ROOK DRAGON KING"
-RANKED = _RANKING.split()
-"""Types, from the cheapest to capture to the dearest."""
+RANKED = _RANKING.split()  # types, from the cheapest to capture to the dearest
 RANK = np.zeros(16, np.uint8)
 for _rank, _name in enumerate(RANKED):
     RANK[TYPES[_name]] = _rank
 KING_RANK = RANKED.index("KING")
 
+# Value of a piece on the board, by type. A pawn is about 100.
 VALUE = np.zeros(16, np.int32)
-"""Value of a piece on the board, by type. A pawn is about 100."""
-HAND_VALUE = np.zeros(16, np.int32)
-"""Value of a piece in hand, by type."""
+HAND_VALUE = np.zeros(16, np.int32)  # value of a piece in hand, by type
 for _name, _board, _hand in (
     ("PAWN", 100, 110),
     ("LANCE", 300, 300),
@@ -106,13 +102,13 @@ for _name, _board, _hand in (
 ):
     VALUE[TYPES[_name]] = _board
     HAND_VALUE[TYPES[_name]] = _hand
-CAPTURE = VALUE + HAND_VALUE
-"""Change of the balance by a capture, by type; 0 for a king."""
+CAPTURE = VALUE + HAND_VALUE  # change of the balance by a capture, by type; 0 for a king
 CAPTURE_BY_RANK = np.zeros(16, np.int32)
 for _type in TYPES.values():
     CAPTURE_BY_RANK[RANK[_type]] = CAPTURE[_type]
 CAPTURE_BY_RANK[KING_RANK] = 10_000
 
+# Working memory for one position.
 EFFECTS_DTYPE = np.dtype(
     [
         ("attackers", np.uint64, (2, 82)),  # by color and square: see the module
@@ -122,11 +118,10 @@ EFFECTS_DTYPE = np.dtype(
     ],
     align=True,
 )
-"""Working memory for one position."""
 
 OWN_KING_WEIGHT = np.array([0.0, 9.0, 6.5, 4.0, 2.5, 1.5, 1.0, 1.0, 1.0], np.float32)
+# Weight of an attacked square by its distance from the own and the enemy's king.
 ENEMY_KING_WEIGHT = np.array([0.0, 16.0, 9.0, 5.0, 3.0, 2.0, 1.5, 1.0, 1.0], np.float32)
-"""Weight of an attacked square by its distance from the own and the enemy's king."""
 
 
 @kernel

@@ -9,8 +9,8 @@ from yomi.native.shogi.effects import CAPTURE, VALUE
 from yomi.native.shogi.position import BISHOPS, FIRST_DROP, GOLDS, KNIGHTS, LANCES, PAWNS, ROOKS, SILVERS, attackers
 from yomi.native.shogi.tables import KING
 
+# Sets of `type_bits`, cheapest first, without kings.
 CHEAPEST_FIRST = np.array([PAWNS, LANCES, KNIGHTS, SILVERS, GOLDS, BISHOPS, ROOKS], np.uint64)
-"""Sets of `type_bits`, cheapest first, without kings."""
 
 
 @inlined

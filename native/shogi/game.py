@@ -7,8 +7,8 @@ from yomi.native.jit import kernel
 from yomi.native.shogi import mate, planes, position, rules, waivers
 from yomi.native.shogi.position import MAX_HISTORY, POSITION_DTYPE
 
+# Maximum value of a first repetition or a draw: almost a win, but not a proof.
 UNPROVEN_WIN = 0.99
-"""Maximum value of a first repetition or a draw: almost a win, but not a proof."""
 
 
 @kernel

@@ -54,6 +54,7 @@ from yomi.native.shogi.tables import (
     ZONE,
 )
 
+# Sets of `type_bits`, and their types, which have separate tables.
 _GROUPS = (
     (PAWNS, (PAWN,)),
     (LANCES, (LANCE,)),
@@ -63,7 +64,6 @@ _GROUPS = (
     (BISHOPS, (BISHOP, HORSE)),
     (ROOKS, (ROOK, DRAGON)),
 )
-"""Sets of `type_bits`, and their types, which have separate tables."""
 
 
 def _reach(kind: int, white: bool) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
@@ -95,8 +95,8 @@ def _make_origins() -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     return np.packbits(table, axis=3, bitorder="little").view(np.uint64).ravel()
 
 
+# uint64[2 * 7 * ROWS * 2]: by the mover's color, group of pieces and the king's square
 ORIGINS = _make_origins()
-"""uint64[2 * 7 * ROWS * 2]: by the mover's color, group of pieces and the king's square."""
 _GROUP_PLACES = np.array([place for place, _ in _GROUPS], np.uint64)
 
 

@@ -46,13 +46,12 @@ from yomi.native.spec import Inputs
 from yomi.native.tree import arrays
 from yomi.native.tree.buffers import make_batch
 
+# value = tanh(score * SQUASH): a score of 600 is a winning probability of 73%, as usual in shogi engines.
 SQUASH = 1.0 / 1200.0
-"""value = tanh(score * SQUASH): a score of 600 is a winning probability of 73%, as usual in shogi engines."""
 TEMPO = 40
+# Value of a gold or silver by its distance from its king.
 SHELTER = np.array([0, 45, 25, 8, 0, 0, 0, 0, 0], np.int32)
-"""Value of a gold or silver by its distance from its king."""
-PRIZE_UNIT = 1.0 / 170.0
-"""Logits per unit of gain."""
+PRIZE_UNIT = 1.0 / 170.0  # logits per unit of gain
 
 
 @inlined

@@ -29,8 +29,8 @@ from yomi.native.shogi.tables import (
 )
 
 PROMOTES = 1 << 14
+# Counts of silvers, golds, bishops and rooks in Black's packed hand.
 ANYWHERE = (1 << 28) - (1 << 14)
-"""Counts of silvers, golds, bishops and rooks in Black's packed hand."""
 
 
 @kernel

@@ -34,33 +34,26 @@ from yomi.native.shogi.tables import (
     WHITE_PIECE,
 )
 
-MAX_ROWS = 40
-"""Maximum rows of a view: 38 pieces and two kings."""
-MAX_CHANGES = 2
-"""Maximum rows that a move adds to, or removes from, a view."""
+MAX_ROWS = 40  # maximum rows of a view: 38 pieces and two kings
+MAX_CHANGES = 2  # maximum rows that a move adds to, or removes from, a view
 NO_ROW = -1
 PIECES = 38
+# First number of a piece on the board, and the offset of the opponent's numbers.
 _BOARD_FIRST, _OTHERS = 90, 81
-"""First number of a piece on the board, and the offset of the opponent's numbers."""
+# First numbers of pieces in hand, in the order of a hand: own, opponent's.
 _HANDS = ((1, 39, 49, 59, 69, 79, 85), (20, 44, 54, 64, 74, 82, 88))
-"""First numbers of pieces in hand, in the order of a hand: own, opponent's."""
 _BOARD = {PAWN: 90, LANCE: 252, KNIGHT: 414, SILVER: 576, GOLD: 738, BISHOP: 900, HORSE: 1062, ROOK: 1224}
 _BOARD |= dict.fromkeys((PROM_PAWN, PROM_LANCE, PROM_KNIGHT, PROM_SILVER), 738) | {DRAGON: 1386, KING: 1548}
-_FIRST_KING = 1548
-"""First number of a king."""
+_FIRST_KING = 1548  # first number of a king
 
 
 class Shape(NamedTuple):
     """How a set of inputs maps numbers to rows."""
 
-    block: int
-    """Rows per square of the own king; 0 if rows do not depend on it."""
-    kings: bool
-    """Whether kings are inputs."""
-    is_folded: bool
-    """Whether both kings share their numbers."""
-    is_mirrored: bool
-    """Whether the board is mirrored if the own king is on files 6 to 9."""
+    block: int  # rows per square of the own king; 0 if rows do not depend on it
+    kings: bool  # whether kings are inputs
+    is_folded: bool  # whether both kings share their numbers
+    is_mirrored: bool  # whether the board is mirrored if the own king is on files 6 to 9
 
 
 SHAPES = {
@@ -77,29 +70,21 @@ SHAPES = {
 class NnueInputs(NamedTuple):
     """Tables of a set of inputs."""
 
+    # int32[2 * 2 * 32 * SQUARES]: by view, mirrored or not, piece code and square; NO_ROW if it is no input
     numbers: Any
-    """int32[2 * 2 * 32 * SQUARES]: by view, mirrored or not, piece code and square; NO_ROW if it is no input"""
-    hands: Any
-    """int32[2 * 2 * 7]: first number by view, color and index in a hand"""
-    blocks: Any
-    """int32[2 * ROWS]: first row of the block, by view and square of its own king"""
-    mirrored: Any
-    """int32[2 * ROWS]: whether the view is mirrored"""
-    follows_king: Any
-    """int32[1]: whether a move of the own king changes all rows of a view"""
-    pieces: Any
-    """int32[1]: inputs of a complete position"""
+    hands: Any  # int32[2 * 2 * 7]: first number by view, color and index in a hand
+    blocks: Any  # int32[2 * ROWS]: first row of the block, by view and square of its own king
+    mirrored: Any  # int32[2 * ROWS]: whether the view is mirrored
+    follows_king: Any  # int32[1]: whether a move of the own king changes all rows of a view
+    pieces: Any  # int32[1]: inputs of a complete position
 
 
 class NnueChanges(NamedTuple):
     """Changes by moves, by ply."""
 
-    added: Any
-    """int32[plies, 2, MAX_CHANGES]: rows by view"""
-    removed: Any
-    """int32[plies, 2, MAX_CHANGES]"""
-    counts: Any
-    """int32[plies, 2, 2]: number of rows added and removed; negative if the view must be recomputed"""
+    added: Any  # int32[plies, 2, MAX_CHANGES]: rows by view
+    removed: Any  # int32[plies, 2, MAX_CHANGES]
+    counts: Any  # int32[plies, 2, 2]: number of rows added and removed; negative if the view must be recomputed
 
 
 def _mirror(square: int) -> int:

@@ -18,22 +18,22 @@ from yomi.native.spec import packed_words
 
 PLANES, ALPHAZERO_PLANES = 62, 45
 EXTRAS, ENTERING_EXTRAS = 57, 119
+# dlshogi's planes per side: pieces by type, attacks by type, squares attacked once, twice, three times.
 SIDE_PLANES = 31
-"""dlshogi's planes per side: pieces by type, attacks by type, squares attacked once, twice, three times."""
 ATTACKS, COUNTS = 14, 28
+# uint8[7]: maximum count of each piece in hand
 HAND_MAX = np.array([8, 4, 4, 4, 4, 2, 2], np.uint8)
-"""uint8[7]: maximum count of each piece in hand."""
 HAND_EXTRAS, CHECK_EXTRA = 28, 56
+# Entering king's extras per side: in the zone, pieces missing (0 to 9), points missing (0 to 19).
 ENTERING_SIDE, NEAR_PIECES, NEAR_POINTS = 31, 10, 20
-"""Entering king's extras per side: in the zone, pieces missing (0 to 9), points missing (0 to 19)."""
+# AlphaZero's planes after the 28 of pieces. The last of the 45, the count of moves, was never filled.
 REPEATED, ALPHAZERO_HANDS, COLOR = 28, 29, 43
-"""AlphaZero's planes after the 28 of pieces. The last of the 45, the count of moves, was never filled."""
 ALPHAZERO_WAYS = 66
+# First word of the bits of dlshogi's second input.
 EXTRAS_WORD = packed_words(PLANES * SQUARES)
-"""First word of the bits of dlshogi's second input."""
 
+# Working memory of `write_planes`.
 SCRATCH_DTYPE = np.dtype([("bits", np.uint64, (EXTRAS_WORD + packed_words(ENTERING_EXTRAS),))])
-"""Working memory of `write_planes`."""
 
 Table = npt.NDArray[np.uint8]
 
@@ -75,10 +75,8 @@ def _make_ways() -> Table:
     return table.reshape(-1)
 
 
-DIRECTIONS = _make_directions()
-"""uint8[81 * 81]"""
-WAYS = _make_ways()
-"""uint8[81 * 81]"""
+DIRECTIONS = _make_directions()  # uint8[81 * 81]
+WAYS = _make_ways()  # uint8[81 * 81]
 
 
 @inlined

@@ -32,19 +32,17 @@ BLACK, WHITE = 1, 2
 ENTERING_KING_NONE, ENTERING_KING_24, ENTERING_KING_27 = 0, 1, 2
 ENTERING_KING_24H, ENTERING_KING_27H = 3, 4
 FORM_DLSHOGI, FORM_ALPHAZERO = 0, 1
-MAX_MOVES = 593
-"""Maximum number of legal moves."""
+MAX_MOVES = 593  # maximum number of legal moves
+# Size of a history: two entries per position, for 1,024 moves of a game and 511 of a searched line.
 MAX_HISTORY = 2 * (1024 + 512)
-"""Size of a history: two entries per position, for 1,024 moves of a game and 511 of a searched line."""
-FIRST_DROP = 81
-"""The origin of a drop is 80 plus the type of the piece."""
+FIRST_DROP = 81  # the origin of a drop is 80 plus the type of the piece
+# Index in `type_bits` of the low word of each set; the high word follows. GOLDS: all that move like a gold. BISHOPS,
+# ROOKS: with promoted forms. KINGS: kings, horses and dragons, which step in all directions.
 PAWNS, LANCES, KNIGHTS, SILVERS, GOLDS, BISHOPS, ROOKS, KINGS = 0, 2, 4, 6, 8, 10, 12, 14
-"""Index in `type_bits` of the low word of each set; the high word follows. GOLDS: all that move like a gold. BISHOPS,
-ROOKS: with promoted forms. KINGS: kings, horses and dragons, which step in all directions.
-"""
+# Flags in the second history entry, above the packed hands: White is to move; the side to move is in check.
 SIDE_BIT, CHECK_BIT = 1 << 56, 1 << 57
-"""Flags in the second history entry, above the packed hands: White is to move; the side to move is in check."""
 
+# One shogi position: `numpy.zeros(n, POSITION_DTYPE)`, then `set_position`. Set rules and form by hand.
 POSITION_DTYPE = np.dtype(
     [
         ("board_key", np.uint64),  # Zobrist hash of the board alone
@@ -68,7 +66,6 @@ POSITION_DTYPE = np.dtype(
     ],
     align=True,
 )
-"""One shogi position: `numpy.zeros(n, POSITION_DTYPE)`, then `set_position`. Set rules and form by hand."""
 
 
 @machine_code(lambda target, source: target.assign(source))

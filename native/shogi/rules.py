@@ -27,12 +27,10 @@ __all__ = [
     "set_position",
 ]
 
+# Results of a repetition for the side to move, with cshogi's numbers.
 NONE, DRAW, WIN, LOSE, SUPERIOR, INFERIOR = 0, 1, 2, 3, 4, 5
-"""Results of a repetition for the side to move, with cshogi's numbers."""
-ALL_POINTS = 56
-"""Points of all pieces, kings included, for a declaration."""
-OCCURRENCES = 4
-"""Occurrences of a position that end the game."""
+ALL_POINTS = 56  # points of all pieces, kings included, for a declaration
+OCCURRENCES = 4  # occurrences of a position that end the game
 
 
 @kernel

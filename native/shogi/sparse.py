@@ -33,38 +33,31 @@ from yomi.native.shogi.position import FIRST_DROP, MAX_MOVES
 from yomi.native.shogi.tables import DIRECTION, HAND_INDEX, KING, NO_SQUARE, PROMOTED, ROWS, SQUARES, WHITE_PIECE
 
 KINDS = 14
-FLAGS = 6
-"""0 not attacked, 2 attacked, 4 attacked by a cheaper piece; + 1 if defended."""
+FLAGS = 6  # 0 not attacked, 2 attacked, 4 attacked by a cheaper piece; + 1 if defended
 COSTS = 8
+# uint8[16]: cost class of each kind, from pawn (0) to king.
 COST_OF = np.array([0, 0, 1, 1, 2, 4, 5, 3, 7, 3, 3, 3, 3, 6, 6, 0], np.uint8)
-"""uint8[16]: cost class of each kind, from pawn (0) to king."""
-HANDS = 28
-"""Rows for one side's hand, with dlshogi's maximum counts."""
+HANDS = 28  # rows for one side's hand, with dlshogi's maximum counts
 FIRST_HAND = 2 * KINDS * SQUARES * FLAGS
-BESIDE = 8
-"""Number of squares beside a king."""
+BESIDE = 8  # number of squares beside a king
+# 0 not attacked, 2 attacked once, 4 more often; + 1 if another piece than the king defends it.
 GUARDS = 6
-"""0 not attacked, 2 attacked once, 4 more often; + 1 if another piece than the king defends it."""
+# Contents: empty, own pieces, opponent's pieces. The last state is off the board.
 BESIDE_STATES = (2 * KINDS + 1) * GUARDS + 1
-"""Contents: empty, own pieces, opponent's pieces. The last state is off the board."""
 FIRST_BESIDE = FIRST_HAND + 2 * HANDS
 FIRST_NEAR = FIRST_BESIDE + 2 * BESIDE * BESIDE_STATES
-NEAR = 3
-"""Maximum distance of pieces near a king."""
+NEAR = 3  # maximum distance of pieces near a king
 PLACES_NEAR = (2 * NEAR + 1) ** 2
 FAR = 255
 INPUTS = FIRST_NEAR + 2 * 2 * KINDS * PLACES_NEAR
-MAX_ACTIVE = 40 + 2 * BESIDE + 2 * 38
-"""Maximum number of rows of a position."""
+MAX_ACTIVE = 40 + 2 * BESIDE + 2 * 38  # maximum number of rows of a position
 
 LABELS = 27 * SQUARES
-MOVERS = KINDS + 7
-"""Kinds on the board, then dropped kinds."""
-THREATS = 3
-"""Threatened pieces: none, one, more."""
-REACH = 4
-"""Relative places differ up to this distance from a king."""
+MOVERS = KINDS + 7  # kinds on the board, then dropped kinds
+THREATS = 3  # threatened pieces: none, one, more
+REACH = 4  # relative places differ up to this distance from a king
 OFFSETS = (2 * REACH + 1) ** 2
+# Rows of each table of moves. The tables are joined.
 TABLES = (
     LABELS,
     MOVERS * (KINDS + 1) * FLAGS * THREATS * 2,
@@ -72,11 +65,9 @@ TABLES = (
     MOVERS * OFFSETS,
     MOVERS * OFFSETS * 2,
 )
-"""Rows of each table of moves. The tables are joined."""
 FIRST_DEED, FIRST_ORIGIN, FIRST_FROM_THEIRS, FIRST_FROM_OURS, MOVE_ROWS = (sum(TABLES[:i]) for i in range(1, 6))
 FIRST_DROPPED = FIRST_FROM_THEIRS - 7
-PARTS = len(TABLES)
-"""Number of rows of a move."""
+PARTS = len(TABLES)  # number of rows of a move
 
 
 def _make_views() -> npt.NDArray[np.uint8]:
@@ -86,10 +77,9 @@ def _make_views() -> npt.NDArray[np.uint8]:
     return np.concatenate([views, np.full((4, 1), NO_SQUARE)], 1).astype(np.uint8).ravel()
 
 
+# uint8[4 * ROWS]: rotated or mirrored squares; row = 2 if White is to move, + 1 if mirrored. Each row is its own
+# inverse.
 VIEWS = _make_views()
-"""uint8[4 * ROWS]: rotated or mirrored squares; row = 2 if White is to move, + 1 if mirrored. Each row is its own
-inverse.
-"""
 
 
 def _make_beside() -> npt.NDArray[np.uint8]:
@@ -103,8 +93,8 @@ def _make_beside() -> npt.NDArray[np.uint8]:
     return found.ravel()
 
 
+# uint8[ROWS * BESIDE]: the squares beside a square, or NO_SQUARE
 SQUARES_BESIDE = _make_beside()
-"""uint8[ROWS * BESIDE]: the squares beside a square, or NO_SQUARE."""
 
 
 def _make_offsets() -> npt.NDArray[np.uint8]:
@@ -115,8 +105,8 @@ def _make_offsets() -> npt.NDArray[np.uint8]:
     return found.ravel()
 
 
+# uint8[ROWS * ROWS]: place of one square relative to another (row); the middle for a missing king.
 OFFSET = _make_offsets()
-"""uint8[ROWS * ROWS]: place of one square relative to another (row); the middle for a missing king."""
 
 
 def _make_places_near() -> npt.NDArray[np.uint8]:
@@ -128,11 +118,12 @@ def _make_places_near() -> npt.NDArray[np.uint8]:
     return found.ravel()
 
 
+# uint8[ROWS * ROWS]: place of a square relative to a king (row), or FAR
 PLACE_NEAR = _make_places_near()
-"""uint8[ROWS * ROWS]: place of a square relative to a king (row), or FAR."""
+# uint8[8]: first row of each kind in a hand.
 FIRST_OF_HAND = np.concatenate([[0], np.cumsum(HAND_MAX)]).astype(np.uint8)
-"""uint8[8]: first row of each kind in a hand."""
 
+# Working memory for one position.
 SCRATCH_DTYPE = np.dtype(
     [
         ("attacked", np.uint64, (4,)),  # by the side to move (low, high), then by the other
@@ -149,7 +140,6 @@ SCRATCH_DTYPE = np.dtype(
     ],
     align=True,
 )
-"""Working memory for one position."""
 
 
 @inlined

@@ -6,14 +6,12 @@ from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY
 from yomi.native.shogi.tables import SQUARES
 from yomi.native.spec import GameSpec
 
+# By network form: planes, allowed numbers of scalar inputs, length of the policy.
 SHAPES = {FORM_DLSHOGI: (62, (57, 119), 27 * 81), FORM_ALPHAZERO: (45, (0, 1), 139 * 81)}
-"""By network form: planes, allowed numbers of scalar inputs, length of the policy."""
+# Form and number of scalar inputs of dlshogi's usual network.
 DLSHOGI_FEATURES = (FORM_DLSHOGI, 57)
-"""Form and number of scalar inputs of dlshogi's usual network."""
+# Positions with more legal moves, which are rare, are not cached. The whole policy would take ten times as much memory.
 CACHED_MOVES = 224
-"""Positions with more legal moves, which are rare, are not cached. The whole policy would take ten times as much
-memory.
-"""
 
 
 def shogi_spec(form: int = DLSHOGI_FEATURES[0], extras: int = DLSHOGI_FEATURES[1]) -> GameSpec:

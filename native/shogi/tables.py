@@ -10,26 +10,24 @@ import numpy as np
 import numpy.typing as npt
 
 SQUARES = 81
-NO_SQUARE = 81
-"""Square of a missing king. Tables by square have an empty row for it."""
+NO_SQUARE = 81  # Square of a missing king. Tables by square have an empty row for it.
 ROWS = 82
 PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = 1, 2, 3, 4, 5, 6, 7, 8
 PROM_PAWN, PROM_LANCE, PROM_KNIGHT, PROM_SILVER, HORSE, DRAGON = 9, 10, 11, 12, 13, 14
-PROMOTED = 8
-"""Difference between a piece type and its promoted form."""
-WHITE_PIECE = 16
-"""Difference between the codes of a White and a Black piece."""
+PROMOTED = 8  # difference between a piece type and its promoted form
+WHITE_PIECE = 16  # difference between the codes of a White and a Black piece
+# Piece types in the order of a hand.
 HAND_TYPES = (PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK)
-"""Piece types in the order of a hand."""
 
+# (files, ranks) of a step in each direction. 0 and 7 run along a file.
 DIRECTIONS = ((0, 1), (1, -1), (1, 0), (1, 1), (-1, -1), (-1, 0), (-1, 1), (0, -1))
-"""(files, ranks) of a step in each direction. 0 and 7 run along a file."""
 NO_DIRECTION = 8
 
 _UP_LEFT, _UP_RIGHT, _DOWN_LEFT, _DOWN_RIGHT = (1, -1), (-1, -1), (1, 1), (-1, 1)
 _DIAGONAL = (_UP_LEFT, _UP_RIGHT, _DOWN_LEFT, _DOWN_RIGHT)
 _STRAIGHT = ((0, -1), (0, 1), (1, 0), (-1, 0))
 _GOLD = ((0, -1), (0, 1), (1, 0), (-1, 0), _UP_LEFT, _UP_RIGHT)
+# Steps of a Black piece by type. Slides are in `SLIDES`.
 BLACK_STEPS: dict[int, tuple[tuple[int, int], ...]] = {
     PAWN: ((0, -1),),
     LANCE: (),
@@ -46,7 +44,6 @@ BLACK_STEPS: dict[int, tuple[tuple[int, int], ...]] = {
     HORSE: _STRAIGHT,
     DRAGON: _DIAGONAL,
 }
-"""Steps of a Black piece by type. Slides are in `SLIDES`."""
 _SLIDERS = {LANCE: ((0, -1),), BISHOP: _DIAGONAL, ROOK: _STRAIGHT, HORSE: _DIAGONAL, DRAGON: _STRAIGHT}
 
 Words = npt.NDArray[np.uint64]
@@ -121,44 +118,39 @@ def _make_dead() -> Words:
     return _flat(rows)
 
 
+# uint64[32 * ROWS * 2]: squares that a piece steps to, row = code * ROWS + square
 STEPS = _make_steps()
-"""uint64[32 * ROWS * 2]: squares that a piece steps to, row = code * ROWS + square."""
-SLIDES = _make_slides()
-"""uint8[32]: directions in which a piece slides, one bit each."""
+SLIDES = _make_slides()  # uint8[32]: directions in which a piece slides, one bit each
+# uint64[8 * ROWS * 2]: squares from a square (excluded) to the edge, row = direction * ROWS + square.
 RAYS = _flat([_ray(square, step) for step in DIRECTIONS for square in range(ROWS)])
-"""uint64[8 * ROWS * 2]: squares from a square (excluded) to the edge, row = direction * ROWS + square."""
+# uint8[ROWS * ROWS]: direction from the first square to the second, or NO_DIRECTION
 DIRECTION = _make_direction()
-"""uint8[ROWS * ROWS]: direction from the first square to the second, or NO_DIRECTION."""
-DIAGONALS = _union((1, 3, 4, 6))
-"""uint64[ROWS * 2]: squares on a square's diagonals."""
-STRAIGHTS = _union((0, 2, 5, 7))
-"""uint64[ROWS * 2]: squares on a square's file and rank."""
+DIAGONALS = _union((1, 3, 4, 6))  # uint64[ROWS * 2]: squares on a square's diagonals
+STRAIGHTS = _union((0, 2, 5, 7))  # uint64[ROWS * 2]: squares on a square's file and rank
+# uint64[32 * 2]: squares from which an unpromoted piece could never move
 DEAD = _make_dead()
-"""uint64[32 * 2]: squares from which an unpromoted piece could never move."""
+# uint64[2 * 2]: promotion zones of Black and White
 ZONE = _flat([_ranks({0, 1, 2}), _ranks({6, 7, 8})])
-"""uint64[2 * 2]: promotion zones of Black and White."""
+# uint64[SQUARES * 2]: the file of a square.
 FILES = _flat([list(range(square // 9 * 9, square // 9 * 9 + 9)) for square in range(SQUARES)])
-"""uint64[SQUARES * 2]: the file of a square."""
-HIGH = (1 << (SQUARES - 64)) - 1
-"""The bits of a high word that are squares."""
+HIGH = (1 << (SQUARES - 64)) - 1  # the bits of a high word that are squares
 
-HAND_TYPE = np.array(HAND_TYPES, np.uint8)
-"""uint8[7]: HAND_TYPES for kernels."""
+HAND_TYPE = np.array(HAND_TYPES, np.uint8)  # uint8[7]: HAND_TYPES for kernels
+# uint8[16]: index in a hand, by type, promoted or not (not for kings).
 HAND_INDEX = np.array([HAND_TYPES.index(t % PROMOTED) if t % PROMOTED else 0 for t in range(16)], np.uint8)
-"""uint8[16]: index in a hand, by type, promoted or not (not for kings)."""
+# uint8[2 * 7]: lowest bit of each count in packed hands. The bit above each count stays zero.
 HAND_SHIFT = np.array([0, 6, 10, 14, 18, 22, 25, 28, 34, 38, 42, 46, 50, 53], np.uint8)
-"""uint8[2 * 7]: lowest bit of each count in packed hands. The bit above each count stays zero."""
+# The bits above Black's counts: the comparison of two hands borrows from them.
 HAND_GUARD = sum(1 << bit for bit in (5, 9, 13, 17, 21, 24, 27))
-"""The bits above Black's counts: the comparison of two hands borrows from them."""
 HANDS_MASK = (1 << 56) - 1
 
+# uint8[16]: the set of `type_bits` for each type.
 GROUP = np.array([0, 0, 1, 2, 3, 5, 6, 4, 7, 4, 4, 4, 4, 5, 6, 0], np.uint8)
-"""uint8[16]: the set of `type_bits` for each type."""
 
 
 def _make_zobrist() -> Words:
     return np.random.Generator(np.random.PCG64(18590611)).integers(1, 2**64, size=32 * SQUARES, dtype=np.uint64)
 
 
+# uint64[32 * SQUARES]: a key for each piece code and square, row = code * SQUARES + square
 ZOBRIST = _make_zobrist()
-"""uint64[32 * SQUARES]: a key for each piece code and square, row = code * SQUARES + square."""

@@ -37,10 +37,9 @@ from yomi.native.shogi.tables import (
 )
 
 NO_DROP, LEGAL_DROP, MATING_DROP = 0, 1, 2
+# Distance from the king at which a promotion may take away a flight square: the king's step, the flight square beyond
+# it, and the promoted piece's extra attacks beside it.
 REACH = 3
-"""Distance from the king at which a promotion may take away a flight square: the king's step, the flight square beyond
-it, and the promoted piece's extra attacks beside it.
-"""
 
 
 @kernel

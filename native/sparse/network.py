@@ -34,64 +34,40 @@ from yomi.native.forward.emit import (
 from yomi.native.jit import kernel
 
 ONE_BITS = 8
-ONE = 1 << ONE_BITS
-"""1.0 in the sums of the first layer."""
-SQUARED_BITS = 12
-"""1.0 in its outputs is 1 << SQUARED_BITS."""
-BYTE_ONE = 255
-"""1.0 in the outputs that are multiplied with moves."""
-HIDDEN, LAST = 16, 32
-"""Units of the two layers before the value."""
-LANES = 2 * WIDTH
-"""16-bit integers of a vector."""
-CHUNK = 4
-"""Vectors of rows that are added in parallel, in registers."""
-WIDTH_STEP = 128
-"""V and P are multiples of this, on all processors."""
+ONE = 1 << ONE_BITS  # 1.0 in the sums of the first layer
+SQUARED_BITS = 12  # 1.0 in its outputs is 1 << SQUARED_BITS
+BYTE_ONE = 255  # 1.0 in the outputs that are multiplied with moves
+HIDDEN, LAST = 16, 32  # units of the two layers before the value
+LANES = 2 * WIDTH  # 16-bit integers of a vector
+CHUNK = 4  # vectors of rows that are added in parallel, in registers
+WIDTH_STEP = 128  # V and P are multiples of this, on all processors
 
 
 class SparseNetwork(NamedTuple):
     """The weights of a network: F feature rows, V units for the value, P units for the policy, M move rows."""
 
-    rows: Any
-    """int8[F, V + P], in 1 / ONE"""
-    bias: Any
-    """int16[V + P], in 1 / ONE"""
-    direct: Any
-    """float32[F]: part of the value's logit"""
-    hidden: Any
-    """int16[V // 2, HIDDEN, 2]: weights by pair of inputs and unit"""
-    hidden_bias: Any
-    """float32[HIDDEN]"""
-    last: Any
-    """float32[HIDDEN, LAST]"""
-    last_bias: Any
-    """float32[LAST]"""
-    out: Any
-    """float32[LAST + 1]: weights of the value's logit, then its bias"""
-    moves: Any
-    """int8[M, P]"""
-    move_bias: Any
-    """float32[M]"""
-    scales: Any
-    """float32[2]: scales of products of `hidden` and of `moves` with units"""
+    rows: Any  # int8[F, V + P], in 1 / ONE
+    bias: Any  # int16[V + P], in 1 / ONE
+    direct: Any  # float32[F]: part of the value's logit
+    hidden: Any  # int16[V // 2, HIDDEN, 2]: weights by pair of inputs and unit
+    hidden_bias: Any  # float32[HIDDEN]
+    last: Any  # float32[HIDDEN, LAST]
+    last_bias: Any  # float32[LAST]
+    out: Any  # float32[LAST + 1]: weights of the value's logit, then its bias
+    moves: Any  # int8[M, P]
+    move_bias: Any  # float32[M]
+    scales: Any  # float32[2]: scales of products of `hidden` and of `moves` with units
 
 
 class SparseScratch(NamedTuple):
     """Working memory of one thread."""
 
-    units: Any
-    """int16[V + P]: outputs of the first layer, in 1 / (1 << SQUARED_BITS)"""
-    move_units: Any
-    """uint8[P]: the part for moves, in 1 / BYTE_ONE"""
-    hidden: Any
-    """float32[HIDDEN]"""
-    value: Any
-    """float32[1]: output of the last layer"""
-    products: Any
-    """int32[moves]"""
-    logits: Any
-    """float32[moves]: result of `move_logits`"""
+    units: Any  # int16[V + P]: outputs of the first layer, in 1 / (1 << SQUARED_BITS)
+    move_units: Any  # uint8[P]: the part for moves, in 1 / BYTE_ONE
+    hidden: Any  # float32[HIDDEN]
+    value: Any  # float32[1]: output of the last layer
+    products: Any  # int32[moves]
+    logits: Any  # float32[moves]: result of `move_logits`
 
 
 def network_of(tensors: Mapping[str, Any]) -> SparseNetwork:

@@ -29,62 +29,40 @@ from yomi.native.forward.emit import (
 from yomi.native.jit import inlined_early, kernel
 from yomi.native.shogi.nnue import MAX_ROWS, NnueChanges, NnueInputs, find_rows, make_changes
 
-LANES = 2 * WIDTH
-"""16-bit integers of a vector."""
-CHUNK = 4
-"""Vectors of sums that are computed in parallel, in registers."""
-ONE = 127
-"""1.0 in the outputs of a layer."""
-SHIFT = 6
-"""1.0 in the weights of a layer is 1 << SHIFT."""
-GROUP = 16
-"""Outputs of a layer are padded to a multiple of this."""
-WORD = 4
-"""Inputs of a layer that are multiplied together."""
-WORDS_STEP = 4
-"""The number of words of inputs is a multiple of this."""
-MAX_VALUE = 31753
-"""Values are clamped to this, as in YaneuraOu."""
+LANES = 2 * WIDTH  # 16-bit integers of a vector
+CHUNK = 4  # vectors of sums that are computed in parallel, in registers
+ONE = 127  # 1.0 in the outputs of a layer
+SHIFT = 6  # 1.0 in the weights of a layer is 1 << SHIFT
+GROUP = 16  # outputs of a layer are padded to a multiple of this
+WORD = 4  # inputs of a layer that are multiplied together
+WORDS_STEP = 4  # the number of words of inputs is a multiple of this
+MAX_VALUE = 31753  # values are clamped to this, as in YaneuraOu
 
 
 class NnueNetwork(NamedTuple):
     """The weights of a network: N inputs, H sums per view, layers of h1, h2 and 1 outputs."""
 
     inputs: NnueInputs
-    rows: Any
-    """int16[N, H]"""
-    bias: Any
-    """int16[H]"""
-    first: Any
-    """int8[2 H / 4, outputs, 4], with outputs padded"""
-    first_bias: Any
-    """int32[outputs]"""
-    second: Any
-    """int8[outputs of `first` / 4, outputs, 4]"""
-    second_bias: Any
-    """int8[outputs of `first` / 4, outputs, 4]"""
-    last: Any
-    """int8[outputs of `second`]"""
-    facts: Any
-    """int32[2]: bias of the last layer, FV_SCALE"""
+    rows: Any  # int16[N, H]
+    bias: Any  # int16[H]
+    first: Any  # int8[2 H / 4, outputs, 4], with outputs padded
+    first_bias: Any  # int32[outputs]
+    second: Any  # int8[outputs of `first` / 4, outputs, 4]
+    second_bias: Any  # int8[outputs of `first` / 4, outputs, 4]
+    last: Any  # int8[outputs of `second`]
+    facts: Any  # int32[2]: bias of the last layer, FV_SCALE
 
 
 class NnueScratch(NamedTuple):
     """Working memory of one thread, for a line of positions."""
 
-    sums: Any
-    """int16[plies, 2, H]: of Black's and White's view"""
-    is_summed: Any
-    """uint8[plies, 2]: 1 if the sums are computed"""
+    sums: Any  # int16[plies, 2, H]: of Black's and White's view
+    is_summed: Any  # uint8[plies, 2]: 1 if the sums are computed
     changes: NnueChanges
-    rows: Any
-    """int32[MAX_ROWS]"""
-    clipped: Any
-    """uint8[2 H]: clipped sums of the side to move, then of the opponent"""
-    first: Any
-    """uint8[outputs]"""
-    second: Any
-    """uint8[outputs]"""
+    rows: Any  # int32[MAX_ROWS]
+    clipped: Any  # uint8[2 H]: clipped sums of the side to move, then of the opponent
+    first: Any  # uint8[outputs]
+    second: Any  # uint8[outputs]
 
 
 def _by_words(weights: Any, inputs: int) -> Any:

@@ -20,19 +20,15 @@ from yomi.native.tree.buffers import make_batch
 
 # Kernels get the data by one address (yomi.native.bound_kernels): recursive kernels would otherwise pass hundreds of
 # words with each call.
-PLIES = 64
-"""Maximum positions of a line, with the leaf."""
+PLIES = 64  # maximum positions of a line, with the leaf
+# Indices in `counters`: nodes of this search, their limit, whether it was reached, best move of the current iteration
+# (0: none); results: value and completed depth; nodes of all searches.
 NODES, LIMIT, IS_STOPPED, BEST, VALUE_FOUND, DEPTH, ALL_NODES = range(7)
-"""Indices in `counters`: nodes of this search, their limit, whether it was reached, best move of the current iteration
-(0: none); results: value and completed depth; nodes of all searches.
-"""
 COUNTERS = 8
-TABLE_BITS = 17
-"""The table has 1 << TABLE_BITS entries of 16 bytes."""
+TABLE_BITS = 17  # the table has 1 << TABLE_BITS entries of 16 bytes
+# Bounds: the true value is at most, at least, or equal to the stored value.
 UPPER, LOWER, EXACT = 1, 2, 3
-"""Bounds: the true value is at most, at least, or equal to the stored value."""
-NO_VALUE = 32767
-"""Static value of a table entry if unknown."""
+NO_VALUE = 32767  # static value of a table entry if unknown
 PIECE_SQUARES = 32 * 128
 HISTORY_LIMIT = 1 << 13
 
@@ -41,43 +37,29 @@ class LeafScratch(NamedTuple):
     """Working memory of one thread."""
 
     network: NnueScratch
-    positions: Any
-    """POSITION_DTYPE[PLIES]"""
-    history: Any
-    """uint64[2 * PLIES + 2]: starts at the leaf, so that only repetitions after it are found"""
-    moves: Any
-    """uint16[PLIES, MAX_MOVES]"""
-    scores: Any
-    """int32[PLIES, MAX_MOVES]: the greatest is tried first"""
-    is_pass: Any
-    """uint8[PLIES]: 1 if a pass led to the position"""
-    statics: Any
-    """int32[PLIES]: static values of the line"""
-    killers: Any
-    """uint16[PLIES, 2]: quiet moves that refuted another move at this ply"""
-    quiets: Any
-    """int32[PIECE_SQUARES]: success of quiet moves by piece and target"""
-    table: Any
-    """uint64[entries, 2]: key; move, value, static value, depth and bound"""
-    counters: Any
-    """int64[COUNTERS]"""
-    reductions: Any
-    """int32[64 * 64]: reduction of late moves in plies, by depth and number of the move"""
+    positions: Any  # POSITION_DTYPE[PLIES]
+    history: Any  # uint64[2 * PLIES + 2]: starts at the leaf, so that only repetitions after it are found
+    moves: Any  # uint16[PLIES, MAX_MOVES]
+    scores: Any  # int32[PLIES, MAX_MOVES]: the greatest is tried first
+    is_pass: Any  # uint8[PLIES]: 1 if a pass led to the position
+    statics: Any  # int32[PLIES]: static values of the line
+    killers: Any  # uint16[PLIES, 2]: quiet moves that refuted another move at this ply
+    quiets: Any  # int32[PIECE_SQUARES]: success of quiet moves by piece and target
+    table: Any  # uint64[entries, 2]: key; move, value, static value, depth and bound
+    counters: Any  # int64[COUNTERS]
+    reductions: Any  # int32[64 * 64]: reduction of late moves in plies, by depth and number of the move
 
 
 class LeafSettings(NamedTuple):
     """Settings of the search at leaves."""
 
-    nodes: Any
-    """int64[1]: maximum nodes of a search"""
-    numbers: Any
-    """float32[3]: SCALE, WEIGHT, BOOST"""
+    nodes: Any  # int64[1]: maximum nodes of a search
+    numbers: Any  # float32[3]: SCALE, WEIGHT, BOOST
 
 
+# Indices in `numbers`: value that maps to tanh(1 / 2); weight of the search's value against the batch's value; increase
+# of the best move's logit.
 SCALE, WEIGHT, BOOST = range(3)
-"""Indices in `numbers`: value that maps to tanh(1 / 2); weight of the search's value against the batch's value;
-increase of the best move's logit.
-"""
 
 
 def make_leaf_scratch(network: NnueNetwork) -> LeafScratch:
@@ -109,15 +91,14 @@ def _example() -> NnueNetwork:
     return network_of(make_inputs("K-P"), numbers, 1)
 
 
-EXAMPLE = _example()
-"""A network of the types that kernels take, with one row."""
+EXAMPLE = _example()  # A network of the types that kernels take, with one row
+# Types of batch, network, scratch and settings, stored at one address.
 ARGUMENTS = types_of(
     make_batch(shogi_spec(), 1, Inputs.POSITIONS),
     EXAMPLE,
     make_leaf_scratch(EXAMPLE),
     make_settings(1, 1.0, 1.0, 0.0),
 )
-"""Types of batch, network, scratch and settings, stored at one address."""
 
 
 @kernel

@@ -41,18 +41,14 @@ from yomi.native.sparse.nnue_leaf import (
 )
 
 INFINITE, MATE = 32001, 32000
-WON = MATE - 2 * PLIES
-"""Values from here on are mates."""
-DEPTHS = 24
-"""Maximum depth."""
+WON = MATE - 2 * PLIES  # values from here on are mates
+DEPTHS = 24  # maximum depth
+# Margin per ply above beta at which a static value ends the search of a position.
 MARGIN = 60
-"""Margin per ply above beta at which a static value ends the search of a position."""
-RAZOR = 220
-"""Margin per ply below alpha at which only the quiescence search remains."""
-FUTILITY = 60
-"""Margin per ply, and one more, below alpha at which quiet moves are skipped."""
+RAZOR = 220  # margin per ply below alpha at which only the quiescence search remains
+FUTILITY = 60  # margin per ply, and one more, below alpha at which quiet moves are skipped
+# Gain of a capture beyond the captured piece, at most, in the quiescence search.
 DELTA = 150
-"""Gain of a capture beyond the captured piece, at most, in the quiescence search."""
 
 
 @kernel

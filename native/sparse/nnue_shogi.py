@@ -10,8 +10,7 @@ from yomi.native.sparse.nnue_leaf import ARGUMENTS, BEST, BOOST, SCALE, WEIGHT
 from yomi.native.sparse.nnue_search import search_leaf
 from yomi.native.tree import arrays
 
-SURE = 0.998
-"""Maximum value: a search at a leaf may miss what the tree finds."""
+SURE = 0.998  # maximum value: a search at a leaf may miss what the tree finds
 
 
 @entry(ARGUMENTS)

@@ -1,12 +1,11 @@
-"""Logits of legal moves as products of a position's units with sums of table rows, and their gradients, for training."""
+"""Logits of legal moves as products of a position's units with sums of table rows, and their gradients."""
 
 from yomi.native.bits import U
 from yomi.native.jit import kernel
 
 # With PyTorch's operations this took three quarters of a step: they write sums and units of all moves to memory three
 # times; here those of one move stay in the cache.
-LANES = 16
-"""Partial sums of a product. P is a multiple of it."""
+LANES = 16  # Partial sums of a product. P is a multiple of it.
 
 
 @kernel

@@ -12,6 +12,7 @@ from yomi.native.tree import arrays
 from yomi.native.tree.buffers import make_batch
 
 _BYTES, _SHORTS, _FLOATS = (np.zeros((1, 1), kind) for kind in (np.int8, np.int16, np.float32))
+# A network of the types that `evaluate_rows` takes.
 EXAMPLE = SparseNetwork(
     rows=_BYTES,
     bias=_SHORTS[0],
@@ -25,7 +26,6 @@ EXAMPLE = SparseNetwork(
     move_bias=_FLOATS[0],
     scales=_FLOATS[0],
 )
-"""A network of the types that `evaluate_rows` takes."""
 _ARGUMENTS = types_of(
     make_batch(shogi_spec(), 1, Inputs.POSITIONS),
     EXAMPLE,

@@ -15,15 +15,13 @@ import numpy.typing as npt
 
 from yomi.native.tree.parameters import PARAMETERS_DTYPE
 
-CACHE_LINE = 64
-"""Bytes."""
-NONE = 0xFFFFFFFF
-"""No node, or no block of statistics."""
+CACHE_LINE = 64  # bytes
+NONE = 0xFFFFFFFF  # no node, or no block of statistics
+# Child of an edge whose node a thread is creating. No other thread can follow the edge until it is done.
 RESERVED = 0xFFFFFFFE
-"""Child of an edge whose node a thread is creating. No other thread can follow the edge until it is done."""
 
+# States of a node: awaits its evaluation; has edges; the game is over; a root without any visit.
 PENDING, EXPANDED, TERMINAL, UNTOUCHED = 0, 1, 2, 3
-"""States of a node: awaits its evaluation; has edges; the game is over; a root without any visit."""
 
 
 def _of_size(fields: Sequence[tuple[str, type[np.generic]]], size: int) -> np.dtype[Any]:
@@ -71,10 +69,10 @@ NODE_DTYPE = _of_size(
     2 * CACHE_LINE,
 )
 NODE_BYTES = NODE_DTYPE.itemsize
+# Offset of the lock in a node's record.
 LOCK_BYTE = NODE_DTYPE.fields["lock"][1]  # type: ignore[index]  # it has fields
-"""Offset of the lock in a node's record."""
+# Playouts over which the variances of a node average. One part in so many is the precision of a float32.
 VARIANCE_PLAYOUTS = 1 << 20
-"""Playouts over which the variances of a node average. One part in so many is the precision of a float32."""
 STATS_DTYPE = _of_size(
     [
         ("child", np.uint32),
@@ -89,24 +87,18 @@ STATS_DTYPE = _of_size(
     ],
     CACHE_LINE // 2,
 )
-MIN_WEIGHT = 1e-3
-"""Smaller weights are rounding errors of sums."""
-IN_FLIGHT = np.uint32(0x3FFFFFFF)
-"""Mask of the number in `in_flight`."""
+MIN_WEIGHT = 1e-3  # smaller weights are rounding errors of sums
+IN_FLIGHT = np.uint32(0x3FFFFFFF)  # mask of the number in `in_flight`
+# Bit of `in_flight`: the child is proven lost for its side to move, so this edge wins.
 WON_EDGE = np.uint32(0x40000000)
-"""Bit of `in_flight`: the child is proven lost for its side to move, so this edge wins."""
+# Bit of `in_flight`: the child is proven won for its side to move.
 LOST_EDGE = np.uint32(0x80000000)
-"""Bit of `in_flight`: the child is proven won for its side to move."""
-NO_INDEX = 0xFFFF
-"""Fills unused places of Tree.cache_moves."""
+NO_INDEX = 0xFFFF  # fills unused places of Tree.cache_moves
 BIAS_DTYPE = np.dtype([("sum", np.float64), ("weight", np.float64), ("lock", np.uint32)], align=True)
-NODES_PER_BUCKET = 4
-"""Nodes per bucket of corrections."""
+NODES_PER_BUCKET = 4  # nodes per bucket of corrections
 MIN_BUCKETS = 1 << 14
-EDGE_BYTES = 4
-"""See native/tree/edges.py."""
-SPARE_EDGES = 4096
-"""Extra edges of a pool: one node may have many more than the mean."""
+EDGE_BYTES = 4  # see native/tree/edges.py
+SPARE_EDGES = 4096  # extra edges of a pool: one node may have many more than the mean
 
 STATS_CLASSES = 12
 STATS_PER_NODE = 2.0
@@ -128,6 +120,7 @@ def _apart(*groups: dict[str, Any]) -> np.dtype[Any]:
     return np.dtype((np.record, record))
 
 
+# State that changes while a tree grows.
 COUNTERS_DTYPE = _apart(
     {
         "root": np.int64,
@@ -155,54 +148,39 @@ COUNTERS_DTYPE = _apart(
         "free_stats": (np.int64, (STATS_CLASSES,)),
     },
 )
-"""State that changes while a tree grows."""
+# Faults: the sums of a node are not finite or have no weight; a node belongs to another position (found by the checked
+# build only).
 SUMS_BROKEN, KEYS_BROKEN = 1, 2
-"""Faults: the sums of a node are not finite or have no weight; a node belongs to another position (found by the checked
-build only).
-"""
 
+# Columns of Batch.values. The utility is computed from SCORE, the expected final score, and STDEV. The score that the
+# tree carries up and reports is LEAD, the points that would make the game even.
 VALUE, SCORE, STDEV, LEAD, VALUE_ERROR, SCORE_ERROR = range(6)
-"""Columns of Batch.values. The utility is computed from SCORE, the expected final score, and STDEV. The score that the
-tree carries up and reports is LEAD, the points that would make the game even.
-"""
 VALUES = 6
 
 
 class Tree(NamedTuple):
     """The arrays of one tree. `make_tree` fixes their sizes."""
 
-    nodes: Any
-    """NODE_DTYPE[node_capacity]"""
+    nodes: Any  # NODE_DTYPE[node_capacity]
+    # uint8[node_capacity * NODE_BYTES], a view of `nodes`. The lock of node i is at i * NODE_BYTES + LOCK_BYTE.
     locks: Any
-    """uint8[node_capacity * NODE_BYTES], a view of `nodes`. The lock of node i is at i * NODE_BYTES + LOCK_BYTE."""
-    edges: Any
-    """uint32[edge_capacity]: see native/tree/edges.py"""
-    stats: Any
-    """STATS_DTYPE[stats_capacity]"""
-    counters: Any
-    """COUNTERS_DTYPE[1]"""
-    parameters: Any
-    """PARAMETERS_DTYPE[1]; kernels only read it"""
-    banned: Any
-    """uint8[65536], by move: 1 if it is banned at the root"""
+    edges: Any  # uint32[edge_capacity]: see native/tree/edges.py
+    stats: Any  # STATS_DTYPE[stats_capacity]
+    counters: Any  # COUNTERS_DTYPE[1]
+    parameters: Any  # PARAMETERS_DTYPE[1]; kernels only read it
+    banned: Any  # uint8[65536], by move: 1 if it is banned at the root
+    # uint32[a power of two]: hash table of nodes (native/tree/transpositions.py), counted from 1; 0 is empty
     shared: Any
-    """uint32[a power of two]: hash table of nodes (native/tree/transpositions.py), counted from 1; 0 is empty"""
-    biases: Any
-    """BIAS_DTYPE[a power of two]: see native/tree/bias.py"""
-    cache_keys: Any
-    """uint64[cache_capacity, a power of two]; 0 is an empty entry"""
-    cache_locks: Any
-    """uint32[cache_capacity]"""
-    cache_values: Any
-    """float32[cache_capacity, VALUES]: rows of Batch.values"""
+    biases: Any  # BIAS_DTYPE[a power of two]: see native/tree/bias.py
+    cache_keys: Any  # uint64[cache_capacity, a power of two]; 0 is an empty entry
+    cache_locks: Any  # uint32[cache_capacity]
+    cache_values: Any  # float32[cache_capacity, VALUES]: rows of Batch.values
+    # uint16[cache_capacity, policy_size]: priors in steps of 1 / PRIOR_SCALE, by policy index without symmetry; or
+    # [cache_capacity, K]: in the order of the position's moves
     cache_priors: Any
-    """uint16[cache_capacity, policy_size]: priors in steps of 1 / PRIOR_SCALE, by policy index without symmetry; or
-    [cache_capacity, K]: in the order of the position's moves
-    """
+    # uint16[cache_capacity, K]: policy index of each prior, NO_INDEX after the last. K is 0 if priors are stored by
+    # policy index.
     cache_moves: Any
-    """uint16[cache_capacity, K]: policy index of each prior, NO_INDEX after the last. K is 0 if priors are stored by
-    policy index.
-    """
 
 
 class Batch(NamedTuple):
@@ -210,52 +188,36 @@ class Batch(NamedTuple):
     length of the policy. A leaf takes one row, or eight if symmetries are averaged.
     """
 
-    node: Any
-    """uint32[B]: the leaf"""
+    node: Any  # uint32[B]: the leaf
+    # uint32[B, D]: the nodes from the root to the leaf, both included; first row of a leaf only, as slots and depth
     path: Any
-    """uint32[B, D]: the nodes from the root to the leaf, both included; first row of a leaf only, as slots and depth"""
-    slots: Any
-    """uint16[B, D]: the edge that the path follows at each node"""
-    depth: Any
-    """int32[B]: number of edges of the path"""
-    is_root: Any
-    """uint8[B]: 1 if the leaf is the root"""
-    symmetry: Any
-    """int32[B]: symmetry of the network's input"""
-    keys: Any
-    """uint64[B]"""
-    moves: Any
-    """uint16[B, M]: legal moves"""
-    move_count: Any
-    """int32[B]"""
-    indices: Any
-    """uint16[B, M]: policy index of each legal move in the row's symmetry"""
+    slots: Any  # uint16[B, D]: the edge that the path follows at each node
+    depth: Any  # int32[B]: number of edges of the path
+    is_root: Any  # uint8[B]: 1 if the leaf is the root
+    symmetry: Any  # int32[B]: symmetry of the network's input
+    keys: Any  # uint64[B]
+    moves: Any  # uint16[B, M]: legal moves
+    move_count: Any  # int32[B]
+    indices: Any  # uint16[B, M]: policy index of each legal move in the row's symmetry
+    # uint16[B, M]: policy indices without symmetry; set in the first row of a leaf if there is a cache
     plain_indices: Any
-    """uint16[B, M]: policy indices without symmetry; set in the first row of a leaf if there is a cache"""
-    planes: Any
-    """float32[B, ...]: the network's first input; float32[B, 0, ...] if unused"""
-    extras: Any
-    """float32[B, E]: the network's second input; float32[B, 0] if unused"""
-    bits: Any
-    """uint64[B, W]: GameSpec.bits of each row; uint64[B, 0] if unused"""
-    positions: Any
-    """records[B], or records[0] if unused"""
-    logits: Any
-    """float32[B, P]: output of the evaluator, in the row's symmetry"""
+    planes: Any  # float32[B, ...]: the network's first input; float32[B, 0, ...] if unused
+    extras: Any  # float32[B, E]: the network's second input; float32[B, 0] if unused
+    bits: Any  # uint64[B, W]: GameSpec.bits of each row; uint64[B, 0] if unused
+    positions: Any  # records[B], or records[0] if unused
+    logits: Any  # float32[B, P]: output of the evaluator, in the row's symmetry
+    # float32[B, VALUES]: output of the evaluator for the side to move. VALUE: win minus loss in [-1, 1]. SCORE:
+    # expected score. STDEV: its standard deviation. LEAD: lead. VALUE_ERROR, SCORE_ERROR: expected distance from the
+    # result of a search, 0 if the evaluator does not predict it.
     values: Any
-    """float32[B, VALUES]: output of the evaluator for the side to move. VALUE: win minus loss in [-1, 1]. SCORE:
-    expected score. STDEV: its standard deviation. LEAD: lead. VALUE_ERROR, SCORE_ERROR: expected distance from the
-    result of a search, 0 if the evaluator does not predict it.
-    """
-    ownership: Any
-    """float32[B, A]: output of the evaluator for the side to move, in the row's symmetry, in [-1, 1]"""
+    ownership: Any  # float32[B, A]: output of the evaluator for the side to move, in the row's symmetry, in [-1, 1]
 
 
+# Kinds of groups of visits. DESCENDS: the node is in the tree. NEW_NODE: this group allocated the node and reserved the
+# edge to it. COPIES: the node has more visits than the edge has seen. BLOCKED: another thread has reserved the edge, so
+# these visits are cancelled.
 DESCENDS, NEW_NODE, COPIES, BLOCKED = 0, 1, 2, 3
-"""Kinds of groups of visits. DESCENDS: the node is in the tree. NEW_NODE: this group allocated the node and reserved
-the edge to it. COPIES: the node has more visits than the edge has seen. BLOCKED: another thread has reserved the edge,
-so these visits are cancelled.
-"""
+# Visits that descend together (native/tree/descent.py).
 GROUP_DTYPE = np.dtype(
     [
         ("node", np.uint32),
@@ -267,40 +229,25 @@ GROUP_DTYPE = np.dtype(
     ],
     align=True,
 )
-"""Visits that descend together (native/tree/descent.py)."""
-MAX_GROUPS = 256
-"""Maximum visits of one descent."""
-MIN_PATH = 1024
-"""Minimum length of a path. Games without a history end earlier."""
+MAX_GROUPS = 256  # maximum visits of one descent
+MIN_PATH = 1024  # Minimum length of a path. Games without a history end earlier.
 
 
 class Worker(NamedTuple):
     """The private arrays of one search thread. Some belong to its Board (yomi.native.game_calls)."""
 
-    moves: Any
-    """uint16[M]; the Board's"""
-    priors: Any
-    """float32[M]"""
-    weights: Any
-    """float32[M]: the part of `priors` that comes from one row"""
-    indices: Any
-    """uint16[M]; the Board's"""
-    facts: Any
-    """FACTS_DTYPE[1]; the Board's"""
-    values: Any
-    """float32[VALUES]: evaluation of one leaf, as in Batch.values"""
-    rng: Any
-    """uint64[1]"""
-    ownership: Any
-    """float64[A + 1]; the Board's. The last entry is the number of leaves."""
-    groups: Any
-    """GROUP_DTYPE[MAX_GROUPS]: a stack of the groups still to process"""
-    line: Any
-    """uint16[D]; the Board's. Moves from the root to the current group."""
-    path: Any
-    """uint32[D]: the nodes on this line, beginning with the root"""
-    slots: Any
-    """uint16[D]: the edges between these nodes"""
+    moves: Any  # uint16[M]; the Board's
+    priors: Any  # float32[M]
+    weights: Any  # float32[M]: the part of `priors` that comes from one row
+    indices: Any  # uint16[M]; the Board's
+    facts: Any  # FACTS_DTYPE[1]; the Board's
+    values: Any  # float32[VALUES]: evaluation of one leaf, as in Batch.values
+    rng: Any  # uint64[1]
+    ownership: Any  # float64[A + 1]; the Board's. The last entry is the number of leaves.
+    groups: Any  # GROUP_DTYPE[MAX_GROUPS]: a stack of the groups still to process
+    line: Any  # uint16[D]; the Board's. Moves from the root to the current group.
+    path: Any  # uint32[D]: the nodes on this line, beginning with the root
+    slots: Any  # uint16[D]: the edges between these nodes
 
 
 def bytes_per_node(mean_edges: float) -> float:

@@ -17,8 +17,8 @@ from yomi.native.bits import U, free_lock, take_lock
 from yomi.native.jit import inlined, kernel
 from yomi.native.tree.arrays import MIN_WEIGHT, NONE
 
+# Share of its part that a dropped node leaves in its bucket (KataGo's value).
 KEPT_SHARE = 0.2
-"""Share of its part that a dropped node leaves in its bucket (KataGo's value)."""
 
 
 @inlined

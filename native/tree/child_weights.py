@@ -21,8 +21,7 @@ from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel
 from yomi.native.tree.edges import edge_prior
 
-LENIENCE = 2.0
-"""Multiple of the weight by prior that is not noise."""
+LENIENCE = 2.0  # multiple of the weight by prior that is not noise
 PRECISION = 1.5
 MIN_CHANCE = 1e-4
 

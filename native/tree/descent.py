@@ -29,8 +29,8 @@ from yomi.native.tree.expansion import complete
 from yomi.native.tree.memory import add_stats, lock, new_node, unlock
 from yomi.native.tree.selection import raise_candidate, select
 
+# What a group finds: a node with edges; a root without visits; the end of a game; a leaf under evaluation.
 SHARED, NEW_LEAF, FINISHED, BUSY = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
-"""What a group finds: a node with edges; a root without visits; the end of a game; a leaf under evaluation."""
 
 
 @inlined

@@ -12,8 +12,7 @@ from yomi.native.jit import inlined
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-PRIOR_SCALE = 65535
-"""Steps of a prior of 1."""
+PRIOR_SCALE = 65535  # steps of a prior of 1
 PRIOR_STEP = np.float32(1.0 / PRIOR_SCALE)
 _PRIOR_SHIFT = np.uint32(16)
 _MOVE_BITS = np.uint32(0xFFFF)

@@ -14,10 +14,9 @@ from yomi.native.tree.edges import PRIOR_SCALE, edge_move, edge_quantized, pack_
 from yomi.native.tree.memory import new_edges
 from yomi.native.tree.selection import raise_candidate
 
-DROPPED = 0.02
-"""Maximum total prior of the moves without an edge."""
+DROPPED = 0.02  # maximum total prior of the moves without an edge
+# Maximum prior of a move without an edge. Such a move is tried after some ten thousand visits.
 MAX_DROPPED_PRIOR = 1.0 / 1024.0
-"""Maximum prior of a move without an edge. Such a move is tried after some ten thousand visits."""
 
 
 @inlined

@@ -41,20 +41,19 @@ from yomi.native.tree.transpositions import find_or_insert, free_node
 if TYPE_CHECKING:
     from yomi.native.tree.arrays import Tree
 
+# Score center as a share of the expected score. KataGo moves it a fifth towards zero.
 CENTER_SHARE = 0.8
-"""Score center as a share of the expected score. KataGo moves it a fifth towards zero."""
+# Utility error at which an evaluation has about weight 1 (KataGo's value).
 ERROR_OF_ONE = 0.25
-"""Utility error at which an evaluation has about weight 1 (KataGo's value)."""
+# Weight of an evaluation without error, such as a finished game (KataGo's value).
 MAX_WEIGHT = 8.0
-"""Weight of an evaluation without error, such as a finished game (KataGo's value)."""
 # A young tree has too few good leaves for a full batch. With 32, 64 leaves at once scored 54% against 4 at 800
 # visits (docs/MEASUREMENTS.md).
-VISITS_PER_LEAF = 32
-"""Root visits for each further leaf of a batch."""
+VISITS_PER_LEAF = 32  # root visits for each further leaf of a batch
+# Visits to leaves under evaluation, after which an empty batch is given up.
 MAX_COLLISIONS = 8
-"""Visits to leaves under evaluation, after which an empty batch is given up."""
+# Visits without an evaluation, after which a thread looks at the clock again.
 MAX_UNEVALUATED = 100_000
-"""Visits without an evaluation, after which a thread looks at the clock again."""
 
 
 @kernel
@@ -192,8 +191,8 @@ def recenter(tree: "Tree", center: float) -> None:
     _recenter(tree, center, np.empty(nodes), np.empty(nodes, np.uint32))
 
 
+# Argument types of the entries below: a Tree, a Worker, a Batch without positions, and GameCalls.
 ARGUMENTS = types_of(*example_arguments())
-"""Argument types of the entries below: a Tree, a Worker, a Batch without positions, and GameCalls."""
 
 
 @inlined

@@ -13,8 +13,8 @@ from yomi.native.tree.arrays import Batch, Tree, Worker
 from yomi.native.tree.buffers import without_positions
 from yomi.native.tree.search import ARGUMENTS, are_numbers, gather, good_rows, scatter
 
+# integers of a task: addresses of the arguments, and of gather, scatter, good_rows and are_numbers
 TASK = 5
-"""Integers of a task: addresses of the arguments, and of gather, scatter, good_rows and are_numbers."""
 
 
 @inlined

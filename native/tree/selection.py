@@ -16,13 +16,11 @@ from yomi.native.jit import inlined, kernel
 from yomi.native.tree.arrays import IN_FLIGHT, LOST_EDGE, MIN_WEIGHT, WON_EDGE
 from yomi.native.tree.edges import edge_move, edge_prior, edge_quantized
 
+# Assumed standard deviation of utilities before any visit (KataGo's value).
 ASSUMED_STDEV = 0.4
-"""Assumed standard deviation of utilities before any visit (KataGo's value)."""
-ASSUMED_STDEV_VISITS = 2.0
-"""Visits that the assumption counts as (KataGo's value)."""
+ASSUMED_STDEV_VISITS = 2.0  # visits that the assumption counts as (KataGo's value)
 
-FORCED = 1e30
-"""Value of a root move that has fewer than its forced playouts."""
+FORCED = 1e30  # value of a root move that has fewer than its forced playouts
 
 
 @inlined
