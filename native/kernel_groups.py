@@ -97,11 +97,11 @@ def _compile_board(spec: "GameSpec", position: Any, history: Any, inputs: Inputs
 
 def _compile_learning(spec: "GameSpec", positions: Any, history: Any) -> None:
     """Compile the kernels that make rows of data."""
-    from yomi.native.datasets.positions import index_moves, show_positions
+    from yomi.native.datasets.positions import encode_positions, index_moves
 
     planes = np.zeros((2, *spec.planes_shape), np.float32)
     extras = np.zeros((2, *spec.extras_shape), np.float32)
-    show_positions(positions[:2], history, np.zeros(1, spec.scratch_dtype), planes, extras)
+    encode_positions(positions[:2], history, np.zeros(1, spec.scratch_dtype), planes, extras)
     moves = np.zeros((2, 1), np.uint16)
     index_moves(positions[:2], moves, np.zeros(2, np.int64), moves)
 
@@ -171,16 +171,16 @@ def compile_rollouts() -> None:
 
 def compile_partial() -> None:
     """Compile the inputs and outputs of networks with a policy or a value only."""
-    from yomi.native.go.aya import AYA_SCRATCH_DTYPE, show_aya
+    from yomi.native.go.aya import AYA_SCRATCH_DTYPE, encode_aya
     from yomi.native.go.partial import decode
     from yomi.native.go.spec import go_spec
-    from yomi.native.go.stones import show_stones
+    from yomi.native.go.stones import encode_stones
     from yomi.native.tree.buffers import make_batch
 
     batch = make_batch(go_spec(SIZE), 1, Inputs.POSITIONS)
     planes, nothing = np.zeros((1, 49, SIZE, SIZE), np.float32), np.zeros((1, 0), np.float32)
-    show_aya.bind(batch, np.zeros(1, AYA_SCRATCH_DTYPE)[0], planes)
-    show_stones.bind(batch, planes)
+    encode_aya.bind(batch, np.zeros(1, AYA_SCRATCH_DTYPE)[0], planes)
+    encode_stones.bind(batch, planes)
     decode.bind(nothing, nothing, nothing, True, batch)
 
 

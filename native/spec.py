@@ -46,7 +46,8 @@ class GameSpec:
     mean_edges: float
     # Scale of the score utility in points: the square root of the board's area in Go. Unused if scores are 0.
     score_unit: float
-    marks: tuple[tuple[str, int], ...] = ()  # fields of position records, with values, that control the network's input
+    # Fields of position records, with values, that control the network's input.
+    position_flags: tuple[tuple[str, int], ...] = ()
 
     @property
     def words(self) -> int:
@@ -56,10 +57,10 @@ class GameSpec:
     def positions(self, count: int) -> npt.NDArray[np.void]:
         return np.zeros(count, self.position_dtype)
 
-    def marked(self, position: np.void) -> np.void:
+    def with_flags(self, position: np.void) -> np.void:
         """Return a copy of a position record with the flags set."""
         record = self.positions(1)
         record[0] = position
-        for name, value in self.marks:
+        for name, value in self.position_flags:
             record[name] = value
         return record[0]  # type: ignore[no-any-return]

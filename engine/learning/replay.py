@@ -120,7 +120,7 @@ def _played(recorded: Recorded[Any], count: int, spec: GameSpec) -> tuple[npt.ND
         if ply:
             game.push(recorded.moves[ply - 1])
         positions[ply] = game.position
-    for name, value in spec.marks:
+    for name, value in spec.position_flags:
         positions[name] = value
     return positions, game.history
 

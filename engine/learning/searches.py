@@ -159,7 +159,7 @@ class Searches:
     def _begin(self, number: int, game: SearchableGame) -> None:
         roots = self._roots[number : number + 1]
         roots[0] = game.position
-        for name, value in self.spec.marks:
+        for name, value in self.spec.position_flags:
             roots[name] = value
         length = int(roots["history_length"][0])
         self._histories[number, :length] = game.history[:length]

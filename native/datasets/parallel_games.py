@@ -13,7 +13,7 @@ RESERVE = MAX_AREA
 
 
 @kernel
-def show_games(positions, histories, symmetries, scratch, moves, planes, extras, legal):  # type: ignore[no-untyped-def]
+def encode_games(positions, histories, symmetries, scratch, moves, planes, extras, legal):  # type: ignore[no-untyped-def]
     """Write the network inputs and legal moves of each game.
 
     Args:

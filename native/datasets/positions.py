@@ -6,7 +6,7 @@ from yomi.native.jit import kernel
 
 
 @kernel
-def show_positions(positions, history, scratch, planes, extras):  # type: ignore[no-untyped-def]
+def encode_positions(positions, history, scratch, planes, extras):  # type: ignore[no-untyped-def]
     """Write planes and extras (float32[n, ...]) of positions of one game, which share a history."""
     for i in range(U(positions.size)):
         write_planes(positions[i], history, 0, scratch[0], planes[i], extras[i])

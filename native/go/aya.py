@@ -346,7 +346,7 @@ _ARGUMENTS = types_of(_BATCH, np.zeros(1, AYA_SCRATCH_DTYPE)[0], np.zeros((1, 1,
 
 
 @entry(_ARGUMENTS)
-def show_aya(address, rows):  # type: ignore[no-untyped-def]
+def encode_aya(address, rows):  # type: ignore[no-untyped-def]
     """Write the planes of a batch's positions, each under its symmetry.
 
     Args:

@@ -420,21 +420,21 @@ def is_captured(b, s, stone, attack):  # type: ignore[no-untyped-def]
         stone: a stone of a chain with one liberty, whose owner moves first, or two.
         attack: the attacker's first move, legal and not suicide; NO_POINT for a chain with one liberty.
     """
-    # plies are counted so that the attacker moves at odd ones and the defender's first move is at ply 2
+    # The attacker moves at odd plies. The defender's first move is at ply 2, the only one that may retake a ko.
     start = U(1) if attack != NO_POINT else U(2)
     defender = U(b.color[stone])
     ko = b.simple_ko
     used = U(0)
     for w in range(U(6)):
         used += popcount(b.slots[w])
-    # KataGo's limit; a stone may need a slot, and where there is none the ladder has gone on for hundreds of plies
+    # KataGo's limit. A stone may also need a slot; when none is left the ladder is hundreds of plies long.
     last_ply = min(U(b.size) * U(b.size) * U(3) // U(2), U(MAX_CHAINS) - used) + U(2)
     s.depth = 0
     moves = s.move
     nodes = 0
-    captured = False
-    stopped = False
-    answered = False  # the node at `ply` has just learned the value `captured` of its child
+    captured = False  # value of the node that was decided last
+    stopped = False  # by the limit of nodes
+    returns = False  # from a child of the node at `ply`
     ply = start
     top = U(0)
     moves[top] = attack
@@ -442,11 +442,11 @@ def is_captured(b, s, stone, attack):  # type: ignore[no-untyped-def]
     s.move_end[ply] = U(1)
     while ply >= start:
         mover = defender if ply & U(1) == U(0) else U(3) - defender
-        if answered:
+        verdict = UNDECIDED
+        if returns:
             _take_back(b, s)
-            if stopped or captured == (mover != defender):
-                ply -= U(1)
-                continue
+            if stopped or captured == (mover != defender):  # the mover has got what it wants
+                verdict = CAPTURED if captured else ESCAPED
         elif ply != U(1):
             if ply == U(2):
                 b.simple_ko = NO_POINT
@@ -456,32 +456,27 @@ def is_captured(b, s, stone, attack):  # type: ignore[no-untyped-def]
                 verdict = _expand_defender(b, s, stone, ply, top)
             else:
                 verdict = _expand_attacker(b, s, stone, ply, top)
-            if verdict != UNDECIDED:
-                captured = verdict == CAPTURED
-                answered = True
-                ply -= U(1)
+        if verdict == UNDECIDED:
+            k = s.move_next[ply]
+            end = s.move_end[ply]
+            while k < end and (moves[k] == b.simple_ko or is_suicide(b, np.int64(moves[k]), np.int64(mover))):
+                k += U(1)
+            if k == end:  # no move of the mover helps
+                verdict = CAPTURED if mover == defender else ESCAPED
+            elif nodes >= NODE_LIMIT:
+                stopped = True
+                verdict = ESCAPED
+            else:
+                s.move_next[ply] = k + U(1)
+                _play_stone(b, s, U(moves[k]), mover)
+                nodes += 1
+                ply += U(1)
+                top = end
+                returns = False
                 continue
-        k = s.move_next[ply]
-        end = s.move_end[ply]
-        while k < end and (moves[k] == b.simple_ko or is_suicide(b, np.int64(moves[k]), np.int64(mover))):
-            k += U(1)
-        if k == end:
-            captured = mover == defender
-            answered = True
-            ply -= U(1)
-            continue
-        if nodes >= NODE_LIMIT:
-            captured = False
-            stopped = True
-            answered = True
-            ply -= U(1)
-            continue
-        s.move_next[ply] = k + U(1)
-        _play_stone(b, s, U(moves[k]), mover)
-        nodes += 1
-        ply += U(1)
-        top = end
-        answered = False
+        captured = verdict == CAPTURED
+        returns = True
+        ply -= U(1)
     b.simple_ko = ko
     return captured
 

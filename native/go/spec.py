@@ -35,5 +35,5 @@ def go_spec(size: int, *, suicide_areas: bool = False, judges_agreement: bool = 
         mean_moves=area * 0.97 + 1.0,
         mean_edges=area * 0.15 + 2.0,
         score_unit=float(size),
-        marks=(("suicide_areas", int(suicide_areas)), ("judges_agreement", int(judges_agreement))),
+        position_flags=(("suicide_areas", int(suicide_areas)), ("judges_agreement", int(judges_agreement))),
     )

@@ -54,7 +54,7 @@ _ARGUMENTS = types_of(_BATCH, np.zeros((1, 1, 1, 1), np.float32))
 
 
 @entry(_ARGUMENTS)
-def show_stones(address, rows):  # type: ignore[no-untyped-def]
+def encode_stones(address, rows):  # type: ignore[no-untyped-def]
     """Write the planes of a batch's positions, each under its symmetry.
 
     Args:

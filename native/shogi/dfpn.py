@@ -225,7 +225,7 @@ def count_escapes(moves, count, squares):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def judge_child(solver, ply, child):  # type: ignore[no-untyped-def]
+def evaluate_child(solver, ply, child):  # type: ignore[no-untyped-def]
     """Evaluate the position after a child's move, positions[ply + 1], without a search.
 
     Returns False if the move is illegal: a pawn drop that mates.
@@ -242,7 +242,7 @@ def judge_child(solver, ply, child):  # type: ignore[no-untyped-def]
     signature = node.signature ^ signature_of(node.key, node.hand)
     if probe(solver, depth, key, hand, signature, child):
         if child.pn != 0:
-            _judge_repetition(solver, depth, child)
+            _test_repetition(solver, depth, child)
         return True
     child.pn = 1
     child.dn = 1
@@ -253,12 +253,12 @@ def judge_child(solver, ply, child):  # type: ignore[no-untyped-def]
             child.dn = INFINITE
             return not is_pawn_drop(child.move)
         child.pn = count_escapes(solver.moves[U(1)], count, solver.squares)
-    _judge_repetition(solver, depth, child)
+    _test_repetition(solver, depth, child)
     return True
 
 
 @kernel
-def _judge_repetition(solver, depth, child):  # type: ignore[no-untyped-def]
+def _test_repetition(solver, depth, child):  # type: ignore[no-untyped-def]
     """Disprove a child whose board is on the line with at least as much in the attacker's hand."""
     for ply in range(depth & 1, depth, 2):
         ancestor = solver.nodes[U(ply)]
@@ -335,7 +335,7 @@ def expand(solver, ply):  # type: ignore[no-untyped-def]
             child.waits_for = find_leader(solver, first, n, move, attacks)
         copy(solver.positions[U(ply + 1)], pos)
         play(solver.positions[U(ply + 1)], solver.history, move)
-        if not judge_child(solver, ply, child):
+        if not evaluate_child(solver, ply, child):
             continue
         n += 1
         if (child.pn == 0 and attacks and solver.counters[U(SHORTEST)] == 0) or (child.dn == 0 and not attacks):

@@ -42,5 +42,5 @@ def shogi_spec(form: int = DLSHOGI_FEATURES[0], extras: int = DLSHOGI_FEATURES[1
         mean_moves=100.0,
         mean_edges=30.0,
         score_unit=1.0,
-        marks=(("form", form),),
+        position_flags=(("form", form),),
     )

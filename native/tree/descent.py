@@ -30,7 +30,7 @@ from yomi.native.tree.memory import add_stats, lock, new_node, unlock
 from yomi.native.tree.selection import raise_candidate, select
 
 # What a group finds: a node with edges; a root without visits; the end of a game; a leaf under evaluation.
-SHARED, NEW_LEAF, FINISHED, BUSY = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
+DISTRIBUTED, NEW_LEAF, FINISHED, BUSY = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
 
 
 @inlined
@@ -49,9 +49,9 @@ def put_group(worker, place, node, depth, visits, move, slot, kind):  # type: ig
 def distribute_visits(tree, worker, calls, index, depth, visits, groups):  # type: ignore[no-untyped-def]
     """Distribute a group's visits at node `index` to its children, as groups from place `groups` on.
 
-    Returns:
-        What was found, the new number of groups, and the number of visits left over. Visits are left over if every edge
-            is banned or proven lost, if one is proven won, or if memory is used up (`full` is set). A leaf keeps all.
+    Returns what was found, the new number of groups, and the visits left over. Visits are left over if every edge is
+    banned or proven lost, if one is proven won, or if memory is used up (`full` is set). At a leaf all are left over,
+    except the first at a new leaf.
     """
     top = np.int64(groups)
     left = np.int64(visits)
@@ -62,6 +62,7 @@ def distribute_visits(tree, worker, calls, index, depth, visits, groups):  # typ
         if node.state == UNTOUCHED:
             node.state = PENDING
             found = NEW_LEAF
+            left -= 1
         elif node.state == TERMINAL:
             found = FINISHED
         unlock(tree, index)
@@ -96,7 +97,7 @@ def distribute_visits(tree, worker, calls, index, depth, visits, groups):  # typ
         stat.in_flight += 1
         left -= 1
     unlock(tree, index)
-    return SHARED, top, left
+    return DISTRIBUTED, top, left
 
 
 @inlined

@@ -33,7 +33,7 @@ from yomi.native.tree.backup import back_up, cancel_visits, report_fault, visit_
 from yomi.native.tree.bias import bucket_of
 from yomi.native.tree.buffers import example_arguments
 from yomi.native.tree.cache import probe_cache, store_cache
-from yomi.native.tree.descent import FINISHED, NEW_LEAF, SHARED, distribute_visits, put_group
+from yomi.native.tree.descent import DISTRIBUTED, FINISHED, NEW_LEAF, distribute_visits, put_group
 from yomi.native.tree.expansion import expand
 from yomi.native.tree.memory import lock, unlock
 from yomi.native.tree.transpositions import find_or_insert, free_node
@@ -377,6 +377,32 @@ def _merge_transposition(tree, worker, groups, made, node, depth, visits):  # ty
 
 
 @inlined
+def _enter_new_node(tree, worker, calls, made, depth, visits, groups):  # type: ignore[no-untyped-def]
+    """Resolve the group of a new node `made`; see distribute_visits for what is returned.
+
+    The first of the visits finds a new leaf, unless the position is a transposition.
+    """
+    node = _resolve(tree, worker, calls, made, depth)
+    _attach(tree, worker, node, depth)
+    if node == made:
+        return NEW_LEAF, groups, visits - 1
+    groups = _merge_transposition(tree, worker, groups, made, node, depth, visits)
+    return DISTRIBUTED, groups, np.int64(0)
+
+
+@inlined
+def _take_group(worker, place):  # type: ignore[no-untyped-def]
+    """Make the group at a place the end of worker.path; return its kind, node, depth and visits."""
+    group = worker.groups[U(place)]
+    index, depth = np.int64(group.node), np.int64(group.depth)
+    worker.path[U(depth)] = index
+    if depth > 0:
+        worker.line[U(depth - 1)] = group.move
+        worker.slots[U(depth - 1)] = group.slot
+    return np.int64(group.kind), index, depth, np.int64(group.visits)
+
+
+@inlined
 def _claim(counters, wanted):  # type: ignore[no-untyped-def]
     """Claim up to `wanted` of the playouts that may still start; return their number."""
     claimed = atomic_add(counters, "claimed", wanted)
@@ -418,51 +444,37 @@ def gather(address, row, capacity):  # type: ignore[no-untyped-def]
         groups = np.int64(1)
         while groups > 0:
             groups -= 1
-            group = worker.groups[U(groups)]
-            index, depth, visits = np.int64(group.node), np.int64(group.depth), np.int64(group.visits)
-            kind = np.int64(group.kind)
-            worker.path[U(depth)] = index
-            if depth > 0:
-                worker.line[U(depth - 1)] = group.move
-                worker.slots[U(depth - 1)] = group.slot
+            kind, index, depth, visits = _take_group(worker, groups)
             deepest = max(deepest, depth)
+            # What the group finds, and the visits that are left over: they are cancelled below.
+            found, left = DISTRIBUTED, np.int64(0)
             if kind == COPIES:
                 for _ in range(visits):
                     visit_shared(tree, worker.path, worker.slots, depth)
                 unevaluated += visits
-                continue
-            if kind == BLOCKED:
-                cancel_visits(tree, worker.path, worker.slots, depth, visits)
-                lost += visits
-                continue
-            found, left = NEW_LEAF, visits
-            if kind == NEW_NODE:
+            elif kind == BLOCKED:
+                left = visits
+            elif kind == NEW_NODE:
                 moves_made += depth
-                node = _resolve(tree, worker, calls, index, depth)
-                _attach(tree, worker, node, depth)
-                if node != index:
-                    groups = _merge_transposition(tree, worker, groups, index, node, depth, visits)
-                    continue
+                found, groups, left = _enter_new_node(tree, worker, calls, index, depth, visits, groups)
             else:
                 found, groups, left = distribute_visits(tree, worker, calls, index, depth, visits, groups)
                 if found == NEW_LEAF:
                     replay(calls, depth)
-            if CHECKED and tree.parameters[0].graph:  # a constant: costs nothing in the usual build
+            # CHECKED is a constant: this costs nothing in the usual build.
+            if CHECKED and tree.parameters[0].graph and (kind == DESCENDS or found == NEW_LEAF):
                 _check_keys(tree, worker, calls, depth)
             if found == FINISHED:
                 back_up_again(tree, worker.path, worker.slots, depth, visits)
                 unevaluated += visits
                 moves_made += depth * visits
-                continue
-            if found == NEW_LEAF:
-                left -= 1
-            if left > 0:
+            elif left > 0:
                 cancel_visits(tree, worker.path, worker.slots, depth, left)
                 lost += left
             if found == NEW_LEAF:
                 row = _evaluate_or_enqueue(tree, batch, worker, calls, row, index, depth)
-            elif found == SHARED and left > 0 and depth == 0 and counters.full == 0:
-                counters.stop = 1
+            elif kind == DESCENDS and found == DISTRIBUTED and left > 0 and depth == 0 and counters.full == 0:
+                counters.stop = 1  # no root move is left to search
     atomic_add(counters, "moves_made", moves_made)
     atomic_max(counters, "max_depth", deepest)
     return row

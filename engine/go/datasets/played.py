@@ -29,7 +29,7 @@ from yomi.engine.go.datasets.teacher import LABELS_VERSION, TOP_MOVES, NetworkTe
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks.katago import raw_outputs
 from yomi.engine.go.rules import Rules
-from yomi.native.datasets.parallel_games import play_games, show_games
+from yomi.native.datasets.parallel_games import encode_games, play_games
 from yomi.native.go.board import MAX_AREA, POSITION_DTYPE
 from yomi.native.go.planes import GLOBALS, PLANES, symmetry_table
 from yomi.native.go.rules import MAX_HISTORY
@@ -185,13 +185,13 @@ class _Table:
     def _marked(self) -> npt.NDArray[np.void]:
         """Return the positions as the network is to be shown them."""
         shown = self.positions.copy()
-        for name, value in self.evaluator.spec.marks:
+        for name, value in self.evaluator.spec.position_flags:
             shown[name] = value
         return shown
 
     def _show(self, positions: npt.NDArray[np.void], symmetries: npt.NDArray[np.int64]) -> None:
         """Write what a network sees of all games, and what is legal there."""
-        show_games(
+        encode_games(
             positions, self.histories, symmetries, self.scratch, self.moves, self.planes, self.extras, self.legal
         )
 

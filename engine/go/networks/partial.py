@@ -132,9 +132,9 @@ class Aya(PartialFormat):
         """See yomi.native.go.aya, whose kernels take a minute to compile: only who has such a network waits for
         them.
         """
-        from yomi.native.go.aya import show_aya
+        from yomi.native.go.aya import encode_aya
 
-        return show_aya.bind(batch, self._scratch.aya, planes)
+        return encode_aya.bind(batch, self._scratch.aya, planes)
 
 
 class Cosumi(PartialFormat):
@@ -145,6 +145,6 @@ class Cosumi(PartialFormat):
 
     def show_planes(self, batch: Batch, planes: FloatArray) -> Calls:
         """See yomi.native.go.stones."""
-        from yomi.native.go.stones import show_stones
+        from yomi.native.go.stones import encode_stones
 
-        return show_stones.bind(batch, planes)
+        return encode_stones.bind(batch, planes)

@@ -79,7 +79,7 @@ def evaluate_position(
     """
     chosen = list(range(8)) if symmetry is None else [symmetry]
     spec = network.spec
-    position = spec.marked(game.position)
+    position = spec.with_flags(game.position)
     planes = np.zeros((len(chosen), *spec.planes_shape), np.float32)
     extras = np.zeros((len(chosen), *spec.extras_shape), np.float32)
     legal = np.zeros((len(chosen), spec.policy_size), np.bool_)

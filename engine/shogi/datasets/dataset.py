@@ -24,7 +24,7 @@ from yomi.engine.shogi.datasets.rows import (
     why_not,
 )
 from yomi.native.datasets.boards import set_positions, write_boards
-from yomi.native.datasets.positions import show_positions
+from yomi.native.datasets.positions import encode_positions
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
 from yomi.native.shogi.spec import shogi_spec
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, widths
@@ -191,6 +191,6 @@ def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, f
     spec = shogi_spec(int(positions["form"][0]), features.extras)
     planes = np.zeros((len(part), *spec.planes_shape), np.float32)
     extras = np.zeros((len(part), *spec.extras_shape), np.float32)
-    show_positions(positions, history, np.zeros(1, spec.scratch_dtype), planes, extras)
+    encode_positions(positions, history, np.zeros(1, spec.scratch_dtype), planes, extras)
     columns["planes"][place] = np.packbits(planes[:, : features.bits].reshape(len(part), -1) != 0.0, axis=1)
     columns["globals"][place] = planes[:, features.bits :, 0, 0] if features.joined else extras
