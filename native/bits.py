@@ -28,8 +28,6 @@ _PLAIN_LOCK = threading.Lock()  # makes the operations atomic in plain Python
 
 @machine_code(lambda word: U(int(word).bit_count()))
 def popcount(typing_context: Any, word: Any) -> Any:
-    """Return the number of set bits of a uint64."""
-
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ctpop(args[0])
 
@@ -48,8 +46,6 @@ def lowest_bit(typing_context: Any, word: Any) -> Any:
 
 @machine_code(lambda word: U(int(f"{int(word):064b}"[::-1], 2)))
 def reversed_bits(typing_context: Any, word: Any) -> Any:
-    """Return a uint64 with its bits in reverse order."""
-
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitreverse(args[0])
 
@@ -57,7 +53,6 @@ def reversed_bits(typing_context: Any, word: Any) -> Any:
 
 
 def _element_type(array: Any, index: Any) -> Any:
-    """Return the type of array[index] or record[name]."""
     return array.typeof(index.literal_value) if isinstance(array, types.Record) else array.dtype
 
 

@@ -71,8 +71,6 @@ def _store(typing_context: Any, address: Any, room: Any, value: Any) -> Any:
 
 @machine_code(_call_plainly)
 def _call(typing_context: Any, address: Any, arguments: Any, rows: Any) -> Any:
-    """Call the entry at an address."""
-
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         integer = ir.IntType(64)
         function = ir.FunctionType(ir.VoidType(), [integer, integer])
@@ -118,7 +116,6 @@ class Calls:
         return Calls(np.concatenate((self.table, other.table)), (self, other))
 
     def run(self, rows: int) -> None:
-        """Run the calls for the first `rows` rows."""
         call_all(self.table, rows)
 
 

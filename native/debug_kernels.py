@@ -45,7 +45,6 @@ class Record:
         self.void[name] = _fitting(value, self.void.dtype.fields[name][0])
 
     def assign(self, other: "Record") -> None:
-        """Copy all fields of a record of the same type."""
         for name in self.void.dtype.names or ():
             self.void[name] = other.void[name]
 

@@ -114,7 +114,6 @@ def compile_go_board() -> None:
 
 
 def compile_go_planes() -> None:
-    """Compile the network's usual inputs and outputs."""
     from yomi.native.go.outputs import decode, decode_rows
     from yomi.native.go.planes import symmetry_steps
     from yomi.native.go.spec import go_spec
@@ -133,7 +132,6 @@ def compile_go_planes() -> None:
 
 
 def compile_go_inputs() -> None:
-    """Compile the other forms of a network's inputs."""
     from yomi.native.go.planes import policy_index, write_planes
     from yomi.native.go.scratch import SCRATCH_DTYPE
     from yomi.native.go.spec import go_spec
@@ -152,7 +150,6 @@ def compile_go_learning() -> None:
 
 
 def compile_rollouts() -> None:
-    """Compile rollouts and the evaluation of leaves by rollouts."""
     from yomi.native.go.ownership import rollout_ownership
     from yomi.native.go.rollout_evaluator import mix_rollouts, write_priors
     from yomi.native.go.spec import go_spec
@@ -237,7 +234,6 @@ def compile_shogi_board() -> None:
 
 
 def compile_shogi_inputs() -> None:
-    """Compile the inputs of networks over the board."""
     from yomi.native.shogi.spec import shogi_spec
 
     position, history = _shogi_position()
@@ -255,7 +251,6 @@ def compile_shogi_learning() -> None:
 
 
 def compile_material() -> None:
-    """Compile the evaluation by material."""
     from yomi.native.forward.policy_value import decode
     from yomi.native.shogi.effects import EFFECTS_DTYPE
     from yomi.native.shogi.material import evaluate_rows
@@ -293,7 +288,6 @@ def compile_nnue() -> None:
 
 
 def compile_mate() -> None:
-    """Compile the mate search at the root."""
     from yomi.native.shogi.dfpn import MAX_PLY, make_solver, prove
 
     solver = make_solver(2**16)

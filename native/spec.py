@@ -51,7 +51,6 @@ class GameSpec:
 
     @property
     def words(self) -> int:
-        """Number of uint64 words of a position's bits."""
         return sum(map(packed_words, self.bits))
 
     def positions(self, count: int) -> npt.NDArray[np.void]:

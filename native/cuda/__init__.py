@@ -18,7 +18,6 @@ HEADER = {".version": "6.4", ".target": "sm_70"}
 
 
 def read_ptx() -> bytes:
-    """Return the PTX of all kernels."""
     return PTX.read_bytes()
 
 

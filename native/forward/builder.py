@@ -175,7 +175,6 @@ class ProgramBuilder:
     # Inputs
 
     def globals_(self) -> Vector:
-        """Return the input scalars."""
         vector = self._vector(self._globals)
         self._append(program.GLOBALS, vectors={"target": vector}, channels=vector.padded)
         return vector
@@ -278,7 +277,6 @@ class ProgramBuilder:
         return target
 
     def gate(self, source: Map, vector: Vector) -> Map:
-        """Return each point times a vector."""
         target = self._map(source.channels)
         norms = self._norms([(source.channels, identity(source.channels))])
         maps = {"source": source, "target": target}
@@ -286,7 +284,6 @@ class ProgramBuilder:
         return target
 
     def spread(self, source: Map, vector: Vector, activation: str) -> Map:
-        """Add a vector to each point and activate."""
         target = self._map(source.channels)
         norms = self._norms([(source.channels, identity(source.channels, activation))])
         maps = {"source": source, "target": target}
@@ -556,7 +553,6 @@ class ProgramBuilder:
         self._append(program.VALUE, vectors={"source": vector}, depth=vector.padded)
 
     def ownership(self, source: Map) -> None:
-        """Set the ownership to a map."""
         zeros = self._constant(np.zeros(self._size**2, np.float32))
         self._append(program.OWNERSHIP, {"source": source}, base=zeros)
 

@@ -131,13 +131,11 @@ class Emitter:
         self.ir.store(self.ir.trunc(bits, BYTE_VECTOR), self.ir.inttoptr(address, BYTE_VECTOR.as_pointer()), align=1)
 
     def store_halves(self, value: Any, address: Any) -> None:
-        """Store floats as bfloats, rounded to nearest."""
         bits = self.ir.add(self.ir.bitcast(value, INT_VECTOR), ir.Constant(INT_VECTOR, [0x8000] * WIDTH))
         upper = self.ir.trunc(self.ir.lshr(bits, ir.Constant(INT_VECTOR, [16] * WIDTH)), SHORT_VECTOR)
         self.ir.store(upper, self.ir.inttoptr(address, SHORT_VECTOR.as_pointer()), align=2)
 
     def greatest_of(self, integers: Any) -> Any:
-        """Return the maximum of a vector of integers."""
         return self._call(f"llvm.vector.reduce.smax.v{WIDTH}i32", I32, [integers])
 
     def sum_of(self, floats: Any) -> Any:
@@ -232,7 +230,6 @@ class Emitter:
         return self.ir.fmul(a, b, flags=["contract"])
 
     def fma(self, a: Any, b: Any, c: Any) -> Any:
-        """Return a * b + c."""
         return self.add(self.mul(a, b), c)
 
     def maximum(self, a: Any, b: Any) -> Any:
@@ -314,7 +311,6 @@ class Routine:
         self._body = body
 
     def call(self, e: Emitter, *values: Any) -> None:
-        """Write a call, from another routine or an intrinsic."""
         e.ir.call(self._function(e.ir.module), values)
 
     def _function(self, module: ir.Module) -> Any:

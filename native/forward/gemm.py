@@ -112,7 +112,6 @@ def _products(e: Emitter, rows: int, numbers: int, a: Any, lda: Any, b: Any, dep
 
 
 def _product_routine(numbers: int) -> Routine:
-    """Return the routine for one kind of words, with the arguments of `multiply` after the first."""
     choices = [_block_routine(rows, numbers) for rows in range(1, BLOCK_ROWS + 1)]
 
     def body(e: Emitter, *arguments: Any) -> None:
@@ -162,12 +161,11 @@ _ROUTINES: dict[tuple[int, ...], Routine] = {
     (kind,): Routine("gemm_tiles", 8, write_product) if kind == TILES and KNOWS_TILES else _product_routine(kind)
     for kind in MATRIX_KINDS
 }
+# multiply(numbers, a, lda, rows, b, depth, panels, c, ldc)
+#
+# numbers: FLOATS, INTEGERS, TILES or BYTES; does nothing if the processor lacks such products. Addresses and strides
+# are in bytes, the depth in words; rows, depth and panels are positive.
 multiply = Routine("multiply", 9, chosen(_ROUTINES)).intrinsic()
-"""multiply(numbers, a, lda, rows, b, depth, panels, c, ldc)
-
-numbers: FLOATS, INTEGERS, TILES or BYTES; does nothing if the processor lacks such products. Addresses and strides are
-in bytes, the depth in words; rows, depth and panels are positive.
-"""
 
 
 def quantise(matrices: FloatArray) -> tuple[FloatArray, float, FloatArray]:

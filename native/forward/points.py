@@ -43,9 +43,8 @@ def _root(e: Emitter, squares: Any, share: Any, epsilon: Any) -> Any:
     return e.ir.fdiv(F32(1.0), e.square_root(mean))
 
 
+# A `_x_routine` is one kind of the routine `x`, without the first arguments, which choose the kind.
 def _condense_routine(numbers: int, normed: bool) -> Routine:
-    """Return the routine of one kind, with the arguments of `condense` after the first two."""
-
     def body(
         e: Emitter, source: Any, point: Any, points: Any, channels: Any, constants: Any, target: Any, factors: Any
     ) -> None:
@@ -88,17 +87,16 @@ def _condense_routine(numbers: int, normed: bool) -> Routine:
     return Routine(f"condense_{numbers}_{int(normed)}", 7, body)
 
 
+# condense(numbers, normed, source, point, points, channels, constants, target, factors): write inputs of a product.
+#
+# Copies points that are `point` bytes apart as floats, bfloats, 16-bit integers, or 8-bit integers plus 128. Integers
+# have a factor per point in `factors`. Normed points are divided by their root mean square. constants: three floats:
+# the greatest integer, the norm's epsilon, 1 / the number of channels.
 condense = Routine(
     "condense",
     9,
     chosen({(kind, norm): _condense_routine(kind, norm) for kind in INPUT_KINDS for norm in (False, True)}),
 ).intrinsic()
-"""condense(numbers, normed, source, point, points, channels, constants, target, factors): write inputs of a product.
-
-Copies points that are `point` bytes apart as floats, bfloats, 16-bit integers, or 8-bit integers plus 128. Integers
-have a factor per point in `factors`. Normed points are divided by their root mean square. constants: three floats: the
-greatest integer, the norm's epsilon, 1 / the number of channels.
-"""
 
 
 def _counted(e: Emitter, numbers: int, source: Any, units: Any, by: Any) -> Any:
@@ -114,8 +112,6 @@ def _factor(e: Emitter, numbers: int, factors: Any, index: Any) -> Any:
 
 
 def _turn_routine(numbers: int, turned: bool, halved: bool) -> Routine:
-    """Return the routine of one kind, with the arguments of `turn` after the first three."""
-
     def body(
         e: Emitter,
         source: Any,
@@ -151,6 +147,12 @@ def _turn_routine(numbers: int, turned: bool, halved: bool) -> Routine:
     return Routine(f"turn_{numbers}_{int(turned)}_{int(halved)}", 11, body)
 
 
+# turn(numbers, turned, halved, source, source_point, points, channels, units, factors, cosines, sines, angle_point,
+# target, point)
+#
+# Write products as floats, or as bfloats if `halved`. With `turned`, each pair of channels (a, b) becomes (a cos - b
+# sin, b cos + a sin). Cosines and sines of points are `angle_point` bytes apart; the sine of a pair's first channel
+# has its sign changed.
 turn = Routine(
     "turn",
     14,
@@ -163,13 +165,6 @@ turn = Routine(
         }
     ),
 ).intrinsic()
-"""turn(numbers, turned, halved, source, source_point, points, channels, units, factors, cosines, sines, angle_point,
-target, point)
-
-Write products as floats, or as bfloats if `halved`. With `turned`, each pair of channels (a, b) becomes (a cos - b sin,
-b cos + a sin). Cosines and sines of points are `angle_point` bytes apart; the sine of a pair's first channel has its
-sign changed.
-"""
 
 
 def _write_transpose(e: Emitter, source: Any, point: Any, points: Any, channels: Any, target: Any) -> None:
@@ -197,16 +192,13 @@ def _write_transpose(e: Emitter, source: Any, point: Any, points: Any, channels:
                 e.store(rows[k], e.at(place, k * PANEL * FLOAT_BYTES))
 
 
+# transpose(source, point, points, channels, target): pack points as the columns of a matrix, in panels.
+#
+# The number of points is a multiple of PANEL, the number of channels a multiple of WIDTH.
 transpose = Routine("transpose", 5, _write_transpose).intrinsic()
-"""transpose(source, point, points, channels, target): pack points as the columns of a matrix, in panels.
-
-The number of points is a multiple of PANEL, the number of channels a multiple of WIDTH.
-"""
 
 
 def _softmax_routine(halved: bool) -> Routine:
-    """Return the routine of one kind, with the arguments of `softmax` after the first."""
-
     def body(e: Emitter, scores: Any, line: Any, rows: Any, columns: Any, width: Any, inverses: Any) -> None:
         builder = e.ir
         full = builder.and_(columns, I64(-WIDTH))
@@ -244,13 +236,12 @@ def _softmax_routine(halved: bool) -> Routine:
     return Routine(f"softmax_{int(halved)}", 6, body)
 
 
+# softmax(halved, scores, line, rows, columns, width, inverses): replace scores by e**(score - max), 0 from `columns`
+# on.
+#
+# Rows of `width` scores are `line` bytes apart. Halved: the results are bfloats from the beginning of each row.
+# inverses: 1 / the sum of each row, which the caller multiplies by later.
 softmax = Routine("softmax", 7, chosen({(halved,): _softmax_routine(halved) for halved in (False, True)})).intrinsic()
-"""softmax(halved, scores, line, rows, columns, width, inverses): replace scores by e**(score - max), 0 from `columns`
-on.
-
-Rows of `width` scores are `line` bytes apart. Halved: the results are bfloats from the beginning of each row. inverses:
-1 / the sum of each row, which the caller multiplies by later.
-"""
 
 
 def _write_pair(e: Emitter, source: Any, point: Any, points: Any, channels: Any, target: Any) -> None:
@@ -282,8 +273,6 @@ scale_points = Routine("scale_points", 5, _write_scale).intrinsic()
 
 
 def _swiglu_routine(numbers: int, gated: bool) -> Routine:
-    """Return the routine of one kind, with the arguments of `swiglu` after the first two."""
-
     def body(e: Emitter, address: Any, point: Any, points: Any, channels: Any, units: Any, factors: Any) -> None:
         apart = e.times(channels, FLOAT_BYTES)
         with e.loop(points, 1) as row:
@@ -302,20 +291,17 @@ def _swiglu_routine(numbers: int, gated: bool) -> Routine:
     return Routine(f"swiglu_{numbers}_{int(gated)}", 6, body)
 
 
+# swiglu(numbers, gated, address, point, points, channels, units, factors): x / (1 + e**-x), written as floats.
+#
+# If `gated`, multiplied by the products `channels` further on.
 swiglu = Routine(
     "swiglu",
     8,
     chosen({(kind, gated): _swiglu_routine(kind, gated) for kind in PRODUCT_KINDS for gated in (False, True)}),
 ).intrinsic()
-"""swiglu(numbers, gated, address, point, points, channels, units, factors): x / (1 + e**-x), written as floats.
-
-If `gated`, multiplied by the products `channels` further on.
-"""
 
 
 def _add_routine(numbers: int) -> Routine:
-    """Return the routine of one kind, with the arguments of `add_points` after the first."""
-
     def body(
         e: Emitter,
         source: Any,
@@ -381,8 +367,7 @@ def _write_normalise(
             e.store(value, e.at(out, offset))
 
 
+# normalise(source, source_point, points, channels, factors, gamma, beta, floor, target, point)
+#
+#     target = max(source * factor of the point * gamma + beta, floor)
 normalise = Routine("normalise", 10, _write_normalise).intrinsic()
-"""normalise(source, source_point, points, channels, factors, gamma, beta, floor, target, point)
-
-    target = max(source * factor of the point * gamma + beta, floor)
-"""

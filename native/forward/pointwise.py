@@ -66,18 +66,15 @@ def _write_finish(
             e.store(e.maximum(e.fma(total, by, plus), least), e.at(target, where))
 
 
+# finish(source, source_point, points, channels, scale, shift, floor, target, point, residual, stream, units)
+#
+# For each point and channel: x = source [+ residual]; [stream = x]; target = max(x * scale + shift, floor). Scale,
+# shift, floor and units are by channel. Points of target, residual and stream are `point` bytes apart; address 0
+# leaves residual or stream out. With units the source holds 32-bit integers, which they multiply.
 finish = Routine("finish", 12, _write_finish).intrinsic()
-"""finish(source, source_point, points, channels, scale, shift, floor, target, point, residual, stream, units)
-
-For each point and channel: x = source [+ residual]; [stream = x]; target = max(x * scale + shift, floor). Scale, shift,
-floor and units are by channel. Points of target, residual and stream are `point` bytes apart; address 0 leaves residual
-or stream out. With units the source holds 32-bit integers, which they multiply.
-"""
 
 
 def _gather_routine(numbers: int) -> Routine:
-    """Return the routine for one kind of words, with the arguments of `gather` after the first."""
-
     def body(e: Emitter, source: Any, point: Any, points: Any, channels: Any, factor: Any, target: Any) -> None:
         by = e.broadcast(factor) if numbers == INTEGERS else None
         number_bytes = FLOAT_BYTES // 2 if numbers else FLOAT_BYTES
@@ -97,12 +94,11 @@ def _gather_routine(numbers: int) -> Routine:
     return Routine(f"gather_{numbers}", 6, body)
 
 
+# gather(numbers, source, point, points, channels, factor, target): copy points that are `point` bytes apart.
+#
+# numbers: write FLOATS, 16-bit INTEGERS (times the float at `factor`), or bfloats for TILES. Does nothing if the
+# processor lacks such products.
 gather = Routine("gather", 7, chosen({(kind,): _gather_routine(kind) for kind in PRODUCT_KINDS})).intrinsic()
-"""gather(numbers, source, point, points, channels, factor, target): copy points that are `point` bytes apart.
-
-numbers: write FLOATS, 16-bit INTEGERS (times the float at `factor`), or bfloats for TILES. Does nothing if the
-processor lacks such products.
-"""
 
 
 def _write_greatest(e: Emitter, source: Any, line: Any, point: Any, size: Any, channels: Any, target: Any) -> None:

@@ -283,7 +283,6 @@ def _flatten(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def _activate_map(plan, op, rows, s):  # type: ignore[no-untyped-def]
-    """Activate `depth` channels of a map in place."""
     point = op.source_channels * 4
     for row in range(rows):
         for y in range(plan.size):
@@ -303,7 +302,6 @@ def _pool(plan, op, rows, s):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def _dense(op, rows, w, s):  # type: ignore[no-untyped-def]
-    """Multiply a vector by a matrix; scale, clamp and activate."""
     target, point = s + op.target * 4, op.channels * 4
     factors, panels = w + op.weights * 4, op.channels // PANEL
     multiply(FLOATS, s + op.source * 4, op.depth * 4, rows, factors, op.depth, panels, target, point)

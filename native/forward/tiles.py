@@ -146,14 +146,13 @@ def _write(
 TILE_ROUTINES: dict[tuple[int, ...], Routine] = (
     {(TILES,): Routine("tiles", 10, _write)} if TILES in PRODUCT_KINDS else {}
 )
+# convolve(numbers, a, lda, rows, b, depth, panels, c, ldc, taps, line): C = the sum of taps * taps products.
+#
+#     C = sum over i, j < taps of A(a + i * line + j * lda) @ B(i, j)
+#
+# Arguments as of `multiply` with TILES. Each panel of B holds taps * taps matrices of `depth` words. Does nothing for
+# other numbers.
 convolve = Routine("convolve", 11, chosen(TILE_ROUTINES)).intrinsic()
-"""convolve(numbers, a, lda, rows, b, depth, panels, c, ldc, taps, line): C = the sum of taps * taps products.
-
-    C = sum over i, j < taps of A(a + i * line + j * lda) @ B(i, j)
-
-Arguments as of `multiply` with TILES. Each panel of B holds taps * taps matrices of `depth` words. Does nothing for
-other numbers.
-"""
 
 
 def write_product(e: Emitter, *arguments: Any) -> None:

@@ -134,7 +134,6 @@ def apply(e: Emitter, matrix: Matrix, values: Sequence[Any]) -> list[Any]:
 
 
 def _input_routine(m: int, narrow: bool) -> Routine:
-    """Return the routine that transforms a tile of inputs, with the arguments of `transform` after the first two."""
     n = m + 2
     matrix = matrices(m)[2]
 
@@ -160,7 +159,6 @@ def _input_routine(m: int, narrow: bool) -> Routine:
 
 
 def _output_routine(m: int, narrow: bool, summed: bool) -> Routine:
-    """Return the routine for tiles of products, with the arguments of `transform_back` after the first three."""
     n = m + 2
     matrix = (even_matrices if narrow else matrices)(m)[0]
 
@@ -221,18 +219,16 @@ _OUTPUT: dict[tuple[int, ...], Routine] = {
 }
 
 
+# transform(m, narrow, source, line, point, target, place, channels, factors): transform a tile of inputs.
+#
+# narrow: write 16-bit integers, multiplied by the floats at `factors`, one per place. Does nothing without HAS_PAIRS.
+# source: address of the tile's first input [n, n, channels]; `line` and `point` are strides in bytes.
+# target: address of the tile's vector in the first of n² places, which are `place` bytes apart.
 transform = Routine("winograd_input", 9, chosen(_INPUT)).intrinsic()
-"""transform(m, narrow, source, line, point, target, place, channels, factors): transform a tile of inputs.
-
-narrow: write 16-bit integers, multiplied by the floats at `factors`, one per place. Does nothing without HAS_PAIRS.
-source: address of the tile's first input [n, n, channels]; `line` and `point` are strides in bytes.
-target: address of the tile's vector in the first of n² places, which are `place` bytes apart.
-"""
+# transform_back(m, narrow, summed, source, place, height, width, line, point, channels, scale, shift, floor, target,
+# stream, units)
+#
+# Transform a tile of products to sums x; write the first height * width. With `narrow`, products are 32-bit integers
+# in units of their channel. With `summed`, x is added to the stream and written there. Then target = max(x * scale +
+# shift, floor), by channel.
 transform_back = Routine("winograd_output", 16, chosen(_OUTPUT)).intrinsic()
-"""transform_back(m, narrow, summed, source, place, height, width, line, point, channels, scale, shift, floor, target,
-stream, units)
-
-Transform a tile of products to sums x; write the first height * width. With `narrow`, products are 32-bit integers in
-units of their channel. With `summed`, x is added to the stream and written there. Then target = max(x * scale + shift,
-floor), by channel.
-"""

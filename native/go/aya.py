@@ -1,19 +1,5 @@
 """Aya's 49 planes, and the 50 of its value network (formats: Hiroshi Yamashita's posts of 2016).
 
-"Each color": side to move and opponent in 49 planes; Black and White in 50, whose last plane is 1 if Black is to move.
-By first index:
-
-  0 liberties of the stone's chain, 1 to 4 or more, each color
-  8 stones of the chain, 1 to 4 or more, each color
- 16 the last five moves, newest first
- 21 ko points now, one and two moves ago
- 24 distance from the last move, 1 to 5 or more; a chain counts as one point (common-fate graph)
- 29 each color: dead chains, chains that die if the enemy moves, killing moves, saving moves
- 37 each color: stones of alive, unsettled and dead groups
- 43 territory, each color
- 45 half eyes, each color
- 47 points where a new stone is captured at once, each color
-
 Aya's own life-and-death search is not public. Here ladders decide: a chain in atari is dead if its own move does not
 save it; a chain is killable if a ladder or a capture takes it. Groups are alive by Benson's algorithm, dead inside the
 enemy's pass-alive territory or as dead chains, otherwise unsettled. Territory is KataGo's area without stones.
@@ -49,8 +35,19 @@ from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
 
 VALUE_PLANES = 50
-LIBERTIES, STONES, MOVES, KOS, DISTANCES = 0, 8, 16, 21, 24
-CHAINS, GROUPS, TERRITORY, HALF_EYES, RECAPTURES, BLACK_TO_MOVE = 29, 37, 43, 45, 47, 49
+# First planes. "Each color" is the side to move, then the opponent, in 49 planes, and Black, then White, in 50.
+LIBERTIES = 0  # of the stone's chain, 1 to 4 or more, each color
+STONES = 8  # of the chain, 1 to 4 or more, each color
+MOVES = 16  # the last five, newest first
+KOS = 21  # ko points now, one and two moves ago
+DISTANCES = 24  # from the last move, 1 to 5 or more; a chain counts as one point (common-fate graph)
+CHAINS = 29  # each color: DEAD, KILLABLE, KILLING, SAVING
+GROUPS = 37  # each color: stones of alive, unsettled and dead groups
+TERRITORY = 43  # each color
+HALF_EYES = 45  # each color
+RECAPTURES = 47  # points where a new stone is captured at once, each color
+BLACK_TO_MOVE = 49
+# Dead chains, chains that die if the enemy moves, the moves that kill, the moves that save.
 DEAD, KILLABLE, KILLING, SAVING = 0, 1, 2, 3
 FAR = 5
 

@@ -146,7 +146,6 @@ def clear(pos, size):  # type: ignore[no-untyped-def]
 
 @kernel
 def copy(target, source):  # type: ignore[no-untyped-def]
-    """Make `target` equal to `source`."""
     target.hash = source.hash
     target.history_length = source.history_length
     target.phase_start = source.phase_start

@@ -14,6 +14,10 @@ from yomi.native.jit import kernel
 
 CODES = 1 << 16
 
+# Rows from the top, and who may play in the middle: X (`mover`), or X and O (`both`).
+#
+# X and O are stones, `.` is empty, `#` is border, `?` is anything, `x` is not X, `o` is not O. Rotations and
+# reflections match, too.
 DRAWINGS: tuple[tuple[str, str, str, str], ...] = (
     # hane: around the head of an enemy stone
     ("XOX", "...", "???", "both"),
@@ -31,11 +35,6 @@ DRAWINGS: tuple[tuple[str, str, str, str], ...] = (
     ("?XO", "x.x", "###", "mover"),
     ("?OX", "X.O", "###", "both"),
 )
-"""Rows from the top, and who may play in the middle: X (`mover`), or X and O (`both`).
-
-X and O are stones, `.` is empty, `#` is border, `?` is anything, `x` is not X, `o` is not O. Rotations and reflections
-match, too.
-"""
 
 # Cells of a 3x3 square in the order of the code's bits. Cell 4 is the middle.
 NEIGHBOR_CELLS = (0, 1, 2, 3, 5, 6, 7, 8)

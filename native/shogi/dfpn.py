@@ -5,16 +5,9 @@ proven. With pn and dn the proof and disproof numbers of the children c:
 
     even ply: pn = min pn(c), dn = weak sum of dn(c)         odd ply: dn = min dn(c), pn = weak sum of pn(c)
 
-Read `solve` first. Measures against weaknesses of df-pn:
+The weak sum is the maximum plus one for each other child that is not decided.
 
-* thresholds exceed the second best child by an eighth (1 + epsilon): fewer switches between children;
-* the weak sum is the maximum plus one per other child: transpositions do not count twice;
-* a new node's pn is the number of evasions, with all drops on a square as half a move; drops on one square, and a move
-with and without promotion, are tried one after the other;
-* the table ignores hands: a mate with some pieces in hand is a mate with more, and no mate is none with fewer;
-* a repetition is no mate. Such a disproof holds only below the same ancestors and carries their signature.
-
-Proofs never depend on repetitions.
+Read `solve` first. Proofs never depend on repetitions.
 """
 
 from typing import Any, NamedTuple
@@ -148,6 +141,7 @@ def probe(solver, depth, key, hand, path, child):  # type: ignore[no-untyped-def
         if entry.key != key:
             continue
         if entry.pn == 0:
+            # A mate with some pieces in hand is a mate with more.
             if covers(hand, entry.hand) and depth + np.int64(entry.length) <= solver.counters[U(DEPTH_LIMIT)]:
                 child.pn = 0
                 child.dn = INFINITE
@@ -155,6 +149,7 @@ def probe(solver, depth, key, hand, path, child):  # type: ignore[no-untyped-def
                 child.low = UNCONDITIONAL
                 return True
         elif entry.dn == 0:
+            # No mate is no mate with fewer pieces either. After a repetition it holds below the same ancestors only.
             if (entry.path == 0 or entry.path == path) and covers(entry.hand, hand):
                 child.pn = INFINITE
                 child.dn = 0
@@ -252,6 +247,7 @@ def evaluate_child(solver, ply, child):  # type: ignore[no-untyped-def]
             child.pn = 0
             child.dn = INFINITE
             return not is_pawn_drop(child.move)
+        # More evasions need more proofs.
         child.pn = count_escapes(solver.moves[U(1)], count, solver.squares)
     _test_repetition(solver, depth, child)
     return True
@@ -362,7 +358,7 @@ def summarize(solver, ply):  # type: ignore[no-untyped-def]
     choice = np.int64(-1)
     for i in range(np.int64(node.count)):
         child = solver.children[U(node.first + i)]
-        if child.waits_for != 0:
+        if child.waits_for != 0:  # skipped until its leader has failed
             leader = solver.children[U(node.first + i - child.waits_for)]
             if (leader.dn if attacks else leader.pn) != 0 and (child.pn if attacks else child.dn) != 0:
                 continue
@@ -383,6 +379,7 @@ def summarize(solver, ply):  # type: ignore[no-untyped-def]
         if attacks:
             low = min(low, np.int64(child.low))
         length = max(length, np.int64(child.length))
+    # A weak sum: in a sum transpositions would count twice.
     others = max(open_children - 1, 0)
     if worst < INFINITE:
         worst = min(worst + others, INFINITE - 1)
@@ -445,6 +442,7 @@ def solve(solver):  # type: ignore[no-untyped-def]
             continue
         child = solver.children[U(node.first + node.choice)]
         below = solver.nodes[U(ply + 1)]
+        # Limits exceed the second best child by an eighth (1 + epsilon): fewer switches between children.
         step = second + second // 8 + 1
         if ply & 1 == 0:
             below.pn_limit = min(np.int64(node.pn_limit), step)

@@ -96,7 +96,6 @@ def drop_pawn_mates(pos, square, occupied_low, occupied_high):  # type: ignore[n
 
 @inlined
 def _write_king_moves(pos, moves, us, king, target_low, target_high, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    """Write the king's moves to a set of squares."""
     row = ((U(8) + us * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
     low = STEPS[row] & target_low
     high = STEPS[row + U(1)] & target_high
@@ -115,7 +114,6 @@ def _write_king_moves(pos, moves, us, king, target_low, target_high, occupied_lo
 
 @inlined
 def _write_drops(pos, moves, count, us, low, high, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    """Write the drops on a set of empty squares."""
     for i in range(U(7)):
         if pos.hand[us, i] == 0:
             continue

@@ -98,7 +98,6 @@ def _write_set(bits, plane, low, high, turned):  # type: ignore[no-untyped-def]
 
 @inlined
 def _write_side(pos, bits, color, first, turned, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    """Write dlshogi's 31 planes of one side."""
     low = pos.color_bits[color * U(2)]
     high = pos.color_bits[color * U(2) + U(1)]
     once_low = once_high = twice_low = twice_high = thrice_low = thrice_high = U(0)

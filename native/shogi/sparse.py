@@ -1,23 +1,7 @@
 """Inputs of sparse shogi networks: rows of their first layer and of their policy, to be summed.
 
 The board is from the mover's side as in dlshogi's form, and mirrored if the own king is on the left half. "Loose" means
-not defended. Rows of the first layer:
-
-* each piece on the board: kind, owner, square, attacked or not, attacked by a cheaper piece, loose or not;
-* each piece in hand, the n-th of its kind;
-* each square beside a king, relative to it: its contents, number of attackers, defended by another piece than the king;
-* each piece at most three files and ranks from a king, relative to it.
-
-A move has one row in each of five tables:
-
-* dlshogi's label: direction (with promotion, or the dropped piece) and target;
-* piece, captured piece, target attacked, by a cheaper piece, defended; gives check; number of dearer or loose pieces
-that it threatens;
-* piece and origin, attacked, loose, leaves an attacked piece loose; or the dropped piece;
-* piece and target relative to the opponent's king;
-* piece and target relative to the own king; guards an attacked loose piece.
-
-A target is defended if another own piece attacks it. Checks and threats are approximate: the origin still counts as
+not defended. A target is defended if another own piece attacks it. Checks and threats are approximate: the origin still counts as
 occupied.
 """
 
@@ -32,6 +16,11 @@ from yomi.native.shogi.planes import DIRECTIONS, HAND_MAX
 from yomi.native.shogi.position import FIRST_DROP, MAX_MOVES
 from yomi.native.shogi.tables import DIRECTION, HAND_INDEX, KING, NO_SQUARE, PROMOTED, ROWS, SQUARES, WHITE_PIECE
 
+# Rows of the first layer:
+# 1. each piece on the board: kind, owner, square, FLAGS;
+# 2. each piece in hand, the n-th of its kind;
+# 3. each square beside a king, relative to it: contents and GUARDS;
+# 4. each piece at most NEAR files and ranks from a king, relative to it.
 KINDS = 14
 FLAGS = 6  # 0 not attacked, 2 attacked, 4 attacked by a cheaper piece; + 1 if defended
 COSTS = 8
@@ -59,10 +48,15 @@ REACH = 4  # relative places differ up to this distance from a king
 OFFSETS = (2 * REACH + 1) ** 2
 # Rows of each table of moves. The tables are joined.
 TABLES = (
+    # dlshogi's label: direction (with promotion, or the dropped piece) and target
     LABELS,
+    # piece, captured piece, FLAGS of the target, number of dearer or loose pieces that it threatens, gives check
     MOVERS * (KINDS + 1) * FLAGS * THREATS * 2,
+    # piece and origin, its FLAGS, leaves an attacked piece loose; or the dropped piece
     KINDS * SQUARES * FLAGS * 2 + 7,
+    # piece and target relative to the opponent's king
     MOVERS * OFFSETS,
+    # piece and target relative to the own king, guards an attacked loose piece
     MOVERS * OFFSETS * 2,
 )
 FIRST_DEED, FIRST_ORIGIN, FIRST_FROM_THEIRS, FIRST_FROM_OURS, MOVE_ROWS = (sum(TABLES[:i]) for i in range(1, 6))
@@ -151,7 +145,6 @@ def _has(sets, place, square):  # type: ignore[no-untyped-def]
 
 @kernel
 def _find_attacks(pos, scratch):  # type: ignore[no-untyped-def]
-    """Find the attacks of both sides."""
     us = U(pos.side_to_move) - U(1)
     occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
     occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
@@ -352,7 +345,6 @@ def find_move_rows(pos, scratch, move, first):  # type: ignore[no-untyped-def]
 
 @inlined
 def _reached(pos, piece, square):  # type: ignore[no-untyped-def]
-    """Return the squares that a piece attacks."""
     occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
     occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
     return attacks(piece, square, occupied_low, occupied_high)

@@ -1,13 +1,8 @@
 """The moves that a shogi search tries: legal moves without pointless waivers of promotion.
 
 A promoted pawn, bishop or rook attacks all that it attacked before, and so does a lance on the second rank. Only the
-rule that a pawn drop must not mate can justify a waiver. A waived promotion is tried if it decides about such a drop at
-once:
-
-* after it the opponent's pawn drop before our king would mate, and is illegal; the promoted piece could capture the
-pawn;
-* with promotion our next pawn drop before their king would mate, and be illegal; without it the drop does not mate.
-Tested after every evasion if the promotion gives check, otherwise on the position itself.
+rule that a pawn drop must not mate can justify a waiver. A waived promotion is tried if
+it decides about such a drop at once (`decides_about_drop`).
 
 Waivers for a later drop are left out for both sides; proofs of the tree hold except for such moves. Other engines leave
 out all waivers. df-pn (yomi.native.shogi.dfpn) tries every move.
@@ -125,8 +120,11 @@ def decides_about_drop(pos, history, move):  # type: ignore[no-untyped-def]
     play(promoted, history, U(move) | U(PROMOTES))
     copy(waived, pos)
     play(waived, history, move)
+    # The opponent's drop before our king would mate, and is illegal; the promoted piece could capture the pawn.
     if dropped_pawn(waived) == MATING_DROP and dropped_pawn(promoted) == LEGAL_DROP:
         return True
+    # With promotion our next drop before their king would mate, and be illegal; without it the drop does not mate.
+    # Tested after every evasion if the promotion gives check, otherwise on the position itself.
     if promoted.in_check == 0:
         promoted.side_to_move = pos.side_to_move
         waived.side_to_move = pos.side_to_move

@@ -147,7 +147,6 @@ def _write_sum(e: Emitter, total: Any, product: Any) -> None:
 
 
 def _activated(e: Emitter, sums: Any) -> Any:
-    """Return a vector of floats clipped to [0, 1] and squared."""
     clipped = e.minimum(e.maximum(sums, e.splat(0.0)), e.splat(1.0))
     return e.mul(clipped, clipped)
 

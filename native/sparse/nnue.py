@@ -142,7 +142,6 @@ def _write_sums(
 
 
 def _clip(e: Emitter, numbers: Any) -> Any:
-    """Return a vector of integers clipped to 0 to ONE."""
     zero, one = (ir.Constant(numbers.type, [n] * numbers.type.count) for n in (0, ONE))
     numbers = e.ir.select(e.ir.icmp_signed(">", numbers, zero), numbers, zero)
     return e.ir.select(e.ir.icmp_signed("<", numbers, one), numbers, one)
@@ -154,7 +153,6 @@ def _store_bytes(e: Emitter, numbers: Any, address: Any) -> None:
 
 
 def _write_clipped(e: Emitter, clipped: Any, sums: Any, width: Any) -> None:
-    """Write sums (int16) clipped to bytes."""
     with e.loop(width, LANES) as parts:
         wide = e.load(e.at(sums, e.times(parts.index, 2)), PAIR_VECTOR)
         _store_bytes(e, _clip(e, wide), e.at(clipped, parts.index))

@@ -124,7 +124,6 @@ def play_at(address, ply, move, check):  # type: ignore[no-untyped-def]
 
 @kernel
 def pass_at(address, ply):  # type: ignore[no-untyped-def]
-    """Set the position at ply + 1 by a pass."""
     _, _, leaf, _ = load(address, ARGUMENTS)
     no_changes(leaf.network.changes, ply + 1)
     leaf.network.is_summed[U(ply + 1), U(0)] = 0
@@ -180,7 +179,6 @@ def place_of(pos, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def score_moves(address, ply, count, table_move):  # type: ignore[no-untyped-def]
-    """Write the scores that order the moves at a ply."""
     _, _, leaf, _ = load(address, ARGUMENTS)
     pos = leaf.positions[U(ply)]
     killers = leaf.killers[U(ply)]

@@ -86,7 +86,6 @@ def _to_table(value, ply):  # type: ignore[no-untyped-def]
 
 @kernel
 def _from_table(value, ply):  # type: ignore[no-untyped-def]
-    """Return a table's value at a ply."""
     if value >= WON:
         return value - ply
     return value + ply if value <= -WON else value

@@ -142,17 +142,8 @@ def cancel_visits(tree, path, slots, depth, visits):  # type: ignore[no-untyped-
 def _climb(tree, path, slots, depth, utility, score, variances, weight, proof, stats):  # type: ignore[no-untyped-def]
     """Carry the result of a visit from the locked last node of a path to the root.
 
-    Args:
-        tree: the Tree.
-        path: see back_up.
-        slots: see back_up.
-        depth: see back_up.
-        utility: of the result, for the side to move at the last node.
-        score: of the result, for the same side.
-        variances: of utility and score within the result.
-        weight: of the result.
-        proof: of the last node.
-        stats: its statistics (_node_stats).
+    `utility`, `score`, `variances` (of both, within the result) and `weight` describe the result, for the side to move
+    at the last node. `proof` and `stats` (_node_stats) are the last node's.
     """
     level = U(depth)
     below = np.int64(path[level])

@@ -41,7 +41,6 @@ def edge_quantized(edge):  # type: ignore[no-untyped-def]
 
 @inlined
 def edge_prior(edge):  # type: ignore[no-untyped-def]
-    """Return a float64."""
     return float(edge_quantized(edge)) * PRIOR_STEP
 
 
@@ -50,7 +49,6 @@ def all_moves(edges: "npt.NDArray[np.uint32]") -> "npt.NDArray[np.uint32]":
 
 
 def all_quantized(edges: "npt.NDArray[np.uint32]") -> "npt.NDArray[np.uint32]":
-    """Return priors in steps."""
     return edges >> _PRIOR_SHIFT
 
 

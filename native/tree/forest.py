@@ -24,5 +24,4 @@ def make_forest(spec: GameSpec, count: int, playouts: int) -> Tree:
 
 
 def tree_of(forest: Tree, number: int) -> Tree:
-    """Return one tree of a forest, as views."""
     return Tree(*(array[number] for array in forest))
