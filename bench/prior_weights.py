@@ -1,8 +1,8 @@
-"""How the weights of yomi.native.go.prior_weights were made: softmax regression of move features on a network's policy.
+"""How the weights of yomi.native.go.priors were made: softmax regression of move features on a network's policy.
 
 `python -m yomi.bench.prior_weights NETWORK OUTPUT [SECONDS]` lets a KataGo network play against itself on 9x9 and
 19x19, for SECONDS (60) each, with moves drawn from its policy and one in eight at random, fits the weights to its
-policy at every position, and writes them as the text that prior_weights.PACKED holds.
+policy at every position, and writes them as the text that yomi.native.go.priors.PACKED holds.
 """
 
 import base64
@@ -22,8 +22,7 @@ from yomi.engine.go.networks.katago import raw_outputs
 from yomi.native.bits import U
 from yomi.native.go import planes, rules
 from yomi.native.go.board import KO_POSITIONAL, POSITION_DTYPE, clear
-from yomi.native.go.move_features import FEATURES, FEATURES_PER_MOVE, FIRST_PATTERN, NONE, OWN_EYE, move_features
-from yomi.native.go.prior_weights import UNIT
+from yomi.native.go.priors import FEATURES, FEATURES_PER_MOVE, FIRST_PATTERN, NONE, OWN_EYE, UNIT, move_features
 from yomi.native.go.scratch import SCRATCH_DTYPE
 from yomi.native.jit import kernel
 from yomi.nets.errors import NetworkError
@@ -135,7 +134,7 @@ def fit(data: Sample) -> FloatArray:
 
 
 def pack(weights: FloatArray) -> str:
-    """Return the text that prior_weights.unpack reads."""
+    """Return the text that yomi.native.go.priors.unpack reads."""
     units = np.clip(np.round(weights / UNIT), -127, 127).astype(np.int8)
     return base64.b85encode(zlib.compress(units.tobytes(), 9)).decode()
 

@@ -42,8 +42,7 @@ def cache_directory() -> Path:
             return directory
     except OSError as error:
         # The temporary folder links to all kernels of the user's cache, so that none is compiled again. New kernels
-        # replace
-        # links. A process with YOMI_CACHE_DIR set to its parent gets the same folder.
+        # replace links. A process with YOMI_CACHE_DIR set to its parent gets the same folder.
         spare = _temporary_directory() / "kernels"
         print(f"yomi: cannot write {directory} ({error.strerror}): new kernels go to {spare}", file=sys.stderr)
         spare.mkdir(mode=0o700, exist_ok=True)

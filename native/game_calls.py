@@ -140,6 +140,7 @@ def _describe(address, is_root, wants_indices):  # type: ignore[no-untyped-def]
     facts.score = score
     facts.moves = 0
     facts.has_indices = 0
+    # A finished game needs neither moves nor keys.
     if state == OVER and is_root == 0:
         return state
     count = legal_moves(pos, board.history, board.moves)

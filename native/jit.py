@@ -280,8 +280,7 @@ def compiling() -> Iterator[bool]:
 def _by_parts(dispatcher: Any, compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Make a dispatcher compile only what its caller needs."""
     # LLVM optimizes a kernel again inside every kernel that contains it. A part is therefore left unoptimized unless
-    # the
-    # cache has it. If Python calls it later, it is compiled completely.
+    # the cache has it. If Python calls it later, it is compiled completely.
     parts: set[Any] = set()
 
     def compile_part(arguments: Any) -> Any:
@@ -329,8 +328,7 @@ def _is_cached(dispatcher: Any, arguments: Any) -> bool:
 def _saving(cache: Any) -> Callable[[Any, Any], None]:
     """Return a function that writes a compiled kernel into its cache under a file lock."""
     # numba reads and writes the index without a lock: of two processes one would lose its entry, or the index would
-    # name
-    # the other's code. A full disk costs only time.
+    # name the other's code. A full disk costs only time.
     save = cache.save_overload
 
     def save_alone(signature: Any, data: Any) -> None:

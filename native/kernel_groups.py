@@ -150,7 +150,7 @@ def compile_go_learning() -> None:
 
 
 def compile_rollouts() -> None:
-    from yomi.native.go.ownership import rollout_ownership
+    from yomi.native.go.rollout import rollout_ownership
     from yomi.native.go.rollout_evaluator import mix_rollouts, write_priors
     from yomi.native.go.spec import go_spec
     from yomi.native.tree.buffers import make_batch
@@ -278,7 +278,7 @@ def compile_sparse() -> None:
 def compile_nnue() -> None:
     from yomi.native.shogi.spec import shogi_spec
     from yomi.native.sparse.nnue_leaf import EXAMPLE, make_leaf_scratch, make_settings
-    from yomi.native.sparse.nnue_shogi import clear_rows, evaluate_leaves
+    from yomi.native.sparse.nnue_search import clear_rows, evaluate_leaves
     from yomi.native.tree.buffers import make_batch
 
     batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)

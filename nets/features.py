@@ -2,7 +2,7 @@
 
 A position is kept as planes of bits, planes of small whole numbers (`levels`) and numbers that hold for the whole board
 (`globals`). Which plane means what is said by the kernels that write them (yomi.native.go.stones,
-yomi.native.go.aya, yomi.native.go.planes, yomi.native.shogi.planes, yomi.native.datasets.boards).
+yomi.native.go.aya, yomi.native.go.planes, yomi.native.shogi.planes, yomi.native.datasets.packed).
 """
 
 from __future__ import annotations

@@ -19,10 +19,9 @@ from yomi.engine.search.search import FAULTS
 from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.game_calls import BoundBoard
 from yomi.native.tree import arrays
-from yomi.native.tree.arrays import MIN_WEIGHT, Tree
+from yomi.native.tree.arrays import MIN_WEIGHT, Tree, make_forest, tree_of
 from yomi.native.tree.buffers import make_batch, make_board, make_worker
 from yomi.native.tree.expansion import complete_root
-from yomi.native.tree.forest import make_forest, tree_of
 from yomi.native.tree.memory import clear_tree, compact
 from yomi.native.tree.report import find_child, restore_root_order, root_exploration
 from yomi.native.tree.search import CENTER_SHARE, recenter
@@ -252,7 +251,7 @@ class SmallSearch:
         self.owner._wanted[self.number] = True
 
     def set(self, **parameters: float) -> None:
-        """Change parameters of this tree alone, by their names (yomi.native.tree.parameters)."""
+        """Change parameters of this tree alone, by their names (yomi.native.tree.arrays)."""
         for name, value in parameters.items():
             self.tree.parameters[name][0] = value
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from yomi.engine.options import SearchOptions
-from yomi.native.tree.parameters import RANDOM_SYMMETRY
+from yomi.native.tree.arrays import RANDOM_SYMMETRY
 
 if TYPE_CHECKING:
     from yomi.native.tree.arrays import Tree

@@ -55,8 +55,7 @@ _CHUNK_BYTES = 1_400_000  # maximum size of transformed tiles and products per s
 _LINE_BYTES = 300_000
 _MIN_CHUNK = 24  # with fewer tiles the weights would be read too often
 _ALIGNMENT = 16
-# Arrays of this size return to the system when they are dropped. One array per convolution would stay with the
-# process
+# Arrays of this size return to the system when they are dropped. One array per convolution would stay with the process
 # (580 MB for kata1-b18c384nbt in fp32).
 SLAB = 1 << 24  # floats per array of collected weights
 _ACTIVATIONS = {"identity": CLAMP, "relu": CLAMP, "silu": SILU, "mish": MISH, "sigmoid": SIGMOID}
@@ -241,6 +240,7 @@ class ProgramBuilder:
         self._append_conv(source, joined, {"target": whole}, self._norms(sizes, together))
         firsts = np.cumsum([0, *widths])
         maps = [Map(whole.number, int(first), size) for first, (size, _) in zip(firsts[:-1], sizes, strict=True)]
+        # Activations that differ are applied part by part.
         for made, (_, norm) in zip(maps, sizes, strict=True):
             if not together and _ACTIVATIONS[norm[2]] != CLAMP:
                 self._append(program.ACTIVATE, {"source": made}, activation=_ACTIVATIONS[norm[2]])
@@ -332,6 +332,7 @@ class ProgramBuilder:
             angles: [area, groups, q / 2]: rotation of each pair of channels of queries and keys; None for none.
             epsilon: of the norm.
         """
+        # Heads are padded to panels; queries, keys and values come from one product.
         width = _padded(max(query.shape[1] // heads, value.shape[1] // groups))
         parts = ((query, heads), (key, groups), (value, groups))
         matrix = np.concatenate([_widened(part, count, width) for part, count in parts], axis=1)
@@ -348,6 +349,7 @@ class ProgramBuilder:
             ("value_pairs", padded * width // 2 if self._halved else 0),
         ):
             self._areas[name] = max(self._areas.get(name, 0), floats)
+        # A pair of channels has one angle: cosines twice, sines with opposite signs.
         turns = {"cosines": -1, "sines": -1, "key_cosines": -1, "key_sines": -1}
         if angles is not None:
             by_channel = np.zeros((area, groups, width), np.float64)
@@ -604,9 +606,8 @@ class ProgramBuilder:
 
     def _suitable_rows(self) -> int:
         """Return the number of rows per call of the kernel."""
-        # With few tiles the weights are read too often, with many the maps fall out of the cache. Four rows on 9x9
-        # and one on
-        # 19x19 are fastest, for 64 to 256 channels and weights that fit the cache or not.
+        # With few tiles the weights are read too often, with many the maps fall out of the cache. Four rows on 9x9 and
+        # one on 19x19 are fastest, for 64 to 256 channels and weights that fit the cache or not.
         tiles_a_side = -(-self._size // self._tile)
         return min(MAX_ROWS, -(-_TILES // tiles_a_side**2))
 

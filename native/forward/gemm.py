@@ -96,8 +96,7 @@ def _products(e: Emitter, rows: int, numbers: int, a: Any, lda: Any, b: Any, dep
         a_offset = e.times(loop.index, FLOAT_BYTES)
         b_here = e.at(b, e.times(loop.index, PANEL * FLOAT_BYTES))
         # The weights of a network exceed the second-level cache, and hardware prefetching stops at each page.
-        # Prefetching
-        # lowers the time for a single position of a 6-block network to 0.7 (9x9) or 0.8 (19x19).
+        # Prefetching lowers the time for a single position of a 6-block network to 0.7 (9x9) or 0.8 (19x19).
         for k in range(_UNROLL):
             for line in range(0, PANEL * FLOAT_BYTES, _CACHE_LINE):
                 e.prefetch(e.at(b_here, ahead, k * PANEL * FLOAT_BYTES + line))

@@ -151,6 +151,7 @@ def _conv3(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-d
         begin, end = tiles * chunk // chunks, tiles * (chunk + 1) // chunks
         count = end - begin
         in_place, out_place = (count * words + PLACE_GAP) * 4, (count * op.channels + PLACE_GAP) * 4
+        # Transform the inputs of each tile, multiply place by place, transform back.
         for i in range(begin, end):
             row, tile = i // tiles_a_row, i % tiles_a_row
             y, x = tile // tiles_a_side * m, tile % tiles_a_side * m
@@ -322,6 +323,7 @@ def _list_inputs(plan, op, row, planes, starts, used, offsets, values):  # type:
     for point in range(area):
         if planes[U(row), U(0), U(point)] != 1.0:
             full = False
+    # Planes with entries.
     users = 0
     for plane in range(1 if full else 0, plan.planes):
         entries = 0
@@ -349,8 +351,7 @@ def _list_inputs(plan, op, row, planes, starts, used, offsets, values):  # type:
 def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-untyped-def]
     """The first convolution: add the weights of the nonzero inputs, then `finish`."""
     # Of 7,942 inputs of a 19x19 board, 240 on average (at most 700) are nonzero in KataGo's reference positions,
-    # besides
-    # plane 0, whose sum is constant.
+    # besides plane 0, whose sum is constant.
     size, half, channels = plan.size, op.kernel // 2, op.channels
     area = size * size
     starts = lists[: area + 1]
@@ -367,6 +368,7 @@ def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-unty
             top, bottom = max(0, y - half), min(size - 1, y + half)
             for x in range(size):
                 left, right = max(0, x - half), min(size - 1, x + half)
+                # One span per line of the kernel: the entries of its points are adjacent.
                 for line in range(top, bottom + 1):
                     begin = starts[U(line * size + left)]
                     span = (line - top) * 3

@@ -155,6 +155,7 @@ def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
     for panel in range(op.groups * width // PANEL):
         end = plan.values + (panel + 1) * padded * PANEL
         scratch[end - (padded - area) * PANEL : end] = 0.0
+    # Scores and values may be bfloats, whatever the projections are.
     halved = op.halved
     numbers = TILES if halved else FLOATS
     shrink = IN_WORD[numbers]

@@ -106,8 +106,7 @@ def _combine(e: Emitter, terms: list[tuple[float, Any]]) -> Any:
 def apply(e: Emitter, matrix: Matrix, values: Sequence[Any]) -> list[Any]:
     """Write matrix @ values for vectors; share sums between pairs of opposite points."""
     # In A^T the columns of two opposite points differ only in signs: sum and difference of the two values suffice. In
-    # B^T
-    # their rows are an even part plus and minus an odd part.
+    # B^T their rows are an even part plus and minus an odd part.
     matrix, values = matrix.copy(), list(values)
     for j in range(matrix.shape[1] - 1):
         left, right = matrix[:, j], matrix[:, j + 1]

@@ -149,6 +149,7 @@ def _find_vital(s, pos, color, suicide, own, enemy):  # type: ignore[no-untyped-
     regions = U(0)
     alive = False
     for v in range(words):
+        # Each remaining region: its points, and the own chains around its seed.
         while s.seeds[v] != U(0):
             seed = v * U(64) + lowest_bit(s.seeds[v])
             _flood_from(s, seed, words, U(stride))
@@ -190,6 +191,7 @@ def _benson(s, pos, own, regions):  # type: ignore[no-untyped-def]
     while changed:
         changed = False
         for w in range(words):
+            # A region that touches another own stone is no longer vital.
             s.region[w] = own[w] & ~s.alive[w]
         for w in range(words):
             s.filled[w] = s.within[w] & _spread(s.region, w, words, stride)
@@ -202,6 +204,7 @@ def _benson(s, pos, own, regions):  # type: ignore[no-untyped-def]
             for k in range(U(s.region_vital[r])):
                 stone = U(s.region_stone[r * U(4) + k])
                 slot = U(pos.chain[stone])
+                # A chain with fewer than two vital regions is not pass-alive.
                 s.vital[slot] -= 1
                 if s.vital[slot] == 1:
                     _mark_chain(pos, stone, s.alive, 0)
@@ -305,6 +308,7 @@ def find_areas(s, pos, suicide):  # type: ignore[no-untyped-def]
         s.owned_white[w] |= s.white[w] & ~s.owned_black[w]
     if pos.tax == TAX_NONE:
         return
+    # Dame: empty points that nobody owns, and their neighbors.
     for w in range(words):
         s.filled[w] = s.empty[w] & ~(s.owned_black[w] | s.owned_white[w])
     for w in range(words):

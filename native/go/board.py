@@ -224,6 +224,7 @@ def second_liberty(pos, slot):  # type: ignore[no-untyped-def]
         if seen and word != U(0):
             return w * U(64) + lowest_bit(word)
         if word != U(0):
+            # Drop the first liberty.
             word &= word - U(1)
             if word != U(0):
                 return w * U(64) + lowest_bit(word)
@@ -304,6 +305,7 @@ def remove_chain(pos, stone):  # type: ignore[no-untyped-def]
         pos.empty_index[p] = pos.empty_count
         pos.empty_count += 1
         count += 1
+        # Each stone becomes a liberty of the enemy chains around it.
         i = np.int64(p)
         for neighbor in (i - 1, i + 1, i - stride, i + stride):
             q = U(neighbor)
@@ -329,6 +331,7 @@ def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
     enemy = U(3) - own
     stride = np.int64(pos.stride)
 
+    # The stone replaces an empty point; the last of the list fills its place.
     pos.color[p] = own
     pos.hash ^= ZOBRIST[own, p]
     pos.occupied[p >> U(6)] |= U(1) << (p & U(63))
@@ -339,6 +342,7 @@ def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
     pos.empty_index[moved] = hole
     pos.empty_count -= 1
 
+    # Join the own chains around it. The smaller chain is relabeled.
     slot = U(MAX_CHAINS)
     for neighbor in (i - 1, i + 1, i - stride, i + stride):
         q = U(neighbor)
@@ -365,6 +369,7 @@ def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
     pos.chain[p] = slot
     pos.stones[slot] += 1
 
+    # Take a liberty from the enemy chains around it, and capture those without liberties.
     captured = 0
     captured_point = U(NO_POINT)
     for neighbor in (i - 1, i + 1, i - stride, i + stride):
@@ -380,6 +385,7 @@ def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
                 captured_point = q
     pos.prisoners[enemy] += captured
 
+    # A single stone that captured one and can be recaptured at once makes a ko.
     pos.simple_ko = NO_POINT
     if captured == 1 and pos.stones[slot] == 1 and pos.liberties[slot] == 1:
         pos.simple_ko = captured_point

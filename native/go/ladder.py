@@ -94,6 +94,7 @@ def _join(b, s, p, own, depth):  # type: ignore[no-untyped-def]
                     largest = np.int64(b.stones[slot])
                     target = slot
     s.undo_joined[depth] = joined
+    # Merge the other chains into the largest one, which is restored from a copy later.
     next_stone[p] = p
     if joined == U(0):
         target = new_slot(b)
@@ -157,6 +158,7 @@ def _play_stone(b, s, p, own):  # type: ignore[no-untyped-def]
     s.undo_next[depth] = b.next_stone[p]
     s.undo_ko[depth] = b.simple_ko
     b.color[p] = own
+    # The liberties of the joined chain follow below.
     target = _join(b, s, p, own, depth)
     captured = U(0)
     captured_stones = np.int64(0)
@@ -193,6 +195,7 @@ def _take_back(b, s):  # type: ignore[no-untyped-def]
     enemy = U(3) - own
     i = np.int64(p)
     stride = np.int64(b.stride)
+    # In the reverse order of _play_stone: captures, the stone, its chains, the point.
     for k in range(U(s.undo_captured[depth])):
         _recolor(b, U(s.undo_captured_stone[base + k]), enemy, own)
     b.color[p] = EMPTY
@@ -205,6 +208,7 @@ def _take_back(b, s):  # type: ignore[no-untyped-def]
     if joined == U(0):
         b.slots[target >> U(6)] &= ~(U(1) << (target & U(63)))
     else:
+        # Split the rings in reverse order and give the chains their slots back.
         for j in range(joined):
             k = joined - U(1) - j
             q = U(s.undo_joined_stone[base + k])
@@ -387,6 +391,7 @@ def _expand_attacker(b, s, stone, ply, top):  # type: ignore[no-untyped-def]
         # Liberties after the defender's answer on the other point. Three are an escape whatever the attacker does.
         after_first = escape_liberties(b, second, own, first, slot)
         after_second = escape_liberties(b, first, own, second, slot)
+        # Both attacks only start a ko: captured if the defender has no other capture.
         no_help = after_first <= 1 and after_second <= 1
         if no_help and _is_ko_capture(b, first, U(3) - own) and _is_ko_capture(b, second, U(3) - own):
             no_help = _list_captures(b, s, stone, top) == top
@@ -396,6 +401,7 @@ def _expand_attacker(b, s, stone, ply, top):  # type: ignore[no-untyped-def]
         if no_help:
             verdict = CAPTURED
         elif after_first <= 2 and after_second <= 2:
+            # Try the point first that leaves the defender fewer liberties.
             swap = after_first > after_second
             s.move[end] = second if swap else first
             s.move[end + U(1)] = first if swap else second
@@ -512,6 +518,7 @@ def read_ladders(pos, s, prey, borrowed):  # type: ignore[no-untyped-def]
             liberties = pos.liberties[slot]
             if liberties > 2:
                 continue
+            # Find a stone of the chain beside one of its liberties.
             first = first_liberty(pos, slot)
             stone = U(0)
             i = np.int64(first)
@@ -520,6 +527,7 @@ def read_ladders(pos, s, prey, borrowed):  # type: ignore[no-untyped-def]
                 if color[q] != EMPTY and color[q] != BORDER and chain[q] == slot:
                     stone = q
             own = U(color[stone])
+            # With one liberty the defender moves first. With two the attacker tries both.
             attack = U(NO_POINT)
             extension = first
             hit = False
@@ -532,6 +540,7 @@ def read_ladders(pos, s, prey, borrowed):  # type: ignore[no-untyped-def]
                     continue
                 if liberties == 2 and (attack == pos.simple_ko or is_suicide(pos, np.int64(attack), 3 - np.int64(own))):
                     continue
+                # The board is copied only if there is a ladder to read.
                 if not filled:
                     copy(b, pos)
                     filled = True

@@ -176,6 +176,7 @@ def _write_ladders(pos, history, s, shown, view, area, bits):  # type: ignore[no
         if ago == U(0):
             stones = pos.hash
             ko = pos.simple_ko
+        # Boards of moves that are not encoded repeat the ladders of the later board.
         elif ago <= shown and ago <= U(pos.previous_count):
             stones = history[U(pos.history_length - 1) - ago]
             ko = pos.previous_ko[ago - U(1)]

@@ -64,6 +64,7 @@ def hash_after(pos, point, color):  # type: ignore[no-untyped-def]
         q = U(neighbor)
         if pos.color[q] == enemy:
             slot = U(pos.chain[q])
+            # A chain with one liberty is captured; it may touch the point more than once.
             if pos.liberties[slot] == 1 and slot != done[0] and slot != done[1] and slot != done[2]:
                 captures = True
                 done = (slot, done[0], done[1])
@@ -73,6 +74,7 @@ def hash_after(pos, point, color):  # type: ignore[no-untyped-def]
                     s = U(pos.next_stone[s])
                     if s == q:
                         break
+    # Suicide: the new stone and its chains vanish.
     if not captures and is_suicide(pos, point, color):
         result ^= ZOBRIST[own, U(point)]
         done = (U(MAX_POINTS), U(MAX_POINTS), U(MAX_POINTS))
@@ -151,6 +153,7 @@ def play(pos, history, move):  # type: ignore[no-untyped-def]
     """Play a legal `move` of the side to move and append the board to `history`."""
     color = pos.side_to_move
     points = U((pos.size + 2) * pos.stride + 1)
+    # Keep the last two boards for the network's ladder planes.
     if pos.previous_count > 0:
         for p in range(points):
             pos.previous_color[U(MAX_POINTS) + p] = pos.previous_color[p]
@@ -161,6 +164,7 @@ def play(pos, history, move):  # type: ignore[no-untyped-def]
     if pos.previous_count < 2:
         pos.previous_count += 1
 
+    # Moves before the end of a game are not encoded, except the last.
     if pos.finished != NOT_FINISHED:
         pos.recent_valid = min(pos.recent_valid, 1)
     pos.recent_valid = min(pos.recent_valid + 1, RECENT)
@@ -186,6 +190,7 @@ def play(pos, history, move):  # type: ignore[no-untyped-def]
     pos.ply += 1
     if move == PASS:
         pos.phase_start = pos.history_length
+    # The history counts every board, also after passes.
     history[U(pos.history_length)] = board_key(pos.hash, pos.side_to_move)
     pos.history_length += 1
     if may_repeat and pos.ko_rule == KO_SIMPLE and is_third_repetition(pos, history):
@@ -313,6 +318,7 @@ def area_points(pos):  # type: ignore[no-untyped-def]
             balance += 1
         elif c == WHITE:
             balance -= 1
+        # Flood the empty region and collect the colors at its edge.
         elif c == EMPTY and owner[k] == 0:
             top = U(0)
             stack[top] = k

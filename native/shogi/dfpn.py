@@ -175,6 +175,7 @@ def store(solver, node, move, effort):  # type: ignore[no-untyped-def]
         if entry.generation != generation or (entry.key == node.key and entry.hand == node.hand):
             place = base + i
             break
+        # Keep the entries that cost most.
         if np.int64(entry.effort) < least:
             least = np.int64(entry.effort)
             place = base + i
@@ -427,6 +428,7 @@ def solve(solver):  # type: ignore[no-untyped-def]
         # The loop goes down to the chosen child while both numbers are below their limits, otherwise back to the
         # parent.
         out = counters[U(NODES)] >= counters[U(NODE_LIMIT)] or solver.stop[U(0)] != 0
+        # Decided, beyond its limits, or out of nodes: store it and return to the parent.
         if node.pn >= node.pn_limit or node.dn >= node.dn_limit or node.pn == 0 or node.dn == 0 or out:
             move = 0 if node.choice < 0 else solver.children[U(node.first + node.choice)].move
             store(solver, node, move, counters[U(NODES)] - node.visited_at)
@@ -553,6 +555,7 @@ def prove(solver, allowed, nodes, max_ply, variation):  # type: ignore[no-untype
                 return (NO_MATE if root.dn == 0 and counters[U(WAS_CUT)] == 0 else UNKNOWN), length
             return MATE, min(length, 1)
         counters[U(ALLOWED)] = 0  # for the root only
+        # The attacker's best move in the position just searched.
         move = U(solver.children[U(root.first + root.choice)].move)
         if count != U(0):  # one of the evasions was searched
             if np.int64(root.length) > longest:
@@ -560,6 +563,7 @@ def prove(solver, allowed, nodes, max_ply, variation):  # type: ignore[no-untype
                 reply = U(evasions[next_one])
                 best_move = move
             next_one += U(1)
+        # All evasions are searched: play the best one and the answer to it.
         if next_one == count:
             if count != U(0):
                 variation[U(length)] = reply
@@ -574,6 +578,7 @@ def prove(solver, allowed, nodes, max_ply, variation):  # type: ignore[no-untype
                 return MATE, length
             next_one = U(0)
             longest = -1
+            # The mate is proven. From here on look for short mates, with as many nodes again.
             if counters[U(SHORTEST)] == 0:
                 counters[U(SHORTEST)] = 1
                 counters[U(NODE_LIMIT)] += counters[U(NODES)] + 1000

@@ -10,7 +10,6 @@ import numpy as np
 from yomi.native.bits import U
 from yomi.native.jit import allocating_kernel, inlined, kernel
 from yomi.native.shogi import rules
-from yomi.native.shogi.bitboards import attacks, first_square, toggled, without_first
 from yomi.native.shogi.movegen import PROMOTES, generate, lone_blockers, write_moves
 from yomi.native.shogi.position import (
     BISHOPS,
@@ -52,6 +51,10 @@ from yomi.native.shogi.tables import (
     STEPS,
     WHITE_PIECE,
     ZONE,
+    attacks,
+    first_square,
+    toggled,
+    without_first,
 )
 
 # Sets of `type_bits`, and their types, which have separate tables.
@@ -265,6 +268,7 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
     pinned_high = U(0)
     if own_king != U(NO_SQUARE) and low | high != U(0):
         pinned_low, pinned_high = lone_blockers(pos, own_king, them, us, occupied_low, occupied_high)
+    # Each piece that may check directly, or discover a check by moving away.
     while low | high != U(0):
         s = first_square(low, high)
         bit_low = low & (U(0) - low)
@@ -285,6 +289,7 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
             to_low &= ray_low
             to_high &= ray_high
         origin = s << U(7)
+        # A king gives only discovered checks.
         if code & U(15) == U(KING):
             to_low &= free_low
             to_high &= free_high
@@ -341,6 +346,7 @@ def attack(positions, history, moves, level, depth):  # type: ignore[no-untyped-
     pos = positions[U(level)]
     checks = checking_moves(pos, moves[U(level)], False)
     after = positions[U(level + 1)]
+    # Mates in one first: they need no search of evasions.
     for i in range(checks):
         move = moves[U(level), i]
         copy(after, pos)

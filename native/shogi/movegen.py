@@ -4,12 +4,13 @@ A move is a uint16: to | origin << 7 | promotes << 14. The origin of a drop is 8
 waivers of promotion are included.
 """
 
+from typing import Any
+
 import numpy as np
 
 from yomi.native.bits import U, lowest_bit, popcount
 from yomi.native.jit import allocating_kernel, inlined, kernel
-from yomi.native.shogi.bitboards import attacks, first_square, toggled, without_first
-from yomi.native.shogi.position import MAX_MOVES, PAWNS, attackers, between, slider_lines
+from yomi.native.shogi.position import MAX_MOVES, PAWNS, POSITION_DTYPE, attackers, between, copy, play, slider_lines
 from yomi.native.shogi.tables import (
     DEAD,
     DIAGONALS,
@@ -26,6 +27,10 @@ from yomi.native.shogi.tables import (
     STRAIGHTS,
     WHITE_PIECE,
     ZONE,
+    attacks,
+    first_square,
+    toggled,
+    without_first,
 )
 
 PROMOTES = 1 << 14
@@ -196,6 +201,7 @@ def _write_piece_moves(  # type: ignore[no-untyped-def]
             low &= RAYS[row]
             high &= RAYS[row + U(1)]
         origin = s << U(7)
+        # Promotions: into the zone, or from it. Then the moves without promotion.
         if code & U(15) <= U(ROOK):
             leaves = (bit_low & zone_low) | (bit_high & zone_high) != U(0)
             to_low = low if leaves else low & zone_low
@@ -234,7 +240,9 @@ def generate(pos, moves):  # type: ignore[no-untyped-def]
                 target_low |= between_low
                 target_high |= between_high
         pinned_low, pinned_high = lone_blockers(pos, king, U(1) - us, us, occupied_low, occupied_high)
+        # The king's moves are written already.
         own_low, own_high = toggled(own_low, own_high, king)
+    # All unpinned pawns at once, then the other pieces one by one.
     pawn_low = own_low & pos.type_bits[U(PAWNS)] & ~pinned_low
     pawn_high = own_high & pos.type_bits[U(PAWNS + 1)] & ~pinned_high
     count = _write_pawn_moves(moves, count, us, pawn_low, pawn_high, target_low, target_high)
@@ -346,3 +354,26 @@ def has_legal_move(pos):  # type: ignore[no-untyped-def]
     if _surely_has_move(pos):
         return True
     return generate(pos, np.empty(MAX_MOVES, np.uint16)) > U(0)
+
+
+@kernel
+def _walk(positions, history, moves, depth):  # type: ignore[no-untyped-def]
+    """Count the lines of `depth` moves from positions[depth]."""
+    count = generate(positions[depth], moves[depth])
+    if depth == U(1):
+        return count
+    total = U(0)
+    for i in range(count):
+        copy(positions[depth - U(1)], positions[depth])
+        play(positions[depth - U(1)], history, moves[depth, i])
+        total += _walk(positions, history, moves, depth - U(1))
+    return total
+
+
+def perft(pos: Any, history: Any, depth: int) -> int:
+    """Return the number of lines of `depth` legal moves. The last moves are counted, not played."""
+    if depth < 1:
+        return 1
+    positions = np.zeros(depth + 1, POSITION_DTYPE)
+    positions[depth] = pos
+    return int(_walk(positions, history, np.zeros((depth + 1, MAX_MOVES), np.uint16), U(depth)))

@@ -11,7 +11,6 @@ import numpy as np
 
 from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel
-from yomi.native.shogi.bitboards import first_square, without_first
 from yomi.native.shogi.position import FIRST_DROP
 from yomi.native.shogi.tables import (
     BISHOP,
@@ -32,6 +31,8 @@ from yomi.native.shogi.tables import (
     SILVER,
     SQUARES,
     WHITE_PIECE,
+    first_square,
+    without_first,
 )
 
 MAX_ROWS = 40  # maximum rows of a view: 38 pieces and two kings

@@ -10,10 +10,9 @@ import numpy.typing as npt
 from yomi.native.bits import U, popcount, reversed_bits
 from yomi.native.jit import inlined, kernel
 from yomi.native.packing import set_bit, unpack_bits
-from yomi.native.shogi.bitboards import attacks, first_square, without_first
 from yomi.native.shogi.position import BISHOPS, FIRST_DROP, FORM_ALPHAZERO, ROOKS, WHITE
 from yomi.native.shogi.rules import DRAW, repetition
-from yomi.native.shogi.tables import NO_SQUARE, SQUARES, ZONE
+from yomi.native.shogi.tables import NO_SQUARE, SQUARES, ZONE, attacks, first_square, without_first
 from yomi.native.spec import packed_words
 
 PLANES, ALPHAZERO_PLANES = 62, 45
@@ -165,6 +164,7 @@ def write_bits(pos, history, symmetry, scratch, bits, extras):  # type: ignore[n
         base = side * U(HAND_EXTRAS)
         for i in range(U(7)):
             most = U(HAND_MAX[i])
+            # Counts in hand as a row of ones.
             hands |= ((U(1) << min(U(pos.hand[color, i]), most)) - U(1)) << base
             base += most
         if bits.size > EXTRAS_WORD + 1:

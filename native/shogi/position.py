@@ -9,7 +9,6 @@ from numba.core import cgutils
 
 from yomi.native.bits import U
 from yomi.native.jit import kernel, machine_code
-from yomi.native.shogi.bitboards import first_square, nearest
 from yomi.native.shogi.tables import (
     DIAGONALS,
     DIRECTION,
@@ -26,6 +25,8 @@ from yomi.native.shogi.tables import (
     STEPS,
     STRAIGHTS,
     ZOBRIST,
+    first_square,
+    nearest,
 )
 
 BLACK, WHITE = 1, 2
@@ -204,6 +205,7 @@ def attackers(pos, square, attacker, occupied_low, occupied_high):  # type: igno
     high |= STEPS[row + step * U(8) + U(1)] & pos.type_bits[U(KINGS + 1)]
     low &= pos.color_bits[attacker * U(2)]
     high &= pos.color_bits[attacker * U(2) + U(1)]
+    # Sliding pieces attack if no occupied square is in between.
     slider_low, slider_high = slider_lines(pos, square, attacker)
     while slider_low | slider_high != U(0):
         s = first_square(slider_low, slider_high)
@@ -227,6 +229,7 @@ def gives_check(pos, move):  # type: ignore[no-untyped-def]
     origin = (U(move) >> U(7)) & U(127)
     dropped = origin >= U(FIRST_DROP)
     code = (origin - U(80)) | (us << U(4)) if dropped else U(pos.board[origin]) + ((U(move) >> U(14)) << U(3))
+    # Direct check by a step, then by a slide.
     row = (code * U(ROWS) + to) * U(2) + (king >> U(6))
     if (STEPS[row] >> (king & U(63))) & U(1) != U(0):
         return king != U(NO_SQUARE)
@@ -284,6 +287,7 @@ def play_checked(pos, history, move, check):  # type: ignore[no-untyped-def]
         pos.hand[us, i] -= 1
         pos.hands -= U(1) << U(HAND_SHIFT[us * U(7) + i])
     else:
+        # The piece leaves its square, perhaps promoted; a captured piece goes to the hand.
         code = U(pos.board[origin])
         _toggle(pos, code, origin)
         pos.board[origin] = 0

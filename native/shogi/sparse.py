@@ -1,8 +1,8 @@
 """Inputs of sparse shogi networks: rows of their first layer and of their policy, to be summed.
 
 The board is from the mover's side as in dlshogi's form, and mirrored if the own king is on the left half. "Loose" means
-not defended. A target is defended if another own piece attacks it. Checks and threats are approximate: the origin still counts as
-occupied.
+not defended. A target is defended if another own piece attacks it. Checks and threats are approximate: the origin still
+counts as occupied.
 """
 
 import numpy as np
@@ -10,11 +10,22 @@ import numpy.typing as npt
 
 from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel
-from yomi.native.shogi.bitboards import attacks, first_square, without_first
 from yomi.native.shogi.movegen import lone_blockers
 from yomi.native.shogi.planes import DIRECTIONS, HAND_MAX
 from yomi.native.shogi.position import FIRST_DROP, MAX_MOVES
-from yomi.native.shogi.tables import DIRECTION, HAND_INDEX, KING, NO_SQUARE, PROMOTED, ROWS, SQUARES, WHITE_PIECE
+from yomi.native.shogi.tables import (
+    DIRECTION,
+    HAND_INDEX,
+    KING,
+    NO_SQUARE,
+    PROMOTED,
+    ROWS,
+    SQUARES,
+    WHITE_PIECE,
+    attacks,
+    first_square,
+    without_first,
+)
 
 # Rows of the first layer:
 # 1. each piece on the board: kind, owner, square, FLAGS;
@@ -203,6 +214,7 @@ def find_rows(pos, scratch):  # type: ignore[no-untyped-def]
     scratch.chair = view
     ours, theirs = U(VIEWS[view + king]), U(VIEWS[view + U(pos.king[U(1) - us])])
     count = U(0)
+    # The mover's pieces first, then the opponent's.
     for side in range(U(2)):
         color = us ^ side
         low = pos.color_bits[color * U(2)]
@@ -279,6 +291,7 @@ def find_threats(pos, scratch):  # type: ignore[no-untyped-def]
             scratch.targets[cost * U(2)] |= low ^ rest_low
             scratch.targets[cost * U(2) + U(1)] |= high ^ rest_high
         low, high = rest_low, rest_high
+    # Squares from which each kind of own piece checks.
     king = U(pos.king[them])
     occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
     occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]

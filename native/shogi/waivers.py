@@ -1,8 +1,8 @@
 """The moves that a shogi search tries: legal moves without pointless waivers of promotion.
 
 A promoted pawn, bishop or rook attacks all that it attacked before, and so does a lance on the second rank. Only the
-rule that a pawn drop must not mate can justify a waiver. A waived promotion is tried if
-it decides about such a drop at once (`decides_about_drop`).
+rule that a pawn drop must not mate can justify a waiver. A waived promotion is tried if it decides about such a drop
+at once (`decides_about_drop`).
 
 Waivers for a later drop are left out for both sides; proofs of the tree hold except for such moves. Other engines leave
 out all waivers. df-pn (yomi.native.shogi.dfpn) tries every move.
@@ -12,7 +12,6 @@ import numpy as np
 
 from yomi.native.bits import U
 from yomi.native.jit import allocating_kernel, inlined, kernel
-from yomi.native.shogi.bitboards import first_square
 from yomi.native.shogi.movegen import PROMOTES, drop_pawn_mates, generate
 from yomi.native.shogi.position import FIRST_DROP, MAX_HISTORY, MAX_MOVES, PAWNS, POSITION_DTYPE, copy, play
 from yomi.native.shogi.tables import (
@@ -29,6 +28,7 @@ from yomi.native.shogi.tables import (
     STEPS,
     WHITE_PIECE,
     ZONE,
+    first_square,
 )
 
 NO_DROP, LEGAL_DROP, MATING_DROP = 0, 1, 2

@@ -1,17 +1,18 @@
-"""The search at leaves: a small alpha-beta search with a quiescence search.
+"""Evaluation of leaves by an NNUE network and a small alpha-beta search with a quiescence search.
 
 Values are the network's, for the side to move; a mate in n plies is MATE - n. The search ends after a number of nodes.
 It is shallow: most work is done in the quiescence search and the last two plies.
 """
 
+import math
+
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.bound_kernels import load
+from yomi.native.bound_kernels import entry, load
 from yomi.native.jit import inlined_early, kernel
 from yomi.native.shogi import mate, rules
-from yomi.native.shogi.effects import CAPTURE
-from yomi.native.shogi.exchange import gains
+from yomi.native.shogi.effects import CAPTURE, gains
 from yomi.native.shogi.movegen import generate, generate_captures
 from yomi.native.shogi.position import copy, gives_check
 from yomi.native.sparse.nnue import begin
@@ -19,6 +20,7 @@ from yomi.native.sparse.nnue_leaf import (
     ALL_NODES,
     ARGUMENTS,
     BEST,
+    BOOST,
     DEPTH,
     EXACT,
     IS_STOPPED,
@@ -27,8 +29,10 @@ from yomi.native.sparse.nnue_leaf import (
     NO_VALUE,
     NODES,
     PLIES,
+    SCALE,
     UPPER,
     VALUE_FOUND,
+    WEIGHT,
     is_quiet,
     lookup,
     pass_at,
@@ -39,6 +43,7 @@ from yomi.native.sparse.nnue_leaf import (
     store,
     take_best,
 )
+from yomi.native.tree import arrays
 
 INFINITE, MATE = 32001, 32000
 WON = MATE - 2 * PLIES  # values from here on are mates
@@ -203,6 +208,7 @@ def search(address, ply, depth, alpha, beta):  # type: ignore[no-untyped-def]
     is_in_check = pos.in_check != 0
     is_improving = False
     if is_in_check:
+        # In check the static value means nothing: take that of two plies before.
         static = NO_VALUE
         leaf.statics[U(ply)] = leaf.statics[U(ply - 2)] if ply >= 2 else 0
     else:
@@ -258,6 +264,7 @@ def _search_moves(address, ply, depth, alpha, beta, static, table_move, is_impro
                     continue
             elif depth <= 4 and not gains(pos, move, -200 * depth):
                 continue
+        # Checks near the horizon that lose nothing are searched deeper.
         deeper = depth - 1 + (check and depth <= 3 and gains(pos, move, 0))
         reduction = 0
         # Late quiet moves are searched less deeply.
@@ -266,6 +273,7 @@ def _search_moves(address, ply, depth, alpha, beta, static, table_move, is_impro
             reduction += (not is_improving) - is_open
             reduction = min(max(reduction, 0), deeper)
         play_at(address, ply, move, check)
+        # Principal variation search: null windows after the first move, full windows if they fail high.
         if i == 0:
             value = -search(address, ply + 1, deeper, -beta, -alpha)
         else:
@@ -336,3 +344,39 @@ def search_leaf(address, pos):  # type: ignore[no-untyped-def]
     counters[U(VALUE_FOUND)] = value
     counters[U(ALL_NODES)] += counters[U(NODES)]
     return value
+
+
+SURE = 0.998  # maximum value: a search at a leaf may miss what the tree finds
+
+
+@entry(ARGUMENTS)
+def evaluate_leaves(address, rows):  # type: ignore[no-untyped-def]
+    """Mix the search's values into a batch's values, and raise the logits of its best moves.
+
+    Args:
+        address: of a Batch with positions, values and logits, an NnueNetwork, a LeafScratch and LeafSettings.
+        rows: number of rows.
+    """
+    batch, _, leaf, settings = load(address, ARGUMENTS)
+    weight = settings.numbers[U(WEIGHT)]
+    for row in range(U(rows)):
+        score = search_leaf(address, batch.positions[row])
+        value = math.tanh(0.5 * score / settings.numbers[U(SCALE)])
+        value = min(max(value, -SURE), SURE)
+        before = batch.values[row, U(arrays.VALUE)]
+        batch.values[row, U(arrays.VALUE)] = np.float32(weight * value + (1.0 - weight) * before)
+        best = leaf.counters[U(BEST)]
+        for i in range(U(batch.move_count[row])):
+            if batch.moves[row, i] == best:
+                batch.logits[row, U(batch.indices[row, i])] += settings.numbers[U(BOOST)]
+
+
+@entry(ARGUMENTS)
+def clear_rows(address, rows):  # type: ignore[no-untyped-def]
+    """Write equal logits and values of zero into a batch's first `rows` rows."""
+    batch, _, _, _ = load(address, ARGUMENTS)
+    for row in range(U(rows)):
+        for i in range(U(arrays.VALUES)):
+            batch.values[row, i] = 0.0
+        for i in range(U(batch.move_count[row])):
+            batch.logits[row, U(batch.indices[row, i])] = 0.0

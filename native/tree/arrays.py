@@ -13,7 +13,50 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from yomi.native.tree.parameters import PARAMETERS_DTYPE
+from yomi.native.spec import GameSpec
+
+# The search parameters that kernels read as `tree.parameters[0].NAME`. A field has the name of its setting. To add one,
+# add it here and to the options (engine/options.py).
+PARAMETERS_DTYPE = np.dtype(
+    (
+        # A np.record, so that Python reads fields as kernels do.
+        np.record,
+        np.dtype(
+            [
+                ("c_puct", np.float64),
+                ("c_puct_log", np.float64),
+                ("c_puct_base", np.float64),
+                ("root_c_puct", np.float64),
+                ("root_c_puct_base", np.float64),
+                ("fpu_reduction", np.float64),
+                ("root_fpu_reduction", np.float64),
+                ("fpu_from_mean", np.bool_),  # first-play urgency: from the mean utility alone
+                ("forced_playouts", np.float64),  # a tried root move gets at least sqrt(this * prior * playouts)
+                ("halving", np.bool_),  # the root distributes playouts evenly
+                ("virtual_loss", np.float64),
+                ("graph", np.bool_),  # transpositions share a node
+                ("wide_root_noise", np.float64),  # widens exploration at the root
+                ("uncertainty", np.bool_),  # weight evaluations by the evaluator's predicted error
+                ("bias_correction", np.float64),  # share of the mean error that is corrected: native/tree/bias.py
+                ("noise_pruning", np.float64),  # native/tree/child_weights.py
+                ("value_weighting", np.float64),
+                ("spread_scale", np.float64),  # how strongly the spread of utilities scales exploration
+                ("score_utility", np.float64),
+                ("dynamic_score_utility", np.float64),
+                ("score_unit", np.float64),  # points; scale of the score utility
+                ("policy_temperature", np.float64),
+                ("root_policy_temperature", np.float64),
+                ("symmetry", np.int64),  # a symmetry or RANDOM_SYMMETRY; unused if rows_per_leaf is 8
+                ("rows_per_leaf", np.int64),  # 1, or 8 to average all symmetries
+                ("ownership", np.bool_),  # sum up ownership
+                ("solver", np.bool_),  # prove nodes from finished games of value 1 or -1
+            ],
+            align=True,
+        ),
+    )
+)
+RANDOM_SYMMETRY = -1
+
 
 CACHE_LINE = 64  # bytes
 NONE = 0xFFFFFFFF  # no node, or no block of statistics
@@ -37,8 +80,7 @@ def _of_size(fields: Sequence[tuple[str, type[np.generic]]], size: int) -> np.dt
 NODE_DTYPE = _of_size(
     [
         # Sums over all evaluations in the subtree, times their weights, for the side to move. Subtrees of lost edges
-        # are
-        # left out.
+        # are left out.
         ("weight_sum", np.float64),
         ("utility_sum", np.float64),
         ("value_sum", np.float64),  # expected win minus loss, each in [-1, 1]
@@ -298,3 +340,16 @@ def _at_cache_line(count: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     spare = np.zeros(count * dtype.itemsize + CACHE_LINE, np.uint8)
     first = -spare.ctypes.data % CACHE_LINE
     return spare[first : first + count * dtype.itemsize].view(dtype)
+
+
+# A forest is a `Tree` whose arrays have one more axis, the first: the number of the tree. It serves parallel games.
+def make_forest(spec: GameSpec, count: int, playouts: int) -> Tree:
+    """Return `count` empty trees without a cache, each for `playouts` playouts."""
+    one = make_tree(int((playouts + 1) * bytes_per_node(spec.mean_moves)), spec.mean_moves, 0, spec.policy_size)
+    arrays = {name: np.repeat(array[None], count, 0) for name, array in one._asdict().items()}
+    arrays["locks"] = arrays["nodes"].view(np.uint8)
+    return Tree(**arrays)
+
+
+def tree_of(forest: Tree, number: int) -> Tree:
+    return Tree(*(array[number] for array in forest))

@@ -71,6 +71,7 @@ def store_cache(tree, key, policy_indices, count, priors, values):  # type: igno
         if U(count) < room:
             tree.cache_moves[slot, U(count)] = NO_INDEX
     else:
+        # Moves that are not legal get prior 0.
         for i in range(U(tree.cache_priors.shape[1])):
             tree.cache_priors[slot, i] = 0
         for i in range(U(count)):

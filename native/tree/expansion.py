@@ -74,6 +74,7 @@ def complete(tree, node, moves, count):  # type: ignore[no-untyped-def]
         left -= np.int64(edge_quantized(new[i]))
     prior = np.float32(max(left, np.int64(0))) / np.float32(PRIOR_SCALE) / np.float32(U(count) - kept)
     top = kept
+    # Edges for the legal moves without one.
     for i in range(U(count)):
         is_new = True
         for k in range(kept):

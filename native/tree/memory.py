@@ -150,6 +150,7 @@ def add_stats(tree, node):  # type: ignore[no-untyped-def]
     block = _new_stats(tree, size_class + 1)
     if block == NONE:
         return False
+    # The block doubles.
     for i in range(tried):
         _copy_stat(tree.stats[U(block) + i], tree.stats[U(node.stats) + i])
     if tried > U(0):
@@ -188,6 +189,7 @@ def compact(tree: "Tree", root: int, min_visits: int) -> int:
     top = int(tree.counters[0].node_top)
     forward = np.full(top, NONE, np.uint32)
     live = np.empty(top, np.uint32)
+    # Slides go from low to high places: nothing is overwritten before it has moved.
     live = live[: _mark_live(tree, root, min_visits, forward, live)]
     # numpy sorts: numba would spend two seconds on compiling its own sort
     _slide_edges(tree, live[np.argsort(tree.nodes["edges"][live])])
@@ -248,6 +250,7 @@ def _slide_stats(tree, live):  # type: ignore[no-untyped-def]
             for i in range(tried):
                 _copy_stat(tree.stats[top + i], tree.stats[source + i])
             node.stats = top
+            # Blocks keep sizes of powers of two, as add_stats expects.
             room = U(1)
             while room < tried:
                 room += room
@@ -269,6 +272,7 @@ def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
             top += U(1)
     for i in range(U(forward.size)):
         if forward[i] == NONE:
+            # A dropped node leaves a part of its bias.
             forget(tree, tree.nodes[i])
             continue
         old = tree.nodes[i]

@@ -81,6 +81,7 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
             if not (total > 0.0 and math.isfinite(below.utility_sum + below.value_sum + below.score_sum)):
                 unlock(tree, np.int64(child.node))  # a fault: the edge keeps the last sound means
                 continue
+            # Of a shared node only the visits through this edge count.
             share = min(1.0, float(child.visits) / float(below.visits))
             child.node_visits = below.visits
             child.node_weight = total

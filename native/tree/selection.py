@@ -47,6 +47,7 @@ def exploration(tree, node, is_root, weight):  # type: ignore[no-untyped-def]
 def _first_play_urgency(tree, node, is_root):  # type: ignore[no-untyped-def]
     """Return the assumed utility of an untried edge: that of the node, less the more priors were tried."""
     p = tree.parameters[0]
+    # The more priors were tried, the better the mean stands for the rest.
     mass = min(1.0, float(node.tried_prior))
     weight = 1.0 if p.fpu_from_mean else mass * mass
     mean = node.utility_sum / max(MIN_WEIGHT, node.weight_sum)
@@ -102,6 +103,7 @@ def _mean_utility(stat, virtual_loss, urgency):  # type: ignore[no-untyped-def]
     n, flying = float(stat.weight), float(stat.in_flight & IN_FLIGHT)
     if stat.in_flight == 0 and n > 0.0:
         q = float(stat.utility)
+    # (w * q - loss) / (w + loss)
     elif n + virtual_loss * flying > 0.0:
         loss = virtual_loss * flying
         q = (stat.utility * n - loss) / (n + loss)
@@ -189,6 +191,7 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
         stat = tree.stats[base + i]
         total += float(stat.weight) + float(stat.in_flight & IN_FLIGHT)
         under_way += U(stat.in_flight & IN_FLIGHT)
+    # N counts visits in flight, so that threads spread out.
     factor = exploration(tree, node, is_root, total)
     urgency = _first_play_urgency(tree, node, is_root)
     turn = U(node.visits) + under_way
@@ -196,6 +199,7 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
         best, best_value, is_won = _best_of_tried_at_root(tree, node, factor, urgency, total, turn)
     else:
         best, best_value, is_won = _best_of_tried(tree, node, factor, urgency)
+    # The candidate competes with its first-play urgency.
     if tried < U(node.edge_count):
         edge = tree.edges[U(node.edges) + tried]
         prior, noise, is_banned, in_turn = edge_prior(edge), 0.0, False, False

@@ -18,9 +18,9 @@ from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import CENTER_TOLERANCE
 from yomi.native.go import board, rules
 from yomi.native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS, pattern_key
-from yomi.native.go.game import graph_key, position_key
 from yomi.native.go.planes import policy_index
 from yomi.native.go.scratch import SCRATCH_DTYPE
+from yomi.native.go.spec import graph_key, position_key
 from yomi.native.tree.arrays import LEAD, MIN_BUCKETS, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR
 
 F = np.float32

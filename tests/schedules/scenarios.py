@@ -18,8 +18,7 @@ from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.search import Search
 from yomi.native.bound_kernels import ask
 from yomi.native.spec import Inputs
-from yomi.native.tree.arrays import BIAS_DTYPE, EXPANDED, IN_FLIGHT, NONE, VALUE, Tree
-from yomi.native.tree.forest import make_forest
+from yomi.native.tree.arrays import BIAS_DTYPE, EXPANDED, IN_FLIGHT, NONE, VALUE, Tree, make_forest
 from yomi.native.tree.memory import clear_tree, compact
 from yomi.native.tree.report import CHILD_DTYPE, most_visited_path, root_children
 from yomi.native.tree.searcher import Searcher

@@ -5,7 +5,7 @@ from __future__ import annotations
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.native.game import ONGOING, OVER
-from yomi.native.shogi.game import UNPROVEN_WIN, outcome
+from yomi.native.shogi.spec import UNPROVEN_WIN, outcome
 
 BARE_KINGS = "4k4/9/9/9/9/9/9/9/4K4 b - 1"
 MATED = "4k4/4G4/4P4/9/9/9/9/9/4K4 w - 100"

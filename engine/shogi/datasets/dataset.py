@@ -23,7 +23,7 @@ from yomi.engine.shogi.datasets.rows import (
     read_rows,
     why_not,
 )
-from yomi.native.datasets.boards import set_positions, write_boards
+from yomi.native.datasets.packed import set_positions, write_boards
 from yomi.native.datasets.positions import encode_positions
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
 from yomi.native.shogi.spec import shogi_spec

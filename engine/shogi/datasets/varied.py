@@ -30,7 +30,7 @@ from yomi.engine.shogi.datasets.dataset import SCORE_SCALE
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.placement import Placement
 from yomi.engine.shogi.sfen import format_sfen
-from yomi.native.datasets.boards import write_boards
+from yomi.native.datasets.packed import write_boards
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
 from yomi.nets.data.shards import Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name, write_shard

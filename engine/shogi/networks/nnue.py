@@ -11,7 +11,7 @@ from yomi.native.shogi.nnue import make_inputs
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.sparse.nnue import network_of
 from yomi.native.sparse.nnue_leaf import LeafSettings, make_leaf_scratch, make_settings
-from yomi.native.sparse.nnue_shogi import clear_rows, evaluate_leaves
+from yomi.native.sparse.nnue_search import clear_rows, evaluate_leaves
 from yomi.native.spec import Inputs
 from yomi.nets.files import source_digest
 from yomi.nets.load import NetworkKind
