@@ -62,7 +62,7 @@ def test_arguments_of_other_types_are_refused() -> None:
         (logits, values, ownership.astype(np.float64)),
         (logits, values, ownership[:, ::2]),
     ):
-        with pytest.raises(TypeError, match="found, expected"):
+        with pytest.raises(TypeError, match="found arguments"):
             write_zeros.bind(*wrong)
 
 
