@@ -336,7 +336,7 @@ def _played(kind: Game[Any, Any], subject: Subject, draw: random.Random) -> Batc
             game.push(move)
         symmetry = row % 8 if TABLE["symmetry"].is_for(kind.name) else 0
         batch.node[row], batch.symmetry[row] = row, symmetry
-        position = spec.marked(game.position)
+        position = spec.with_flags(game.position)
         batch.move_count[row] = write_moves(position, game.history, symmetry, batch.moves[row], batch.indices[row])
         for write, inputs in ((subject.write_bits, batch.bits), (subject.write_planes, batch.planes)):
             write(position, game.history, symmetry, scratch, inputs[row], batch.extras[row])

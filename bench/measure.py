@@ -129,7 +129,7 @@ def make_job(evaluator: Evaluator, subject: Subject, game: SearchableGame, rows:
     spec = subject.spec
     inputs = evaluator.inputs
     batch = make_batch(spec, rows, inputs)
-    position, scratch = spec.marked(game.position), np.zeros(1, spec.scratch_dtype)[0]
+    position, scratch = spec.with_flags(game.position), np.zeros(1, spec.scratch_dtype)[0]
     for row in range(rows):
         symmetry = row % 8 if inputs & Inputs.NETWORK else 0
         moves, indices = batch.moves[row], batch.indices[row]

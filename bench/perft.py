@@ -8,7 +8,7 @@ from typing import Any
 
 from yomi.bench.comparison import find_cshogi
 from yomi.engine.shogi.game import ShogiGame
-from yomi.native.shogi.perft import perft
+from yomi.native.shogi.movegen import perft
 
 TURNS = 3
 """Measurements of each depth and side, in turns; the best counts."""

@@ -22,8 +22,7 @@ from yomi.engine.go.networks.katago import raw_outputs
 from yomi.native.bits import U
 from yomi.native.go import planes, rules
 from yomi.native.go.board import KO_POSITIONAL, POSITION_DTYPE, clear
-from yomi.native.go.move_features import FEATURES, FEATURES_A_MOVE, FIRST_PATTERN, NONE, OWN_EYE, move_features
-from yomi.native.go.prior_weights import UNIT
+from yomi.native.go.priors import FEATURES, FEATURES_PER_MOVE, FIRST_PATTERN, NONE, OWN_EYE, UNIT, move_features
 from yomi.native.go.scratch import SCRATCH_DTYPE
 from yomi.native.jit import kernel
 from yomi.nets.errors import NetworkError
@@ -45,7 +44,7 @@ class Sample(NamedTuple):
     """N positions with M legal moves in all, concatenated, and the network's policy."""
 
     features: npt.NDArray[np.uint16]
-    """[M, FEATURES_A_MOVE]"""
+    """[M, FEATURES_PER_MOVE]"""
     policy: npt.NDArray[np.float32]
     """[M], sums to 1 over each position"""
     counts: npt.NDArray[np.int64]
@@ -77,7 +76,7 @@ def sample(network: Path, size: int, seconds: float, rng: np.random.Generator) -
     numbers = np.zeros((GAMES, planes.GLOBALS), np.float32)
     moves, indices = np.zeros((2, GAMES, moves_most), np.uint16)
     counts = np.zeros(GAMES, np.int64)
-    features = np.zeros((GAMES, moves_most, FEATURES_A_MOVE), np.uint16)
+    features = np.zeros((GAMES, moves_most, FEATURES_PER_MOVE), np.uint16)
 
     def begin(game: int) -> None:
         clear(positions[game], size)
@@ -120,7 +119,7 @@ def fit(data: Sample) -> FloatArray:
         logits = weights[features].sum(axis=1)
         exponential = np.exp(logits - np.maximum.reduceat(logits, starts)[position])
         guess = exponential / np.add.reduceat(exponential, starts)[position]
-        error = np.repeat(guess - data.policy, FEATURES_A_MOVE)
+        error = np.repeat(guess - data.policy, FEATURES_PER_MOVE)
         gradient = np.bincount(features.ravel(), weights=error, minlength=FEATURES) / len(data.counts) + DECAY * weights
         gradient[unused] = 0.0
         mean = 0.9 * mean + 0.1 * gradient

@@ -56,6 +56,6 @@ def bytes_per_node(tree: arrays.Tree) -> float:
 def _search(subject: BenchmarkPositions, inputs: Inputs, workers: int, playouts: int) -> Search:
     spec = subject.spec
     edges = spec.mean_moves / spec.mean_edges  # without a policy all moves have edges
-    memory = int(1.2 * playouts * edges * arrays.bytes_a_node(spec.mean_edges))
+    memory = int(1.2 * playouts * edges * arrays.bytes_per_node(spec.mean_edges))
     settings = SearchSettings(workers=workers, memory=memory, cache_size=0, symmetry="none", seed=1, ownership=False)
     return Search(spec, InlineQueue(UniformEvaluator(16, inputs)), settings)

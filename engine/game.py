@@ -135,7 +135,7 @@ class Game(abc.ABC, Generic[G, P]):
             everything: compile also kernels that the default network does not need; otherwise in the background.
             learning: compile also the kernels of `yomi learn`.
         """
-        from yomi.native.warmup import compile_later, compile_names, compile_natively_later
+        from yomi.native.precompile import compile_later, compile_names, compile_natively_later
 
         more = f"{self.name}-more"
         names = [self.name, *([more] if everything else []), *([f"{self.name}-learning"] if learning else [])]

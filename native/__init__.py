@@ -1,1 +1,1 @@
-"""The compiled core: boards, rollouts, planes, the search tree. Arrays in, arrays out; knows no engine and no nets."""
+"""The compiled core: boards, rollouts, planes, the search tree. Knows neither engine nor nets."""

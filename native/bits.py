@@ -1,7 +1,7 @@
-"""What numba has no name for: bit counting, random numbers, atomic operations on array elements, locks.
+"""Operations that numba lacks: bit counting, random numbers, atomics, locks.
 
-The atomics are sequentially consistent. They work on one element of a contiguous array, given as (array, index), or on
-a field of a record, given as (record, name), and return its old value. A name has to stand in the kernel's own source.
+Atomics are sequentially consistent and return the old value. They take (array, index), an element of a contiguous
+array, or (record, name), a field of a record. The name must be a constant in the kernel's own source.
 """
 
 import operator
@@ -19,18 +19,15 @@ from numba.core import cgutils
 
 from yomi.native.jit import inlined, inlined_early, kernel, machine_code
 
-U = np.uint64
-"""Cast to an unsigned index: numba tests a signed one for being negative, which costs rollouts 40% of their speed."""
+# numba tests a signed index for being negative, which costs rollouts 40% of their speed.
+U = np.uint64  # cast to an unsigned index
 
 
-_PLAIN_LOCK = threading.Lock()
-"""Makes the operations atomic where kernels run as plain Python."""
+_PLAIN_LOCK = threading.Lock()  # makes the operations atomic in plain Python
 
 
 @machine_code(lambda word: U(int(word).bit_count()))
 def popcount(typing_context: Any, word: Any) -> Any:
-    """Return the number of set bits of a uint64."""
-
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ctpop(args[0])
 
@@ -39,7 +36,7 @@ def popcount(typing_context: Any, word: Any) -> Any:
 
 @machine_code(lambda word: U((int(word) & -int(word)).bit_length() - 1 if word else 64))
 def lowest_bit(typing_context: Any, word: Any) -> Any:
-    """Return the index of the lowest set bit of a uint64; 64 where none is set."""
+    """Return the index of the lowest set bit of a uint64, or 64 for 0."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
@@ -49,8 +46,6 @@ def lowest_bit(typing_context: Any, word: Any) -> Any:
 
 @machine_code(lambda word: U(int(f"{int(word):064b}"[::-1], 2)))
 def reversed_bits(typing_context: Any, word: Any) -> Any:
-    """Return a uint64 with its bits in the opposite order."""
-
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitreverse(args[0])
 
@@ -58,12 +53,11 @@ def reversed_bits(typing_context: Any, word: Any) -> Any:
 
 
 def _element_type(array: Any, index: Any) -> Any:
-    """Return the type of array[index], of an array or a record."""
     return array.typeof(index.literal_value) if isinstance(array, types.Record) else array.dtype
 
 
 def element_pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """Return a pointer to args[0][args[1]] for a one-dimensional C-contiguous array, or a record."""
+    """Return a pointer to args[0][args[1]] of a one-dimensional contiguous array, or of a record."""
     array_type, index_type = signature.args[:2]
     if isinstance(array_type, types.Record):
         name = index_type.literal_value
@@ -75,11 +69,11 @@ def element_pointer(context: Any, builder: Any, signature: Any, args: Any) -> An
 
 
 def _read_modify_write(operation: str, result: Callable[[Any, Any], Any]) -> Any:
-    """Make an intrinsic (array, index, value) -> old value for one of LLVM's integer atomicrmw operations.
+    """Make an intrinsic (array, index, value) -> old value.
 
     Args:
-        operation: LLVM's name of it.
-        result: what it writes, of the old value and the argument.
+        operation: name of LLVM's integer atomicrmw operation.
+        result: computes the new value from the old value and the argument.
     """
 
     def plainly(array: Any, index: Any, value: Any) -> Any:
@@ -115,7 +109,7 @@ def _compare_plainly(array: Any, index: Any, expected: Any, value: Any) -> Any:
 
 @machine_code(_compare_plainly)
 def atomic_compare_exchange(typing_context: Any, array: Any, index: Any, expected: Any, value: Any) -> Any:
-    """Write array[index] = value if it is `expected`; return the old value, by which the caller knows."""
+    """Write array[index] = value if it equals `expected`; return the old value."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = element_pointer(context, builder, signature, args)
@@ -164,8 +158,9 @@ def atomic_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any
 
 @machine_code(lambda: None)
 def cpu_pause(typing_context: Any) -> Any:
-    """Tell the processor that this is a spin loop. (Inline assembly in an intrinsic aborts the process.)"""
+    """Hint to the processor that this is a spin loop."""
 
+    # Inline assembly in an intrinsic aborts the process, so this calls LLVM's intrinsic.
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         function_type = ir.FunctionType(ir.VoidType(), [])
         name = "llvm.x86.sse2.pause" if _is_x86() else "llvm.donothing"
@@ -182,7 +177,7 @@ def _is_x86() -> bool:
 
 @machine_code(lambda: time.sleep(0.0))
 def _yield_processor(typing_context: Any) -> Any:
-    """Let another thread have the processor, by the system's own call."""
+    """Yield the processor to another thread, by a system call."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
@@ -193,16 +188,13 @@ def _yield_processor(typing_context: Any) -> Any:
     return types.none(), codegen
 
 
-SPINS = 64
-"""Looks at a lock before a thread gives its processor away: who holds it for longer has most likely lost its own."""
+# Who holds a lock for longer has most likely lost its processor, and spinning would keep it from running.
+SPINS = 64  # attempts to take a lock before a thread yields its processor
 
 
 @inlined_early
 def take_lock(locks, index):  # type: ignore[no-untyped-def]
-    """Set locks[index], an integer of an array or a record that is 0 while nobody holds it; wait while somebody does.
-
-    If threads outnumber processors, the one that holds a lock may not be running, and spinning keeps it from doing so.
-    """
+    """Set locks[index] from 0 to 1; wait while it is 1. It is an element of an array or a field of a record."""
     spins = 0
     while atomic_exchange(locks, index, 1) != 0:
         if spins < SPINS:
@@ -214,13 +206,12 @@ def take_lock(locks, index):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def free_lock(locks, index):  # type: ignore[no-untyped-def]
-    """Let go of a lock."""
     atomic_store(locks, index, 0)
 
 
 @inlined
 def mixed(word):  # type: ignore[no-untyped-def]
-    """Return a uint64 that each bit of `word` changes much of."""
+    """Return a hash of a uint64 (the finalizer of splitmix64)."""
     word = (word ^ (word >> U(30))) * U(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> U(27))) * U(0x94D049BB133111EB)
     return word ^ (word >> U(31))
@@ -228,7 +219,7 @@ def mixed(word):  # type: ignore[no-untyped-def]
 
 @kernel
 def random_bits(state):  # type: ignore[no-untyped-def]
-    """Advance the xorshift64* generator in `state` (uint64[1], never zero) and return 32 random bits as uint64."""
+    """Advance the xorshift64* generator `state` (uint64[1], never zero); return 32 random bits as uint64."""
     x = state[U(0)]
     x ^= x >> U(12)
     x ^= x << U(25)
@@ -239,5 +230,5 @@ def random_bits(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def random_below(state, n):  # type: ignore[no-untyped-def]
-    """Return a random uint64 in [0, n) by multiplication; the bias is below n / 2**32."""
+    """Return a random uint64 in [0, n); the bias is below n / 2**32."""
     return (random_bits(state) * U(n)) >> U(32)

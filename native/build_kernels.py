@@ -1,6 +1,6 @@
 """Compiles kernels for each level of x86-64 processors, for a wheel: `python -m yomi.native.build_kernels [LEVEL ...]`.
 
-They are put into native/compiled/LEVEL. `pip wheel` then makes a wheel for this system and Python that contains them.
+They go to native/compiled/LEVEL. `pip wheel` then makes a wheel with them for this system and Python.
 """
 
 import json
@@ -19,7 +19,7 @@ from yomi.native.levels import COMPILED, LEVELS, ROOT, SETTING, lacking_features
 
 
 def build(level: str) -> None:
-    """Compile all kernels for a level, in place of those that the folder has.
+    """Compile all kernels for a level and replace the folder.
 
     Raises:
         subprocess.CalledProcessError: compiling failed; the message is on stderr.
@@ -27,7 +27,7 @@ def build(level: str) -> None:
     target = COMPILED / level
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, SETTING: level, "YOMI_CACHE_DIR": folder}
-        script = "from yomi.native.kernel_groups import NAMES; from yomi.native.warmup import compile_names; "
+        script = "from yomi.native.kernel_groups import NAMES; from yomi.native.precompile import compile_names; "
         command = [sys.executable, "-c", script + "compile_names(list(NAMES), lambda line: print(line, flush=True))"]
         shutil.rmtree(target, ignore_errors=True)
         subprocess.run(command, cwd=ROOT, env=environment, check=True)
@@ -43,22 +43,22 @@ def build(level: str) -> None:
 
 
 def main(words: Sequence[str]) -> None:
-    """Build the levels that the words name, or all; leave out those that this processor cannot run.
+    """Build the named levels, or all, except those that this processor cannot run.
 
     Raises:
-        SystemExit: a word is no level, or no level is left.
+        SystemExit: an unknown level, or none that can be built.
     """
     for word in words:
         if word not in LEVELS:
-            raise SystemExit(f"{word} found, expected {' or '.join(LEVELS)}")
+            raise SystemExit(f"found level {word}, expected {' or '.join(LEVELS)}")
     lacking = {level: lacking_features(level) for level in words or LEVELS}
     for level, features in lacking.items():
         if features:
-            print(f"{level} is left out: this processor lacks {features}", flush=True)
+            print(f"skipping {level}: this processor lacks {features}", flush=True)
         else:
             build(level)
     if all(lacking.values()):
-        raise SystemExit("no kernels are built: expected a level that this processor has")
+        raise SystemExit("built no kernels: expected a level that this processor has")
 
 
 if __name__ == "__main__":

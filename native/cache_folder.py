@@ -1,4 +1,4 @@
-"""The folder of compiled kernels: where it is, who may write to it, and the facts that its parts were compiled by."""
+"""The folder of compiled kernels: its place, permissions and files."""
 
 import contextlib
 import functools
@@ -20,17 +20,15 @@ try:
 except ImportError:  # Windows
     fcntl = grp = pwd = None  # type: ignore[assignment]
 
+# Suffix of marks: JSON files that exist once all kernels of a group are compiled.
 COMPLETE = ".complete"
-"""Ending of the marks: files that exist once all kernels of a game are compiled. They contain JSON."""
+# File in a folder of kernels with the facts that the folder's key is a hash of.
 FACTS = "facts.json"
-"""File of a folder of kernels with the facts that its key is a hash of."""
 
 
 def cache_directory() -> Path:
-    """Return a writable folder for compiled kernels: the user's cache, or a temporary one if that is read-only.
-
-    The temporary folder has links to all kernels of the user's cache: none of them is compiled again. New kernels
-    replace links. The path is absolute. A process whose YOMI_CACHE_DIR is its parent gets the same folder.
+    """Return a writable, absolute folder for compiled kernels: the user's cache, or a temporary folder if that is
+    read-only.
 
     Raises:
         CompileError: other users can write to the folder.
@@ -43,6 +41,8 @@ def cache_directory() -> Path:
         with tempfile.TemporaryFile(dir=directory):
             return directory
     except OSError as error:
+        # The temporary folder links to all kernels of the user's cache, so that none is compiled again. New kernels
+        # replace links. A process with YOMI_CACHE_DIR set to its parent gets the same folder.
         spare = _temporary_directory() / "kernels"
         print(f"yomi: cannot write {directory} ({error.strerror}): new kernels go to {spare}", file=sys.stderr)
         spare.mkdir(mode=0o700, exist_ok=True)
@@ -57,7 +57,7 @@ def _users_directory() -> Path:
 
 
 def check_cache() -> None:
-    """Refuse the user's cache if other users can write to it; see `require_private`. It need not exist."""
+    """Refuse the user's cache, which need not exist, if other users can write to it (`require_private`)."""
     directory = _users_directory()
     for folder in (directory.parent, directory):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -65,14 +65,14 @@ def check_cache() -> None:
 
 
 def require_private(folder: Path, *, may_be_sticky: bool = False) -> None:
-    """Refuse a folder that other users can write to: compiled code from it would run with this user's rights.
+    """Refuse a folder that other users can write to: its compiled code would run with this user's rights.
 
     Args:
         folder: an existing folder.
-        may_be_sticky: accept a folder such as /tmp, in which each user can replace only own files.
+        may_be_sticky: accept a folder such as /tmp, in which users can replace only their own files.
 
     Raises:
-        CompileError: the folder belongs to another user than this one and root, or others can write to it.
+        CompileError: the folder belongs to a user other than this one and root, or others can write to it.
         OSError: the folder cannot be examined.
     """
     if not hasattr(os, "getuid"):  # Windows has no such modes
@@ -92,7 +92,7 @@ def require_private(folder: Path, *, may_be_sticky: bool = False) -> None:
 
 @functools.cache
 def _is_own_group(group: int) -> bool:
-    """Whether a group has only this user as a member, as on systems that give each user such a group."""
+    """Return whether this user is the only member of a group, as on systems with a group per user."""
     try:
         found, user = grp.getgrgid(group), pwd.getpwuid(os.getuid())
     except KeyError:
@@ -101,9 +101,9 @@ def _is_own_group(group: int) -> bool:
 
 
 def _link_files(source: Path, target: Path) -> None:
-    """Make links to all kernels and marks of a folder that the target lacks. Two processes may do this at once."""
-    files = [path for path in source.rglob("*") if path.suffix in (".nbi", ".nbc", COMPLETE)]  # numba's, and the marks
-    for path in sorted(files, key=lambda path: path.suffix == COMPLETE):  # a mark follows the kernels that it promises
+    """Link all kernels and marks of a folder that the target lacks. Two processes may do this at once."""
+    files = [path for path in source.rglob("*") if path.suffix in (".nbi", ".nbc", COMPLETE)]
+    for path in sorted(files, key=lambda path: path.suffix == COMPLETE):  # marks after the kernels that they promise
         link = target / path.relative_to(source)
         link.parent.mkdir(mode=0o700, exist_ok=True)
         if not link.exists():
@@ -125,13 +125,12 @@ def _temporary_directory() -> Path:
 
 @contextlib.contextmanager
 def locked(path: Path, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Keep all other processes that ask for the same file out of the block; wait until they have left it.
+    """Hold an exclusive lock on a file; call `waits` before waiting for another process.
 
-    `waits` is called before waiting. The system releases the file when a process ends, however it ends. On Windows,
-    where this is not tested, nothing is locked.
+    The system releases the lock when the process ends. On Windows nothing is locked.
 
     Raises:
-        OSError: the file cannot be made.
+        OSError: the file cannot be created.
     """
     with path.open("ab") as stream:
         if fcntl is not None:
@@ -144,10 +143,10 @@ def locked(path: Path, waits: Callable[[], None] = lambda: None) -> Iterator[Non
 
 
 def make_folder(folder: Path, facts: Mapping[str, str]) -> None:
-    """Make a folder of kernels, with the facts that they are compiled by.
+    """Create a folder of kernels with its facts.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not (folder / FACTS).exists():
@@ -155,7 +154,7 @@ def make_folder(folder: Path, facts: Mapping[str, str]) -> None:
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Write a file at once: other processes see all of it or nothing.
+    """Write a file atomically.
 
     Raises:
         OSError: it cannot be written.

@@ -1,4 +1,4 @@
-"""How far compiling is: percent and the time left, as a bar on a terminal and as few lines elsewhere."""
+"""Progress of compilation: a bar on a terminal, a few lines elsewhere."""
 
 import shutil
 import sys
@@ -8,18 +8,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 SECONDS_BETWEEN_LINES = 15.0
-MIN_SAMPLE = 3.0
-"""Seconds of work after which the machine's own speed replaces that of the estimates."""
+MIN_SAMPLE = 3.0  # seconds of work after which the measured speed replaces the estimates
 
 
 class Progress:
-    """Estimate of the time left to compile some groups in parallel processes. Several threads report to it."""
+    """Estimate of the time left to compile groups in parallel processes. Thread-safe."""
 
     def __init__(self, seconds: Mapping[str, float], processes: int) -> None:
-        """Begin.
+        """Create an estimate.
 
         Args:
-            seconds: estimate by group, for one process of some machine.
+            seconds: estimate for each group in one process.
             processes: number of processes.
         """
         self._seconds = dict(seconds)
@@ -29,12 +28,10 @@ class Progress:
         self._lock = threading.Lock()
 
     def begin(self, group: str) -> None:
-        """Note that a process has begun to compile a group."""
         with self._lock:
             self._begun[group] = time.monotonic()
 
     def finish(self, group: str) -> None:
-        """Note that a group is compiled."""
         with self._lock:
             self._took += time.monotonic() - self._begun.pop(group)
             self._done += self._seconds.pop(group)
@@ -51,10 +48,9 @@ class Progress:
 
 
 class Display:
-    """Shows a bar on stderr if that is a terminal. Otherwise `report` gets a line every 15 seconds."""
+    """Shows a bar if stderr is a terminal; otherwise `report` receives a line every 15 seconds."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
-        """Begin; `report` receives lines."""
         self._report = report
         self._begin = self._last = time.monotonic()
         self._fraction = 0.0
@@ -69,7 +65,6 @@ class Display:
             )
 
     def show(self, progress: Progress) -> None:
-        """Show how far the work is."""
         now = time.monotonic()
         left = progress.left()
         elapsed = now - self._begin
@@ -84,7 +79,7 @@ class Display:
             self._report(f"compiling: {100 * self._fraction:.0f}%, about {time_text(left)} left")
 
     def close(self) -> float:
-        """Remove the bar; return the seconds that all took."""
+        """Remove the bar; return the elapsed seconds."""
         if self._bar is not None:
             self._bar.close()
         return time.monotonic() - self._begin

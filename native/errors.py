@@ -1,5 +1,5 @@
-"""The error of kernels that cannot be made ready; apart from them, for the command line knows it and loads no numba."""
+"""The error for kernels, in a module of its own: the command line imports it without numba."""
 
 
 class CompileError(RuntimeError):
-    """Kernels cannot be compiled, or not kept; the message is one line."""
+    """Kernels cannot be compiled or cached. The message is one line."""

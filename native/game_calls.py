@@ -1,7 +1,7 @@
 """The game's side of a search: entries that the tree calls by address, compiled for each game.
 
-They join the functions of yomi.native.game to calls that are coarse enough to cost nothing: a line is replayed, or a
-leaf described, in one call. All work on the `Board` of one search thread and answer in its arrays.
+Each call does enough work (replay a line, describe a leaf) that its cost does not matter. All work on the `Board` of
+one search thread and return results in its arrays.
 """
 
 import functools
@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import ANSWERING_ENTRY, ROWS_ENTRY, Entry, ask, load, store
+from yomi.native.bound_kernels import ANSWERING_ENTRY, ROWS_ENTRY, Entry, ask, load, store
 from yomi.native.game import (
     HOMES,
     IMPLEMENTATIONS,
@@ -42,57 +42,45 @@ FACTS_DTYPE = np.dtype(
         ("value", np.float64),  # of a finished game, for the side to move
         ("score", np.float64),
         ("moves", np.int64),  # number of legal moves; 0 if the game is over
-        ("has_indices", np.int64),  # whether `indices` has those of the moves
+        ("has_indices", np.int64),  # 1 if `indices` is valid
     ],
     align=True,
 )
-PATTERN, GRAPH = 1, 2
-"""Flags of `step`: which keys are asked for."""
+PATTERN, GRAPH = 1, 2  # flags of `step`: the keys to compute
 
 
 class Board(NamedTuple):
-    """What the calls of one search thread work on. H entries of history, M moves at most, D moves of a line."""
+    """The arrays of one search thread's game. H entries of history, at most M moves, lines of at most D moves."""
 
-    root: Any
-    """records[1]: the root's position"""
-    position: Any
-    """records[1]: the current position"""
-    history: Any
-    """uint64[H]: begins with the root's"""
-    scratch: Any
-    """records[1] that write_planes and write_bits work in"""
-    line: Any
-    """uint16[D]: the moves from the root to the current position; written by the tree"""
-    moves: Any
-    """uint16[M]: legal moves of the current position"""
-    indices: Any
-    """uint16[M]: their policy indices without symmetry"""
-    facts: Any
-    """FACTS_DTYPE[1]"""
+    root: Any  # records[1]: the root's position
+    position: Any  # records[1]: the current position
+    history: Any  # uint64[H]: begins with the root's history
+    scratch: Any  # records[1]: working memory of write_planes and write_bits
+    line: Any  # uint16[D]: moves from the root to the current position; written by the tree
+    moves: Any  # uint16[M]: legal moves of the current position
+    indices: Any  # uint16[M]: their policy indices without symmetry
+    facts: Any  # FACTS_DTYPE[1]
+    # float64[A + 1]: sum of the leaves' ownership, for the side to move at the root; the last entry belongs to the tree
     ownership: Any
-    """float64[A + 1]: sum of the leaves' ownership for the side to move at the root; the last entry is the tree's"""
 
 
 class GameCalls(NamedTuple):
-    """Addresses by which kernels call a game."""
+    """Addresses that kernels call a game by."""
 
-    board: Any
-    """int64[5]: of the Board, and of the entries replay, step, describe and list_moves"""
-    rows: Any
-    """int64[n, 2]: table of the Calls that write a row of a batch"""
-    ownership: Any
-    """int64[2]: of the entry add_row_ownership and its arguments"""
+    board: Any  # int64[5]: of the Board, and of the entries replay, step, describe and list_moves
+    rows: Any  # int64[n, 2]: table of the Calls that write a row of a batch
+    ownership: Any  # int64[2]: of the entry add_row_ownership and its arguments
 
 
 @inlined
 def replay(calls, depth):  # type: ignore[no-untyped-def]
-    """Make the position after the first `depth` moves of the line the current one."""
+    """Make the position after `depth` moves of the line the current position."""
     ask(calls.board[U(1)], calls.board[U(0)], depth, 0)
 
 
 @inlined
 def step(calls, depth, wanted):  # type: ignore[no-untyped-def]
-    """Play move number `depth` of the line, and write the keys `wanted` (PATTERN, GRAPH) of it into the facts."""
+    """Play move number `depth` of the line; write its keys (`wanted`: PATTERN, GRAPH) into the facts."""
     ask(calls.board[U(2)], calls.board[U(0)], depth, wanted)
 
 
@@ -100,14 +88,14 @@ def step(calls, depth, wanted):  # type: ignore[no-untyped-def]
 def describe(calls, is_root, wants_indices):  # type: ignore[no-untyped-def]
     """Return the state of the current position (yomi.native.game.outcome); write its facts, legal moves and indices.
 
-    A finished game has value and score only. A root is never finished.
+    A finished game has value and score only. A root never counts as finished.
     """
     return ask(calls.board[U(3)], calls.board[U(0)], is_root, wants_indices)
 
 
 @inlined
 def list_moves(calls):  # type: ignore[no-untyped-def]
-    """Write the legal moves of the current position, and return their number."""
+    """Write the legal moves of the current position and return their number."""
     return ask(calls.board[U(4)], calls.board[U(0)], 0, 0)
 
 
@@ -117,8 +105,8 @@ def add_row_ownership(calls, row, divisor):  # type: ignore[no-untyped-def]
     ask(calls.ownership[U(0)], calls.ownership[U(1)], row, divisor)
 
 
+# Argument type of the functions below. Each game's entries replace it by their own.
 KIND: Any = None
-"""Type of the arguments of the functions below; each game's entries have their own."""
 
 
 def _replay(address, depth, _):  # type: ignore[no-untyped-def]
@@ -152,6 +140,7 @@ def _describe(address, is_root, wants_indices):  # type: ignore[no-untyped-def]
     facts.score = score
     facts.moves = 0
     facts.has_indices = 0
+    # A finished game needs neither moves nor keys.
     if state == OVER and is_root == 0:
         return state
     count = legal_moves(pos, board.history, board.moves)
@@ -213,13 +202,13 @@ def _add_row_ownership(address, row, divisor):  # type: ignore[no-untyped-def]
 
 @functools.cache
 def _entry(function: Callable[..., Any], kind: Any, dtype: Any) -> Entry:
-    """Return a function's entry for the games of a type of position record."""
-    # The game's kernels take the places of the functions that they implement, which saves numba the search for them.
+    """Return a function's entry for a game, given by its record type."""
+    # Replace the generic functions by the game's kernels: numba then need not search for them.
     form = types.FunctionType(function.__code__, {**function.__globals__, **IMPLEMENTATIONS[dtype], "KIND": kind})
     home = HOMES.get(dtype)
     if not IS_PLAIN:
         assert home is not None
-        # The name is part of the symbol in machine code, which two games must not share.
+        # The name becomes part of the symbol in machine code, which must differ between games.
         form.__qualname__ = form.__name__ = f"{home.parent.name}{function.__name__}"
         mark_kernel(form, home)
     return Entry(form, kind, ROWS_ENTRY if function.__code__.co_argcount == 2 else ANSWERING_ENTRY)
@@ -232,10 +221,10 @@ def _count_moves(board):  # type: ignore[no-untyped-def]
 
 
 class BoundBoard:
-    """A Board in memory, and the game's calls on it."""
+    """A Board in memory with the game's calls."""
 
     def __init__(self, board: Board) -> None:
-        """Store the Board; entries that are not compiled yet are compiled now."""
+        """Store the Board; compile entries that are not in the cache."""
         self.board = board
         self._kind = numba.typeof((board,))
         self._stored = store(self._kind, board)
@@ -244,9 +233,9 @@ class BoundBoard:
         self.table = np.array([self._stored.address, *(entry.address for entry in entries)], np.int64)
 
     def with_batch(self, batch: Any) -> tuple[GameCalls, tuple[Any, ...]]:
-        """Return the calls for a Batch, and what must live as long as they do.
+        """Return the calls for a Batch, and the objects that must live as long as they do.
 
-        A row is written in those forms that the Batch has arrays for.
+        A row is written in the forms that the Batch has arrays for.
         """
         kind = numba.typeof((self.board, batch))
         stored = store(kind, self.board, batch)
@@ -260,5 +249,5 @@ class BoundBoard:
         return GameCalls(self.table, rows, ownership), (self, stored)
 
     def count_moves(self) -> int:
-        """Write the legal moves of the root into `board.moves`, and return their number."""
+        """Write the legal moves of the root into `board.moves` and return their number."""
         return int(_count_moves(self.table))

@@ -1,4 +1,4 @@
-"""The list of all compiled kernels in the cache, and why some are not used."""
+"""The inventory of compiled kernels in the cache, with the reason why some are unused."""
 
 import contextlib
 import json
@@ -10,10 +10,9 @@ from typing import Any
 from yomi.native.cache_folder import COMPLETE, FACTS
 from yomi.native.jit import CACHE_DIRECTORY, kernel_facts, kernel_key
 from yomi.native.kernel_groups import GROUPS
-from yomi.native.warmup import mark_of
+from yomi.native.precompile import mark_of
 
-OUTSIDE = "others"
-"""Name of the folders with kernels of files outside this package."""
+OUTSIDE = "others"  # package name of kernels in files outside native
 _NAME = re.compile(rf"(?P<package>[a-z-]+)-(?P<key>[0-9a-f]{{16}})(?P<mark>{re.escape(COMPLETE)})?")
 
 
@@ -22,19 +21,14 @@ class Kept:
     """A folder of kernels, or the mark of a group."""
 
     path: Path
-    name: str
-    """A package of native, `others`, or a name of yomi.native.kernel_groups.GROUPS for a mark."""
+    name: str  # A package of native, `others`, or for a mark a name of yomi.native.kernel_groups.GROUPS
     is_mark: bool
-    size: int
-    """Bytes on disk, of the files in it."""
-    time: float
-    """Time of its last change, in seconds since 1970."""
+    size: int  # bytes on disk
+    time: float  # time of the last change, in seconds since 1970
+    # Facts that it was compiled with, and more for a mark; empty for an earlier version of yomi.
     content: dict[str, Any]
-    """Facts that it was compiled by, and more for a mark; empty if an earlier version of yomi made it."""
-    reason: str
-    """Why this yomi does not use it; empty if it does."""
-    may_remove: bool
-    """Whether it is of no use to this installation, also with other settings."""
+    reason: str  # why this yomi does not use it; empty if it is used
+    may_remove: bool  # whether no setting of this installation can use it
 
 
 def inventory() -> list[Kept]:
@@ -46,7 +40,7 @@ def inventory() -> list[Kept]:
     found = []
     for path in CACHE_DIRECTORY.iterdir():
         if (match := _NAME.fullmatch(path.name)) and path.is_dir() != bool(match["mark"]):
-            with contextlib.suppress(FileNotFoundError):  # another process has just removed it
+            with contextlib.suppress(FileNotFoundError):  # another process removed it
                 found.append(_examine(path, match["package"], match["key"], is_mark=bool(match["mark"])))
     return sorted(found, key=lambda kept: kept.time)
 
@@ -65,7 +59,7 @@ def _examine(path: Path, name: str, key: str, *, is_mark: bool) -> Kept:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; an empty one if the file is missing, empty or damaged."""
+    """Return the JSON object in a file; an empty one if the file is missing or damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -81,7 +75,7 @@ def _is_setting(reason: str) -> bool:
 
 
 def _difference(facts: dict[str, Any], present: dict[str, str]) -> str:
-    """Return the first fact that differs from the present ones, in words; empty if all agree."""
+    """Return a description of the first fact that differs from `present`; empty if all agree."""
     name = next((name for name in present if facts.get(name) != present[name]), None)
     if name is None:
         return ""

@@ -1,9 +1,9 @@
-"""The one decorator that every kernel wears, and where the compiled code is kept.
+"""The decorators of kernels, and the cache of compiled code.
 
-numba's file cache does not notice an edit in a kernel that is *called from* the cached one and ignores a changed
-bounds-check flag when warm, so a cache directory is named after a hash of all sources that its kernels may be made of,
-the flags, the versions of Python and numba, and the processor's features. Every package of kernels has a directory of
-its own: an edit in one game leaves the other's kernels alone.
+numba's own file cache misses an edit in a kernel that a cached kernel calls, and a changed bounds-check flag. So a
+cache folder is named after a hash of all sources that its kernels may contain, the flags, the versions of Python and
+numba, and the processor's features. Each package of kernels has its own folder: an edit in one game leaves the other
+game's kernels valid.
 """
 
 import contextlib
@@ -26,33 +26,42 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
 from yomi.native.cache_folder import cache_directory, locked, make_folder, require_private
+from yomi.native.debug_kernels import plain_kernel
 from yomi.native.levels import features_of, level_in_use, packaged_kernels, processor_of
-from yomi.native.plain import plain_kernel
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 SOURCE_ROOT = Path(__file__).resolve().parent
+# Packages whose kernels contain kernels of other packages. `others` stands for files outside native.
 CONTAINS = {"datasets": ("go", "shogi"), "sparse": ("shogi",), "others": ("datasets", "go", "shogi", "tree")}
-"""Packages whose kernels contain those of other packages. `others` are the files outside native."""
+# Sources of the layout of a batch. Evaluators load batches by address (yomi.native.bound_kernels), so no signature
+# shows a change.
 BATCHES = ("tree/arrays.py", "tree/buffers.py")
-"""What says how a batch lies in memory: evaluators load it by address (yomi.native.calls), which no signature tells."""
+# Files that compiled kernels do not depend on.
 WITHOUT_KERNELS = (
-    *("warmup.py", "kernel_groups.py", "build_kernels.py", "levels.py", "speed.py", "typecheck.py", "plain.py"),
-    *("cache_folder.py", "compile_progress.py", "inventory.py"),
+    *(
+        "precompile.py",
+        "kernel_groups.py",
+        "build_kernels.py",
+        "levels.py",
+        "speed.py",
+        "typecheck.py",
+        "debug_kernels.py",
+    ),
+    *("debug_kernels.py", "cache_folder.py", "compile_progress.py", "inventory.py"),
 )
-"""Files that compiled kernels do not depend on."""
+# Environment variables that change compiled kernels, besides those of the processor.
 FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "YOMI_CHECKED")
-"""Environment variables that kernels are compiled by, besides those that decide the processor's features."""
+# Whether kernels check the tree during a search (YOMI_CHECKED=1).
 CHECKED = os.environ.get("YOMI_CHECKED", "0") not in ("", "0")
-"""Whether kernels check the tree while they search it (YOMI_CHECKED=1): see yomi.native.tree.search."""
 
 
 CACHE_DIRECTORY = cache_directory()
 
 
 def _choose_level() -> str | None:
-    """Let numba compile for the level of processors in use, if it is one; return the level."""
+    """Make numba compile for the processor level in use, if any; return the level."""
     level = level_in_use(CHOICE)
     if level is not None:
         settings: Any = config
@@ -62,22 +71,19 @@ def _choose_level() -> str | None:
 
 @functools.cache
 def kernel_key(package: str) -> str:
-    """Return a short hash of everything that the compiled kernels of a package of native depend on."""
+    """Return a short hash of `kernel_facts`."""
     return hashlib.sha256(json.dumps(kernel_facts(package)).encode()).hexdigest()[:16]
 
 
 def kernel_facts(package: str) -> dict[str, str]:
-    """Return everything that the compiled kernels of a package of native depend on.
-
-    The processor's facts are those that numba compiles for: LLVM's name of it and the features in use.
-    Python's patch release is left out, since numba's files depend on the minor version only.
-    """
+    """Return everything that the compiled kernels of a package of native depend on."""
     sources = hashlib.sha256()
     parts = ("*.py", *BATCHES, *(f"{name}/*.py" for name in (package, *CONTAINS.get(package, ()))))
     for path in sorted({path for part in parts for path in SOURCE_ROOT.glob(part)}):
         if path.name not in WITHOUT_KERNELS and path.parent.name != "cuda":
             sources.update(path.read_bytes())
     settings = {name: os.environ.get(name, "") for name in FLAGS}
+    # Without Python's patch release: numba's files depend on the minor version only.
     return {
         "python": f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}",
         "numba": numba.__version__,
@@ -88,46 +94,46 @@ def kernel_facts(package: str) -> dict[str, str]:
 
 
 def _processor() -> str:
-    """Return the processor's name and features by which numba compiles, as in the keys of its own files."""
+    """Return the processor's name and features that numba compiles for."""
     name, features = getattr(config, "CPU_NAME", None), getattr(config, "CPU_FEATURES", None)
     features = codegen.get_host_cpu_features() if features is None else features
     used = ",".join(feature for feature in features.split(",") if not feature.startswith("-"))
     return f"{name or llvm.get_host_cpu_name()} {llvm.get_process_triple()} {used}"
 
 
+# File with `native` or a level: the winner of a comparison of native kernels with those of the level.
 CHOICE = CACHE_DIRECTORY / f"faster-kernels-{kernel_facts('others')['sources']}"
-"""File that contains `native` or a level, once native kernels of these sources were compared with those of a level."""
+# Processor level that kernels are compiled for; None for this exact processor.
 LEVEL = _choose_level()
-"""Level of processors that kernels are compiled for; None for this very processor."""
+# Folder of kernels for this level that came with yomi, or None.
 PACKAGED = packaged_kernels(LEVEL)
-"""Folder with kernels of this level that came with yomi."""
+# Errors that kept compiled kernels out of the cache. Such kernels serve this process only.
 UNSAVED: list[str] = []
-"""What kept compiled kernels out of the cache, in words: they serve this process only."""
+# Whether kernels run as plain Python (NUMBA_DISABLE_JIT=1).
 IS_PLAIN = bool(getattr(config, "DISABLE_JIT", 0))
-"""Whether kernels run as plain Python: NUMBA_DISABLE_JIT=1."""
+# Attribute of a function that is cached here: the file whose kernels it is stored with.
 _HOME = "kernel_home"
-"""Attribute of functions whose compiled code is kept here: the file that it is kept with."""
+# Files with kernels outside this package -> hash of their sources.
 _OUTSIDE: dict[Path, str] = {}
-"""Files outside this package that have kernels -> hash of all that these are compiled from."""
+# Names of record types of games outside this package -> files of these games' kernels.
 _GAMES: dict[str, set[Path]] = {}
-"""Names of the record types of games outside this package -> files of the kernels that the tree's contain then."""
 
 
 def mark_kernel(function: Any, home: Path | None = None) -> None:
-    """Keep the compiled code of a function in this cache, beside that of the kernels of the file `home` if given."""
+    """Cache a function's compiled code here, beside the kernels of the file `home` (default: its own file)."""
     if home is not None or not hasattr(function, _HOME):
         setattr(function, _HOME, home or Path(function.__code__.co_filename).resolve())
 
 
 def note_game(record: Any, kernel: Any) -> None:
-    """Remember that kernels for positions of a type contain `kernel`, which may stand outside this package."""
+    """Register that kernels for positions of a type contain `kernel`, which may be outside this package."""
     file = Path(kernel.py_func.__code__.co_filename).resolve()
     if file in _OUTSIDE:
         _GAMES.setdefault(str(record), set()).add(file)
 
 
 def _outside_key(function: Any, file: Path) -> str:
-    """Return a hash of a file outside this package, of the files that it has kernels of, and of this package."""
+    """Return a hash of a file outside this package, of the files whose kernels it uses, and of this package."""
     if file not in _OUTSIDE:
         values = function.__globals__.values()
         names = {str(getattr(value, "__module__", None) or getattr(value, "__name__", "")) for value in values}
@@ -141,7 +147,7 @@ def _outside_key(function: Any, file: Path) -> str:
 
 @functools.cache
 def _private_folder(name: str) -> Path:
-    """Return the folder of a name in the cache; if it exists, only this user may write to it."""
+    """Return a folder of the cache; if it exists, only this user may write to it."""
     folder = CACHE_DIRECTORY / name
     if folder.exists():
         require_private(folder)
@@ -149,11 +155,7 @@ def _private_folder(name: str) -> Path:
 
 
 class _KernelLocator(_CacheLocator):
-    """Keeps kernels by their place in this package, wherever and whenever it was installed.
-
-    numba's own locators go by absolute path and modification time: a second installation would compile all again, and
-    kernels of other files (those of tests, say) would keep what they were made of when a kernel here has changed.
-    """
+    """Finds the cache folder of a kernel by the kernel's place in this package, wherever it is installed."""
 
     def __init__(self, function: Any, file: Path) -> None:
         if file.is_relative_to(SOURCE_ROOT):
@@ -184,20 +186,22 @@ class _KernelLocator(_CacheLocator):
         return cls(function, path) if is_ours else None
 
 
+# numba's locators use absolute path and modification time: a second installation would compile everything again,
+# and kernels of other files, such as tests, would stay valid when a kernel here changes.
 CacheImpl._locator_classes.insert(0, _KernelLocator)
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` without the GIL, cached on disk; integer division by zero yields 0 instead of raising.
+    """Compile `function` without the GIL, cached on disk. Integer division by zero yields 0.
 
-    It may not allocate: arrays are borrowed from the caller and their references not counted, which costs a quarter of
-    the tree's time otherwise, in atomic additions.
+    The function may not allocate arrays.
     """
+    # Arrays are borrowed from the caller: counting references takes a quarter of the tree's time.
     return _compiled(function, allocates=False)
 
 
 def allocating_kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` as `kernel` does, with arrays of its own."""
+    """Compile `function` like `kernel`, but with reference counts, so that it may allocate arrays."""
     return _compiled(function, allocates=True)
 
 
@@ -205,11 +209,11 @@ def _compiled(function: Callable[P, R], *, allocates: bool, inline: bool = False
     if IS_PLAIN:
         return cast(Callable[P, R], plain_kernel(function))
     mark_kernel(function)
-    # no_cfunc_wrapper: a tenth less to compile, and nobody calls kernels from C.
+    # no_cfunc_wrapper: a tenth less to compile, and nothing calls kernels from C.
     decorate: Any = numba.njit
     options = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     compiled = decorate(**options, forceinline=inline, _nrt=allocates)(function)
-    if compiled._cache.cache_path is not None:  # yomi.native.typecheck keeps nothing, and compiles nothing
+    if compiled._cache.cache_path is not None:  # yomi.native.typecheck has no cache and compiles nothing
         compiled.compile = _by_parts(compiled, compiled.compile)
     compiled.compile = _widening(compiled.compile)
     keep_compiled(compiled._cache)
@@ -217,8 +221,8 @@ def _compiled(function: Callable[P, R], *, allocates: bool, inline: bool = False
 
 
 def keep_compiled(cache: Any) -> None:
-    """Make one of numba's caches write alone, and distinguish games outside this package."""
-    if cache.cache_path is not None:  # yomi.native.typecheck keeps nothing
+    """Make a numba cache write under a lock, and distinguish games outside this package."""
+    if cache.cache_path is not None:  # yomi.native.typecheck has no cache
         cache.save_overload = _saving(cache)
         cache._index_key = _telling_games(cache._index_key)
         if PACKAGED is not None:
@@ -226,7 +230,7 @@ def keep_compiled(cache: Any) -> None:
 
 
 def _look_in_package(cache: Any, folder: Path) -> None:
-    """Make a cache read what it lacks from a folder of compiled kernels that came with yomi."""
+    """Make a cache fall back to a folder of kernels that came with yomi."""
     own, place = cache._cache_file, cache._impl.locator
     path = folder / Path(cache.cache_path).name
     packaged = IndexDataCacheFile(str(path), cache._impl.filename_base, place.get_source_stamp())
@@ -243,7 +247,7 @@ _JITCodeLibrary: Any = codegen.JITCodeLibrary
 
 
 class _PartLibrary(_JITCodeLibrary):  # type: ignore[misc]
-    """The code of a kernel that others contain: neither optimized nor turned into machine code by itself."""
+    """Code of a kernel that is only part of others: neither optimized nor translated to machine code."""
 
     def _optimize_final_module(self) -> None:
         pass
@@ -253,18 +257,15 @@ class _PartLibrary(_JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
 
-_compiling = threading.local()
-"""Has `depth`: how many kernels this thread is compiling, each for the one before."""
+_compiling = threading.local()  # `depth`: number of nested compilations in this thread
 
 
 @contextlib.contextmanager
 def compiling() -> Iterator[bool]:
-    """Enter the compilation of a kernel; the value says whether another kernel waits for it.
-
-    Python's garbage collection waits for the outermost one: it takes an eighth of the time and finds little.
-    """
+    """Enter the compilation of a kernel; yield whether another kernel is waiting for it."""
     depth = getattr(_compiling, "depth", 0)
     _compiling.depth = depth + 1
+    # Python's garbage collector waits for the outermost compilation: it would take an eighth of the time.
     collects = depth == 0 and gc.isenabled()
     if collects:
         gc.disable()
@@ -277,24 +278,21 @@ def compiling() -> Iterator[bool]:
 
 
 def _by_parts(dispatcher: Any, compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Make a dispatcher compile only what its caller needs.
-
-    LLVM optimizes a kernel again in every kernel that contains it. A kernel that is compiled for another is therefore
-    left as it is, unless the cache has it: optimizing and machine code take place once, in the outermost kernel. If
-    Python calls the kernel later, it is compiled for that.
-    """
+    """Make a dispatcher compile only what its caller needs."""
+    # LLVM optimizes a kernel again inside every kernel that contains it. A part is therefore left unoptimized unless
+    # the cache has it. If Python calls it later, it is compiled completely.
     parts: set[Any] = set()
 
     def compile_part(arguments: Any) -> Any:
         compiler = dispatcher._compiler
         customize, compiler._customize_flags = compiler._customize_flags, _without_machine_code
         try:
-            with dispatcher._compiling_counter:  # by which numba recognizes recursion
+            with dispatcher._compiling_counter:  # numba detects recursion by it
                 result = compiler.compile(arguments, None)
         finally:
             compiler._customize_flags = customize
         result.library.__class__ = _PartLibrary
-        result = result._replace(entry_point=object())  # by which callers find the code
+        result = result._replace(entry_point=object())  # callers find the code by it
         dispatcher.targetctx.insert_user_function(result.entry_point, result.fndesc, [result.library])
         dispatcher.overloads[arguments] = result
         parts.add(arguments)
@@ -321,18 +319,16 @@ def _without_machine_code(flags: Any) -> Any:
 
 
 def _is_cached(dispatcher: Any, arguments: Any) -> bool:
-    """Whether the cache has a kernel's machine code for these types of arguments."""
+    """Return whether the cache has a kernel's machine code for these argument types."""
     cache = dispatcher._cache
     key = cache._index_key(arguments, dispatcher.targetctx.codegen())
     return key in cache._cache_file._load_index()
 
 
 def _saving(cache: Any) -> Callable[[Any, Any], None]:
-    """Return what writes a compiled form of a kernel into its cache, one process at a time.
-
-    numba reads the index, adds an entry and writes index and code without a lock: of two processes that do so at once
-    one loses its entry, or the index names the other's code. A full disk is noted and otherwise costs nothing but time.
-    """
+    """Return a function that writes a compiled kernel into its cache under a file lock."""
+    # numba reads and writes the index without a lock: of two processes one would lose its entry, or the index would
+    # name the other's code. A full disk costs only time.
     save = cache.save_overload
 
     def save_alone(signature: Any, data: Any) -> None:
@@ -351,11 +347,9 @@ def _saving(cache: Any) -> Callable[[Any, Any], None]:
 
 
 def _telling_games(key_of: Callable[[Any, Any], tuple[Any, ...]]) -> Callable[[Any, Any], tuple[Any, ...]]:
-    """Make the keys of a kernel's compiled forms tell what games outside this package are compiled from.
+    """Add the sources of games outside this package to the keys of a kernel's compiled forms."""
 
-    The folder's name tells it of this package only: the tree's kernels contain those of the games.
-    """
-
+    # The folder's name covers this package only, but the tree's kernels contain kernels of the games.
     def key(signature: Any, codegen: Any) -> tuple[Any, ...]:
         text = " ".join(map(str, sigutils.normalize_signature(signature)[0])) if _GAMES else ""
         files = {file for record, files in _GAMES.items() if record in text for file in files}
@@ -365,11 +359,9 @@ def _telling_games(key_of: Callable[[Any, Any], tuple[Any, ...]]) -> Callable[[A
 
 
 def _widening(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Make a dispatcher compile one form of a kernel for all narrow integers: they are widened to int64 on the way in.
-
-    Points come as uint16 from a board, as uint64 from an index and as int64 from arithmetic; without this every mixture
-    would be compiled, each in 0.3 s.
-    """
+    """Make a dispatcher compile one form of a kernel for all narrow integers, by widening them to int64."""
+    # Points are uint16 on a board, uint64 as an index and int64 in arithmetic. Every mixture would be compiled, 0.3 s
+    # each.
     narrow = {types.uint8, types.uint16, types.uint32, types.int8, types.int16, types.int32}
 
     def compile_widened(signature: Any) -> Any:
@@ -381,18 +373,16 @@ def _widening(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` as `kernel` does, and make it a part of each kernel that calls it.
+    """Compile `function` like `kernel`, and inline it in each kernel that calls it.
 
-    It may not call a kernel that calls it: such a pair needs `inlined_early`.
+    It may not call a kernel that calls it; use `inlined_early` for such pairs.
     """
     return _compiled(function, allocates=False, inline=True)
 
 
 def inlined_early(function: Callable[P, R]) -> Callable[P, R]:
-    """Make `function` a part of each kernel that calls it before types are inferred, so that it may take field names.
-
-    This takes longer to compile than `inlined`.
-    """
+    """Inline `function` in its callers before types are inferred, so that it may take field names."""
+    # Slower to compile than `inlined`.
     if IS_PLAIN:
         return cast(Callable[P, R], plain_kernel(function))
     compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy", inline="always")(function)
@@ -400,8 +390,8 @@ def inlined_early(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def machine_code(plainly: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Make a function one of numba's intrinsics; `plainly` does the same where kernels run as plain Python.
+    """Make a function a numba intrinsic; `plainly` replaces it in plain Python.
 
-    The function is told constants by their values (types.Literal), as far as numba knows them.
+    Constants are passed by value (types.Literal) if numba knows them.
     """
     return lambda function: plainly if IS_PLAIN else intrinsic(prefer_literal=True)(function)

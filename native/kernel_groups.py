@@ -1,7 +1,7 @@
 """Groups of kernels that are compiled together: functions that call each kernel once.
 
-yomi.native.warmup runs the groups in processes; NAMES says which groups playing a game takes. A kernel that Python
-calls, or an entry, is compiled with the code of all kernels that it contains, so that groups wait for nothing.
+yomi.native.precompile runs the groups in processes. A kernel that Python calls is compiled with the code of all kernels
+that it contains, so that groups do not depend on each other.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from yomi.native.game_calls import GameCalls
     from yomi.native.spec import GameSpec
 
-SIZE = 9
-"""Board that the kernels are called on; they are compiled for all sizes at once."""
+SIZE = 9  # Board size of the calls. One compilation serves all sizes.
 
 
 def _position() -> tuple["np.ndarray[tuple[int], np.dtype[np.void]]", "np.ndarray[tuple[int], np.dtype[np.uint64]]"]:
@@ -32,7 +31,7 @@ def _position() -> tuple["np.ndarray[tuple[int], np.dtype[np.void]]", "np.ndarra
 
 
 def compile_rules() -> None:
-    """Compile what a game of Go calls: the board, legality, area."""
+    """Compile a game's rules: board, legality, area."""
     from yomi.native.go import area, board, rules
     from yomi.native.go.scratch import SCRATCH_DTYPE
 
@@ -60,8 +59,8 @@ def compile_gather() -> None:
 
 
 def compile_tree() -> None:
-    """Compile the rest of the search tree, which is the same for all games."""
-    from yomi.native.calls import NO_CALLS, store
+    """Compile the rest of the search tree, which all games share."""
+    from yomi.native.bound_kernels import NO_CALLS, store
     from yomi.native.tree import expansion, memory, report, search, searcher
     from yomi.native.tree.buffers import example_arguments
 
@@ -85,7 +84,7 @@ def compile_tree() -> None:
 
 
 def _compile_board(spec: "GameSpec", position: Any, history: Any, inputs: Inputs) -> "GameCalls":
-    """Compile the calls of a game, and those that write rows for an evaluator that reads `inputs`."""
+    """Compile the calls of a game for an evaluator that reads `inputs`."""
     from yomi.native.game_calls import BoundBoard
     from yomi.native.tree.buffers import make_batch, make_board
 
@@ -97,18 +96,17 @@ def _compile_board(spec: "GameSpec", position: Any, history: Any, inputs: Inputs
 
 
 def _compile_learning(spec: "GameSpec", positions: Any, history: Any) -> None:
-    """Compile what makes rows of data."""
-    from yomi.native.datasets.positions import index_moves, show_positions
+    """Compile the kernels that make rows of data."""
+    from yomi.native.datasets.positions import encode_positions, index_moves
 
     planes = np.zeros((2, *spec.planes_shape), np.float32)
     extras = np.zeros((2, *spec.extras_shape), np.float32)
-    show_positions(positions[:2], history, np.zeros(1, spec.scratch_dtype), planes, extras)
+    encode_positions(positions[:2], history, np.zeros(1, spec.scratch_dtype), planes, extras)
     moves = np.zeros((2, 1), np.uint16)
     index_moves(positions[:2], moves, np.zeros(2, np.int64), moves)
 
 
 def compile_go_board() -> None:
-    """Compile Go's side of the search."""
     from yomi.native.go.spec import go_spec
 
     positions, history = _position()
@@ -116,7 +114,6 @@ def compile_go_board() -> None:
 
 
 def compile_go_planes() -> None:
-    """Compile the network's inputs and outputs."""
     from yomi.native.go.outputs import decode, decode_rows
     from yomi.native.go.planes import symmetry_steps
     from yomi.native.go.spec import go_spec
@@ -135,7 +132,6 @@ def compile_go_planes() -> None:
 
 
 def compile_go_inputs() -> None:
-    """Compile the other forms of a network's inputs."""
     from yomi.native.go.planes import policy_index, write_planes
     from yomi.native.go.scratch import SCRATCH_DTYPE
     from yomi.native.go.spec import go_spec
@@ -148,15 +144,13 @@ def compile_go_inputs() -> None:
 
 
 def compile_go_learning() -> None:
-    """Compile what learning Go calls besides."""
     from yomi.native.go.spec import go_spec
 
     _compile_learning(go_spec(SIZE), *_position())
 
 
 def compile_rollouts() -> None:
-    """Compile rollouts and the evaluation of leaves by them."""
-    from yomi.native.go.ownership import rollout_ownership
+    from yomi.native.go.rollout import rollout_ownership
     from yomi.native.go.rollout_evaluator import mix_rollouts, write_priors
     from yomi.native.go.spec import go_spec
     from yomi.native.tree.buffers import make_batch
@@ -173,22 +167,22 @@ def compile_rollouts() -> None:
 
 
 def compile_partial() -> None:
-    """Compile the planes and outputs of networks that say only a part."""
-    from yomi.native.go.aya import AYA_SCRATCH_DTYPE, show_aya
+    """Compile the inputs and outputs of networks with a policy or a value only."""
+    from yomi.native.go.aya import AYA_SCRATCH_DTYPE, encode_aya
     from yomi.native.go.partial import decode
     from yomi.native.go.spec import go_spec
-    from yomi.native.go.stones import show_stones
+    from yomi.native.go.stones import encode_stones
     from yomi.native.tree.buffers import make_batch
 
     batch = make_batch(go_spec(SIZE), 1, Inputs.POSITIONS)
     planes, nothing = np.zeros((1, 49, SIZE, SIZE), np.float32), np.zeros((1, 0), np.float32)
-    show_aya.bind(batch, np.zeros(1, AYA_SCRATCH_DTYPE)[0], planes)
-    show_stones.bind(batch, planes)
+    encode_aya.bind(batch, np.zeros(1, AYA_SCRATCH_DTYPE)[0], planes)
+    encode_stones.bind(batch, planes)
     decode.bind(nothing, nothing, nothing, True, batch)
 
 
 def compile_forward() -> None:
-    """Compile the networks' forward pass; a program without operations holds all of its code."""
+    """Compile the networks' forward pass. A program without operations contains all of its code."""
     from yomi.native.forward.builder import ProgramBuilder
     from yomi.native.forward.squash import TANH
 
@@ -206,7 +200,6 @@ def compile_forward() -> None:
 
 
 def _shogi_position() -> tuple[Any, Any]:
-    """Return the start position's record and history."""
     from yomi.native.shogi.position import MAX_HISTORY, POSITION_DTYPE, set_position
 
     board = np.zeros(81, np.uint8)
@@ -219,7 +212,6 @@ def _shogi_position() -> tuple[Any, Any]:
 
 
 def compile_shogi_rules() -> None:
-    """Compile what a game of shogi calls."""
     from yomi.native.shogi import rules, waivers
     from yomi.native.shogi.position import MAX_MOVES
 
@@ -234,7 +226,7 @@ def compile_shogi_rules() -> None:
 
 
 def compile_shogi_board() -> None:
-    """Compile shogi's side of the search, and the positions that its default network reads."""
+    """Compile shogi's side of the search, with the input of its default network."""
     from yomi.native.shogi.spec import shogi_spec
 
     position, history = _shogi_position()
@@ -242,7 +234,6 @@ def compile_shogi_board() -> None:
 
 
 def compile_shogi_inputs() -> None:
-    """Compile the inputs of networks over the board."""
     from yomi.native.shogi.spec import shogi_spec
 
     position, history = _shogi_position()
@@ -251,7 +242,6 @@ def compile_shogi_inputs() -> None:
 
 
 def compile_shogi_learning() -> None:
-    """Compile what learning shogi calls besides."""
     from yomi.native.shogi.spec import shogi_spec
 
     position, history = _shogi_position()
@@ -261,7 +251,6 @@ def compile_shogi_learning() -> None:
 
 
 def compile_material() -> None:
-    """Compile the evaluation of shogi positions without a network."""
     from yomi.native.forward.policy_value import decode
     from yomi.native.shogi.effects import EFFECTS_DTYPE
     from yomi.native.shogi.material import evaluate_rows
@@ -276,7 +265,6 @@ def compile_material() -> None:
 
 
 def compile_sparse() -> None:
-    """Compile the evaluation of shogi positions by a sparse network."""
     from yomi.native.shogi.sparse import SCRATCH_DTYPE
     from yomi.native.shogi.spec import shogi_spec
     from yomi.native.sparse.network import make_scratch
@@ -288,10 +276,9 @@ def compile_sparse() -> None:
 
 
 def compile_nnue() -> None:
-    """Compile the search at leaves by an NNUE evaluation."""
     from yomi.native.shogi.spec import shogi_spec
     from yomi.native.sparse.nnue_leaf import EXAMPLE, make_leaf_scratch, make_settings
-    from yomi.native.sparse.nnue_shogi import clear_rows, evaluate_leaves
+    from yomi.native.sparse.nnue_search import clear_rows, evaluate_leaves
     from yomi.native.tree.buffers import make_batch
 
     batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
@@ -301,7 +288,6 @@ def compile_nnue() -> None:
 
 
 def compile_mate() -> None:
-    """Compile the search for a mate at the root."""
     from yomi.native.shogi.dfpn import MAX_PLY, make_solver, prove
 
     solver = make_solver(2**16)
@@ -314,10 +300,9 @@ class Group:
     """Kernels that one process compiles."""
 
     compile: Callable[[], None]
-    packages: tuple[str, ...]
-    """Packages of native whose sources the kernels are made of."""
+    packages: tuple[str, ...]  # packages of native whose sources the kernels consist of
+    # Seconds on one core of a Zen 4 with an empty cache. Only ratios matter: estimates adapt to the machine.
     seconds: float
-    """Time on one core of a Zen 4 with an empty cache. Only proportions matter: estimates adapt to the machine."""
 
 
 GROUPS: dict[str, Group] = {
@@ -340,6 +325,7 @@ GROUPS: dict[str, Group] = {
     "shogi-material": Group(compile_material, ("shogi", "forward"), 3.0),
     "shogi-learning": Group(compile_shogi_learning, ("shogi", "datasets"), 3.0),
 }
+# Groups by purpose: a game with its default network; other networks and evaluators; learning. The slowest come first.
 NAMES: dict[str, tuple[str, ...]] = {
     "go": ("tree-gather", "forward", "go-planes", "tree", "go-board", "go-rules"),
     "go-more": ("go-inputs", "go-rollouts", "go-partial"),
@@ -348,5 +334,3 @@ NAMES: dict[str, tuple[str, ...]] = {
     "shogi-more": ("forward", "shogi-nnue", "shogi-inputs", "shogi-material"),
     "shogi-learning": ("shogi-learning",),
 }
-"""Groups by what takes them: a game with its default network; other networks and evaluators; learning. The longest
-come first."""

@@ -1,9 +1,8 @@
-"""Levels of x86-64 processors, and the compiled kernels for them that a wheel may bring.
+"""Levels of x86-64 processors, and the compiled kernels for them in a wheel.
 
-A wheel may contain native/compiled/LEVEL, made by `python -m yomi.native.build_kernels`. A first start uses these
+A wheel may contain native/compiled/LEVEL, made by `python -m yomi.native.build_kernels`. The first start uses these
 kernels and compiles kernels for the exact processor in the background. YOMI_KERNELS=native or YOMI_KERNELS=LEVEL
-decides otherwise. numba must learn the level before it compiles anything: yomi.native.jit calls `level_in_use` when it
-is imported.
+overrides this. yomi.native.jit calls `level_in_use` when it is imported, before numba compiles anything.
 """
 
 import json
@@ -21,27 +20,27 @@ from yomi.native.errors import CompileError
 
 _V3 = "cx16,sahf,popcnt,sse3,sse4.1,sse4.2,ssse3,avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe,xsave"
 _V4 = f"{_V3},avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
-LEVELS = {  # the best first
+# Level -> its features, by LLVM's names.
+LEVELS = {  # best first
     "x86-64-v4-bf16": f"{_V4},avx512vnni,avx512bf16",  # AMD since Zen 4, Intel's servers since Sapphire Rapids
     "x86-64-v4": _V4,
     "x86-64-v3": _V3,
 }
-"""Level -> its features, by LLVM's names."""
 NATIVE = "native"
 SETTING = "YOMI_KERNELS"
+# Folder that contains the package yomi; working directory of processes that import yomi.native.
 ROOT = Path(yomi.__file__).resolve().parents[1]
-"""Folder that contains the package yomi: processes that import yomi.native are started there."""
+# Folder of the levels' kernels. A checkout has none.
 COMPILED = Path(__file__).resolve().parent / "compiled"
-"""Folder of the levels' kernels; a checkout has none."""
 
 
 def features_of(level: str) -> str:
-    """Return the features of a level as numba's setting has them."""
+    """Return the features of a level in the form of numba's setting."""
     return ",".join(f"+{feature}" for feature in LEVELS[level].split(","))
 
 
 def processor_of(level: str) -> str:
-    """Return the name of the processor for which LLVM tunes the kernels of a level."""
+    """Return the processor name that LLVM tunes the kernels of a level for."""
     return level.removesuffix("-bf16")
 
 
@@ -55,20 +54,21 @@ def level_in_use(choice: Path) -> str | None:
     """Return the level whose kernels this process uses; None for kernels of the exact processor.
 
     Args:
-        choice: file that names the faster kernels, once there are native ones.
+        choice: file that names the faster kernels, once native kernels exist.
 
     Raises:
-        CompileError: YOMI_KERNELS is no level of this processor, or others can write to the folder of the kernels.
+        CompileError: YOMI_KERNELS is not a level that this processor supports, or other users can write to the folder
+            of the kernels.
     """
     setting = os.environ.get(SETTING, "")
     if setting in LEVELS:
         if lacking := lacking_features(setting):
             raise CompileError(
-                f"{SETTING}={setting} found, expected a level without {lacking}: this processor lacks it"
+                f"found {SETTING}={setting}, expected a level without {lacking}, which this processor lacks"
             )
         return setting
     if setting not in ("", NATIVE):
-        raise CompileError(f"{SETTING}={setting} found, expected {NATIVE} or {' or '.join(LEVELS)}")
+        raise CompileError(f"found {SETTING}={setting}, expected {NATIVE} or {' or '.join(LEVELS)}")
     if setting == NATIVE or os.environ.get("NUMBA_CPU_NAME") or os.environ.get("NUMBA_CPU_FEATURES"):
         return None
     if not COMPILED.exists() or platform.machine() not in ("x86_64", "AMD64"):
@@ -79,10 +79,10 @@ def level_in_use(choice: Path) -> str | None:
 
 
 def packaged_kernels(level: str | None) -> Path | None:
-    """Return the folder of the kernels for a level that this installation has, for this numba and Python.
+    """Return the folder of the installed kernels for a level and this numba and Python, or None.
 
     Raises:
-        CompileError: others can write to the folder.
+        CompileError: other users can write to the folder.
     """
     folder = COMPILED / str(level)
     if level is None or not folder.is_dir():
@@ -97,4 +97,4 @@ def _choice(file: Path) -> str | None:
     try:
         return file.read_text(encoding="utf-8").strip() or None
     except OSError:
-        return None  # nothing is compiled yet
+        return None  # no comparison yet

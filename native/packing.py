@@ -1,8 +1,8 @@
-"""Numbers in fewer bits: zeros and ones as search workers write them and GPUs take them, halves as GPUs give them.
+"""Binary network inputs as bits, and float16 outputs of GPUs.
 
-Bit i of a row of numbers is bit i % 64 of word i // 64, which little-endian machines keep as numpy.packbits does with
-bitorder="little", the slow twin. What unpacks it on a device: `yomi.nets.packed` (a part of an ONNX graph) and
-native/cuda/unpack.cu. Evaluators on a processor read float32, which `unpack_bits` makes of it.
+Bit i of a row is bit i % 64 of word i // 64, as numpy.packbits(bitorder="little") on little-endian machines. On a
+device `yomi.nets.packed` (ONNX) or native/cuda/unpack.cu unpacks them; for evaluators on a processor `unpack_bits`
+does.
 """
 
 from typing import Any
@@ -18,12 +18,12 @@ from yomi.native.spec import packed_words
 
 
 def packed_bytes(count: int) -> int:
-    """Return the bytes that a row of `count` zeros and ones takes."""
+    """Return the bytes of a row of `count` bits, a multiple of 8."""
     return 8 * packed_words(count)
 
 
 def pack(numbers: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
-    """Return zeros and ones [B, ...] as bits [B, words], which a search writes itself."""
+    """Return zeros and ones [B, ...] as bits [B, words]. Searches write bits directly."""
     flat = numbers.reshape(len(numbers), -1)
     packed = np.zeros((len(flat), packed_bytes(flat.shape[1])), np.uint8)
     bits = np.packbits(flat != 0.0, axis=1, bitorder="little")
@@ -38,7 +38,7 @@ def _spread_plainly(numbers: Any, index: Any, word: Any) -> None:
 
 @machine_code(_spread_plainly)
 def _spread(typing_context: Any, numbers: Any, index: Any, word: Any) -> Any:
-    """Write the 64 bits of a word into float32[n] from an index on, a vector at a time: as quick as to write zeros."""
+    """Write the 64 bits of a word into float32[n] from an index on, as vectors."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = element_pointer(context, builder, signature, args)
@@ -59,12 +59,12 @@ def set_bit(bits, index):  # type: ignore[no-untyped-def]
 
 @kernel
 def unpack_bits(bits, word, numbers):  # type: ignore[no-untyped-def]
-    """Write the numbers of a row.
+    """Unpack a row.
 
     Args:
         bits: uint64[n].
-        word: the first to be read.
-        numbers: float32[count], contiguous; all of it is written.
+        word: first word to read.
+        numbers: float32[count], contiguous; all elements are written.
     """
     count = U(numbers.size)
     first = U(word)
@@ -75,8 +75,8 @@ def unpack_bits(bits, word, numbers):  # type: ignore[no-untyped-def]
         numbers[i] = np.float32((bits[first + (i >> U(6))] >> (i & U(63))) & U(1))
 
 
+# 2 to the power of the difference between the exponent biases of float32 and float16.
 _SCALE = 2.0**112
-"""Between the exponents of float32 and float16."""
 
 
 def _widened_plainly(value: Any) -> Any:
@@ -85,10 +85,8 @@ def _widened_plainly(value: Any) -> Any:
 
 @machine_code(_widened_plainly)
 def widened(typing_context: Any, value: Any) -> Any:
-    """Return a float32 as it is, and the float32 that equals a float16, which numba sees as uint16.
-
-    No instruction is used that some processors lack, and LLVM does so for a vector of them at a time.
-    """
+    """Return a float32 unchanged, or a float16 (given as uint16) as float32."""
+    # Only instructions that every processor has, so that LLVM can vectorize it.
     if value == types.float32:
         return types.float32(value), lambda context, builder, signature, args: args[0]
 

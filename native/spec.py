@@ -1,4 +1,4 @@
-"""What the search has to know about a game to make its arrays: sizes and types, no rules."""
+"""Sizes and types of a game's arrays. The rules are kernels (yomi.native.game)."""
 
 from dataclasses import dataclass
 from enum import Flag, auto
@@ -8,73 +8,58 @@ import numpy.typing as npt
 
 
 def packed_words(count: int) -> int:
-    """Return the uint64 words that `count` zeros and ones take."""
+    """Return the number of uint64 words that hold `count` bits."""
     return -(-count // 64)
 
 
 class Inputs(Flag):
-    """What an evaluator reads of a batch, which is all that the search writes there."""
+    """Inputs that an evaluator reads from a batch. The search writes no others."""
 
     NOTHING = 0
-    """Nothing of the position."""
-    NUMBERS = auto()
-    """The network's inputs as numbers: planes and extras."""
-    BITS = auto()
-    """The inputs that are zeros and ones as bits, as GPUs take them, and extras where they are others."""
-    POSITIONS = auto()
-    """The positions themselves."""
+    NUMBERS = auto()  # planes and extras as float32
+    BITS = auto()  # binary inputs as bits, for GPUs; extras as float32 if they are not binary
+    POSITIONS = auto()  # position records
     NETWORK = NUMBERS | BITS
-    """Of a network, in either form."""
 
 
 @dataclass(frozen=True, slots=True)
 class GameSpec:
-    """Sizes of one game's arrays. The rules are kernels, found by the type of the position record
-    (yomi.native.game).
-    """
+    """Sizes of one game's arrays."""
 
-    name: str
-    """go or shogi"""
+    name: str  # go or shogi
     position_dtype: np.dtype[np.void]
-    scratch_dtype: np.dtype[np.void]
-    """What `write_planes` works in; one record for each search thread."""
-    max_moves: int
-    """Legal moves of a position, at most."""
+    scratch_dtype: np.dtype[np.void]  # working memory of `write_planes`, one record per thread
+    max_moves: int  # maximum number of legal moves
     max_history: int
     policy_size: int
-    area: int
-    """Points that ownership is told for; 0 for none."""
+    area: int  # number of points with ownership; 0 for none
     planes_shape: tuple[int, ...]
     extras_shape: tuple[int, ...]
+    # Bits of each input that `write_bits` writes: of the planes, and of the extras if they are binary. Each input
+    # starts a new word. Empty if the planes are not binary.
     bits: tuple[int, ...]
-    """Zeros and ones of each input that `write_bits` writes as bits, which begin with a word of their own: the planes,
-    and the extras if they are zeros and ones too. Empty if the planes have other numbers: there are no bits then."""
+    # Maximum number of priors of a cached evaluation, in the order of the position's moves, which must be
+    # deterministic. 0: priors are cached by policy index, for games whose moves come in any order.
     cached_moves: int
-    """Priors that a cached evaluation has room for, in the order of the position's moves, which is always the same.
-    0: one for each place of the policy, as a position's moves may come in any order."""
-    mean_moves: float
-    """Legal moves of a position on average."""
+    mean_moves: float  # average number of legal moves
+    # Average number of edges of a node; less than mean_moves, as native/tree/expansion.py drops unlikely moves.
     mean_edges: float
-    """Edges of a node on average, where a network gives most moves next to nothing (native/tree/expansion.py): decides
-    how a tree's memory is shared out."""
+    # Scale of the score utility in points: the square root of the board's area in Go. Unused if scores are 0.
     score_unit: float
-    """Points of score that count as much; the square root of the board's area in Go. Unused where scores are 0."""
-    marks: tuple[tuple[str, int], ...] = ()
-    """Fields of the position records, with their values, that say how the network is to be shown a position."""
+    # Fields of position records, with values, that control the network's input.
+    position_flags: tuple[tuple[str, int], ...] = ()
 
     @property
     def words(self) -> int:
-        """uint64 words of a position's bits."""
         return sum(map(packed_words, self.bits))
 
     def positions(self, count: int) -> npt.NDArray[np.void]:
-        """Return `count` blank position records."""
         return np.zeros(count, self.position_dtype)
 
-    def marked(self, position: np.void) -> np.void:
-        """Return a copy of a position record that has the marks."""
+    def with_flags(self, position: np.void) -> np.void:
+        """Return a copy of a position record with the flags set."""
         record = self.positions(1)
         record[0] = position
-        for name, value in self.marks:
+        for name, value in self.position_flags:
             record[name] = value
         return record[0]  # type: ignore[no-any-return]

@@ -1,7 +1,6 @@
-"""Compares the kernels of a level of processors with native ones: `python -m yomi.native.speed` prints a speed.
+"""Compares the kernels of a processor level with native ones: `python -m yomi.native.speed` prints a speed.
 
-The work is what playing spends most of its time with: convolutions in the precision that suits the processor best,
-and Go's rules.
+It measures the main work of playing: convolutions in the fastest precision, and Go's rules.
 """
 
 import contextlib
@@ -18,7 +17,7 @@ SIZE, CHANNELS, LAYERS = 9, 96, 6
 
 
 def measure() -> float:
-    """Return evaluations and played games per second, as the geometric mean of both."""
+    """Return the geometric mean of evaluations and played games per second."""
     return float(np.sqrt(_evaluations() * _games()))
 
 
@@ -64,7 +63,7 @@ def _games() -> float:
 
 
 def compare(level: str) -> None:
-    """Compare native kernels with those of a level, in turns, and write the name of the faster ones into the cache.
+    """Compare native kernels with those of a level, alternately; write the name of the faster ones into the cache.
 
     Raises:
         OSError: the cache cannot be written.
@@ -74,7 +73,7 @@ def compare(level: str) -> None:
 
     speeds = [(_speed_of(level), _speed_of(NATIVE)) for _ in range(TURNS)]
     if not all(min(pair) > 0.0 for pair in speeds):
-        return  # a process was ended: the next start compares again
+        return  # a process failed: the next start compares again
     ratio = float(np.median([native / packaged for packaged, native in speeds]))
     part = CHOICE.with_name(f"{CHOICE.name}.{os.getpid()}")
     part.write_text(f"{NATIVE if ratio > 1.0 else level}\n", encoding="utf-8")
@@ -82,7 +81,7 @@ def compare(level: str) -> None:
 
 
 def _speed_of(kernels: str) -> float:
-    """Return the speed that a process with these kernels measures; 0 if it fails."""
+    """Return the speed measured by a process with these kernels; 0 if it fails."""
     from yomi.native.levels import ROOT, SETTING
 
     command = [sys.executable, "-m", "yomi.native.speed"]

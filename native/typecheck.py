@@ -1,8 +1,7 @@
-"""Finds the mistakes in kernels that numba would find while it compiles them, without compiling.
+"""Type checks of kernels: finds the mistakes that numba would find, without compiling.
 
-Most of the time of compiling goes into machine code, and numba makes that of every kernel that another calls before it
-looks at the rest of the caller: a wrong name in the search was found after more than a minute. Here each kernel's types
-are inferred and nothing else is done, which takes a tenth of the time.
+numba generates the machine code of a callee before it looks at the rest of the caller. A wrong name in the search was
+found after more than a minute. Inferring types alone takes a tenth of the time.
 """
 
 import traceback
@@ -24,10 +23,10 @@ from yomi.native.jit import SOURCE_ROOT, WITHOUT_KERNELS
 
 
 def check(groups: Iterable[Callable[[], None]]) -> None:
-    """Infer the types of all kernels that `groups` call, in a process that does nothing else.
+    """Infer the types of all kernels that `groups` call. The process must do nothing else.
 
     Raises:
-        Exception: numba's own kinds, and any other: a kernel has a mistake.
+        Exception: any kind; a kernel has a mistake.
     """
     compiler: Any = Compiler
     compiler.define_pipelines = _passes
@@ -40,7 +39,7 @@ def check(groups: Iterable[Callable[[], None]]) -> None:
 
 
 def describe(error: Exception) -> str | None:
-    """Return the line of ours where a mistake was found, and what was said about it; None where it is in no kernel."""
+    """Return the line of a mistake in our source with its message; None if it is not in a kernel."""
     found = _Passes.found[1] if _Passes.found is not None else place(error)
     if found is None or isinstance(error, OSError):
         return None
@@ -51,10 +50,8 @@ def describe(error: Exception) -> str | None:
 
 
 def place(error: BaseException) -> tuple[Path, int] | None:
-    """Return the file and the line of ours that numba, or Python, was reading when it met a mistake.
-
-    numba says so in most of its messages, but not where a name, a field or an argument does not exist.
-    """
+    """Return the file and line of ours that numba, or Python, was processing when it raised an error."""
+    # numba's messages name the line, except if a name, a field or an argument does not exist.
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return Path(error.filename).resolve(), error.lineno
     cause = error.__cause__ or error.__context__
@@ -72,16 +69,16 @@ def place(error: BaseException) -> tuple[Path, int] | None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file holds kernels, and is none of those that compile them."""
+    """Return whether a file holds kernels, and is not one that compiles them."""
     path = path.resolve()
-    return path.is_relative_to(SOURCE_ROOT) and path.name not in {*WITHOUT_KERNELS, "jit.py", "calls.py"}
+    return path.is_relative_to(SOURCE_ROOT) and path.name not in {*WITHOUT_KERNELS, "jit.py", "bound_kernels.py"}
 
 
 _WHOLE = (Block, FunctionIR, Scope, Var)
 
 
 def _locations(values: Iterable[Any]) -> Iterator[Loc]:
-    """Yield the places in sources of numba's own objects, but for whole blocks and functions."""
+    """Yield the source locations of numba's objects, except of whole blocks and functions."""
     for value in values:
         if isinstance(found := getattr(value, "loc", None), Loc) and not isinstance(value, _WHOLE):
             yield found
@@ -89,7 +86,7 @@ def _locations(values: Iterable[Any]) -> Iterator[Loc]:
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _Finish(FunctionPass):
-    """Ends a compilation with a function of the inferred types that does nothing."""
+    """Ends a compilation after type inference, with a function that does nothing."""
 
     _name = "yomi_finish_types"
 
@@ -100,7 +97,7 @@ class _Finish(FunctionPass):
         state.cr = compile_result(
             typing_context=state.typingctx,
             target_context=state.targetctx,
-            entry_point=lambda *arguments: 0 if arguments else state.func_id.func(),  # those without return constants
+            entry_point=lambda *arguments: 0 if arguments else state.func_id.func(),  # a constant
             signature=signature(state.return_type, *state.args),
             objectmode=False,
             typing_error=None,
@@ -111,19 +108,17 @@ class _Finish(FunctionPass):
 
 
 class _Passes(PassManager):
-    """numba's passes, which note where a kernel failed: the callers' errors take the place of the callee's."""
+    """numba's passes; records the innermost place of an error, which the callers' errors would hide."""
 
-    depth = 0
-    """Of callers whose types wait for this kernel's."""
-    found: tuple[int, tuple[Path, int] | None] | None = None
-    """Depth and place of the mistake."""
+    depth = 0  # number of callers that wait for this kernel's types
+    found: tuple[int, tuple[Path, int] | None] | None = None  # depth and place of the mistake
 
     def run(self, state: Any) -> None:
         _Passes.depth += 1
         try:
             PassManager.run(self, state)
             if _Passes.found is not None and _Passes.found[0] > _Passes.depth:
-                _Passes.found = None  # the caller knew how to go on
+                _Passes.found = None  # the caller handled it
         except Exception as error:
             if _Passes.found is None or _Passes.found[0] <= _Passes.depth:
                 _Passes.found = _Passes.depth, place(error)
@@ -136,7 +131,7 @@ _PASSES: Any = _Passes
 
 
 def _passes(compiler: Any) -> list[Any]:
-    """Return numba's passes up to the types."""
+    """Return numba's passes up to type inference."""
     passes: Any = _PASSES("types only")
     passes.passes.extend(DefaultPassBuilder.define_untyped_pipeline(compiler.state).passes)
     passes.add_pass(NopythonTypeInference, "nopython frontend")
@@ -146,5 +141,5 @@ def _passes(compiler: Any) -> list[Any]:
 
 
 def _keep(dispatcher: Any, result: Any) -> None:
-    """Add a result to those of a dispatcher without the machine code that numba wants with it."""
+    """Add a result to a dispatcher without the machine code that numba expects."""
     dispatcher.overloads[tuple(result.signature.args)] = result

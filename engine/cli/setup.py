@@ -49,7 +49,7 @@ def _run_setup(args: argparse.Namespace) -> int:
 def compile_now(games: tuple[str, ...]) -> None:
     """Compile the kernels for playing and learning some games. Raises CompileError."""
     from yomi.native.jit import IS_PLAIN
-    from yomi.native.warmup import compile_names, is_compiled
+    from yomi.native.precompile import compile_names, is_compiled
 
     if IS_PLAIN:
         raise CliError("NUMBA_DISABLE_JIT=1 prevents compiling: unset it")

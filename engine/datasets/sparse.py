@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from yomi.native.sparse.products import LANES, add_move_gradients, move_logits
+from yomi.native.datasets.sparse import LANES, add_move_gradients, move_logits
 from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:

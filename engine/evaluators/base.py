@@ -12,7 +12,7 @@ from yomi.nets.errors import one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.spec import Inputs
     from yomi.native.tree.arrays import Batch
 

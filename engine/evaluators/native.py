@@ -15,7 +15,7 @@ from yomi.native.forward.entry import bind_program
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.network import Array, FloatArray, Format
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.forward.builder import Program, Scratch
 
 ROWS = 4

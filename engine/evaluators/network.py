@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.native.calls import NO_CALLS
+from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.packing import pack
 from yomi.native.spec import Inputs, packed_words
 from yomi.native.tree.buffers import make_batch
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from yomi.engine.evaluators.base import Evaluator
-    from yomi.native.calls import Calls, Entry
+    from yomi.native.bound_kernels import Calls, Entry
     from yomi.native.forward.builder import Program
     from yomi.native.spec import GameSpec
     from yomi.native.tree.arrays import Batch

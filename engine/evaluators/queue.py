@@ -19,7 +19,7 @@ from yomi.engine.evaluators.base import EvaluatorError
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.tree.arrays import Batch
 
 T = TypeVar("T")

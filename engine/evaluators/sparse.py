@@ -15,7 +15,7 @@ from yomi.nets.load import own_info
 from yomi.nets.sparse.file import read_sparse, with_rows
 
 if TYPE_CHECKING:
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.tree.arrays import Batch
     from yomi.nets.load import NetworkFile
 

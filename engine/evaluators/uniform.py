@@ -8,7 +8,7 @@ from yomi.native.spec import Inputs
 from yomi.native.tree.uniform import write_zeros
 
 if TYPE_CHECKING:
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.tree.arrays import Batch
 
 

@@ -17,7 +17,7 @@ from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.go.vertex import board_points, format_vertex
 from yomi.native.go.area import pass_alive
 from yomi.native.go.board import EMPTY, MAX_POINTS, POSITION_DTYPE
-from yomi.native.go.ownership import rollout_ownership
+from yomi.native.go.rollout import rollout_ownership
 from yomi.native.go.scratch import SCRATCH_DTYPE
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ def rows_of(
     chosen = [index for index, count in zip(learned, copies, strict=True) for _ in range(count)]
     plies = [finished.plies[index] for index in chosen]
     positions = np.concatenate([ply.position for ply in plies]) if plies else spec.positions(0)
-    for name, value in spec.marks:
+    for name, value in spec.position_flags:
         positions[name] = value
     columns = dict(learnable.encode(positions, finished.game.history))
     columns |= _policy(plies, positions, spec)
@@ -141,7 +141,7 @@ def planes_of(
     rows = len(positions)
     planes = np.zeros((rows, *spec.planes_shape), np.float32)
     extras = np.zeros((rows, *spec.extras_shape), np.float32)
-    show_positions(positions, history, np.zeros(1, spec.scratch_dtype), planes, extras)
+    encode_positions(positions, history, np.zeros(1, spec.scratch_dtype), planes, extras)
     bits = planes[:, : features.bits].reshape(rows, features.bits * planes.shape[-1] ** 2) != 0.0
     columns: dict[str, npt.NDArray[Any]] = {"planes": np.packbits(bits, axis=1)}
     if features.globals:  # the first of a constant plane stands for it

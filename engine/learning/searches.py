@@ -20,14 +20,13 @@ from yomi.engine.search.reports import read_children
 from yomi.engine.search.root_evaluation import evaluate_root, is_renewed
 from yomi.engine.search.root_priors import RootPriors
 from yomi.engine.search.search import FAULTS
-from yomi.native.calls import NO_CALLS
+from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.game_calls import BoundBoard
 from yomi.native.spec import GameSpec
 from yomi.native.tree import arrays
 from yomi.native.tree.arrays import LEAST_WEIGHT, Batch, Tree
 from yomi.native.tree.buffers import make_batch, make_board, make_worker
 from yomi.native.tree.expansion import complete_root
-from yomi.native.tree.forest import make_forest, tree_of
 from yomi.native.tree.memory import clear_tree, compact
 from yomi.native.tree.report import find_child, restore_root_order, root_exploration
 from yomi.native.tree.search import CENTER_SHARE, recenter
@@ -144,7 +143,7 @@ class Searches:
     def _begin(self, number: int, game: SearchableGame) -> None:
         roots = self._roots[number : number + 1]
         roots[0] = game.position
-        for name, value in self.spec.marks:
+        for name, value in self.spec.position_flags:
             roots[name] = value
         length = int(roots["history_length"][0])
         self._histories[number, :length] = game.history[:length]
@@ -199,7 +198,7 @@ class GameSearch:
 
     def _mean(self, name: str) -> float:
         root = self.tree.nodes[self._root[0]]
-        return float(root[name]) / max(LEAST_WEIGHT, float(root["weight_sum"]))
+        return float(root[name]) / max(MIN_WEIGHT, float(root["weight_sum"]))
 
     def begin(self, game: SearchableGame, line: Sequence[int] = ()) -> None:
         """Set the root to the position of a game.

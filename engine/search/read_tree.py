@@ -156,7 +156,7 @@ def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.floa
     is_noisy = tree.parameters[0].wide_root_noise > 0.0 and not root["proof"]
     excess = tried["weight"] - wanted if is_noisy else np.zeros(len(tried))
     if tree.counters[0].broken:  # the root's own sums may not be numbers; its edges keep the last sound means
-        weights = tried["weight"] / max(LEAST_WEIGHT, float(tried["weight"].sum()))
+        weights = tried["weight"] / max(MIN_WEIGHT, float(tried["weight"].sum()))
         value, utility, score = (float(weights @ np.nan_to_num(tried[name])) for name in names)
         return value, utility, score
     weight = max(LEAST_WEIGHT, float(root["weight_sum"]) - float(excess.sum()))

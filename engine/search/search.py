@@ -160,7 +160,7 @@ class Search:
             self.clear_cache()  # komi and rules are no part of the keys
         with self._layout_lock:
             self._root = root
-            self._root_record[0] = self.spec.marked(game.position)
+            self._root_record[0] = self.spec.with_flags(game.position)
             length = int(game.position["history_length"])
             self._root_history[:length] = game.history[:length]
             self._reroot(line if keep_tree else None)

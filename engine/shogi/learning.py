@@ -19,7 +19,7 @@ from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, record_of
 from yomi.engine.shogi.referee import ShogiReferee, csa_ending
 from yomi.engine.shogi.selfplay import begin
-from yomi.native.datasets.boards import write_boards
+from yomi.native.datasets.packed import write_boards
 from yomi.native.shogi.position import FORM_DLSHOGI
 from yomi.native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
 from yomi.native.shogi.tables import HAND_TYPES, SQUARES

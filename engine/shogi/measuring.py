@@ -68,7 +68,7 @@ def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Benchmar
     spec = spec or shogi_spec()
     games = shogi_positions()
     for game in games:
-        for name, value in (*spec.marks, ("mate_depth", mate_depth)):
+        for name, value in (*spec.position_flags, ("mate_depth", mate_depth)):
             game.position[name] = value
     return BenchmarkPositions("shogi", spec, tuple(games), write_planes, write_bits)
 
@@ -79,5 +79,5 @@ def measured(options: Options) -> Iterator[tuple[BenchmarkPositions, EvaluationQ
     with contextlib.closing(make_queue(options)) as queue:
         spec = spec_for(queue.evaluator)
         searched = ("mate_depth", options.leaf_mate_depth), ("all_moves", int(options.all_legal_moves))
-        spec = replace(spec, marks=(*spec.marks, *searched))
+        spec = replace(spec, position_flags=(*spec.position_flags, *searched))
         yield shogi_subject(spec, options.leaf_mate_depth), queue, search_settings(options, queue)

@@ -1,4 +1,4 @@
-"""Make the PTX of the CUDA kernels anew: `python -m yomi.native.cuda`."""
+"""Compile the PTX of the CUDA kernels: `python -m yomi.native.cuda`."""
 
 import shutil
 import sys
@@ -8,5 +8,5 @@ from yomi.native.cuda import PTX, compile_ptx
 if __name__ == "__main__":
     nvcc = shutil.which("nvcc")
     if nvcc is None:
-        sys.exit("nvcc, CUDA's compiler, is not found")
+        sys.exit("nvcc not found: install CUDA's compiler, or add it to PATH")
     PTX.write_text(compile_ptx(nvcc))

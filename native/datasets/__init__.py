@@ -1,1 +1,1 @@
-"""Kernels that make data sets: feature sets beside the two that play, replays of games, packed boards of shogi."""
+"""Kernels for data sets: network inputs, replayed games, packed shogi boards."""

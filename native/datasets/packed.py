@@ -1,19 +1,23 @@
-"""Packed boards of shogi, 256 bits each: Apery's (hcp, in hcpe files) and YaneuraOu's (PackedSfen, in psv files).
+"""Shogi positions from packed boards of 256 bits: Apery's HCP (hcpe files) and YaneuraOu's PackedSfen (psv files).
 
-Both hold the side to move, both kings' squares and a Huffman code for each other square and each piece in hand, lowest
-bits first; codes of knight and silver are exchanged between them, and YaneuraOu puts the promotion before the color.
-`yomi.engine.shogi.records.packed` is the readable form of the first.
+Both hold the side to move, the squares of both kings, and a Huffman code for each other square and each piece in hand,
+lowest bits first. PackedSfen swaps the codes of knight and silver, and puts promotion before color.
+`yomi.engine.shogi.records.hcpe` is a readable version of HCP.
 """
 
 import numpy as np
 
 from yomi.native.bits import U
 from yomi.native.jit import kernel
+from yomi.native.shogi.movegen import is_legal
+from yomi.native.shogi.planes import policy_index
+from yomi.native.shogi.position import WHITE, set_position
+from yomi.native.shogi.tables import SQUARES, WHITE_PIECE
 
 HCP, PSV = 0, 1
 KINDS = 7
 
-# By form and kind (pawn, lance, knight, silver, bishop, rook, gold): the code, first bit lowest, and its length.
+# By format and kind (pawn, lance, knight, silver, bishop, rook, gold): code, lowest bit first, and length.
 CODES = np.array(
     [
         [0b01, 0b0011, 0b0111, 0b1011, 0b011111, 0b111111, 0b01111],
@@ -30,8 +34,8 @@ HAND_CODES = np.array(
     np.int64,
 )
 HAND_LENGTHS = np.array([[2, 4, 4, 4, 6, 6, 4], [1, 3, 3, 3, 5, 5, 4]], np.int64)
+# Index in a hand by kind: in a hand gold comes before bishop and rook.
 HAND_PLACES = np.array([0, 1, 2, 3, 5, 6, 4], np.int64)
-"""By kind: its place in a hand, where gold comes before bishop and rook."""
 GOLD_KIND = 6
 
 
@@ -42,7 +46,7 @@ def _bit(data, at):  # type: ignore[no-untyped-def]
 
 @kernel
 def _kind(data, at, form, code, length, in_hand):  # type: ignore[no-untyped-def]
-    """Return the kind of piece whose code begins with `code` and goes on at a bit, and the bit behind it; -1: none."""
+    """Return (kind, next bit) of the piece whose code begins with `code` and continues at bit `at`; kind -1: none."""
     while True:
         for kind in range(KINDS):
             wanted = HAND_CODES[form, kind] if in_hand else CODES[form, kind]
@@ -63,11 +67,11 @@ def unpack_board(data, form, board, hands):  # type: ignore[no-untyped-def]
     Args:
         data: uint8[32].
         form: HCP or PSV.
-        board: uint8[81], piece codes; all of it is written.
-        hands: uint8[2, 7], counts; all of it is written.
+        board: uint8[81], written: piece codes.
+        hands: uint8[2, 7], written: counts.
 
     Returns:
-        The side to move, BLACK or WHITE; 0 where the bits are no board. Whether it can come up is not asked.
+        The side to move, BLACK or WHITE; 0 if the bits are not a board. Whether the position is possible is not tested.
     """
     for square in range(81):
         board[square] = 0
@@ -114,3 +118,62 @@ def unpack_board(data, form, board, hands):  # type: ignore[no-untyped-def]
         hands[U(_bit(data, at)), U(HAND_PLACES[kind])] += 1
         at += 1
     return 2 if _bit(data, 0) else 1
+
+
+# Results for a row: valid; the bits are not a board; the move generator does not produce the move.
+FAULTLESS, NO_BOARD, NOT_GENERATED = 0, 1, 2
+
+
+@kernel
+def set_positions(packed, forms, moves, positions, history, board, hands, labels, faults):  # type: ignore[no-untyped-def]
+    """Set up the positions of rows and find the labels of their moves.
+
+    Args:
+        packed: uint8[n, 32], packed boards.
+        forms: uint8[n], their formats: yomi.native.datasets.packed.HCP or PSV.
+        moves: uint16[n], 0 for none.
+        positions: POSITION_DTYPE[n]: the form is given, the rest written.
+        history: uint64[MAX_HISTORY]; working memory.
+        board: uint8[81]; working memory.
+        hands: uint8[2, 7]; working memory.
+        labels: uint16[n], written for rows with a move.
+        faults: uint8[n], written: FAULTLESS, NO_BOARD or NOT_GENERATED.
+    """
+    for i in range(U(positions.size)):
+        faults[i] = FAULTLESS
+        pos = positions[i]
+        side = unpack_board(packed[i], np.int64(forms[i]), board, hands)
+        if side == 0:
+            faults[i] = NO_BOARD
+            continue
+        set_position(pos, history, board, hands, side, 0)
+        if moves[i] != 0:
+            if not is_legal(pos, history, np.int64(moves[i])):
+                faults[i] = NOT_GENERATED
+            labels[i] = policy_index(pos, np.int64(moves[i]), 0)
+
+
+@kernel
+def write_boards(positions, boards, hands):  # type: ignore[no-untyped-def]
+    """Write boards and hands from the mover's side.
+
+    For White the board is rotated and colors are swapped: the mover has pieces 1 to 14, the opponent 17 to 30.
+
+    Args:
+        positions: POSITION_DTYPE[n].
+        boards: uint8[n, 81], written.
+        hands: uint8[n, 14], written: the mover's counts, then the opponent's.
+    """
+    for i in range(U(positions.size)):
+        pos = positions[i]
+        us = U(pos.side_to_move) - U(1)
+        for square in range(U(SQUARES)):
+            code = U(pos.board[square])
+            if pos.side_to_move == WHITE:
+                code ^= U(WHITE_PIECE) if code != U(0) else U(0)
+                boards[i, U(SQUARES - 1) - square] = code
+            else:
+                boards[i, square] = code
+        for side in range(U(2)):
+            for k in range(U(7)):
+                hands[i, side * U(7) + k] = pos.hand[us ^ side, k]

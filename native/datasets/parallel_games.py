@@ -1,4 +1,4 @@
-"""Many games of Go side by side: what a network sees of them all, and a move in each."""
+"""Games of Go in parallel: network inputs of all, and a move in each."""
 
 import numpy as np
 
@@ -8,20 +8,20 @@ from yomi.native.go.planes import policy_index, write_planes
 from yomi.native.go.rules import MAX_HISTORY, legal_moves, play
 from yomi.native.jit import kernel
 
+# History entries kept free for the next moves; a game ends when fewer are left.
 RESERVE = MAX_AREA
-"""Boards that a history has room for when a game goes on: there is no end of it that comes as a surprise."""
 
 
 @kernel
-def show_games(positions, histories, symmetries, scratch, moves, planes, extras, legal):  # type: ignore[no-untyped-def]
-    """Write what a network sees of each game, and what it may play there.
+def encode_games(positions, histories, symmetries, scratch, moves, planes, extras, legal):  # type: ignore[no-untyped-def]
+    """Write the network inputs and legal moves of each game.
 
     Args:
-        positions: POSITION_DTYPE[n], games that go on.
+        positions: POSITION_DTYPE[n], unfinished games.
         histories: uint64[n, MAX_HISTORY].
-        symmetries: int64[n], what each board is seen under.
-        scratch: a record of SCRATCH_DTYPE that no other thread uses.
-        moves: uint16[MAX_AREA + 1], written over.
+        symmetries: int64[n], of the inputs.
+        scratch: a record of SCRATCH_DTYPE of this thread.
+        moves: uint16[MAX_AREA + 1]; working memory.
         planes: float32[n, 22, N, N], written.
         extras: float32[n, 19], written.
         legal: bool[n, N * N + 1], written.
@@ -41,11 +41,11 @@ def play_games(positions, histories, points, longest, over):  # type: ignore[no-
     """Play a legal move in each game.
 
     Args:
-        positions: POSITION_DTYPE[n], games that go on.
+        positions: POSITION_DTYPE[n], unfinished games.
         histories: uint64[n, MAX_HISTORY].
-        points: int64[n]: by column and row from the first corner, x + y * N, or N * N to pass.
-        longest: moves of a game, at most.
-        over: bool[n], written: whether the game has ended.
+        points: int64[n]: x + y * N, or N * N for a pass.
+        longest: maximum number of moves of a game.
+        over: bool[n], written: 1 if the game has ended.
     """
     for i in range(U(len(positions))):
         pos = positions[i]

@@ -1,4 +1,4 @@
-"""Games of Go as rows of numbers, and the positions in them."""
+"""Games of Go as arrays of numbers, and their positions."""
 
 import numpy as np
 
@@ -8,37 +8,35 @@ from yomi.native.go.rollout_policy import patterned_rollout
 from yomi.native.go.rules import begin, play, position_key, turn_to
 from yomi.native.jit import kernel
 
-COLOR_SHIFT = 12
-"""A stone or move is a uint16: its point (or PASS), and its color from this bit on."""
+COLOR_SHIFT = 12  # A stone or move is a uint16: point (or PASS) | color << COLOR_SHIFT
 POINT_MASK = (1 << COLOR_SHIFT) - 1
 
+# One game. An array `codes` holds the stones and moves of all games.
 GAME_DTYPE = np.dtype(
     [
-        ("start", np.int64),  # index of the first set-up stone in the codes; the moves follow
-        ("stones", np.int32),  # set-up stones
+        ("start", np.int64),  # index of the first setup stone in `codes`; moves follow the stones
+        ("stones", np.int32),  # number of setup stones
         ("moves", np.int32),
         ("size", np.uint8),
-        ("side", np.uint8),  # to move after the set-up
-        ("komi", np.float32),  # added to White's points, handicap compensation included
+        ("side", np.uint8),  # to move after the setup
+        ("komi", np.float32),  # points for White, with compensation for handicap stones
         ("ko_rule", np.uint8),
         ("scoring", np.uint8),
         ("tax", np.uint8),
         ("suicide", np.uint8),
         ("friendly_pass", np.uint8),
-        # what is known of the end
+        # The result.
         ("winner", np.int8),  # BLACK, WHITE, 0 drawn, -1 unknown
         ("resigned", np.uint8),
-        ("margin", np.float32),  # points of the winner, NaN where they were not counted
+        ("margin", np.float32),  # of the winner in points, NaN if not counted
         ("handicap", np.uint8),
     ],
     align=True,
 )
-"""One game; `codes` hold the stones and moves of all."""
 
 
 @kernel
 def set_up(pos, history, game, codes):  # type: ignore[no-untyped-def]
-    """Make `pos` the game's initial position."""
     pos.ko_rule = game.ko_rule
     pos.scoring = game.scoring
     pos.tax = game.tax
@@ -62,14 +60,14 @@ def set_up(pos, history, game, codes):  # type: ignore[no-untyped-def]
 
 @kernel
 def _play(pos, history, code):  # type: ignore[no-untyped-def]
-    """Play a move of either color, as a record has it."""
+    """Play a recorded move of either color."""
     turn_to(pos, np.int64(code) >> COLOR_SHIFT)
     play(pos, history, np.int64(code) & POINT_MASK)
 
 
 @kernel
 def replay(pos, history, game, codes, ply):  # type: ignore[no-untyped-def]
-    """Make `pos` the position after `ply` moves of a game, with the side to move that plays the next one.
+    """Make `pos` the position after `ply` moves of a game, with the player of the next move to move.
 
     Args:
         pos: a position record.
@@ -88,7 +86,7 @@ def replay(pos, history, game, codes, ply):  # type: ignore[no-untyped-def]
 
 @kernel
 def write_keys(pos, history, game, codes, with_move, keys):  # type: ignore[no-untyped-def]
-    """Write a hash of the position before each move: `keys` uint64[moves]; with the move in it if asked."""
+    """Write a hash of the position before each move into `keys` (uint64[moves]), including the move if `with_move`."""
     set_up(pos, history, game, codes)
     first = U(game.start + game.stones)
     for i in range(U(game.moves)):
@@ -103,7 +101,7 @@ def write_keys(pos, history, game, codes, with_move, keys):  # type: ignore[no-u
 
 @kernel
 def black_wins(pos, spare, rng, rollouts):  # type: ignore[no-untyped-def]
-    """Return how many of the rollouts from `pos`, played out in `spare`, Black wins with the position's komi."""
+    """Return how many of `rollouts` rollouts from `pos` Black wins with the position's komi, played in `spare`."""
     wins = 0
     for _ in range(rollouts):
         copy(spare, pos)

@@ -1,4 +1,7 @@
-"""What sparse networks see of the boards of a data set, and of what may be played there (yomi.native.shogi.sparse)."""
+"""Training of sparse networks: inputs of a data set's boards (yomi.native.shogi.sparse), logits of moves and gradients.
+
+The logit of a move is the product of the position's units with the sum of the move's rows.
+"""
 
 from yomi.native.bits import U
 from yomi.native.jit import kernel
@@ -12,19 +15,19 @@ from yomi.native.shogi.waivers import searched_moves
 def encode_boards(  # type: ignore[no-untyped-def]
     boards, hands, pos, history, scratch, moves, active, active_starts, rows, labels, starts
 ):
-    """Write the rows of positions, and of the moves that a search tries there.
+    """Write the feature rows of positions, and of the moves that a search tries there.
 
     Args:
-        boards: uint8[n, 81] piece codes as the side to move sees them (yomi.native.datasets.boards.write_boards).
-        hands: uint8[n, 2, 7], the counts of the side to move, those of the other.
-        pos: a position record whose form is dlshogi's, written over.
-        history: uint64[MAX_HISTORY], written over.
-        scratch: of yomi.native.shogi.sparse, written over.
-        moves: uint16[MAX_MOVES], written over.
-        active: int32[n * MAX_ACTIVE], written: the rows of all positions, one position's behind the other's.
-        active_starts: int64[n + 1], written: where those of each begin.
-        rows: int32[n * MAX_MOVES, PARTS], written: the rows of all moves.
-        labels: int32[n * MAX_MOVES], written: dlshogi's label of each.
+        boards: uint8[n, 81] piece codes from the mover's side (yomi.native.datasets.packed.write_boards).
+        hands: uint8[n, 2, 7], the mover's counts, then the opponent's.
+        pos: a position record with dlshogi's form; working memory.
+        history: uint64[MAX_HISTORY]; working memory.
+        scratch: of yomi.native.shogi.sparse; working memory.
+        moves: uint16[MAX_MOVES]; working memory.
+        active: int32[n * MAX_ACTIVE], written: the rows of all positions, joined.
+        active_starts: int64[n + 1], written: the first row of each position.
+        rows: int32[n * MAX_MOVES, PARTS], written: the rows of all moves, joined.
+        labels: int32[n * MAX_MOVES], written: dlshogi's label of each move.
         starts: int64[n + 1], written: the first move of each position.
     """
     known = U(0)
@@ -45,3 +48,80 @@ def encode_boards(  # type: ignore[no-untyped-def]
             move += U(1)
     active_starts[U(boards.shape[0])] = known
     starts[U(boards.shape[0])] = move
+
+
+# With PyTorch's operations this took three quarters of a step: they write sums and units of all moves to memory three
+# times; here those of one move stay in the cache.
+LANES = 16  # Partial sums of a product. P is a multiple of it.
+
+
+@kernel
+def move_logits(units, table, bias, rows, starts, first, last, sums, logits):  # type: ignore[no-untyped-def]
+    """Write the logits of the moves of positions `first` to `last`.
+
+    Args:
+        units: float32[B, P].
+        table: float32[R, P].
+        bias: float32[R].
+        rows: int32[M, parts], rows of the table for each move.
+        starts: int64[B + 1], first move of each position.
+        first: first position.
+        last: end of the positions.
+        sums: float32[P], working memory.
+        logits: float32[M], written for these positions.
+    """
+    width = U(units.shape[1])
+    for i in range(U(first), U(last)):
+        unit = units[i]
+        for m in range(U(starts[i]), U(starts[i + U(1)])):
+            row = table[U(rows[m, U(0)])]
+            logit = bias[U(rows[m, U(0)])]
+            for p in range(width):
+                sums[p] = row[p]
+            for k in range(U(1), U(rows.shape[1])):
+                row = table[U(rows[m, k])]
+                logit += bias[U(rows[m, k])]
+                for p in range(width):
+                    sums[p] += row[p]
+            for p in range(width):
+                sums[p] *= unit[p]
+            # LLVM vectorizes float sums only in the program's order, hence the lanes.
+            lanes = sums[:LANES]
+            for begin in range(U(LANES), width, U(LANES)):
+                part = sums[begin : begin + U(LANES)]
+                for j in range(U(LANES)):
+                    lanes[j] += part[j]
+            for j in range(U(LANES)):
+                logit += lanes[j]
+            logits[m] = logit
+
+
+@kernel
+def add_move_gradients(  # type: ignore[no-untyped-def]
+    units, table, rows, starts, slopes, first, last, of_units, of_table, of_bias
+):
+    """Add the gradients of the moves of positions `first` to `last`; other arguments as of `move_logits`.
+
+    Args:
+        units: float32[B, P].
+        table: float32[R, P].
+        rows: int32[M, parts].
+        starts: int64[B + 1].
+        slopes: float32[M], gradients of the logits.
+        first: first position.
+        last: end of the positions.
+        of_units: float32[B, P], added to.
+        of_table: float32[R, P], added to.
+        of_bias: float32[R], added to.
+    """
+    for i in range(U(first), U(last)):
+        unit, of_unit = units[i], of_units[i]
+        for m in range(U(starts[i]), U(starts[i + U(1)])):
+            slope = slopes[m]
+            for k in range(U(rows.shape[1])):
+                number = U(rows[m, k])
+                row, of_row = table[number], of_table[number]
+                of_bias[number] += slope
+                for p in range(U(unit.size)):
+                    of_unit[p] += slope * row[p]
+                    of_row[p] += slope * unit[p]

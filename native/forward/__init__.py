@@ -1,1 +1,1 @@
-"""The forward pass of networks on the CPU, in floats or 16-bit integers, in kernels of our own."""
+"""The forward pass of networks on the CPU, in float32, bfloat16 or integers."""

@@ -1,4 +1,4 @@
-"""Building a forward program: its operations, where their maps lie, and weights packed as the kernels read them."""
+"""Builds forward programs: operations, places of maps, and weights packed for the kernels."""
 
 from __future__ import annotations
 
@@ -31,36 +31,33 @@ from yomi.native.forward.tiles import halve
 from yomi.native.forward.transformer import QUERIES
 from yomi.native.forward.winograd import choose_tile, even_matrices, transform_weights
 
+# Applied to a sum x: activation(x * scale + shift). Scale and shift are [channels]; the activation is identity, relu,
+# silu, mish or sigmoid.
 Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
-"""What follows a sum x: activation(x * scale + shift), scale and shift being [channels] and the activation identity,
-relu, silu, mish or sigmoid."""
 
+# By precision: the numbers multiplied by weights, those of feed-forward nets (the least sensitive), and whether
+# attention multiplies bfloats.
 NUMBERS = {
     "bf16": (TILES, TILES, True),
     "int8": (INTEGERS, BYTES, HAS_HALF_PRODUCTS),
     "int16": (INTEGERS, INTEGERS, False),
     "fp32": (FLOATS, FLOATS, False),
 }
-"""What is multiplied by weights, what in feed-forward nets, which mind the least, and whether attention multiplies
-bfloats."""
 _IS_THERE = {"bf16": has_tiles(), "int8": HAS_DOT_PRODUCTS, "int16": HAS_PAIRS, "fp32": True}
+# Precisions of this processor and system, fastest first.
 PRECISIONS = tuple(name for name in NUMBERS if _IS_THERE[name])
-"""What this processor, and the system, can compute with, the fastest first."""
 MIN_SIZE, MAX_SIZE = 2, 37
 MAX_KERNEL = 2 * MAX_SIZE - 1
 MAX_ROWS = 16
-_TILES = 16
-"""Tiles that a convolution shall have at least, if there are enough rows."""
-_CHUNK_BYTES = 1_400_000
-"""Transformed tiles and products that are at work at a time."""
+_TILES = 16  # minimum number of tiles of a convolution, if there are enough rows
+_CHUNK_BYTES = 1_400_000  # maximum size of transformed tiles and products per step
+# Maximum size of the points of a 1x1 convolution per step, inputs and outputs.
 _LINE_BYTES = 300_000
-"""Points of a 1x1 convolution, before and after, that are at work at a time."""
-_MIN_CHUNK = 24
-"""Fewer tiles would read the weights too often."""
+_MIN_CHUNK = 24  # with fewer tiles the weights would be read too often
 _ALIGNMENT = 16
-SLAB = 1 << 24
-"""Floats of the arrays in which weights are gathered. So large ones go back to the system when they are dropped: arrays
-of one convolution each stay with the process (580 MB of kata1-b18c384nbt in fp32)."""
+# Arrays of this size return to the system when they are dropped. One array per convolution would stay with the process
+# (580 MB for kata1-b18c384nbt in fp32).
+SLAB = 1 << 24  # floats per array of collected weights
 _ACTIVATIONS = {"identity": CLAMP, "relu": CLAMP, "silu": SILU, "mish": MISH, "sigmoid": SIGMOID}
 
 
@@ -69,10 +66,8 @@ class Map:
     """Channels of a map [rows, side, side, stride]."""
 
     number: int
-    first: int
-    """First of the channels."""
-    channels: int
-    """Without padding."""
+    first: int  # first channel
+    channels: int  # number of channels, without padding
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +76,12 @@ class Vector:
 
     number: int
     padded: int
-    places: npt.NDArray[np.int64]
-    """Where each channel stands among the padded ones."""
+    places: npt.NDArray[np.int64]  # index of each channel among the padded ones
 
 
 @dataclass(frozen=True, eq=False)
 class Scratch:
-    """What a thread needs to carry out a program."""
+    """Working memory of one thread."""
 
     floats: FloatArray
     lists: npt.NDArray[np.int64]
@@ -98,21 +92,15 @@ class Scratch:
 class Program:
     """A program with its weights; immutable, shared by all threads."""
 
-    plan: Any
-    """PLAN_DTYPE record"""
-    ops: Any
-    """OP_DTYPE[operations]"""
+    plan: Any  # PLAN_DTYPE record
+    ops: Any  # OP_DTYPE[operations]
     weights: FloatArray
-    max_rows: int
-    """Rows that can be evaluated at a time."""
+    max_rows: int  # maximum rows per call of the kernel
     scratch_floats: int
-    precision: str = "fp32"
-    """What it multiplies, one of NUMBERS; int16 in place of int8 if nothing is multiplied in less."""
-    squash: int = IDENTITY
-    """What is done to the value in the end; see yomi.native.forward.squash."""
+    precision: str = "fp32"  # A key of NUMBERS; int16 in place of int8 if nothing is multiplied with less precision
+    squash: int = IDENTITY  # final activation of the value (yomi.native.forward.squash)
 
     def make_scratch(self) -> Scratch:
-        """Return scratch for one thread."""
         area = int(self.plan["size"]) ** 2
         planes = int(self.plan["planes"])
         inputs = area * planes
@@ -129,7 +117,7 @@ class Program:
         misc: FloatArray,
         ownership: FloatArray,
     ) -> None:
-        """Evaluate rows of planes [B, planes, N, N] and extras [B, globals]; see `forward` for what is written.
+        """Evaluate rows of planes [B, planes, N, N] and extras [B, globals]; see `forward` for the outputs.
 
         Arrays are C-contiguous float32. The GIL is released.
         """
@@ -138,7 +126,7 @@ class Program:
 
 @dataclass
 class _Op:
-    """An operation being built: where its maps and vectors lie is known last."""
+    """An operation under construction. The places of its maps and vectors are decided last."""
 
     fields: dict[str, int]
     maps: dict[str, Map]
@@ -146,28 +134,28 @@ class _Op:
 
 
 class ProgramBuilder:
-    """Collects operations, each of which returns the map or vector that it writes."""
+    """Collects operations. Each method returns the map or vector that it writes."""
 
     def __init__(self, size: int, planes: int, globals_: int, *, precision: str = "fp32") -> None:
-        """Begin a program.
+        """Start a program.
 
         Args:
-            size: N of the N × N boards.
-            planes: input planes.
-            globals_: input numbers that are not by point.
-            precision: one of PRECISIONS: what convolutions after the first and transformer blocks multiply, where
-                nearly all of the time goes. All else is done in floats. int8 means feed-forward nets; convolutions
-                are int16 then, and attention multiplies bfloats where there are such products.
+            size: N of the N × N board.
+            planes: number of input planes.
+            globals_: number of input scalars.
+            precision: one of PRECISIONS, for convolutions after the first and transformer blocks, where nearly all time
+                is spent; the rest is float32. int8 concerns feed-forward nets only: convolutions are int16, and
+                attention multiplies bfloats if the processor can.
 
         Raises:
-            ValueError: the size is out of range, or the processor has no such products.
+            ValueError: the size is out of range, or the processor lacks the precision.
         """
         if not MIN_SIZE <= size <= MAX_SIZE:
-            raise ValueError(f"board size {size} found, expected {MIN_SIZE} to {MAX_SIZE}")
+            raise ValueError(f"found board size {size}, expected {MIN_SIZE} to {MAX_SIZE}")
         if precision not in PRECISIONS:
-            raise ValueError(f"precision {precision} found, expected {' or '.join(PRECISIONS)} on this processor")
+            raise ValueError(f"found precision {precision}, expected {' or '.join(PRECISIONS)} on this processor")
         if compiled_width() != WIDTH:
-            raise RuntimeError(f"kernels compiled for vectors of {compiled_width()} floats found, expected {WIDTH}")
+            raise RuntimeError(f"found kernels compiled for vectors of {compiled_width()} floats, expected {WIDTH}")
         self._size, self._planes, self._globals = size, planes, globals_
         self._precision = precision
         self._numbers, self._feed_numbers, self._halved = NUMBERS[precision]
@@ -181,13 +169,11 @@ class ProgramBuilder:
         self._scratch_floats = 0
         self._work = self._products = size * PANEL
         self._unit_channels = 0
-        self._areas: dict[str, int] = {}
-        """Of transformer blocks, in floats."""
+        self._areas: dict[str, int] = {}  # areas of transformer blocks, in floats
 
     # Inputs
 
     def globals_(self) -> Vector:
-        """Return the input numbers."""
         vector = self._vector(self._globals)
         self._append(program.GLOBALS, vectors={"target": vector}, channels=vector.padded)
         return vector
@@ -198,8 +184,8 @@ class ProgramBuilder:
         return stream, self._append_input(weights, bias, norm, {"stream": stream})
 
     def first(self, weights: FloatArray, bias: Vector | None, norm: Norm) -> Map:
-        """Convolve the planes with weights [out, in, k, k], add the bias if there is one, and return norm(sum)."""
-        # Nothing writes the vector, so that it stays zero.
+        """Convolve the planes with weights [out, in, k, k], add the bias if given, and return norm(sum)."""
+        # Nothing writes the new vector: it stays zero.
         return self._append_input(weights, bias or self._vector(weights.shape[0]), norm, {})
 
     def _append_input(self, weights: FloatArray, bias: Vector, norm: Norm, maps: dict[str, Map]) -> Map:
@@ -235,7 +221,7 @@ class ProgramBuilder:
     # Maps
 
     def conv(self, source: Map, weights: FloatArray, norm: Norm) -> Map:
-        """Convolve with weights [out, in, k, k], k 1 or 3, and return norm(sum)."""
+        """Convolve with weights [out, in, k, k], k = 1 or 3; return norm(sum)."""
         return self.convs(source, [(weights, norm)])[0]
 
     def convs(self, source: Map, parts: Sequence[tuple[FloatArray, Norm]]) -> list[Map]:
@@ -254,6 +240,7 @@ class ProgramBuilder:
         self._append_conv(source, joined, {"target": whole}, self._norms(sizes, together))
         firsts = np.cumsum([0, *widths])
         maps = [Map(whole.number, int(first), size) for first, (size, _) in zip(firsts[:-1], sizes, strict=True)]
+        # Activations that differ are applied part by part.
         for made, (_, norm) in zip(maps, sizes, strict=True):
             if not together and _ACTIVATIONS[norm[2]] != CLAMP:
                 self._append(program.ACTIVATE, {"source": made}, activation=_ACTIVATIONS[norm[2]])
@@ -275,13 +262,13 @@ class ProgramBuilder:
         return target
 
     def conv_onto(self, source: Map, weights: FloatArray, onto: Map, norm: Norm) -> Map:
-        """Convolve, add another map of as many channels, and write norm(sum) over that map."""
+        """Convolve, add the sum to the map `onto`, and replace that map by norm(sum); return it."""
         norms = {"residual": 1, **self._norms([(weights.shape[0], norm)])}
         self._append_conv(source, weights, {"target": onto, "stream": onto}, norms)
         return onto
 
     def join(self, source: Map, onto: Map | None, norm: Norm) -> Map:
-        """Write norm(source + onto) over `onto`; without it return norm(source), a new map."""
+        """Replace the map `onto` by norm(source + onto); without it return norm(source) as a new map."""
         target = self._map(source.channels) if onto is None else onto
         maps = {"source": source, "target": target, **({} if onto is None else {"stream": onto})}
         padded = _padded(source.channels)
@@ -290,7 +277,6 @@ class ProgramBuilder:
         return target
 
     def gate(self, source: Map, vector: Vector) -> Map:
-        """Return each point times a vector."""
         target = self._map(source.channels)
         norms = self._norms([(source.channels, identity(source.channels))])
         maps = {"source": source, "target": target}
@@ -298,7 +284,6 @@ class ProgramBuilder:
         return target
 
     def spread(self, source: Map, vector: Vector, activation: str) -> Map:
-        """Add a vector to each point and activate."""
         target = self._map(source.channels)
         norms = self._norms([(source.channels, identity(source.channels, activation))])
         maps = {"source": source, "target": target}
@@ -308,7 +293,9 @@ class ProgramBuilder:
     def norm(
         self, source: Map, gamma: FloatArray, beta: FloatArray, epsilon: float, spatial: bool, activation: str
     ) -> Map:
-        """Return activation(x / root mean square * gamma + beta), the mean being a point's or, spatial, a board's."""
+        """Return activation(x / root mean square * gamma + beta); the mean is over a point, or over the board if
+        `spatial`.
+        """
         target = self._map(source.channels)
         self._append(
             program.NORM,
@@ -332,19 +319,20 @@ class ProgramBuilder:
         angles: FloatArray | None,
         epsilon: float,
     ) -> None:
-        """Add attention over all points to a map of C channels, which it reads divided by its root mean square.
+        """Add attention over all points to a map of C channels, with the map / its root mean square as input.
 
         Args:
             stream: the map.
-            query: [C, heads * q]; the channels of a head are contiguous, and its scores are not scaled any more.
+            query: [C, heads * q]; the channels of a head are contiguous, and the scale of scores is included.
             key: [C, groups * q]; head h reads group h // (heads / groups).
             value: [C, groups * v].
             out: [heads * v, C].
-            heads: of the queries.
-            groups: heads of keys and values.
-            angles: [area, groups, q / 2]: by how much each pair of channels of queries and keys is turned; None is not.
+            heads: number of query heads.
+            groups: number of key and value heads.
+            angles: [area, groups, q / 2]: rotation of each pair of channels of queries and keys; None for none.
             epsilon: of the norm.
         """
+        # Heads are padded to panels; queries, keys and values come from one product.
         width = _padded(max(query.shape[1] // heads, value.shape[1] // groups))
         parts = ((query, heads), (key, groups), (value, groups))
         matrix = np.concatenate([_widened(part, count, width) for part, count in parts], axis=1)
@@ -361,6 +349,7 @@ class ProgramBuilder:
             ("value_pairs", padded * width // 2 if self._halved else 0),
         ):
             self._areas[name] = max(self._areas.get(name, 0), floats)
+        # A pair of channels has one angle: cosines twice, sines with opposite signs.
         turns = {"cosines": -1, "sines": -1, "key_cosines": -1, "key_sines": -1}
         if angles is not None:
             by_channel = np.zeros((area, groups, width), np.float64)
@@ -388,12 +377,12 @@ class ProgramBuilder:
     def feed_forward(
         self, stream: Map, first: FloatArray, gate: FloatArray | None, second: FloatArray, epsilon: float
     ) -> None:
-        """Add (silu(u @ first) * (u @ gate)) @ second to a map of C channels; u is the map / root mean square.
+        """Add (silu(u @ first) * (u @ gate)) @ second to a map of C channels, with u = map / its root mean square.
 
         Args:
             stream: the map.
             first: [C, F].
-            gate: [C, F]; None is none.
+            gate: [C, F], or None.
             second: [F, C].
             epsilon: of the norm.
         """
@@ -415,7 +404,7 @@ class ProgramBuilder:
         )
 
     def _reserve_points(self, numbers: int, depth: int, products: int, inner: int, out: int) -> int:
-        """Reserve the areas of two products, one behind the other, and return how many lines are at work at a time."""
+        """Reserve memory for two consecutive products; return the number of lines per step."""
         work, results = max(depth, inner) // IN_WORD[numbers], max(products, out)
         lines = min(self._size, max(1, _LINE_BYTES // (self._size * (work + results) * 4)))
         self._work = max(self._work, lines * self._size * work)
@@ -425,7 +414,7 @@ class ProgramBuilder:
     def _products_of_points(
         self, numbers: int, prefix: str, matrix: FloatArray, epsilon: float, channels: int
     ) -> dict[str, int]:
-        """Return the fields of a product with a matrix [in, out] whose inputs have a factor for each point."""
+        """Return the fields of a product with a matrix [in, out] whose inputs have a factor per point."""
         most = 0.0
         if numbers in (INTEGERS, BYTES):
             words, most, units = quantise(matrix[None]) if numbers == INTEGERS else quantise_to_bytes(matrix)
@@ -441,7 +430,7 @@ class ProgramBuilder:
         return self._constant(np.array([most, epsilon, 1.0 / channels], np.float32))
 
     def pool(self, source: Map) -> Vector:
-        """Return the sums over the points of each channel, then the maxima."""
+        """Return the sum, then the maximum over the points of each channel."""
         padded = _padded(source.channels)
         places = np.arange(source.channels)
         vector = self._vector(2 * padded, np.concatenate([places, padded + places]))
@@ -449,7 +438,7 @@ class ProgramBuilder:
         return vector
 
     def flatten(self, source: Map) -> Vector:
-        """Return the map as a vector whose entry c * area + p is channel c of point p."""
+        """Return the map as a vector; entry c * area + p is channel c of point p."""
         area, padded = self._size**2, _padded(source.channels)
         places = (np.arange(area) * padded + np.arange(source.channels)[:, None]).reshape(-1)
         vector = self._vector(area * padded, places)
@@ -461,7 +450,7 @@ class ProgramBuilder:
         """Append a 1x1 or 3x3 convolution.
 
         Raises:
-            ValueError: the kernel is of another size.
+            ValueError: the kernel has another size.
         """
         kernel = weights.shape[2:]
         channels, depth = _padded(weights.shape[0]), _padded(source.channels)
@@ -476,7 +465,7 @@ class ProgramBuilder:
             self._append(program.CONV1, maps, channels=channels, chunk=lines, norms={**packed, **norms})
             return
         if kernel != (3, 3):
-            raise ValueError(f"convolution of {kernel[0]}x{kernel[1]} points found, expected 1x1 or 3x3")
+            raise ValueError(f"found a convolution of {kernel[0]}x{kernel[1]} points, expected 1x1 or 3x3")
         if self._numbers == TILES:
             self._append_conv3_tiles(source, weights, maps, norms)
             return
@@ -511,11 +500,11 @@ class ProgramBuilder:
         }
 
     def _quantised(self, matrices: FloatArray, factors: npt.NDArray[np.float64]) -> dict[str, int]:
-        """Return the fields of a convolution that multiplies integers.
+        """Return the fields of a convolution of integers.
 
         Args:
             matrices: [places, in, out].
-            factors: what brings inputs of at most 1 to numbers of at most 1 in each place.
+            factors: scale inputs of at most 1 to numbers of at most 1 in each place.
         """
         words, most, units = quantise(matrices)
         padded = np.ones(_padded(len(units)), np.float32)
@@ -549,31 +538,30 @@ class ProgramBuilder:
     # Outputs
 
     def policy(self, board: Sequence[Map], passing: Vector) -> None:
-        """Make one map for each channel, and the vector of all channels' passes, the policy."""
+        """Set the policy: one map per channel, and a vector of all channels' passes."""
         zeros = self._constant(np.zeros(self._size**2, np.float32))
         for channel, each in enumerate(board):
             self._append(program.POLICY, {"source": each}, target=channel, base=zeros)
         self._append(program.PASS, vectors={"source": passing}, depth=passing.padded)
 
     def labels(self, source: Map, bias: FloatArray) -> None:
-        """Make a map the policy [channels, area], plus the bias [channels * area]; there is no pass."""
+        """Set the policy [channels, area] to a map plus a bias [channels * area], without a pass."""
         for channel, part in enumerate(bias.reshape(source.channels, -1)):
             each = Map(source.number, source.first + channel, 1)
             self._append(program.POLICY, {"source": each}, target=channel, base=self._constant(part))
 
     def value(self, vector: Vector) -> None:
-        """Make a vector the value and misc outputs, one behind the other."""
+        """Set the value and misc outputs to a vector of both, joined."""
         self._append(program.VALUE, vectors={"source": vector}, depth=vector.padded)
 
     def ownership(self, source: Map) -> None:
-        """Make a map the ownership."""
         zeros = self._constant(np.zeros(self._size**2, np.float32))
         self._append(program.OWNERSHIP, {"source": source}, base=zeros)
 
     # Putting it together
 
     def build(self) -> Program:
-        """Return the program; it takes the weights with it, so that a builder builds once."""
+        """Return the program. It takes the weights along: a builder builds once."""
         max_rows = self._suitable_rows()
         map_offsets = self._place_maps(max_rows)
         vector_offsets = [self._reserve(max_rows * padded) for padded in self._vectors]
@@ -610,26 +598,22 @@ class ProgramBuilder:
 
     def _join_weights(self) -> FloatArray:
         weights = aligned(self._weight_floats)
-        # Each slab goes as it is copied: the weights of a big network do not lie in memory twice.
+        # Each slab is dropped as it is copied: the weights of a large network are never in memory twice.
         for start in range(0, self._weight_floats, SLAB):
             slab = self._slabs.pop(0)
             weights[start : start + SLAB] = slab[: self._weight_floats - start]
         return weights
 
     def _suitable_rows(self) -> int:
-        """Return how many rows to evaluate at a time.
-
-        With few tiles the weights are read too often, and with many the maps fall out of the cache: four rows on 9x9
-        and one on 19x19 are fastest, with 64 to 256 channels and more or fewer weights than the cache holds.
-        """
+        """Return the number of rows per call of the kernel."""
+        # With few tiles the weights are read too often, with many the maps fall out of the cache. Four rows on 9x9 and
+        # one on 19x19 are fastest, for 64 to 256 channels and weights that fit the cache or not.
         tiles_a_side = -(-self._size // self._tile)
         return min(MAX_ROWS, -(-_TILES // tiles_a_side**2))
 
     def _place_maps(self, max_rows: int) -> list[int]:
-        """Return the offset of each map; maps of the same stride share a place if they are not needed together.
-
-        The border of a place stays zero because all its maps have the same stride.
-        """
+        """Return the offset of each map. Maps of the same stride share a place if they are not needed together."""
+        # The border of a place stays zero, as all its maps have the same stride.
         last = {each.number: index for index, op in enumerate(self._ops) for each in op.maps.values()}
         offsets = [-1] * len(self._strides)
         free: dict[int, list[int]] = {}
@@ -670,7 +654,7 @@ class ProgramBuilder:
         return offset
 
     def _constant(self, array: FloatArray) -> int:
-        """Copy an array behind the weights so far and return where it begins."""
+        """Append an array to the weights; return its offset."""
         offset = self._weight_floats
         flat = array.reshape(-1)
         self._weight_floats += flat.size + -flat.size % _ALIGNMENT
@@ -685,7 +669,7 @@ class ProgramBuilder:
         return offset
 
     def _norms(self, parts: Sequence[tuple[int, Norm]], together: bool = True) -> dict[str, int]:
-        """Return scale, shift, floor and activation of parts that follow each other, each padded."""
+        """Return scale, shift, floor and activation of consecutive parts, each padded."""
         channels = sum(_padded(count) for count, _ in parts)
         scale, shift, floor = (np.zeros(channels, np.float32) for _ in range(3))
         first = 0
@@ -700,7 +684,7 @@ class ProgramBuilder:
 
 
 def identity(channels: int, activation: str = "identity") -> Norm:
-    """Return the norm that only activates."""
+    """Return a norm that only activates."""
     return np.ones(channels, np.float32), np.zeros(channels, np.float32), activation
 
 
@@ -709,7 +693,7 @@ def _padded(channels: int) -> int:
 
 
 def _widened(matrix: FloatArray, parts: int, width: int) -> FloatArray:
-    """Return [in, parts * n] as [in, parts * width], each part followed by zeros."""
+    """Return [in, parts * n] as [in, parts * width], each part padded with zeros."""
     split = matrix.reshape(matrix.shape[0], parts, -1)
     return np.pad(split, ((0, 0), (0, 0), (0, width - split.shape[2]))).reshape(matrix.shape[0], -1)
 

@@ -1,10 +1,7 @@
-"""Writing LLVM code for float vectors: what numba has no types for.
+"""LLVM code for float vectors, which numba cannot express.
 
-Each routine is a function of its own inside the module that calls it, so that its code stands there once. Addresses are
-int64: kernels pass `array.ctypes.data` plus an offset in bytes.
-
-Multiplications are followed by additions that may be contracted, so that LLVM fuses them where the processor can and
-keeps them apart where it cannot (llvm.fma would call a library function there).
+A routine becomes one function in each module that calls it. Addresses are int64: kernels pass `array.ctypes.data` plus
+an offset in bytes.
 """
 
 from __future__ import annotations
@@ -23,11 +20,13 @@ from numba import types
 from numba.core import config
 from numba.extending import intrinsic
 
+# Multiplications and additions are marked `contract`: LLVM fuses them if the processor can. llvm.fma would call a
+# library function otherwise.
 I8, I16, I32, I64, F32 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 
 
 class _Bfloat(ir.Type):  # type: ignore[misc]  # llvmlite has no types
-    """A float of 16 bits with the exponent of one of 32, which llvmlite has no type for."""
+    """bfloat16, which llvmlite lacks."""
 
     def _to_string(self) -> str:
         return "bfloat"
@@ -40,11 +39,11 @@ class _Bfloat(ir.Type):  # type: ignore[misc]  # llvmlite has no types
 
 
 def _target_has(feature: str, level: str | None = None) -> bool:
-    """Whether the processor that numba compiles for has a feature.
+    """Return whether the processor that numba compiles for has a feature.
 
     Args:
-        feature: LLVM's name of it.
-        level: the x86-64 level that has it, by which numba may have been told to compile.
+        feature: LLVM's name.
+        level: the x86-64 level that includes it, in case numba compiles for a level.
     """
     if features := getattr(config, "CPU_FEATURES", None):
         return f"+{feature}" in features.split(",")
@@ -53,59 +52,56 @@ def _target_has(feature: str, level: str | None = None) -> bool:
     return bool(llvm.get_host_cpu_features().get(feature))
 
 
+# Floats of a vector.
 WIDTH = 16 if _target_has("avx512f", "x86-64-v4") else 8 if _target_has("avx2", "x86-64-v3") else 4
-"""Floats of a vector."""
+# Whether one instruction adds products of pairs of 16-bit integers (Intel servers since Cascade Lake, desktops since
+# Alder Lake; AMD since Zen 4).
 HAS_DOT_PRODUCTS = (WIDTH == 16 and _target_has("avx512vnni")) or (WIDTH == 8 and _target_has("avxvnni"))
-"""Whether one instruction adds up products of pairs of 16-bit integers (Intel since Cascade Lake on servers and Alder
-Lake on desktops; AMD since Zen 4)."""
+# Whether the processor adds products of pairs of 16-bit integers at all, possibly by two instructions.
 HAS_PAIRS = HAS_DOT_PRODUCTS or WIDTH == 8 or (WIDTH == 16 and _target_has("avx512bw", "x86-64-v4"))
-"""Whether the processor adds up products of pairs of 16-bit integers at all, be it in two instructions."""
+# Kinds of numbers to multiply: floats; pairs of 16-bit integers; pairs of bfloats, in tiles (Intel's AMX) or vectors
+# (HAS_HALF_PRODUCTS); four 8-bit integers, which needs HAS_DOT_PRODUCTS.
 FLOATS, INTEGERS, TILES, BYTES = range(4)
-"""Numbers that are multiplied: floats; pairs of 16-bit integers; pairs of bfloats, a tile at a time on processors with
-tiles (Intel's AMX), else in vectors (HAS_HALF_PRODUCTS); four 8-bit integers, which takes HAS_DOT_PRODUCTS."""
-IN_WORD = (1, 2, 2, 4)
-"""Numbers in a word of four bytes, by kind."""
+IN_WORD = (1, 2, 2, 4)  # numbers in a word of four bytes, by kind
+# Whether the processor multiplies tiles. The system must allow it, too (`has_tiles`).
 KNOWS_TILES = WIDTH == 16 and _target_has("amx-bf16")
-"""Whether the processor multiplies tiles; the system must allow it besides, see `has_tiles`."""
+# Whether one instruction adds products of pairs of bfloats, without tiles (AMD since Zen 4).
 HAS_HALF_PRODUCTS = WIDTH == 16 and not KNOWS_TILES and _target_has("avx512bf16")
-"""Whether one instruction adds up products of pairs of bfloats where there are no tiles (AMD since Zen 4)."""
 PRODUCT_KINDS = (FLOATS, *((INTEGERS,) if HAS_PAIRS else ()), *((TILES,) if KNOWS_TILES else ()))
+# Kinds that inputs of products may have. Sums of BYTES and INTEGERS are 32-bit integers.
 INPUT_KINDS = (*PRODUCT_KINDS, *((BYTES,) if HAS_DOT_PRODUCTS else ()))
-"""Kinds that inputs of products are made in; sums of BYTES are integers of 32 bits as those of INTEGERS are."""
+# Kinds of matrix products.
 MATRIX_KINDS = (*INPUT_KINDS, *((TILES,) if HAS_HALF_PRODUCTS else ()))
-"""Kinds of matrix products."""
 VECTOR = ir.VectorType(F32, WIDTH)
 INT_VECTOR = ir.VectorType(I32, WIDTH)
 SHORT_VECTOR = ir.VectorType(I16, WIDTH)
 HALF_VECTOR = ir.VectorType(_Bfloat(), 2 * WIDTH)
 BYTE_VECTOR = ir.VectorType(I8, WIDTH)
 PAIR_VECTOR = ir.VectorType(I16, 2 * WIDTH)
-REGISTERS = 32 if WIDTH == 16 else 16
-"""Vector registers; NEON has 32, of which this leaves half unused."""
+REGISTERS = 32 if WIDTH == 16 else 16  # Vector registers. NEON has 32; half stay unused.
 FLOAT_BYTES = 4
+# Indices of the arguments of tile instructions that are addresses.
 _ADDRESSES = {"ldtilecfg": (0,), "tileloadd64": (1,), "tilestored64": (1,)}
-"""Which arguments of instructions on tiles are addresses."""
+# Linux: the system call, ARCH_REQ_XCOMP_PERM, and the number of the tiles' state.
 _ARCH_PRCTL, _REQUEST_REGISTERS, _TILE_REGISTERS = 158, 0x1023, 18
-"""Linux: the system call, ARCH_REQ_XCOMP_PERM and the number of the state that holds the tiles."""
 
 
 @functools.cache
 def has_tiles() -> bool:
-    """Whether this process may multiply tiles, which it asks the system for: their registers are 8 kB a thread."""
+    """Return whether this process may multiply tiles; asks the system for permission (8 kB of registers per thread)."""
     if not (KNOWS_TILES and sys.platform == "linux" and platform.machine() == "x86_64"):
         return False
     return bool(ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_REGISTERS, _TILE_REGISTERS) == 0)
 
 
 class Emitter:
-    """Writes vector code at the end of one function."""
+    """Writes vector code at the end of a function."""
 
     def __init__(self, builder: ir.IRBuilder) -> None:
-        """Write with `builder`."""
         self.ir = builder
 
     def at(self, base: Any, *offsets: Any) -> Any:
-        """Return base plus offsets, each an int or an int64 value; ints are added up first."""
+        """Return base plus offsets, each an int or an int64 value."""
         fixed = sum(offset for offset in offsets if isinstance(offset, int))
         for offset in offsets:
             if not isinstance(offset, int):
@@ -113,36 +109,33 @@ class Emitter:
         return self.ir.add(base, I64(fixed)) if fixed else base
 
     def times(self, value: Any, factor: int) -> Any:
-        """Return an int64 value times a constant."""
         return self.ir.mul(value, I64(factor))
 
     def load(self, address: Any, kind: Any = VECTOR) -> Any:
-        """Load a value from an address with the alignment of a float."""
+        """Load a value, aligned as a float."""
         return self.ir.load(self.ir.inttoptr(address, kind.as_pointer()), align=FLOAT_BYTES)
 
     def store(self, value: Any, address: Any) -> None:
-        """Store a value at an address with the alignment of a float."""
+        """Store a value, aligned as a float."""
         self.ir.store(value, self.ir.inttoptr(address, value.type.as_pointer()), align=FLOAT_BYTES)
 
     def store_rounded(self, value: Any, factor: Any, address: Any) -> None:
-        """Store a vector times another, rounded to the nearest integers of 16 bits, which must hold them."""
-        # Adding 1.5 * 2**23 rounds to an integer, which then stands in the lowest bits.
+        """Store value * factor rounded to 16-bit integers; it must fit."""
+        # Adding 1.5 * 2**23 rounds to an integer in the lowest bits.
         bits = self.ir.bitcast(self.fma(value, factor, self.splat(float(3 << 22))), INT_VECTOR)
         self.ir.store(self.ir.trunc(bits, SHORT_VECTOR), self.ir.inttoptr(address, SHORT_VECTOR.as_pointer()), align=2)
 
     def store_bytes(self, value: Any, factor: Any, address: Any) -> None:
-        """Store a vector times another, rounded to the nearest integers, plus 128 each: bytes, which must hold them."""
+        """Store value * factor, rounded, plus 128 as bytes; it must fit."""
         bits = self.ir.bitcast(self.fma(value, factor, self.splat(float((3 << 22) + 128))), INT_VECTOR)
         self.ir.store(self.ir.trunc(bits, BYTE_VECTOR), self.ir.inttoptr(address, BYTE_VECTOR.as_pointer()), align=1)
 
     def store_halves(self, value: Any, address: Any) -> None:
-        """Store a vector of floats as bfloats, rounded to the nearest."""
         bits = self.ir.add(self.ir.bitcast(value, INT_VECTOR), ir.Constant(INT_VECTOR, [0x8000] * WIDTH))
         upper = self.ir.trunc(self.ir.lshr(bits, ir.Constant(INT_VECTOR, [16] * WIDTH)), SHORT_VECTOR)
         self.ir.store(upper, self.ir.inttoptr(address, SHORT_VECTOR.as_pointer()), align=2)
 
     def greatest_of(self, integers: Any) -> Any:
-        """Return the greatest of a vector of integers."""
         return self._call(f"llvm.vector.reduce.smax.v{WIDTH}i32", I32, [integers])
 
     def sum_of(self, floats: Any) -> Any:
@@ -150,15 +143,14 @@ class Emitter:
         return self._call(f"llvm.vector.reduce.fadd.v{WIDTH}f32", F32, [F32(0.0), floats], ("reassoc",))
 
     def greatest_float_of(self, floats: Any) -> Any:
-        """Return the greatest of a vector of floats, none of which is not a number."""
+        """Return the maximum of a vector of floats without NaN."""
         return self._call(f"llvm.vector.reduce.fmax.v{WIDTH}f32", F32, [floats], ("nnan",))
 
     def square_root(self, number: Any) -> Any:
-        """Return the square root of a float."""
         return self._call("llvm.sqrt.f32", F32, [number])
 
     def add_products_of_pairs(self, a: Any, b: Any, c: Any) -> Any:
-        """Return integers c plus, in each place, the two products of the pairs of integers there in a and b."""
+        """Return int32 c[i] + a[2i] * b[2i] + a[2i+1] * b[2i+1], for 16-bit a and b."""
         bits = 32 * WIDTH
         if HAS_DOT_PRODUCTS:
             words = [self.ir.bitcast(value, INT_VECTOR) for value in (a, b)]
@@ -167,21 +159,16 @@ class Emitter:
         return self.ir.add(c, self._call(name, INT_VECTOR, [a, b]))
 
     def add_products_of_halves(self, a: Any, b: Any, c: Any) -> Any:
-        """Return floats c plus, in each place, the two products of the pairs of bfloats there in a and b.
-
-        Takes HAS_HALF_PRODUCTS.
-        """
+        """Return float c[i] + a[2i] * b[2i] + a[2i+1] * b[2i+1], for bfloats. Needs HAS_HALF_PRODUCTS."""
         return self._call("llvm.x86.avx512bf16.dpbf16ps.512", VECTOR, [c, a, b])
 
     def add_products_of_bytes(self, a: Any, b: Any, c: Any) -> Any:
-        """Return integers c plus, in each place, the four products of the bytes there, those of b with a sign.
-
-        Takes HAS_DOT_PRODUCTS.
+        """Return int32 c[i] + the sum of a[4i+k] * b[4i+k], for unsigned bytes a and signed bytes b. Needs
+        HAS_DOT_PRODUCTS.
         """
         return self._call(f"llvm.x86.avx512.vpdpbusd.{32 * WIDTH}", INT_VECTOR, [c, a, b])
 
     def to_floats(self, integers: Any) -> Any:
-        """Return a vector of integers as floats."""
         return self.ir.sitofp(integers, VECTOR)
 
     def magnitude_bits(self, value: Any) -> Any:
@@ -189,7 +176,7 @@ class Emitter:
         return self.ir.and_(self.ir.bitcast(value, INT_VECTOR), ir.Constant(INT_VECTOR, [0x7FFFFFFF] * WIDTH))
 
     def tiles(self, name: str, *values: Any) -> None:
-        """Call one of the processor's instructions on tiles; a tile's number is an int, an address an int64 value."""
+        """Write a tile instruction. A tile's number is an int, an address an int64 value."""
         pointer = ir.IntType(8).as_pointer()
         numbers = [I8(v) if isinstance(v, int) else v for v in values]
         numbers = [self.ir.inttoptr(v, pointer) if k in _ADDRESSES.get(name, ()) else v for k, v in enumerate(numbers)]
@@ -202,7 +189,6 @@ class Emitter:
         return self.ir.call(function, values, fastmath=flags)
 
     def prefetch(self, address: Any) -> None:
-        """Ask for a cache line that will be read soon."""
         pointer = self.ir.inttoptr(address, ir.IntType(8).as_pointer())
         self._call("llvm.prefetch.p0", ir.VoidType(), [pointer, I32(0), I32(3), I32(1)])
 
@@ -215,7 +201,7 @@ class Emitter:
         return self.ir.shuffle_vector(first, ir.Constant(VECTOR, ir.Undefined), places)
 
     def lanes_below(self, count: Any) -> Any:
-        """Return a vector of bits: whether a place's number is below `count`, an int64 value."""
+        """Return a mask: lane number < `count`, an int64 value."""
         first = self.ir.insert_element(ir.Constant(INT_VECTOR, ir.Undefined), self.ir.trunc(count, I32), I32(0))
         places = ir.Constant(INT_VECTOR, [0] * WIDTH)
         bound = self.ir.shuffle_vector(first, ir.Constant(INT_VECTOR, ir.Undefined), places)
@@ -226,50 +212,43 @@ class Emitter:
         return self.splat(self.load(address, F32))
 
     def broadcast_pair(self, address: Any) -> Any:
-        """Return a vector with the pair of integers at an address in each place."""
         return self.ir.bitcast(self.broadcast(address), PAIR_VECTOR)
 
     def broadcast_halves(self, address: Any) -> Any:
-        """Return a vector with the pair of bfloats at an address in each place."""
         return self.ir.bitcast(self.broadcast(address), HALF_VECTOR)
 
     def broadcast_bytes(self, address: Any) -> Any:
-        """Return a vector with the four bytes at an address in each place."""
         return self.ir.bitcast(self.broadcast(address), INT_VECTOR)
 
     def add(self, a: Any, b: Any) -> Any:
-        """Return a + b."""
         return self.ir.fadd(a, b, flags=["contract"])
 
     def sub(self, a: Any, b: Any) -> Any:
-        """Return a - b."""
         return self.ir.fsub(a, b, flags=["contract"])
 
     def mul(self, a: Any, b: Any) -> Any:
-        """Return a * b."""
         return self.ir.fmul(a, b, flags=["contract"])
 
     def fma(self, a: Any, b: Any, c: Any) -> Any:
-        """Return a * b + c."""
         return self.add(self.mul(a, b), c)
 
     def maximum(self, a: Any, b: Any) -> Any:
-        """Return the greater of a and b; b where a is not a number."""
+        """Return the greater of a and b; b if a is NaN."""
         return self.ir.select(self.ir.fcmp_ordered(">", a, b), a, b)
 
     def minimum(self, a: Any, b: Any) -> Any:
-        """Return the smaller of a and b; b where a is not a number."""
+        """Return the smaller of a and b; b if a is NaN."""
         return self.ir.select(self.ir.fcmp_ordered("<", a, b), a, b)
 
     @contextmanager
     def loop(self, count: Any, step: int, carried: Sequence[Any] = (), may_be_empty: bool = False) -> Iterator[Loop]:
-        """Repeat for index 0, step, ... below `count`.
+        """Loop over index = 0, step, ... below `count`.
 
         Args:
-            count: an int64 value; positive unless `may_be_empty`, since the test stands at the end.
+            count: an int64 value; positive unless `may_be_empty`, as the test is at the end.
             step: added to the index.
-            carried: values that the loop carries from turn to turn.
-            may_be_empty: test before the first turn as well.
+            carried: initial values of loop variables.
+            may_be_empty: test before the first iteration, too.
         """
         builder = self.ir
         before = builder.block
@@ -307,33 +286,31 @@ class Emitter:
 
 
 class Loop:
-    """A loop being written: its index, the values it carries, and what the body made of them."""
+    """A loop: its index, its variables, and their next values."""
 
     def __init__(self, index: Any, values: list[Any]) -> None:
-        """Hold the phi nodes."""
         self.index = index
         self.values = values
+        # Next values of the variables, set by the body. After the loop, their final values.
         self.results: list[Any] = []
-        """Set by the body: what the next turn begins with. After the loop, the values that it ended with."""
 
 
 class Routine:
-    """A function of int64 arguments and no result, written once into each module that uses it."""
+    """A function of int64 arguments without a result, written once into each module that uses it."""
 
     def __init__(self, name: str, arguments: int, body: Callable[..., None]) -> None:
         """Describe a routine.
 
         Args:
             name: unique among routines.
-            arguments: their number.
-            body: called as body(emitter, *arguments) to write the code.
+            arguments: number of arguments.
+            body: body(emitter, *arguments) writes the code.
         """
         self._symbol = f"yomi_forward_{name}"
         self._arguments = arguments
         self._body = body
 
     def call(self, e: Emitter, *values: Any) -> None:
-        """Write a call, from another routine or an intrinsic."""
         e.ir.call(self._function(e.ir.module), values)
 
     def _function(self, module: ir.Module) -> Any:
@@ -348,7 +325,7 @@ class Routine:
         return made
 
     def intrinsic(self) -> Any:
-        """Return what kernels call: integer arguments, each cast to int64, and no result."""
+        """Return an intrinsic for kernels: integer arguments, each cast to int64, and no result."""
         names = ", ".join(f"a{i}" for i in range(self._arguments))
         namespace: dict[str, Any] = {"typed": self._typed}
         # numba reads the number of arguments from the signature.
@@ -365,7 +342,7 @@ class Routine:
 
 
 def chosen(routines: Mapping[tuple[int, ...], Routine]) -> Callable[..., None]:
-    """Return what writes a call of the routine whose key the first arguments are; of none if there is none."""
+    """Return a body that calls the routine whose key equals the first arguments, or none."""
 
     def body(e: Emitter, *arguments: Any) -> None:
         for key, routine in routines.items():

@@ -1,4 +1,4 @@
-"""The forward pass as an entry: what a search calls without Python."""
+"""The forward pass as an entry that a search calls without Python."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from yomi.native.calls import Calls, entry, load, types_of
+from yomi.native.bound_kernels import Calls, entry, load, types_of
 from yomi.native.forward.program import OP_DTYPE, PLAN_DTYPE, forward
 from yomi.native.forward.squash import IDENTITY, squash
 
@@ -36,7 +36,7 @@ _ARGUMENTS = types_of(
 
 @entry(_ARGUMENTS)
 def _run(address, rows):  # type: ignore[no-untyped-def]
-    """Carry out a program for `rows` rows, as many at a time as it can."""
+    """Run a program for `rows` rows, at most max_rows at a time."""
     (most, plan, ops, weights, floats, lists, values, planes, extras, policy, value, misc, ownership) = load(
         address, _ARGUMENTS
     )

@@ -1,14 +1,11 @@
 """Matrix products with packed right-hand sides: C[rows, panels * PANEL] = A[rows, depth] @ B.
 
-B lies in panels of PANEL columns, [panels][depth][PANEL]; A and C have their rows a stride apart. A block of
-BLOCK_ROWS rows and one panel is kept in registers while the loop runs over the depth. The rows are shared out evenly
-among the blocks, so that no block is left with so few that the latency of the additions shows.
+B is stored as [panels][depth][PANEL]; rows of A and C are a stride apart. BLOCK_ROWS rows by one panel of C stay in
+registers during the loop over the depth.
 
-A and B hold words of four bytes: a float, a pair of 16-bit integers or of bfloats, or four 8-bit integers that follow
-each other along the depth. C holds floats, or integers of 32 bits. Bfloats are multiplied by
-`yomi.native.forward.tiles` if the processor has tiles.
-Of 8-bit integers, processors multiply those of A without a sign: 128 is added to them, and each panel of B begins with
-a row of what its products so have to begin with.
+A and B hold words of four bytes: a float, two 16-bit integers or bfloats, or four 8-bit integers, neighbors along the
+depth. C holds floats or 32-bit integers. Processors multiply unsigned by signed bytes: A has 128 added, and each panel
+of B begins with a row of corrections. Processors with tiles multiply bfloats by `yomi.native.forward.tiles`.
 """
 
 from __future__ import annotations
@@ -44,18 +41,17 @@ from yomi.native.forward.tiles import write_product
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 _VECTORS = 2
+# Columns of a panel. Channels of all matrices are padded to a multiple.
 PANEL = _VECTORS * WIDTH
-"""Columns of a panel; the channels of all matrices are padded to a multiple of it."""
+# Rows of a block: with two vectors each they fill the registers.
 BLOCK_ROWS = 12 if REGISTERS == 32 else 6
-"""Rows of a block: with two vectors each they fill the registers."""
-_UNROLL = 4
-"""Divides PANEL, and so every depth."""
+_UNROLL = 4  # divides PANEL, and so every depth
 _CACHE_LINE = 64
 _MOST_BYTE = 127.0
 _LIMIT = 2.0**31 - 1.0
+# Ratio that divides the bits of a product between inputs and weights so that both round equally badly, for inputs with
+# a root mean square of 1/32 and weights with 5/4 of their mean magnitude.
 _BALANCE = 40.0
-"""Shares the bits of a product out between input and entry, so that the rounding of both does as much harm where the
-inputs' root mean square is a 32nd of the greatest and the entries' 5/4 of their mean magnitude."""
 
 
 def _block_routine(rows: int, numbers: int) -> Routine:
@@ -81,11 +77,8 @@ def _block_routine(rows: int, numbers: int) -> Routine:
 
 
 def _products(e: Emitter, rows: int, numbers: int, a: Any, lda: Any, b: Any, depth: Any, ahead: Any) -> list[Any]:
-    """Write the loop over the depth and return the sums, row by row.
-
-    What will be read `ahead` bytes further, which is the next panel or matrix, is fetched meanwhile: the weights of a
-    whole network do not fit into the second-level cache, and the processor's own prefetching stops at each page. With
-    it a 6-block network takes 0.7 (9x9) to 0.8 (19x19) of the time for single positions.
+    """Write the loop over the depth; return the sums, row by row. Prefetches the bytes `ahead`, the next panel or
+    matrix.
     """
     row_addresses = [e.at(a, e.times(lda, row)) for row in range(rows)]
     start = [ir.Constant(VECTOR if numbers in (FLOATS, TILES) else INT_VECTOR, None)] * _VECTORS
@@ -102,6 +95,8 @@ def _products(e: Emitter, rows: int, numbers: int, a: Any, lda: Any, b: Any, dep
         sums = list(loop.values)
         a_offset = e.times(loop.index, FLOAT_BYTES)
         b_here = e.at(b, e.times(loop.index, PANEL * FLOAT_BYTES))
+        # The weights of a network exceed the second-level cache, and hardware prefetching stops at each page.
+        # Prefetching lowers the time for a single position of a 6-block network to 0.7 (9x9) or 0.8 (19x19).
         for k in range(_UNROLL):
             for line in range(0, PANEL * FLOAT_BYTES, _CACHE_LINE):
                 e.prefetch(e.at(b_here, ahead, k * PANEL * FLOAT_BYTES + line))
@@ -116,16 +111,15 @@ def _products(e: Emitter, rows: int, numbers: int, a: Any, lda: Any, b: Any, dep
 
 
 def _product_routine(numbers: int) -> Routine:
-    """Return the routine of one kind of words, without the first argument of `multiply`."""
     choices = [_block_routine(rows, numbers) for rows in range(1, BLOCK_ROWS + 1)]
 
     def body(e: Emitter, *arguments: Any) -> None:
-        _share_out(e, choices, *arguments)
+        _split_rows(e, choices, *arguments)
 
     return Routine(f"gemm_{numbers}", 8, body)
 
 
-def _share_out(
+def _split_rows(
     e: Emitter,
     choices: list[Routine],
     a: Any,
@@ -137,7 +131,8 @@ def _share_out(
     c: Any,
     ldc: Any,
 ) -> None:
-    """Share the rows out among as few blocks as possible: first those with one row more, then the others."""
+    """Distribute the rows over as few blocks as possible: first the blocks with one row more."""
+    # An even distribution: a block with few rows would show the latency of its additions.
     builder = e.ir
     blocks = builder.sdiv(builder.add(rows, I64(BLOCK_ROWS - 1)), I64(BLOCK_ROWS))
     small = builder.sdiv(rows, blocks)
@@ -165,34 +160,33 @@ _ROUTINES: dict[tuple[int, ...], Routine] = {
     (kind,): Routine("gemm_tiles", 8, write_product) if kind == TILES and KNOWS_TILES else _product_routine(kind)
     for kind in MATRIX_KINDS
 }
+# multiply(numbers, a, lda, rows, b, depth, panels, c, ldc)
+#
+# numbers: FLOATS, INTEGERS, TILES or BYTES; does nothing if the processor lacks such products. Addresses and strides
+# are in bytes, the depth in words; rows, depth and panels are positive.
 multiply = Routine("multiply", 9, chosen(_ROUTINES)).intrinsic()
-"""multiply(numbers, a, lda, rows, b, depth, panels, c, ldc)
-
-numbers: what words are: FLOATS, INTEGERS, TILES or BYTES; nothing is done if the processor has no such products.
-Addresses and strides are in bytes, the depth in words; rows, depth and panels are positive.
-"""
 
 
 def quantise(matrices: FloatArray) -> tuple[FloatArray, float, FloatArray]:
-    """Return matrices [places, depth, columns] as panels of pairs of integers, and what they stand for.
+    """Quantise matrices [places, depth, columns] to 16-bit integers: entry = integer * unit of its column.
 
-    A column counts the same unit in all places. No sum of products leaves 32 bits, whatever the inputs are.
+    No sum of products overflows 32 bits, whatever the inputs are.
 
     Returns:
-        panels [places, panels, depth' / 2, PANEL], an array of floats, which they are not;
-        how great the inputs may be, as integers;
-        the unit of each column, [columns].
+        panels [places, panels, depth' / 2, PANEL], pairs of integers viewed as float32;
+        the greatest integer of an input;
+        the units, float32[columns].
 
     Raises:
         ValueError: an entry is not finite.
     """
     if not np.isfinite(matrices).all():
-        raise ValueError("weights that are not finite found, expected finite ones")
+        raise ValueError("found weights that are not finite, expected finite weights")
     depth = matrices.shape[-2]
     most = min(32_000.0, math.sqrt(_BALANCE * _LIMIT / depth))
     magnitudes = np.abs(matrices).astype(np.float64)
     sums, largest = magnitudes.sum(axis=-2).max(axis=0), magnitudes.max(axis=(0, -2))
-    # Rounding adds a half to an entry and to an input; inputs are floats before, hence the other half.
+    # Rounding adds up to a half to an entry and to an input. Inputs are rounded as floats first, hence the other half.
     room = _LIMIT / (most + 1.0) - 0.5 * depth
     with np.errstate(divide="ignore"):
         factors = np.minimum(room / sums, 32_767.0 / largest)
@@ -204,19 +198,19 @@ def quantise(matrices: FloatArray) -> tuple[FloatArray, float, FloatArray]:
 
 
 def quantise_to_bytes(matrix: FloatArray) -> tuple[FloatArray, float, FloatArray]:
-    """Return a matrix [depth, columns] as panels of four 8-bit integers, and what they stand for: see `quantise`.
+    """Quantise a matrix [depth, columns] to 8-bit integers; see `quantise`.
 
     Returns:
-        panels [panels, 1 + depth' / 4, PANEL], each of which begins with a row of 32-bit integers: minus 128 times the
-            sum of each column;
-        how great the inputs may be, as integers;
-        the unit of each column, [columns].
+        panels [panels, 1 + depth' / 4, PANEL], four integers to a word; the first row holds 32-bit corrections: -128
+            times the sum of each column;
+        the greatest integer of an input;
+        the units, float32[columns].
 
     Raises:
         ValueError: an entry is not finite.
     """
     if not np.isfinite(matrix).all():
-        raise ValueError("weights that are not finite found, expected finite ones")
+        raise ValueError("found weights that are not finite, expected finite weights")
     largest = np.abs(matrix).max(axis=0).astype(np.float64)
     largest[largest == 0.0] = 1.0
     panels = pack(np.rint(matrix * (_MOST_BYTE / largest)).astype(np.float32)).astype(np.int8)

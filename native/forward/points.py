@@ -1,8 +1,7 @@
-"""What transformer blocks do between matrix products, on rows of points: norms, turns, softmax, gates.
+"""Operations of transformer blocks on rows of points: norms, rotations, softmax, gates.
 
-A point is a row of channels. The kind of a routine says what its products are: floats, or integers that count units.
-Such a point has a factor of its own, which its products are multiplied by: the greatest of its inputs, times the
-reciprocal of their root mean square if they are normed.
+A point is a row of channels. Products are floats, or integers in units. With integers, each point has a factor for its
+products: the greatest of its inputs, times 1 / their root mean square if they are normed.
 """
 
 from __future__ import annotations
@@ -34,10 +33,8 @@ from yomi.native.forward.emit import (
 from yomi.native.forward.gemm import PANEL
 from yomi.native.forward.pointwise import clamped, exponential
 
-_FAR = 1e30
-"""Greater than the magnitude of any score."""
-_LEAST = 1e-30
-"""A point whose greatest magnitude is below this counts as zero."""
+_FAR = 1e30  # exceeds the magnitude of any score
+_LEAST = 1e-30  # A point with no magnitude above this counts as zero
 
 
 def _root(e: Emitter, squares: Any, share: Any, epsilon: Any) -> Any:
@@ -46,9 +43,8 @@ def _root(e: Emitter, squares: Any, share: Any, epsilon: Any) -> Any:
     return e.ir.fdiv(F32(1.0), e.square_root(mean))
 
 
+# A `_x_routine` is one kind of the routine `x`, without the first arguments, which choose the kind.
 def _condense_routine(numbers: int, normed: bool) -> Routine:
-    """Return the routine of one kind, without the first two arguments of `condense`."""
-
     def body(
         e: Emitter, source: Any, point: Any, points: Any, channels: Any, constants: Any, target: Any, factors: Any
     ) -> None:
@@ -91,18 +87,16 @@ def _condense_routine(numbers: int, normed: bool) -> Routine:
     return Routine(f"condense_{numbers}_{int(normed)}", 7, body)
 
 
+# condense(numbers, normed, source, point, points, channels, constants, target, factors): write inputs of a product.
+#
+# Copies points that are `point` bytes apart as floats, bfloats, 16-bit integers, or 8-bit integers plus 128. Integers
+# have a factor per point in `factors`. Normed points are divided by their root mean square. constants: three floats:
+# the greatest integer, the norm's epsilon, 1 / the number of channels.
 condense = Routine(
     "condense",
     9,
     chosen({(kind, norm): _condense_routine(kind, norm) for kind in INPUT_KINDS for norm in (False, True)}),
 ).intrinsic()
-"""condense(numbers, normed, source, point, points, channels, constants, target, factors): make inputs of a product.
-
-Copies points, `point` bytes apart, behind each other: as floats, or as integers of 16 or 8 bits, to which 128 is added
-then, with a factor each in `factors`.
-Normed, they are divided by their root mean square. constants: three floats: the greatest integer, the norm's epsilon,
-and 1 / the number of channels.
-"""
 
 
 def _counted(e: Emitter, numbers: int, source: Any, units: Any, by: Any) -> Any:
@@ -118,8 +112,6 @@ def _factor(e: Emitter, numbers: int, factors: Any, index: Any) -> Any:
 
 
 def _turn_routine(numbers: int, turned: bool, halved: bool) -> Routine:
-    """Return the routine of one kind, without the first three arguments of `turn`."""
-
     def body(
         e: Emitter,
         source: Any,
@@ -155,6 +147,12 @@ def _turn_routine(numbers: int, turned: bool, halved: bool) -> Routine:
     return Routine(f"turn_{numbers}_{int(turned)}_{int(halved)}", 11, body)
 
 
+# turn(numbers, turned, halved, source, source_point, points, channels, units, factors, cosines, sines, angle_point,
+# target, point)
+#
+# Write products as floats, or as bfloats if `halved`. With `turned`, each pair of channels (a, b) becomes (a cos - b
+# sin, b cos + a sin). Cosines and sines of points are `angle_point` bytes apart; the sine of a pair's first channel
+# has its sign changed.
 turn = Routine(
     "turn",
     14,
@@ -167,13 +165,6 @@ turn = Routine(
         }
     ),
 ).intrinsic()
-"""turn(numbers, turned, halved, source, source_point, points, channels, units, factors, cosines, sines, angle_point,
-target, point)
-
-Write products as floats, or halved as bfloats; turned, each pair of channels (a, b) becomes (a cos - b sin, b cos +
-a sin). Cosines and sines of points are `angle_point` bytes apart, the sine of a pair's first channel has its sign
-changed.
-"""
 
 
 def _write_transpose(e: Emitter, source: Any, point: Any, points: Any, channels: Any, target: Any) -> None:
@@ -186,7 +177,7 @@ def _write_transpose(e: Emitter, source: Any, point: Any, points: Any, channels:
         with e.loop(channels, WIDTH) as loop:
             here = e.at(first, e.times(loop.index, FLOAT_BYTES))
             rows = [e.load(e.at(here, e.times(point, k))) for k in range(WIDTH)]
-            # Each stage exchanges one bit of the number of the row with that bit of the place in it.
+            # Each stage exchanges one bit of the row number with the same bit of the column number.
             bit = 1
             while bit < WIDTH:
                 low = ir.Constant(INT_VECTOR, [j if not j & bit else WIDTH + j - bit for j in range(WIDTH)])
@@ -201,16 +192,13 @@ def _write_transpose(e: Emitter, source: Any, point: Any, points: Any, channels:
                 e.store(rows[k], e.at(place, k * PANEL * FLOAT_BYTES))
 
 
+# transpose(source, point, points, channels, target): pack points as the columns of a matrix, in panels.
+#
+# The number of points is a multiple of PANEL, the number of channels a multiple of WIDTH.
 transpose = Routine("transpose", 5, _write_transpose).intrinsic()
-"""transpose(source, point, points, channels, target): pack points as the columns of a matrix, in panels.
-
-The number of points is a multiple of PANEL, that of channels one of WIDTH.
-"""
 
 
 def _softmax_routine(halved: bool) -> Routine:
-    """Return the routine of one kind, without the first argument of `softmax`."""
-
     def body(e: Emitter, scores: Any, line: Any, rows: Any, columns: Any, width: Any, inverses: Any) -> None:
         builder = e.ir
         full = builder.and_(columns, I64(-WIDTH))
@@ -219,7 +207,7 @@ def _softmax_routine(halved: bool) -> Routine:
             first = e.at(scores, builder.mul(row.index, line))
 
             def over_columns(start: Any, write: Callable[[Any, Any, Any], Any]) -> Any:
-                """Carry write(score, place, carried) over a row; behind the last column scores are -_FAR."""
+                """Fold write(score, place, carried) over a row; scores behind the last column are -_FAR."""
                 for begin, count, is_rest in parts:
                     with e.loop(count, WIDTH, [start], may_be_empty=True) as loop:
                         place = builder.add(begin, loop.index)
@@ -248,12 +236,12 @@ def _softmax_routine(halved: bool) -> Routine:
     return Routine(f"softmax_{int(halved)}", 6, body)
 
 
+# softmax(halved, scores, line, rows, columns, width, inverses): replace scores by e**(score - max), 0 from `columns`
+# on.
+#
+# Rows of `width` scores are `line` bytes apart. Halved: the results are bfloats from the beginning of each row.
+# inverses: 1 / the sum of each row, which the caller multiplies by later.
 softmax = Routine("softmax", 7, chosen({(halved,): _softmax_routine(halved) for halved in (False, True)})).intrinsic()
-"""softmax(halved, scores, line, rows, columns, width, inverses): scores become powers of e, 0 from `columns` on.
-
-Rows of `width` scores are `line` bytes apart. Halved, the powers are bfloats, one by one from the row's beginning.
-inverses receives 1 / the sum of each row, which remains to be multiplied by.
-"""
 
 
 def _write_pair(e: Emitter, source: Any, point: Any, points: Any, channels: Any, target: Any) -> None:
@@ -267,8 +255,8 @@ def _write_pair(e: Emitter, source: Any, point: Any, points: Any, channels: Any,
             e.store(e.ir.shuffle_vector(upper, lower, order), e.at(out, e.times(loop.index, FLOAT_BYTES)))
 
 
+# pair(source, point, points, channels, target): pack an even number of points of bfloats as the rows of a matrix.
 pair = Routine("pair", 5, _write_pair).intrinsic()
-"""pair(source, point, points, channels, target): pack points of bfloats as the rows of a matrix; an even number."""
 
 
 def _write_scale(e: Emitter, address: Any, point: Any, points: Any, channels: Any, factors: Any) -> None:
@@ -280,13 +268,11 @@ def _write_scale(e: Emitter, address: Any, point: Any, points: Any, channels: An
             e.store(e.mul(e.load(here), by), here)
 
 
+# scale_points(address, point, points, channels, factors): multiply each point by its factor, in place.
 scale_points = Routine("scale_points", 5, _write_scale).intrinsic()
-"""scale_points(address, point, points, channels, factors): multiply each point by a factor, in place."""
 
 
 def _swiglu_routine(numbers: int, gated: bool) -> Routine:
-    """Return the routine of one kind, without the first two arguments of `swiglu`."""
-
     def body(e: Emitter, address: Any, point: Any, points: Any, channels: Any, units: Any, factors: Any) -> None:
         apart = e.times(channels, FLOAT_BYTES)
         with e.loop(points, 1) as row:
@@ -305,20 +291,17 @@ def _swiglu_routine(numbers: int, gated: bool) -> Routine:
     return Routine(f"swiglu_{numbers}_{int(gated)}", 6, body)
 
 
+# swiglu(numbers, gated, address, point, points, channels, units, factors): x / (1 + e**-x), written as floats.
+#
+# If `gated`, multiplied by the products `channels` further on.
 swiglu = Routine(
     "swiglu",
     8,
     chosen({(kind, gated): _swiglu_routine(kind, gated) for kind in PRODUCT_KINDS for gated in (False, True)}),
 ).intrinsic()
-"""swiglu(numbers, gated, address, point, points, channels, units, factors): products x become x / (1 + e**-x).
-
-Gated, that is multiplied by the products that lie `channels` further. What is written is floats.
-"""
 
 
 def _add_routine(numbers: int) -> Routine:
-    """Return the routine of one kind, without the first argument of `add_points`."""
-
     def body(
         e: Emitter,
         source: Any,
@@ -342,8 +325,8 @@ def _add_routine(numbers: int) -> Routine:
     return Routine(f"add_points_{numbers}", 8, body)
 
 
+# add_points(numbers, source, source_point, points, channels, units, factors, target, point): target += products.
 add_points = Routine("add_points", 9, chosen({(kind,): _add_routine(kind) for kind in PRODUCT_KINDS})).intrinsic()
-"""add_points(numbers, source, source_point, points, channels, units, factors, target, point): target += products."""
 
 
 def _write_squares(e: Emitter, source: Any, point: Any, points: Any, channels: Any, target: Any) -> None:
@@ -355,8 +338,8 @@ def _write_squares(e: Emitter, source: Any, point: Any, points: Any, channels: A
         e.store(e.sum_of(loop.results[0]), e.at(target, e.times(row.index, FLOAT_BYTES)))
 
 
+# squares(source, point, points, channels, target): write the sum of squares of each point.
 squares = Routine("squares", 5, _write_squares).intrinsic()
-"""squares(source, point, points, channels, target): write the sum of the squares of each point."""
 
 
 def _write_normalise(
@@ -384,8 +367,7 @@ def _write_normalise(
             e.store(value, e.at(out, offset))
 
 
+# normalise(source, source_point, points, channels, factors, gamma, beta, floor, target, point)
+#
+#     target = max(source * factor of the point * gamma + beta, floor)
 normalise = Routine("normalise", 10, _write_normalise).intrinsic()
-"""normalise(source, source_point, points, channels, factors, gamma, beta, floor, target, point)
-
-target = max(source * the point's factor * gamma + beta, floor).
-"""

@@ -1,4 +1,4 @@
-"""What the forward pass does besides matrix products: scales, activations, pooling, and the first convolution."""
+"""Operations of the forward pass besides matrix products: scales, activations, pooling, the first convolution."""
 
 from __future__ import annotations
 
@@ -66,18 +66,15 @@ def _write_finish(
             e.store(e.maximum(e.fma(total, by, plus), least), e.at(target, where))
 
 
+# finish(source, source_point, points, channels, scale, shift, floor, target, point, residual, stream, units)
+#
+# For each point and channel: x = source [+ residual]; [stream = x]; target = max(x * scale + shift, floor). Scale,
+# shift, floor and units are by channel. Points of target, residual and stream are `point` bytes apart; address 0
+# leaves residual or stream out. With units the source holds 32-bit integers, which they multiply.
 finish = Routine("finish", 12, _write_finish).intrinsic()
-"""finish(source, source_point, points, channels, scale, shift, floor, target, point, residual, stream, units)
-
-For each point and channel: x = source [+ residual]; [stream = x]; target = max(x * scale + shift, floor). Scale, shift
-and floor are by channel. Residual and stream lie as the target does, `point` bytes from point to point; 0 is none.
-With units, floats by channel, the source holds integers of 32 bits that count them.
-"""
 
 
 def _gather_routine(numbers: int) -> Routine:
-    """Return the routine of one kind of words, without the first argument of `gather`."""
-
     def body(e: Emitter, source: Any, point: Any, points: Any, channels: Any, factor: Any, target: Any) -> None:
         by = e.broadcast(factor) if numbers == INTEGERS else None
         number_bytes = FLOAT_BYTES // 2 if numbers else FLOAT_BYTES
@@ -97,12 +94,11 @@ def _gather_routine(numbers: int) -> Routine:
     return Routine(f"gather_{numbers}", 6, body)
 
 
+# gather(numbers, source, point, points, channels, factor, target): copy points that are `point` bytes apart.
+#
+# numbers: write FLOATS, 16-bit INTEGERS (times the float at `factor`), or bfloats for TILES. Does nothing if the
+# processor lacks such products.
 gather = Routine("gather", 7, chosen({(kind,): _gather_routine(kind) for kind in PRODUCT_KINDS})).intrinsic()
-"""gather(numbers, source, point, points, channels, factor, target): copy points, `point` bytes apart, one by one.
-
-numbers: written as FLOATS, as 16-bit INTEGERS, times the float at `factor`, or as bfloats for TILES. Nothing is written
-if the processor has no such products.
-"""
 
 
 def _write_greatest(e: Emitter, source: Any, line: Any, point: Any, size: Any, channels: Any, target: Any) -> None:
@@ -120,22 +116,22 @@ def _write_greatest(e: Emitter, source: Any, line: Any, point: Any, size: Any, c
     e.store(e.greatest_of(rows.results[0]), target)
 
 
+# greatest(source, line, point, size, channels, target): write the greatest magnitude in one map.
 greatest = Routine("greatest", 6, _write_greatest).intrinsic()
-"""greatest(source, line, point, size, channels, target): write the greatest magnitude in one map."""
 
 
 def exponential(e: Emitter, x: Any, terms: int = 6) -> Any:
-    """Return e**x for |x| <= 80: 2**n times the series of the rest, |rest| <= ln(2) / 2.
+    """Return e**x for |x| <= 80, as 2**n times a series for the rest, |rest| <= ln(2) / 2.
 
     Args:
-        e: writes the code.
+        e: the emitter.
         x: a vector of floats.
-        terms: of the series behind the first: with 6 the relative error is below 3e-7, with 4 below 5e-5.
+        terms: of the series after the first: 6 gives a relative error below 3e-7, 4 below 5e-5.
     """
     builder = e.ir
     magic = e.splat(float(3 << 22))
     shifted = e.fma(x, e.splat(1.4426950408889634), magic)
-    # Adding 1.5 * 2**23 rounds to an integer, which then stands in the lowest bits; must not be contracted away.
+    # Adding 1.5 * 2**23 rounds to an integer in the lowest bits. This must not be contracted.
     n = builder.fsub(shifted, magic)
     rest = e.fma(n, e.splat(-0.693145751953125), x)
     rest = e.fma(n, e.splat(-1.428606765330187e-06), rest)
@@ -147,7 +143,6 @@ def exponential(e: Emitter, x: Any, terms: int = 6) -> Any:
 
 
 def clamped(e: Emitter, x: Any, limit: float) -> Any:
-    """Return x, or what of -limit and limit is nearer where it is beyond."""
     return e.maximum(e.minimum(x, e.splat(limit)), e.splat(-limit))
 
 
@@ -182,16 +177,15 @@ def _write_mish(e: Emitter, address: Any, point: Any, points: Any, channels: Any
             e.store(e.ir.fdiv(e.mul(x, w), e.add(w, e.splat(2.0))), here)
 
 
+# Activations: max(x, floor) (ReLU or identity), x / (1 + e**-x), x * tanh(log(1 + e**x)), 1 / (1 + e**-x).
 CLAMP, SILU, MISH, SIGMOID = range(4)
-"""Activations: the greater of x and a floor (a ReLU, or nothing), x / (1 + e**-x), x * tanh(log(1 + e**x)),
-1 / (1 + e**-x)."""
 _ACTIVATIONS: dict[tuple[int, ...], Routine] = {
     (SILU,): Routine("silu", 4, _write_silu),
     (MISH,): Routine("mish", 4, _write_mish),
     (SIGMOID,): Routine("sigmoid", 4, _write_sigmoid),
 }
+# activate(kind, address, point, points, channels): apply an activation other than CLAMP in place.
 activate = Routine("activate", 5, chosen(_ACTIVATIONS)).intrinsic()
-"""activate(kind, address, point, points, channels): what a floor cannot do, in place."""
 
 
 def _write_pool(
@@ -211,16 +205,17 @@ def _write_pool(
         e.store(rows.results[1], e.at(greatest, offset))
 
 
+# pool(source, line, point, size, channels, sums, greatest): sum and maximum over the size² points of a map, by channel.
 pool = Routine("pool", 7, _write_pool).intrinsic()
-"""pool(source, line, point, size, channels, sums, greatest): over the size² points of one map, by channel."""
 
 
 def _sparse_routine(vectors: int) -> Any:
     """Return the intrinsic (spans, count, skip, offsets, values, base, bias, target) for `vectors` vectors of channels.
 
-    target = base + bias + the sum of value * weights over the entries of `count` spans. A span is three int64: the
-    address of the weights that its entries' offsets (int64) are relative to, its first entry, its number of entries.
-    `skip` bytes are added to the address: those of the channels that came before.
+        target = base + bias + sum over all entries of `count` spans of value * weights
+
+    A span is three int64: the address of weights that its entries' offsets (int64) are relative to, its first entry,
+    its number of entries. `skip` bytes are added to the address, for the channels before.
     """
 
     def body(
@@ -248,8 +243,8 @@ def _sparse_routine(vectors: int) -> Any:
     return Routine(f"sparse_{vectors}", 8, body).intrinsic()
 
 
+# Vectors per routine of the first convolution. A narrower routine takes the rest of a wider one.
 SPARSE_WIDE, SPARSE_MIDDLE, SPARSE_NARROW = 12, 6, 2
-"""Vectors of the routines for the first convolution; a narrower one takes what a wider one leaves."""
 sparse_wide = _sparse_routine(SPARSE_WIDE)
 sparse_middle = _sparse_routine(SPARSE_MIDDLE)
 sparse_narrow = _sparse_routine(SPARSE_NARROW)

@@ -1,9 +1,9 @@
-"""From a policy and a value that a network says to what the search wants of a batch."""
+"""Decodes a network's policy and value into a batch."""
 
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.jit import kernel
 from yomi.native.packing import widened
 from yomi.native.tree.arrays import VALUE, VALUES
@@ -14,13 +14,13 @@ _ARGUMENTS = types_of(_MATRIX, _MATRIX, True, _MATRIX, _MATRIX)
 
 @kernel
 def decode_rows(rows, policy, raw, is_chance, logits, values):  # type: ignore[no-untyped-def]
-    """Write logits and values of a batch for the side to move; there are no scores and no owners.
+    """Write logits and values of a batch for the side to move, without scores and ownership.
 
     Args:
-        rows: rows in use.
-        policy: [B, P], float32, or float16 seen as uint16.
-        raw: [B, 1], as policy: values.
-        is_chance: whether these are chances to win, 0 to 1; else they are in [-1, 1] already.
+        rows: number of rows.
+        policy: [B, P], float32 or float16 (as uint16).
+        raw: [B, 1], same type: values.
+        is_chance: whether values are chances to win in [0, 1]; otherwise they are in [-1, 1].
         logits: float32[B, P], written.
         values: float32[B, VALUES] of a Batch, written.
     """
@@ -35,6 +35,6 @@ def decode_rows(rows, policy, raw, is_chance, logits, values):  # type: ignore[n
 
 @entry(_ARGUMENTS)
 def decode(address, rows):  # type: ignore[no-untyped-def]
-    """Call `decode_rows` with what lies at an address: the other arguments, those of the network float32."""
+    """Call `decode_rows` with the other arguments stored at `address`; the network's are float32."""
     policy, raw, is_chance, logits, values = load(address, _ARGUMENTS)
     decode_rows(rows, policy, raw, is_chance, logits, values)

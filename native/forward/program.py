@@ -1,8 +1,8 @@
-"""The forward pass as a program: a table of operations on maps and vectors, and the kernel that carries them out.
+"""The forward pass as a program: a table of operations on maps and vectors, and the kernel that runs it.
 
-Maps are [rows, side, side, channels], the board in the middle of a border that is always zero, so that convolutions
-need no test for the edge; vectors are [rows, channels]. Both lie in one scratch array that a thread has for itself; all
-that is constant lies in one array of weights. Positions in them count floats; strides given to routines count bytes.
+Maps are [rows, side, side, channels]; the board has a border of zeros, so that convolutions need no test for the edge.
+Vectors are [rows, channels]. Both lie in one scratch array per thread; constants lie in one array of weights. Offsets
+in the tables count floats; strides passed to routines count bytes.
 """
 
 from __future__ import annotations
@@ -32,48 +32,48 @@ from yomi.native.forward.winograd import transform, transform_back
 from yomi.native.jit import inlined_early, kernel
 
 GLOBALS, INPUT, CONV3, CONV1, POOL, DENSE, SPREAD, ACTIVATE, POLICY, PASS, VALUE, OWNERSHIP = range(12)
+# Kinds of operations; see the functions below.
 GATE, JOIN, FLATTEN, ATTEND, FEED, NORM = range(12, 18)
-"""Kinds of operations; see the functions below."""
 OP_DTYPE = np.dtype(
     [
         (name, np.int64)
         for name in (
             "kind",
             "source",  # map or vector in the scratch
-            "source_channels",  # floats from one of its points to the next
-            "depth",  # of these, those that are read
-            "target",  # map or vector in the scratch; an output's channel
+            "source_channels",  # floats per point of the source
+            "depth",  # channels that are read
+            "target",  # map or vector in the scratch; for outputs a channel
             "channels",  # of the target
-            "stream",  # map in the scratch that also receives the sum, before scale and shift; -1 is none
-            "residual",  # whether that map's old content belongs to the sum
-            "vector",  # vector in the scratch that is added to each point
+            "stream",  # map in the scratch that receives the sum before scale and shift; -1: none
+            "residual",  # 1: add the stream's old content to the sum
+            "vector",  # vector in the scratch, added to each point
             "weights",
             "scale",
             "shift",
             "floor",  # by channel, like scale and shift: target = max(x * scale + shift, floor)
             "activation",
             "tile",  # m of a Winograd convolution
-            "chunk",  # tiles of a 3x3 convolution, lines of a 1x1 convolution at a time
-            "numbers",  # that are multiplied: FLOATS, INTEGERS or TILES
-            "places",  # factors of one row's inputs, to make them integers
-            "factors",  # these, for inputs of at most 1
-            "units",  # of the products by channel, for inputs of at most 1
-            "kernel",  # of the first convolution
-            "base",  # the first convolution of a plane of ones, [area, channels], then of zeros [channels]; or what is
-            # added to an output, [area]
-            "heads",  # of an attention; how many products a feed-forward net begins with: two if it is gated
-            "groups",  # heads that have keys and values of their own
-            "width",  # channels of a head, or of a feed-forward net inside
+            "chunk",  # tiles of a 3x3 convolution, or lines of a 1x1 convolution, per step
+            "numbers",  # kind of products: FLOATS, INTEGERS or TILES
+            "places",  # number of factors of a row
+            "factors",  # factors that make inputs of at most 1 integers
+            "units",  # by channel, of the products for inputs of at most 1
+            "kernel",  # width of the first convolution
+            "base",  # first convolution: of a plane of ones [area, channels], then zeros [channels]; outputs: added
+            # constants [area]
+            "heads",  # of an attention; of a feed-forward net: 2 if gated, otherwise 1
+            "groups",  # heads of keys and values
+            "width",  # channels of a head, or inner channels of a feed-forward net
             "constants",  # three floats: see `points.condense`
-            "cosines",  # of the angles of the queries, [area, heads * width]; -1 without turns
+            "cosines",  # of the angles of the queries, [area, heads * width]; -1 without rotation
             "sines",
             "key_cosines",  # of the keys, [area, groups * width]
             "key_sines",
             "inner_weights",  # of the second product of a transformer block
             "inner_units",
             "inner_constants",
-            "halved",  # whether an attention multiplies bfloats, whatever it is made of
-            "whole",  # whether a norm is of a whole board
+            "halved",  # 1: attention multiplies bfloats, whatever `numbers` is
+            "whole",  # 1: a norm over the whole board
         )
     ]
 )
@@ -82,16 +82,16 @@ PLAN_DTYPE = np.dtype(
         (name, np.int64)
         for name in (
             "size",  # of the board
-            "side",  # of a map, borders included
+            "side",  # of a map, with borders
             "planes",
-            "work",  # area in the scratch for transformed tiles, or points behind each other
-            "products",  # area in the scratch for what matrix products yield
-            "factors",  # area in the scratch: a row's, FACTORS apart
-            "units",  # area in the scratch: a row's, `unit_channels` apart
+            "work",  # area in the scratch for transformed tiles or gathered points
+            "products",  # area in the scratch for results of matrix products
+            "factors",  # area in the scratch, FACTORS per row
+            "units",  # area in the scratch, `unit_channels` per row
             "unit_channels",
-            "point_factors",  # area in the scratch: a board's points'
+            "point_factors",  # area in the scratch, one per point
             "value_pairs",
-            "queries",  # areas in the scratch, of one row
+            "queries",  # these are areas in the scratch for one row
             "keys",
             "key_panels",
             "values",
@@ -100,27 +100,23 @@ PLAN_DTYPE = np.dtype(
     ]
 )
 
-PLACE_GAP = 16
-"""Floats between the places of transformed tiles, lest they all fall into the same sets of the first-level cache."""
-FACTORS = 64
-"""Floats from one row's factors to the next: more than the places of any tile."""
-LEAST = 1e-30
-"""Inputs that are nowhere greater than this count as zero."""
+# Without a gap all places would fall into the same sets of the first-level cache.
+PLACE_GAP = 16  # floats between the places of transformed tiles
+FACTORS = 64  # floats per row for factors: more than the places of any tile
+LEAST = 1e-30  # inputs that are all smaller count as zero
 
 
 @kernel
 def compiled_width():  # type: ignore[no-untyped-def]
-    """Return the WIDTH that kernels were compiled for, which cached ones have from where they were made."""
+    """Return the WIDTH that kernels were compiled for; cached kernels may differ from this process."""
     return WIDTH
 
 
 @inlined_early
 def _measure(plan, op, rows, s, weights, scratch):  # type: ignore[no-untyped-def]
-    """Write each row's factors, which bring its inputs to the range of integers, and the units of its products.
-
-    A row's do not depend on the others, lest a position's value depended on its batch.
-    """
+    """Write each row's factors, which scale its inputs to integers, and the units of its products."""
     point = op.source_channels * 4
+    # Rows are scaled independently: a position's value must not depend on its batch.
     for row in range(rows):
         source = s + op.source * 4 + ((row * plan.side + 1) * plan.side + 1) * point
         factors, units = plan.factors + row * FACTORS, plan.units + row * plan.unit_channels
@@ -135,7 +131,7 @@ def _measure(plan, op, rows, s, weights, scratch):  # type: ignore[no-untyped-de
 
 @inlined_early
 def _conv3(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-def]
-    """3x3 convolution by Winograd, then as for `finish`."""
+    """3x3 convolution by Winograd, then `finish`."""
     m, side = op.tile, plan.side
     tiles_a_side = (plan.size + m - 1) // m
     tiles_a_row = tiles_a_side * tiles_a_side
@@ -155,6 +151,7 @@ def _conv3(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-d
         begin, end = tiles * chunk // chunks, tiles * (chunk + 1) // chunks
         count = end - begin
         in_place, out_place = (count * words + PLACE_GAP) * 4, (count * op.channels + PLACE_GAP) * 4
+        # Transform the inputs of each tile, multiply place by place, transform back.
         for i in range(begin, end):
             row, tile = i // tiles_a_row, i % tiles_a_row
             y, x = tile // tiles_a_side * m, tile % tiles_a_side * m
@@ -199,7 +196,7 @@ def _conv3(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-d
 
 @inlined_early
 def _finish_line(plan, op, w, s, source, source_point, row, y, scale, shift, units):  # type: ignore[no-untyped-def]
-    """Scale, clamp and activate one line of the target, perhaps by way of the stream; see `finish`."""
+    """Write one line of the target by `finish` and activate it."""
     point = op.channels * 4
     where = ((row * plan.side + y + 1) * plan.side + 1) * point
     target = s + op.target * 4 + where
@@ -212,7 +209,7 @@ def _finish_line(plan, op, w, s, source, source_point, row, y, scale, shift, uni
 
 @inlined_early
 def _conv1(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-def]
-    """1x1 convolution of `depth` channels of a map, then as for `finish`."""
+    """1x1 convolution of `depth` channels of a map, then `finish`."""
     work, products = s + plan.work * 4, s + plan.products * 4
     words = op.depth // 2 if op.numbers else op.depth
     in_point, out_point = op.source_channels * 4, op.channels * 4
@@ -236,10 +233,8 @@ def _conv1(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-d
 
 @inlined_early
 def _conv3_tiles(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
-    """3x3 convolution by the plain sum, then as for `finish`.
-
-    The points of lines, borders included, are rows of one matrix, whose neighbours lie a fixed distance away.
-    """
+    """3x3 convolution by plain sums on tiles, then `finish`."""
+    # All points of lines, borders included, are rows of one matrix: neighbors are a fixed distance apart.
     work, products, side = s + plan.work * 4, s + plan.products * 4, plan.side
     words = op.depth // 2
     in_point, out_point = op.source_channels * 4, op.channels * 4
@@ -260,7 +255,7 @@ def _conv3_tiles(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def _rewrite(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
-    """Finish the points of a map, a vector in place of the shift (SPREAD) or of the scale (GATE)."""
+    """Finish the points of a map, with a vector as the shift (SPREAD) or as the scale (GATE)."""
     in_point = op.source_channels * 4
     for row in range(rows):
         scale, shift = w + op.scale * 4, w + op.shift * 4
@@ -276,7 +271,7 @@ def _rewrite(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def _flatten(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
-    """Finish the points of a map into a vector, point after point."""
+    """Finish the points of a map into a vector, point by point."""
     in_point, out_point = op.source_channels * 4, op.channels * 4
     scale, shift, floor = w + op.scale * 4, w + op.shift * 4, w + op.floor * 4
     target = s + op.target * 4
@@ -289,7 +284,6 @@ def _flatten(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def _activate_map(plan, op, rows, s):  # type: ignore[no-untyped-def]
-    """Activate `depth` channels of a map in place."""
     point = op.source_channels * 4
     for row in range(rows):
         for y in range(plan.size):
@@ -309,7 +303,6 @@ def _pool(plan, op, rows, s):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def _dense(op, rows, w, s):  # type: ignore[no-untyped-def]
-    """Multiply a vector by a matrix; scale, clamp and activate."""
     target, point = s + op.target * 4, op.channels * 4
     factors, panels = w + op.weights * 4, op.channels // PANEL
     multiply(FLOATS, s + op.source * 4, op.depth * 4, rows, factors, op.depth, panels, target, point)
@@ -320,9 +313,9 @@ def _dense(op, rows, w, s):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def _list_inputs(plan, op, row, planes, starts, used, offsets, values):  # type: ignore[no-untyped-def]
-    """List what is not zero in one row's planes, point by point; return whether plane 0 is all ones and left out.
+    """List the nonzero inputs of one row, point by point; return whether plane 0 is all ones (and is left out).
 
-    The entries of a point begin at starts[point]. An entry's offset is that of its plane's and column's weights.
+    The entries of a point begin at starts[point]. An entry's offset is that of the weights of its plane and column.
     `used` receives the planes that are not all zero.
     """
     area = plan.size * plan.size
@@ -330,6 +323,7 @@ def _list_inputs(plan, op, row, planes, starts, used, offsets, values):  # type:
     for point in range(area):
         if planes[U(row), U(0), U(point)] != 1.0:
             full = False
+    # Planes with entries.
     users = 0
     for plane in range(1 if full else 0, plan.planes):
         entries = 0
@@ -355,11 +349,9 @@ def _list_inputs(plan, op, row, planes, starts, used, offsets, values):  # type:
 
 @inlined_early
 def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-untyped-def]
-    """The first convolution, by adding up the weights of the inputs that are not zero, then as for `finish`.
-
-    Of 7,942 inputs of a 19x19 board, 240 on average (700 at most) of KataGo's reference positions are not zero besides
-    plane 0, whose sum does not change.
-    """
+    """The first convolution: add the weights of the nonzero inputs, then `finish`."""
+    # Of 7,942 inputs of a 19x19 board, 240 on average (at most 700) are nonzero in KataGo's reference positions,
+    # besides plane 0, whose sum is constant.
     size, half, channels = plan.size, op.kernel // 2, op.channels
     area = size * size
     starts = lists[: area + 1]
@@ -376,6 +368,7 @@ def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-unty
             top, bottom = max(0, y - half), min(size - 1, y + half)
             for x in range(size):
                 left, right = max(0, x - half), min(size - 1, x + half)
+                # One span per line of the kernel: the entries of its points are adjacent.
                 for line in range(top, bottom + 1):
                     begin = starts[U(line * size + left)]
                     span = (line - top) * 3
@@ -410,7 +403,7 @@ def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-unty
 
 @inlined_early
 def _read_map(plan, op, row, weights, scratch, out):  # type: ignore[no-untyped-def]
-    """Write the first channel of a map, plus a constant of each point's, to out[area]."""
+    """Write the first channel of a map, plus a constant for each point, to out[area]."""
     for y in range(plan.size):
         where = op.source + ((row * plan.side + y + 1) * plan.side + 1) * op.source_channels
         for x in range(plan.size):
@@ -420,18 +413,18 @@ def _read_map(plan, op, row, weights, scratch, out):  # type: ignore[no-untyped-
 
 @kernel
 def forward(plan, ops, weights, scratch, lists, values, planes, extras, policy, value, misc, ownership):  # type: ignore[no-untyped-def]
-    """Carry out a program.
+    """Run a program.
 
     Args:
         plan: PLAN_DTYPE record.
         ops: OP_DTYPE[operations].
         weights: float32[...], see `ProgramBuilder`.
-        scratch: float32[...], zero at first, of the calling thread.
-        lists: int64[...] of the calling thread: see `_list_inputs`.
-        values: float32[planes * area] of the calling thread.
+        scratch: float32[...], zero at first, of this thread.
+        lists: int64[...] of this thread: see `_list_inputs`.
+        values: float32[planes * area] of this thread.
         planes: float32[rows, planes, area].
         extras: float32[rows, globals].
-        policy: float32[rows, channels, area], with passing [rows, channels, area + 1]; written.
+        policy: float32[rows, channels, area], written; with a pass [rows, channels, area + 1].
         value: float32[rows, values], written.
         misc: float32[rows, misc channels], written.
         ownership: float32[rows, area], written.

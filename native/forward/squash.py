@@ -1,15 +1,15 @@
-"""What a graph does last to its value, where a program leaves that."""
+"""The final activation of a value output that a program leaves out."""
 
 import math
 
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 
 IDENTITY, SIGMOID, TANH = 0, 1, 2
+# By the names of yomi.nets.onnx_program.Squash.
 SQUASHES = {"none": IDENTITY, "sigmoid": SIGMOID, "tanh": TANH}
-"""By the names of yomi.nets.onnx_program.Squash."""
 
 _ARGUMENTS = types_of(0, np.zeros((1, 1), np.float32))
 
@@ -19,8 +19,8 @@ def squash(address, rows):  # type: ignore[no-untyped-def]
     """Replace values by their sigmoid or tanh.
 
     Args:
-        address: of SIGMOID or TANH, and of float32[B, n].
-        rows: rows in use.
+        address: of the kind (SIGMOID or TANH) and of float32[B, n].
+        rows: number of rows.
     """
     kind, values = load(address, _ARGUMENTS)
     for row in range(U(rows)):
@@ -29,4 +29,5 @@ def squash(address, rows):  # type: ignore[no-untyped-def]
             if kind == TANH:
                 values[row, i] = math.tanh(value)
             elif kind == SIGMOID:
+                # sigmoid(x) = tanh(x / 2) / 2 + 1/2
                 values[row, i] = math.tanh(value * np.float32(0.5)) * np.float32(0.5) + np.float32(0.5)

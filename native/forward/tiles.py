@@ -1,8 +1,8 @@
-"""Matrix products and 3x3 convolutions of bfloats by tiles: registers of 16 rows of 64 bytes (Intel's AMX).
+"""Matrix products and 3x3 convolutions of bfloats with tiles (Intel's AMX): registers of 16 rows of 64 bytes.
 
-B is packed as in `yomi.native.forward.gemm`, its words being pairs of bfloats that follow each other along the depth:
-16 rows of half a panel are a tile as they are. A block is two tiles of rows by two of columns, whose sums stay in four
-tiles while the loop runs over the depth.
+B is packed as in `yomi.native.forward.gemm`, in words of two bfloats that are neighbors along the depth: 16 rows of
+half a panel are a tile. A block has two tiles of rows and two of columns. Its four sums stay in tiles during the loop
+over the depth.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ TILE_ROWS = 16
 TILE_BYTES = 64
 TILE_WORDS = TILE_BYTES // FLOAT_BYTES
 _PANEL_BYTES = 2 * TILE_BYTES
+# Bytes of a configuration: the number of rows, and of bytes per row, of each tile.
 _CONFIGURATION = 64
-"""Bytes that say how many rows and bytes a row each tile has."""
+# Tile numbers: sums by row and column, rows of A, columns of B. The second tiles of rows may be shorter.
 _SUMS, _LEFT, _RIGHT = ((0, 1), (2, 3)), (4, 5), (6, 7)
-"""Numbers of the tiles: sums by row and column, rows of A, columns of B. The second tiles of rows may be shorter."""
 
 
 def _configurations() -> ir.Constant:
-    """Return the configurations in which the second tiles of rows have 1, 2, ... 16 rows, one behind the other."""
+    """Return configurations for second tiles of 1 to 16 rows, joined."""
     table = np.zeros((TILE_ROWS, _CONFIGURATION), np.uint8)
     table[:, 0] = 1  # the palette
     for tile in range(8):
@@ -40,7 +40,7 @@ def _configurations() -> ir.Constant:
 
 
 def _configure(e: Emitter, rows: Any) -> None:
-    """Let the second tiles of rows have `rows` rows."""
+    """Set the number of rows of the second tiles."""
     module, name = e.ir.module, "yomi_forward_tile_configurations"
     if name in module.globals:
         table = module.globals[name]
@@ -53,9 +53,9 @@ def _configure(e: Emitter, rows: Any) -> None:
 
 
 def _block_routine(whole: bool) -> Routine:
-    """Return the routine for blocks of 16 rows and `rows` more, or without `whole` of `rows` alone.
+    """Return the routine for blocks of 16 + `rows` rows (`whole`), or of `rows` rows.
 
-    Its arguments are those of `convolve` with `rows`, in place of which there is the number of blocks.
+    Arguments: `rows`, then those of `convolve`, with the number of blocks in place of its rows.
     """
     halves = (0, 1) if whole else (1,)
 
@@ -77,7 +77,7 @@ def _block_routine(whole: bool) -> Routine:
         _configure(e, rows)
         taps_depth = builder.mul(builder.mul(taps, taps), depth)
         panel_bytes = e.times(taps_depth, _PANEL_BYTES)
-        # From one of the two tiles of rows to the other.
+        # Bytes from the first tile of rows to the second.
         skip = {half: e.times(lda, TILE_ROWS if whole and half else 0) for half in halves}
         down = {half: e.times(ldc, TILE_ROWS if whole and half else 0) for half in halves}
         with e.loop(panels, 1) as panel:
@@ -127,7 +127,7 @@ def _write(
     taps: Any,
     line: Any,
 ) -> None:
-    """Share the rows out: blocks of 32, then what is left, in one block."""
+    """Distribute the rows over blocks of 32 and one block for the rest."""
     builder = e.ir
     blocks, rest = builder.sdiv(rows, I64(2 * TILE_ROWS)), builder.srem(rows, I64(2 * TILE_ROWS))
     done = e.times(blocks, 2 * TILE_ROWS)
@@ -146,23 +146,24 @@ def _write(
 TILE_ROUTINES: dict[tuple[int, ...], Routine] = (
     {(TILES,): Routine("tiles", 10, _write)} if TILES in PRODUCT_KINDS else {}
 )
+# convolve(numbers, a, lda, rows, b, depth, panels, c, ldc, taps, line): C = the sum of taps * taps products.
+#
+#     C = sum over i, j < taps of A(a + i * line + j * lda) @ B(i, j)
+#
+# Arguments as of `multiply` with TILES. Each panel of B holds taps * taps matrices of `depth` words. Does nothing for
+# other numbers.
 convolve = Routine("convolve", 11, chosen(TILE_ROUTINES)).intrinsic()
-"""convolve(numbers, a, lda, rows, b, depth, panels, c, ldc, taps, line): C = the sum over taps * taps products.
-
-As `multiply` with TILES, except that A is multiplied `taps` times from the address on, each time a row further, that
-again `taps` times, each time `line` bytes further, by as many matrices of `depth` words in each panel of B. Nothing is
-done for other numbers.
-"""
 
 
 def write_product(e: Emitter, *arguments: Any) -> None:
-    """Write a product of matrices, without the first argument of `multiply`."""
+    """Write a matrix product, with the arguments of `multiply` after the first."""
     TILE_ROUTINES[TILES,].call(e, *arguments, I64(1), I64(0))
 
 
 def halve(panels: FloatArray) -> FloatArray:
-    """Return panels [..., depth, PANEL] of floats as pairs of bfloats [..., depth / 2, PANEL] in an array of floats."""
+    """Return panels [..., depth, PANEL] as pairs of bfloats [..., depth / 2, PANEL], viewed as float32."""
     bits = np.ascontiguousarray(panels).view(np.uint32)
+    # Rounds to nearest, ties to even.
     rounded = ((bits + np.uint32(0x7FFF) + (bits >> 16 & np.uint32(1))) >> 16).astype(np.uint16)
     *lead, depth, columns = panels.shape
     pairs = np.swapaxes(rounded.reshape(*lead, depth // 2, 2, columns), -1, -2)

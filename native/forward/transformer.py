@@ -1,6 +1,6 @@
-"""Transformer blocks of a forward program: attention over all points of a board, and feed-forward nets of each point.
+"""Transformer blocks of a forward program: attention over all points of a board, and feed-forward nets per point.
 
-Both add to a map, the residual stream, in place. Norms are without gamma, which is folded into the weights.
+Both add to a map, the residual stream, in place. The gamma of norms is folded into the weights.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from yomi.native.forward.points import (
 from yomi.native.forward.pointwise import activate
 from yomi.native.jit import inlined_early
 
-QUERIES = 32
-"""Points whose scores are at work at a time: what the first-level cache holds, and two tiles."""
+QUERIES = 32  # points per block of scores: fits the first-level cache, and is two tiles
 
 
 @inlined_early
@@ -37,13 +36,13 @@ def _line(plan, source, point, row, y):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def _counted_as(numbers):  # type: ignore[no-untyped-def]
-    """Return the kind of numbers whose sums of products those of a kind look like."""
+    """Return the kind of numbers with the same form of sums."""
     return INTEGERS if numbers == BYTES else numbers
 
 
 @inlined_early
 def _condense_lines(plan, op, row, top, lines, w, s, target):  # type: ignore[no-untyped-def]
-    """Make the inputs of a product from the norm of lines of the stream."""
+    """Write the inputs of a product: the norm of lines of the stream."""
     point = op.source_channels * 4
     words = op.depth // IN_WORD[op.numbers]
     for k in range(lines):
@@ -65,7 +64,7 @@ def _add_lines(plan, op, row, top, lines, s, products, products_point, units):  
 
 @inlined_early
 def _turn_points(op, turned, source, source_point, points, units, factors, cosines, sines, point, target):  # type: ignore[no-untyped-def]
-    """Write the queries or keys of one head, in a slot of `width` floats for each point."""
+    """Write the queries or keys of one head, `width` floats per point."""
     turn(
         op.numbers,
         turned,
@@ -86,7 +85,7 @@ def _turn_points(op, turned, source, source_point, points, units, factors, cosin
 
 @inlined_early
 def _project(plan, op, row, w, s):  # type: ignore[no-untyped-def]
-    """Write queries, keys and values of one row, turned by where their points are."""
+    """Write queries, keys and values of one row, rotated by the positions of their points."""
     size, width = plan.size, op.width
     area = size * size
     padded = (area + PANEL - 1) // PANEL * PANEL
@@ -142,7 +141,7 @@ def _project(plan, op, row, w, s):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
-    """Add the attention of the stream's norm to the stream."""
+    """Add attention to the stream: stream += out(softmax(Q K^T) V), with Q, K, V products of the stream's norm."""
     size, width = plan.size, op.width
     area = size * size
     padded = (area + PANEL - 1) // PANEL * PANEL
@@ -151,10 +150,12 @@ def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
     queries, keys, scores = s + plan.queries * 4, s + plan.keys * 4, s + plan.scores * 4
     sums = s + plan.point_factors * 4
     words = op.heads * width // IN_WORD[op.numbers]
+    # Zero the padding, which products read.
     scratch[plan.keys + area * op.groups * width : plan.keys + padded * op.groups * width] = 0.0
     for panel in range(op.groups * width // PANEL):
         end = plan.values + (panel + 1) * padded * PANEL
         scratch[end - (padded - area) * PANEL : end] = 0.0
+    # Scores and values may be bfloats, whatever the projections are.
     halved = op.halved
     numbers = TILES if halved else FLOATS
     shrink = IN_WORD[numbers]
@@ -192,7 +193,9 @@ def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def feed(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
-    """Add the feed-forward net of the stream's norm to the stream: `width` channels inside, gated if `heads` is 2."""
+    """Add a feed-forward net of the stream's norm to the stream. `width` is the number of inner channels; `heads` is 2
+    if gated.
+    """
     words, inner_words = op.depth // IN_WORD[op.numbers], op.width // IN_WORD[op.numbers]
     work, products, factors = s + plan.work * 4, s + plan.products * 4, s + plan.point_factors * 4
     hidden = op.heads * op.width
@@ -223,7 +226,7 @@ def feed(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def norm_points(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-def]
-    """Divide a map's points by their root mean square, or by that of the whole board; times gamma, plus beta."""
+    """Write x / sqrt(mean x² + epsilon) * gamma + beta, activated; the mean is over a point or the whole board."""
     point, out_point = op.source_channels * 4, op.channels * 4
     factors = s + plan.point_factors * 4
     area = plan.size * plan.size

@@ -1,16 +1,15 @@
 """Winograd's minimal filtering for 3x3 convolutions: F(m x m, 3 x 3) turns tiles of (m + 2)² inputs into m² outputs.
 
-A convolution becomes: transform each input tile (B^T d B), multiply in each of the (m + 2)² places the matrix
-[tiles, in] by [in, out], transform the products back (A^T x A). F(5) multiplies 4.1 times less often than the plain sum
-on 19x19, 3.7 times on 9x9.
+    inputs V = B^T d B per tile;  M[place] = V[place] [tiles, in] @ U[place] [in, out];  outputs A^T M A
 
-The matrices are those of Cook and Toom (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2015) for
-infinity and points that were searched for: short binary fractions, so that the sums are exact, in pairs, so that half
-of the factors are 0. They halve the rounding error of the customary 0, 1, -1, 2, -2.
+with (m + 2)² places. F(5) needs 4.1 times fewer multiplications than the plain sum on 19x19, 3.7 times on 9x9.
 
-Products may be of 16-bit integers: they take as long as those of bfloats, on more processors, and round less. Errors of
-the outputs, simulated, in parts of their size: F(3) 1.4e-3, F(4) 2.8e-3, F(5) 5.1e-3; with bfloats 5.6e-3, 9.4e-3 and
-18e-3. F(7), which would multiply 27% less on 13x13, has 43e-3.
+The matrices are those of Cook and Toom (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2015), for
+infinity and points found by search: short binary fractions, so that sums are exact, in pairs of opposites, so that half
+of the factors are 0. Their rounding error is half that of the usual 0, 1, -1, 2, -2.
+
+Products of 16-bit integers are as fast as those of bfloats, on more processors. Simulated relative errors: F(3) 1.4e-3,
+F(4) 2.8e-3, F(5) 5.1e-3; with bfloats 5.6e-3, 9.4e-3, 18e-3. F(7) would save 27% on 13x13, with 43e-3.
 """
 
 from __future__ import annotations
@@ -31,14 +30,12 @@ _POINTS = {
     4: (0.0, 0.6875, -0.6875, 1.5625, -1.5625),
     5: (0.28125, -0.28125, 0.84375, -0.84375, 1.75, -1.75),
 }
-_KINDS = (False, True) if HAS_PAIRS else (False,)
-"""Whether integers are multiplied."""
-TILE_OUTPUTS = tuple(_POINTS)
-"""The m there are."""
+_KINDS = (False, True) if HAS_PAIRS else (False,)  # whether products are of integers
+TILE_OUTPUTS = tuple(_POINTS)  # the values of m
 
 
 def choose_tile(size: int) -> int:
-    """Return the m that multiplies least on boards of `size`; a greater tile only where it gains."""
+    """Return the m with the fewest multiplications on boards of `size`; the smallest of equals."""
     return min(TILE_OUTPUTS, key=lambda m: (-(-size // m) * (m + 2)) ** 2)
 
 
@@ -59,23 +56,23 @@ def matrices(m: int) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def even_matrices(m: int) -> tuple[Matrix, Matrix, Matrix]:
-    """Return A^T, G and factors [n] such that outputs = A^T ((G g) * (factors * (B^T d))), for products of integers.
+    """Return A^T, G and factors [n] for integers: outputs = A^T ((G g) * (factors * (B^T d))).
 
-    The rows of G are equally great, and factors * (B^T d) is nowhere greater than the greatest input.
+    Rows of G have equal norms, and |factors * (B^T d)| <= max |d|.
     """
     a, g, b = matrices(m)
-    # Rounded, so that opposite points keep equal factors, which `apply` makes use of.
+    # Rounded so that opposite points keep equal factors, which `apply` relies on.
     factors = 1.0 / np.abs(b).sum(axis=1).round(9)
     weights = 1.0 / np.linalg.norm(g, axis=1).round(9)
     return a / (factors * weights), g * weights[:, None], factors
 
 
 def transform_weights(weights: FloatArray, m: int, even: bool = False) -> FloatArray:
-    """Return G g G^T of weights [out, in, 3, 3] as matrices [(m + 2)², in, out], G of `even_matrices` or `matrices`."""
+    """Return G g G^T of weights [out, in, 3, 3] as matrices [(m + 2)², in, out]; G as in (even_)matrices."""
     out_channels, in_channels = weights.shape[:2]
     g = (even_matrices if even else matrices)(m)[1].astype(np.float32)
     flat = weights.transpose(2, 3, 1, 0).reshape(3, 3, in_channels * out_channels)
-    # One axis after the other and without BLAS, whose threads cost more than these few sums: 30 ms a convolution.
+    # One axis at a time and without BLAS, whose threads cost more than these sums: 30 ms per convolution.
     rows = np.einsum("ik,klp->ilp", g, flat)
     both = np.einsum("jl,ilp->ijp", g, rows)
     return np.asarray(both, np.float32).reshape(-1, in_channels, out_channels)
@@ -85,7 +82,7 @@ def transform_weights(weights: FloatArray, m: int, even: bool = False) -> FloatA
 
 
 def _combine(e: Emitter, terms: list[tuple[float, Any]]) -> Any:
-    """Return the sum of factor * value over terms whose factor is not 0."""
+    """Return the sum of factor * value over terms with a factor other than 0."""
     terms = sorted((term for term in terms if term[0] != 0.0), key=lambda term: abs(term[0]) != 1.0)
     if not terms:
         return e.splat(0.0)
@@ -107,11 +104,9 @@ def _combine(e: Emitter, terms: list[tuple[float, Any]]) -> Any:
 
 
 def apply(e: Emitter, matrix: Matrix, values: Sequence[Any]) -> list[Any]:
-    """Write matrix @ values for vectors, sharing sums between pairs of opposite points.
-
-    The columns of two opposite points in A^T are equal but for signs, so that only the values' sum and difference are
-    needed; their rows in B^T are an even part plus and minus an odd part.
-    """
+    """Write matrix @ values for vectors; share sums between pairs of opposite points."""
+    # In A^T the columns of two opposite points differ only in signs: sum and difference of the two values suffice. In
+    # B^T their rows are an even part plus and minus an odd part.
     matrix, values = matrix.copy(), list(values)
     for j in range(matrix.shape[1] - 1):
         left, right = matrix[:, j], matrix[:, j + 1]
@@ -138,7 +133,6 @@ def apply(e: Emitter, matrix: Matrix, values: Sequence[Any]) -> list[Any]:
 
 
 def _input_routine(m: int, narrow: bool) -> Routine:
-    """Return the routine that transforms a tile of inputs, without the first two arguments of `transform`."""
     n = m + 2
     matrix = matrices(m)[2]
 
@@ -164,7 +158,6 @@ def _input_routine(m: int, narrow: bool) -> Routine:
 
 
 def _output_routine(m: int, narrow: bool, summed: bool) -> Routine:
-    """Return the routine for tiles of products, without the first three arguments of `transform_back`."""
     n = m + 2
     matrix = (even_matrices if narrow else matrices)(m)[0]
 
@@ -225,19 +218,16 @@ _OUTPUT: dict[tuple[int, ...], Routine] = {
 }
 
 
+# transform(m, narrow, source, line, point, target, place, channels, factors): transform a tile of inputs.
+#
+# narrow: write 16-bit integers, multiplied by the floats at `factors`, one per place. Does nothing without HAS_PAIRS.
+# source: address of the tile's first input [n, n, channels]; `line` and `point` are strides in bytes.
+# target: address of the tile's vector in the first of n² places, which are `place` bytes apart.
 transform = Routine("winograd_input", 9, chosen(_INPUT)).intrinsic()
-"""transform(m, narrow, source, line, point, target, place, channels, factors): one tile of inputs.
-
-narrow: whether 16-bit integers are written, times the floats at `factors`, one for each place; takes HAS_PAIRS, without
-it nothing is written then.
-source: address of the tile's first input [n, n, channels], its lines and points `line` and `point` bytes apart.
-target: address of the tile's vector in the first of the n² places, which are `place` bytes apart.
-"""
+# transform_back(m, narrow, summed, source, place, height, width, line, point, channels, scale, shift, floor, target,
+# stream, units)
+#
+# Transform a tile of products to sums x; write the first height * width. With `narrow`, products are 32-bit integers
+# in units of their channel. With `summed`, x is added to the stream and written there. Then target = max(x * scale +
+# shift, floor), by channel.
 transform_back = Routine("winograd_output", 16, chosen(_OUTPUT)).intrinsic()
-"""transform_back(m, narrow, summed, source, place, height, width, line, point, channels, scale, shift, floor, target,
-stream, units)
-
-One tile of products back to sums x, of which the first height * width are written. If `narrow`, products are integers
-of 32 bits which count the units of their channel. If `summed`, x is first added to the stream, which is written too;
-then target = max(x * scale + shift, floor), scale, shift and floor by channel.
-"""

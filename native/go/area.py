@@ -1,10 +1,8 @@
-"""Areas: stones and regions that are alive whatever happens (Benson), and the owner of every point as KataGo sees it.
+"""Pass-alive stones and territory (Benson), and the owner of every point in KataGo's sense.
 
-A region of a color is a connected set of points without its stones; every region holds an empty point. It is vital to a
-chain if all its empty points are liberties of it. Sets of points are bit sets of `pos.words` words. Regions are not
-listed one by one where a flood from many points at once answers the question: only small ones, all of whose empty
-points are next to a stone, can be vital, and most boards have no pass-alive chain.
-Source: D. Benson, Life in the Game of Go (1976), with KataGo's two readings of a vital region.
+A region of a color is a connected set of points without its stones. A region is vital to a chain if all of its empty
+points are liberties of the chain. Sets of points are bit sets of `pos.words` words. Source: D. Benson, Life in the Game
+of Go (1976), with KataGo's two definitions of a vital region.
 """
 
 import numpy as np
@@ -37,7 +35,7 @@ def load_sets(s, pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def _spread(bits, w, words, stride):  # type: ignore[no-untyped-def]
-    """Return word `w` of a bit set with the points next to its members added."""
+    """Return word `w` of a bit set extended by the neighbors of its points."""
     word = bits[w]
     result = word | (word << U(1)) | (word >> U(1)) | (word << stride) | (word >> stride)
     back = U(64) - stride
@@ -52,9 +50,9 @@ def _spread(bits, w, words, stride):  # type: ignore[no-untyped-def]
 
 @kernel
 def _fill(bits, within, words, stride):  # type: ignore[no-untyped-def]
-    """Grow `bits`, a subset of `within`, to all points of `within` that are connected to its members."""
+    """Extend `bits`, a subset of `within`, to all connected points of `within`."""
     last = words - U(1)
-    quiet = U(0)  # words in a row that did not grow
+    quiet = U(0)  # consecutive words without change
     w = U(0)
     up = True
     while True:
@@ -88,7 +86,7 @@ def _fill(bits, within, words, stride):  # type: ignore[no-untyped-def]
 
 @kernel
 def _mark_chain(pos, stone, bits, add):  # type: ignore[no-untyped-def]
-    """Add the stones of the chain of `stone` to a bit set, or (add 0) take them out."""
+    """Add the chain of `stone` to a bit set, or remove it (`add` = 0)."""
     next_stone = pos.next_stone
     p = U(stone)
     while True:
@@ -102,7 +100,7 @@ def _mark_chain(pos, stone, bits, add):  # type: ignore[no-untyped-def]
 
 @kernel
 def _is_vital(s, pos, suicide, slot, stone, enemies):  # type: ignore[no-untyped-def]
-    """Whether all empty points (with legal suicide: all points) of `s.region` are next to the chain in `slot`."""
+    """Return whether all empty points of `s.region` (all points if suicide is legal) touch the chain in `slot`."""
     words = U(pos.words)
     liberty_bits = pos.liberty_bits
     outside = U(0)
@@ -119,7 +117,7 @@ def _is_vital(s, pos, suicide, slot, stone, enemies):  # type: ignore[no-untyped
 
 @kernel
 def _flood_from(s, seed, words, stride):  # type: ignore[no-untyped-def]
-    """Set `s.region` to the points of `s.within` that are connected to the point `seed`."""
+    """Set `s.region` to the points of `s.within` connected to `seed`."""
     for w in range(words):
         s.region[w] = U(0)
     s.region[seed >> U(6)] = U(1) << (seed & U(63))
@@ -128,9 +126,9 @@ def _flood_from(s, seed, words, stride):  # type: ignore[no-untyped-def]
 
 @kernel
 def _find_vital(s, pos, color, suicide, own, enemy):  # type: ignore[no-untyped-def]
-    """List the regions that are vital to some chain; return their number, 0 where no chain has two of them.
+    """List the regions that are vital to some chain; return their number, 0 if no chain has two.
 
-    Sets `s.alive` to the stones of the chains that have two, and counts each chain's in `s.vital`.
+    Sets `s.alive` to the stones of chains with two or more, and `s.vital` to each chain's number.
     """
     words = U(pos.words)
     stride = np.int64(pos.stride)
@@ -138,6 +136,7 @@ def _find_vital(s, pos, color, suicide, own, enemy):  # type: ignore[no-untyped-
     for w in range(words):
         s.alive[w] = U(0)
         s.within[w] = s.empty[w] | enemy[w]
+        # Only regions whose empty points are all next to a stone can be vital. One flood removes all others.
         s.filled[w] = s.empty[w] & ~_spread(own, w, words, U(stride))
     _fill(s.filled, s.within, words, U(stride))
     for w in range(words):
@@ -150,6 +149,7 @@ def _find_vital(s, pos, color, suicide, own, enemy):  # type: ignore[no-untyped-
     regions = U(0)
     alive = False
     for v in range(words):
+        # Each remaining region: its points, and the own chains around its seed.
         while s.seeds[v] != U(0):
             seed = v * U(64) + lowest_bit(s.seeds[v])
             _flood_from(s, seed, words, U(stride))
@@ -184,13 +184,14 @@ def _find_vital(s, pos, color, suicide, own, enemy):  # type: ignore[no-untyped-
 
 @kernel
 def _benson(s, pos, own, regions):  # type: ignore[no-untyped-def]
-    """Reduce `s.alive` to the pass-alive stones and set `s.filled` to the regions that border on other own stones."""
+    """Reduce `s.alive` to the pass-alive stones; set `s.filled` to the regions that touch other own stones."""
     words = U(pos.words)
     stride = U(pos.stride)
     changed = True
     while changed:
         changed = False
         for w in range(words):
+            # A region that touches another own stone is no longer vital.
             s.region[w] = own[w] & ~s.alive[w]
         for w in range(words):
             s.filled[w] = s.within[w] & _spread(s.region, w, words, stride)
@@ -203,6 +204,7 @@ def _benson(s, pos, own, regions):  # type: ignore[no-untyped-def]
             for k in range(U(s.region_vital[r])):
                 stone = U(s.region_stone[r * U(4) + k])
                 slot = U(pos.chain[stone])
+                # A chain with fewer than two vital regions is not pass-alive.
                 s.vital[slot] -= 1
                 if s.vital[slot] == 1:
                     _mark_chain(pos, stone, s.alive, 0)
@@ -211,10 +213,10 @@ def _benson(s, pos, own, regions):  # type: ignore[no-untyped-def]
 
 @kernel
 def _claim_safe(s, pos, own, enemy, mine, theirs, large):  # type: ignore[no-untyped-def]
-    """Give the pass-alive stones and the territory among them to `mine`, whoever had it.
+    """Add the pass-alive stones and their territory to `mine`, and remove them from `theirs`.
 
-    Territory is a region that borders on pass-alive stones only and has at most one point that is not next to one or,
-    with `large`, no enemy stone.
+    Territory: a region that touches pass-alive stones only, with at most one point not next to a stone, or (`large`)
+    without enemy stones.
     """
     words = U(pos.words)
     stride = U(pos.stride)
@@ -240,9 +242,8 @@ def _claim_safe(s, pos, own, enemy, mine, theirs, large):  # type: ignore[no-unt
 
 @kernel
 def _claim(s, pos, color, suicide, large):  # type: ignore[no-untyped-def]
-    """Give `color` its pass-alive stones and territory.
-
-    With `large` also all empty points that are connected to no enemy stone, where nobody else has a claim.
+    """Add the pass-alive stones and territory of `color` to its area; `large`: also empty points that touch no enemy
+    stone.
     """
     words = U(pos.words)
     own = s.black if color == BLACK else s.white
@@ -268,9 +269,9 @@ def _claim(s, pos, color, suicide, large):  # type: ignore[no-untyped-def]
 
 @kernel
 def _drop_seki(s, pos, color):  # type: ignore[no-untyped-def]
-    """Take from the area of `color` every part that touches dame or holds its own stone in atari; keep its stones.
+    """Remove from the area of `color` each part that touches dame or has an own stone in atari; keep its stones.
 
-    `s.seeds` holds the dame and the points next to them.
+    `s.seeds` holds the dame and their neighbors.
     """
     words = U(pos.words)
     own = s.black if color == BLACK else s.white
@@ -291,11 +292,10 @@ def _drop_seki(s, pos, color):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_areas(s, pos, suicide):  # type: ignore[no-untyped-def]
-    """Set `s.owned_black` and `s.owned_white` to the areas that KataGo's planes 18 and 19 show under area scoring.
+    """Set `s.owned_black` and `s.owned_white` to the areas of KataGo's planes 18 and 19 under area scoring.
 
-    `load_sets` has been called. `suicide` says whether pass-alive is judged as if suicide of several stones were legal:
-    the rule of the game, or true for networks that ask for it (`pos.suicide_areas`). Under `pos.tax` SEKI or ALL areas
-    in seki hold their stones alone. The group tax itself is not counted.
+    `load_sets` must have been called. `suicide`: find pass-alive stones as if suicide of several stones were legal.
+    With `pos.tax` SEKI or ALL, an area in seki is its stones only. The group tax itself is not counted.
     """
     words = U(pos.words)
     for w in range(words):
@@ -308,6 +308,7 @@ def find_areas(s, pos, suicide):  # type: ignore[no-untyped-def]
         s.owned_white[w] |= s.white[w] & ~s.owned_black[w]
     if pos.tax == TAX_NONE:
         return
+    # Dame: empty points that nobody owns, and their neighbors.
     for w in range(words):
         s.filled[w] = s.empty[w] & ~(s.owned_black[w] | s.owned_white[w])
     for w in range(words):
@@ -318,7 +319,7 @@ def find_areas(s, pos, suicide):  # type: ignore[no-untyped-def]
 
 @kernel
 def pass_alive(pos, s, color, out):  # type: ignore[no-untyped-def]
-    """Write `color` to `out` (uint8[MAX_POINTS]) at its pass-alive stones and territory (Benson), 0 elsewhere."""
+    """Write `color` to `out` (uint8[MAX_POINTS]) at its pass-alive stones and territory, 0 elsewhere."""
     load_sets(s, pos)
     for w in range(U(pos.words)):
         s.owned_black[w] = U(0)

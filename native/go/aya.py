@@ -1,29 +1,14 @@
 """Aya's 49 planes, and the 50 of its value network (formats: Hiroshi Yamashita's posts of 2016).
 
-Colors are the side to move's and the opponent's in 49 planes; in 50, Black's and White's, and the last plane is 1 where
-Black is to move. By first index:
-
-  0 liberties of the stone's chain, 1 to 4 or more; then the other color's
-  8 stones of the chain, likewise
- 16 the last five moves, the last one first
- 21 the ko points now, one and two moves ago
- 24 distance from the last move, 1 to 5 or more, where a chain counts as one point (common-fate graph)
- 29 for each color: dead chains, chains that die if the enemy moves, the moves that kill, the moves that save
- 37 for each color: stones alive, unsettled, dead as groups
- 43 territory of each color
- 45 half eyes of each color
- 47 points where a stone of the color would be captured at once
-
-Aya's search of life and death and its evaluation of groups are not public. Here chains are read as ladders: dead is a
-chain in atari that its own move does not save, to be killed one that a ladder or a capture takes. Groups are alive if
-Benson's algorithm says so, dead inside the enemy's pass-alive territory or as dead chains, unsettled otherwise.
-Territory is what KataGo's area planes claim of the empty points.
+Aya's own life-and-death search is not public. Here ladders decide: a chain in atari is dead if its own move does not
+save it; a chain is killable if a ladder or a capture takes it. Groups are alive by Benson's algorithm, dead inside the
+enemy's pass-alive territory or as dead chains, otherwise unsettled. Territory is KataGo's area without stones.
 """
 
 import numpy as np
 
 from yomi.native.bits import U, lowest_bit
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.go.area import find_areas, load_sets, pass_alive
 from yomi.native.go.board import (
     BLACK,
@@ -50,15 +35,26 @@ from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
 
 VALUE_PLANES = 50
-LIBERTIES, STONES, MOVES, KOS, DISTANCES = 0, 8, 16, 21, 24
-CHAINS, GROUPS, TERRITORY, HALF_EYES, RECAPTURES, BLACK_TO_MOVE = 29, 37, 43, 45, 47, 49
+# First planes. "Each color" is the side to move, then the opponent, in 49 planes, and Black, then White, in 50.
+LIBERTIES = 0  # of the stone's chain, 1 to 4 or more, each color
+STONES = 8  # of the chain, 1 to 4 or more, each color
+MOVES = 16  # the last five, newest first
+KOS = 21  # ko points now, one and two moves ago
+DISTANCES = 24  # from the last move, 1 to 5 or more; a chain counts as one point (common-fate graph)
+CHAINS = 29  # each color: DEAD, KILLABLE, KILLING, SAVING
+GROUPS = 37  # each color: stones of alive, unsettled and dead groups
+TERRITORY = 43  # each color
+HALF_EYES = 45  # each color
+RECAPTURES = 47  # points where a new stone is captured at once, each color
+BLACK_TO_MOVE = 49
+# Dead chains, chains that die if the enemy moves, the moves that kill, the moves that save.
 DEAD, KILLABLE, KILLING, SAVING = 0, 1, 2, 3
 FAR = 5
 
 AYA_SCRATCH_DTYPE = np.dtype(
     [
         ("go", SCRATCH_DTYPE),
-        ("index", np.uint16, (MAX_POINTS,)),  # where the network sees a point
+        ("index", np.uint16, (MAX_POINTS,)),  # index of a point in a plane
         ("distance", np.uint16, (MAX_POINTS,)),
         ("queue", np.uint16, (MAX_POINTS,)),
         ("dead", np.uint8, (MAX_POINTS,)),  # stones of dead chains
@@ -67,7 +63,6 @@ AYA_SCRATCH_DTYPE = np.dtype(
     ],
     align=True,
 )
-"""Working memory of one thread."""
 
 
 @kernel
@@ -77,7 +72,7 @@ def _mark(flat, s, plane, area, point):  # type: ignore[no-untyped-def]
 
 @kernel
 def _write_chains(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
-    """Liberties and sizes of chains; `first` is the color whose planes come first."""
+    """Liberties and sizes of chains; `first` is the color of the first planes."""
     for p in range(U(MAX_POINTS)):
         color = pos.color[p]
         if color == BLACK or color == WHITE:
@@ -89,7 +84,6 @@ def _write_chains(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
 
 @kernel
 def _write_history(pos, s, area, flat):  # type: ignore[no-untyped-def]
-    """The last moves and ko points."""
     for k in range(U(RECENT)):
         move = pos.recent_move[k]
         if move != NO_POINT and move != PASS:
@@ -103,7 +97,7 @@ def _write_history(pos, s, area, flat):  # type: ignore[no-untyped-def]
 
 @kernel
 def _reach(pos, s, point, distance, end):  # type: ignore[no-untyped-def]
-    """Give a point, and the chain it belongs to, a distance; return the new end of the queue."""
+    """Set the distance of a point and its chain; return the new end of the queue."""
     p = U(point)
     while True:
         s.distance[p] = distance
@@ -118,7 +112,7 @@ def _reach(pos, s, point, distance, end):  # type: ignore[no-untyped-def]
 
 @kernel
 def _write_distances(pos, s, area, flat):  # type: ignore[no-untyped-def]
-    """Distances from the last move in the common-fate graph; none after a pass. The move's own chain shows none."""
+    """Distances from the last move in the common-fate graph; none after a pass."""
     move = pos.recent_move[0]
     if move == NO_POINT or move == PASS:
         return
@@ -142,7 +136,7 @@ def _write_distances(pos, s, area, flat):  # type: ignore[no-untyped-def]
 
 @kernel
 def _dies(b, s, stone, point):  # type: ignore[no-untyped-def]
-    """Whether the enemy's move on `point`, one of at most two liberties, takes the chain of `stone`."""
+    """Return whether the enemy's move on `point`, one of at most two liberties, takes the chain of `stone`."""
     slot = U(b.chain[stone])
     if point == b.simple_ko:
         return False
@@ -155,7 +149,7 @@ def _dies(b, s, stone, point):  # type: ignore[no-untyped-def]
 
 @kernel
 def _saves(pos, s, stone, point):  # type: ignore[no-untyped-def]
-    """Whether the owner's move on `point` leaves a chain that the enemy cannot take."""
+    """Return whether the owner's move on `point` makes the chain of `stone` safe."""
     own = np.int64(pos.color[stone])
     if point == pos.simple_ko or is_suicide(pos, np.int64(point), own):
         return False
@@ -195,7 +189,7 @@ def _write_saving(pos, s, stone, plane, area, flat):  # type: ignore[no-untyped-
 
 @kernel
 def _read_chain(pos, s, stone, plane, area, flat):  # type: ignore[no-untyped-def]
-    """Read one chain with one or two liberties: is it dead, to be killed, and where."""
+    """Mark a chain with one or two liberties as dead or killable, and the moves that kill or save it."""
     slot = U(pos.chain[stone])
     b = s.go.board
     copy(b, pos)
@@ -221,7 +215,6 @@ def _read_chain(pos, s, stone, plane, area, flat):  # type: ignore[no-untyped-de
 
 @kernel
 def _write_life(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
-    """Life and death of chains."""
     stride = np.int64(pos.stride)
     for p in range(U(MAX_POINTS)):
         s.dead[p] = 0
@@ -267,7 +260,7 @@ def _write_groups(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
 
 @kernel
 def _is_half_eye(pos, point, color):  # type: ignore[no-untyped-def]
-    """Whether one more move on a diagonal decides if an eye of `color` is real: its own or the enemy's."""
+    """Return whether one move on a diagonal decides if an eye of `color` is real."""
     i = np.int64(point)
     stride = np.int64(pos.stride)
     allowed = 2
@@ -286,7 +279,7 @@ def _is_half_eye(pos, point, color):  # type: ignore[no-untyped-def]
 
 @kernel
 def _is_recaptured(pos, s, point, color):  # type: ignore[no-untyped-def]
-    """Whether a stone of `color` on the empty `point` would stand in atari, and not in a ko."""
+    """Return whether a stone of `color` on the empty `point` would be in atari, except in a ko."""
     i = np.int64(point)
     stride = np.int64(pos.stride)
     empty = 0
@@ -318,15 +311,9 @@ def _write_points(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
 
 @kernel
 def write_aya(pos, history, symmetry, scratch, planes, globals_):  # type: ignore[no-untyped-def]
-    """Write Aya's planes.
+    """Write Aya's planes (float32[49 or 50, size, size]) under a symmetry of `yomi.native.go.planes`.
 
-    Args:
-        pos: the position record.
-        history: not used.
-        symmetry: 0 to 7, as `yomi.native.go.planes` numbers them.
-        scratch: a record of AYA_SCRATCH_DTYPE that no other thread uses.
-        planes: float32[49 or 50, size, size]; all of it is written.
-        globals_: not used.
+    `scratch` is a record of AYA_SCRATCH_DTYPE; `history` and `globals_` are unused.
     """
     flat = planes.reshape(-1)
     size = np.int64(pos.size)
@@ -356,12 +343,12 @@ _ARGUMENTS = types_of(_BATCH, np.zeros(1, AYA_SCRATCH_DTYPE)[0], np.zeros((1, 1,
 
 
 @entry(_ARGUMENTS)
-def show_aya(address, rows):  # type: ignore[no-untyped-def]
+def encode_aya(address, rows):  # type: ignore[no-untyped-def]
     """Write the planes of a batch's positions, each under its symmetry.
 
     Args:
-        address: of a Batch with positions, a record of AYA_SCRATCH_DTYPE and float32[B, 49 or 50, N, N], written.
-        rows: rows in use.
+        address: of a Batch with positions, a record of AYA_SCRATCH_DTYPE, and float32[B, 49 or 50, N, N].
+        rows: number of rows.
     """
     batch, scratch, planes = load(address, _ARGUMENTS)
     for row in range(U(rows)):

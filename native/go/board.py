@@ -1,11 +1,11 @@
-"""The Go board: a position is one record, chains and their liberties are kept incrementally.
+"""The Go board: a position is one record with incremental chains and liberties.
 
-Points are numbered row by row on a board with a border: point = (y + 1) * stride + (x + 1), stride = size + 1, y = 0
-the top row. The border column on the left of a row also bounds the row above on its right. Point 0 is always border, so
-0 means "no point"; PASS is a number beyond all points.
+Points of a bordered board are numbered row by row: point = (y + 1) * stride + x + 1, stride = size + 1, y = 0 the top
+row. The border column left of a row is also the right border of the row above. Point 0 is border and means "no point".
+PASS is greater than all points.
 
-Every chain has a slot. Its liberties are a set of bits over points, so that their count, union and members are exact
-and cheap; the slots in use are a set of bits as well, and the lowest free one is taken, so that a copy touches little.
+Each chain has a slot. Its liberties are a bit set over points. Used slots are a bit set, too; the lowest free slot is
+taken, so that `copy` touches little.
 """
 
 import numpy as np
@@ -17,64 +17,62 @@ EMPTY, BLACK, WHITE, BORDER = 0, 1, 2, 3
 
 MIN_SIZE = 2
 MAX_SIZE = 19
+# (19 + 2) * (19 + 1) + 1 points with border, rounded up to a multiple of 8.
 MAX_POINTS = 424
-"""(19 + 2) * (19 + 1) + 1 points with border, rounded up to a multiple of 8."""
 MAX_AREA = MAX_SIZE * MAX_SIZE
 MAX_CHAINS = 368
-WORDS = 7
-"""uint64 words that hold one bit for each point of the largest board."""
-PASS = MAX_POINTS - 1
-"""The move number of a pass; a bit set over points never has it."""
+WORDS = 7  # uint64 words of a bit set over the points of the largest board
+PASS = MAX_POINTS - 1  # Move number of a pass. No bit set of points contains it.
 NO_POINT = 0
-RECENT = 5
-"""Moves that a position remembers, newest first (the network's planes show that many)."""
+RECENT = 5  # number of last moves in a position, as in the network's planes
 
 KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL = 0, 1, 2
 SCORING_AREA, SCORING_TERRITORY = 0, 1
 TAX_NONE, TAX_SEKI, TAX_ALL = 0, 1, 2
+# How a board ended the game. THIRD_REPETITION and REPEATED_PASS need the simple ko rule: the same board and side to
+# move for the third time since the last pass; a pass where the side has passed before (KataGo's rule).
 NOT_FINISHED, TWO_PASSES, THIRD_REPETITION, REPEATED_PASS = 0, 1, 2, 3
-"""How a board ended the game. The last two only under the simple ko rule: the same board with the same side to move for
-the third time since the last pass, and (KataGo's rule) a pass where that side has passed before."""
 
+# One Go position: `numpy.zeros(n, POSITION_DTYPE)`, then `clear`.
 POSITION_DTYPE = np.dtype(
     [
-        # the position's identity
+        # Identity, turn and rules.
         ("hash", np.uint64),  # Zobrist hash of the stones alone
-        ("history_length", np.int32),  # boards in the history array that belongs to this position
-        ("phase_start", np.int32),  # index of the first board in the history that a repetition may match
+        ("history_length", np.int32),  # number of valid history entries
+        ("phase_start", np.int32),  # first history entry that a repetition may match
         ("size", np.int32),
         ("stride", np.int32),
         ("words", np.int32),  # uint64 words of a bit set over this board's points
         ("ply", np.int32),  # moves played, passes included
         ("empty_count", np.int32),
         ("side_to_move", np.uint8),
-        ("passes", np.uint8),  # consecutive passes that ended the history so far
-        ("suicide", np.uint8),  # rules: suicide of several stones is legal
-        ("suicide_areas", np.uint8),  # the network is shown areas as if suicide were legal
-        ("judges_agreement", np.uint8),  # the evaluator knows dead stones where players agree on them; see outcome
+        ("passes", np.uint8),  # consecutive passes up to now
+        ("suicide", np.uint8),  # rule: suicide of several stones is legal
+        ("suicide_areas", np.uint8),  # encode areas as if suicide were legal
+        ("judges_agreement", np.uint8),  # the evaluator knows dead stones if players must agree on them; see outcome
         ("ko_rule", np.uint8),
         ("scoring", np.uint8),
         ("tax", np.uint8),
-        ("friendly_pass", np.uint8),  # rules: a pass may be answered by one that ends the game (friendlyPassOk)
-        ("finished", np.uint8),  # this board ended the game: NOT_FINISHED, TWO_PASSES, ...
-        ("recent_valid", np.uint8),  # recent moves that may be shown to a network: those before a game's end are not
-        ("simple_ko", np.uint16),  # point that may not be retaken at once; NO_POINT for none
-        ("recent_move", np.uint16, (RECENT,)),  # newest first; NO_POINT for none
+        ("friendly_pass", np.uint8),  # rule: a pass may be answered by one that ends the game (friendlyPassOk)
+        ("finished", np.uint8),  # NOT_FINISHED, TWO_PASSES, ...: how this board ended the game
+        ("recent_valid", np.uint8),  # number of recent moves that may be encoded: those since a game's end
+        ("simple_ko", np.uint16),  # point that may not be retaken now, or NO_POINT
+        ("recent_move", np.uint16, (RECENT,)),  # newest first, or NO_POINT
         ("recent_color", np.uint8, (RECENT,)),
-        ("prisoners", np.int32, (4,)),  # stones of this color that were captured, by color
-        ("komi", np.float32),  # added to White's area or territory, handicap compensation included
-        ("white_bonus", np.float32),  # territory scoring: +1 a Black move, -1 a White move (KataGo's form of prisoners)
-        # the board, by point
+        ("prisoners", np.int32, (4,)),  # captured stones, by their color
+        ("komi", np.float32),  # points for White, with compensation for handicap stones
+        ("white_bonus", np.float32),  # territory scoring: +1 per Black move, -1 per White move, instead of prisoners
+        # The board, by point.
         ("color", np.uint8, (MAX_POINTS,)),
         ("chain", np.uint16, (MAX_POINTS,)),  # slot of the stone's chain
-        ("next_stone", np.uint16, (MAX_POINTS,)),  # the chain's stones as a ring
-        ("empty_index", np.uint16, (MAX_POINTS,)),  # where in `empties` an empty point stands
+        ("next_stone", np.uint16, (MAX_POINTS,)),  # the stones of a chain form a ring
+        ("empty_index", np.uint16, (MAX_POINTS,)),  # index of an empty point in `empties`
         ("empties", np.uint16, (MAX_POINTS,)),  # the empty points, in any order
-        ("previous_color", np.uint8, (2 * MAX_POINTS,)),  # the boards one and two moves ago
+        ("previous_color", np.uint8, (2 * MAX_POINTS,)),  # boards one and two moves ago
         ("previous_ko", np.uint16, (2,)),  # their simple ko points
-        ("previous_count", np.uint8),  # how many of the two exist
-        # the chains, by slot
-        ("occupied", np.uint64, (WORDS,)),  # points that ever held a stone (others cannot repeat a position)
+        ("previous_count", np.uint8),  # number of previous boards, up to 2
+        # The chains, by slot.
+        ("occupied", np.uint64, (WORDS,)),  # points that ever held a stone; only they can repeat a board
         ("slots", np.uint64, (6,)),  # slots in use
         ("liberties", np.uint16, (MAX_CHAINS,)),  # number of liberties
         ("stones", np.uint16, (MAX_CHAINS,)),  # number of stones
@@ -82,7 +80,6 @@ POSITION_DTYPE = np.dtype(
     ],
     align=True,
 )
-"""One Go position. `numpy.zeros(n, POSITION_DTYPE)`, then `clear`."""
 
 
 def _zobrist_keys() -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
@@ -90,26 +87,26 @@ def _zobrist_keys() -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
     return rng.integers(1, 2**64, size=(4, MAX_POINTS), dtype=np.uint64)
 
 
+# uint64[4, MAX_POINTS]: keys by color and point. Row 3 is for other features: side to move, ko, passes.
 ZOBRIST = _zobrist_keys()
-"""uint64[4, MAX_POINTS]: keys by color and point. Row 3 serves other features (side to move, ko, passes)."""
 
 
-PATTERN_REACH = 2
-"""Points that a local pattern extends to each side of its middle."""
+PATTERN_REACH = 2  # A local pattern extends this many points to each side
 _MIX = U(0x9E3779B97F4A7C15)
+# 65536 / stride, rounded up, by stride. Exact for all points, as point * stride < 65536.
 INVERSE = np.array([0] + [65536 // stride + 1 for stride in range(1, MAX_SIZE + 2)], np.int64)
-"""By stride, in 1/65536; exact for all points (point * stride < 65536)."""
 
 
 @kernel
 def row_of(stride, point):  # type: ignore[no-untyped-def]
-    """Return point // stride without a division, which takes ten times as long."""
+    """Return point // stride."""
+    # A division takes ten times as long.
     return (np.int64(point) * INVERSE[U(stride)]) >> 16
 
 
 @kernel
 def clear(pos, size):  # type: ignore[no-untyped-def]
-    """Empty the board and set its size; the rules in the record stay as they are."""
+    """Empty the board and set its size. The rules stay."""
     stride = size + 1
     pos.size = size
     pos.stride = stride
@@ -149,7 +146,6 @@ def clear(pos, size):  # type: ignore[no-untyped-def]
 
 @kernel
 def copy(target, source):  # type: ignore[no-untyped-def]
-    """Make `target` equal to `source`, touching only what the board's size and its chains use."""
     target.hash = source.hash
     target.history_length = source.history_length
     target.phase_start = source.phase_start
@@ -178,6 +174,7 @@ def copy(target, source):  # type: ignore[no-untyped-def]
         target.recent_color[i] = source.recent_color[i]
     for i in range(4):
         target.prisoners[i] = source.prisoners[i]
+    # Only what the board's size and its chains use.
     points = U((source.size + 2) * source.stride + 1)
     for i in range(points):
         target.color[i] = source.color[i]
@@ -208,7 +205,7 @@ def copy(target, source):  # type: ignore[no-untyped-def]
 
 @kernel
 def first_liberty(pos, slot):  # type: ignore[no-untyped-def]
-    """Return the lowest liberty of the chain in `slot`; NO_POINT where it has none."""
+    """Return the lowest liberty of the chain in `slot`, or NO_POINT."""
     base = U(slot) * U(pos.words)
     for w in range(U(pos.words)):
         word = pos.liberty_bits[base + w]
@@ -219,7 +216,7 @@ def first_liberty(pos, slot):  # type: ignore[no-untyped-def]
 
 @kernel
 def second_liberty(pos, slot):  # type: ignore[no-untyped-def]
-    """Return the second lowest liberty of the chain in `slot`; NO_POINT where it has fewer."""
+    """Return the second lowest liberty of the chain in `slot`, or NO_POINT."""
     base = U(slot) * U(pos.words)
     seen = False
     for w in range(U(pos.words)):
@@ -227,6 +224,7 @@ def second_liberty(pos, slot):  # type: ignore[no-untyped-def]
         if seen and word != U(0):
             return w * U(64) + lowest_bit(word)
         if word != U(0):
+            # Drop the first liberty.
             word &= word - U(1)
             if word != U(0):
                 return w * U(64) + lowest_bit(word)
@@ -256,7 +254,7 @@ def drop_liberty(pos, slot, p):  # type: ignore[no-untyped-def]
 
 @kernel
 def new_slot(pos):  # type: ignore[no-untyped-def]
-    """Take the lowest free slot; its chain has no stones and no liberties."""
+    """Take the lowest free slot, for a chain without stones and liberties."""
     w = U(0)
     while ~pos.slots[w] == U(0):
         w += U(1)
@@ -273,7 +271,7 @@ def new_slot(pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def _merge(pos, target, source, stone):  # type: ignore[no-untyped-def]
-    """Join chain `source`, one of whose stones is `stone`, to chain `target` (their rings are joined by the caller)."""
+    """Add chain `source`, which contains `stone`, to chain `target`. The caller joins their rings."""
     p = U(stone)
     while True:
         pos.chain[p] = target
@@ -293,7 +291,7 @@ def _merge(pos, target, source, stone):  # type: ignore[no-untyped-def]
 
 @kernel
 def remove_chain(pos, stone):  # type: ignore[no-untyped-def]
-    """Take the chain of `stone` off the board and return its number of stones."""
+    """Take the chain of `stone` off the board; return its number of stones."""
     slot = U(pos.chain[U(stone)])
     color = U(pos.color[U(stone)])
     enemy = U(3) - color
@@ -307,6 +305,7 @@ def remove_chain(pos, stone):  # type: ignore[no-untyped-def]
         pos.empty_index[p] = pos.empty_count
         pos.empty_count += 1
         count += 1
+        # Each stone becomes a liberty of the enemy chains around it.
         i = np.int64(p)
         for neighbor in (i - 1, i + 1, i - stride, i + stride):
             q = U(neighbor)
@@ -321,10 +320,10 @@ def remove_chain(pos, stone):  # type: ignore[no-untyped-def]
 
 @kernel
 def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
-    """Put a stone on an empty point, remove what it captures (suicide included) and return the stones captured.
+    """Put a stone on an empty point; return the number of stones captured.
 
-    Keeps chains, liberties, the empty points, the hash, the prisoners and the simple ko point; knows no legality, no
-    turn and no history.
+    Updates chains, liberties, empty points, hash, prisoners and ko point, also for suicide. Does not test legality;
+    leaves turn and history.
     """
     p = U(point)
     i = np.int64(p)
@@ -332,6 +331,7 @@ def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
     enemy = U(3) - own
     stride = np.int64(pos.stride)
 
+    # The stone replaces an empty point; the last of the list fills its place.
     pos.color[p] = own
     pos.hash ^= ZOBRIST[own, p]
     pos.occupied[p >> U(6)] |= U(1) << (p & U(63))
@@ -342,6 +342,7 @@ def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
     pos.empty_index[moved] = hole
     pos.empty_count -= 1
 
+    # Join the own chains around it. The smaller chain is relabeled.
     slot = U(MAX_CHAINS)
     for neighbor in (i - 1, i + 1, i - stride, i + stride):
         q = U(neighbor)
@@ -368,6 +369,7 @@ def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
     pos.chain[p] = slot
     pos.stones[slot] += 1
 
+    # Take a liberty from the enemy chains around it, and capture those without liberties.
     captured = 0
     captured_point = U(NO_POINT)
     for neighbor in (i - 1, i + 1, i - stride, i + stride):
@@ -383,6 +385,7 @@ def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
                 captured_point = q
     pos.prisoners[enemy] += captured
 
+    # A single stone that captured one and can be recaptured at once makes a ko.
     pos.simple_ko = NO_POINT
     if captured == 1 and pos.stones[slot] == 1 and pos.liberties[slot] == 1:
         pos.simple_ko = captured_point
@@ -393,7 +396,7 @@ def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_suicide(pos, point, color):  # type: ignore[no-untyped-def]
-    """Whether a stone of `color` on the empty `point` would leave its chain without liberties (nothing captured)."""
+    """Return whether a stone of `color` on the empty `point` captures nothing and has no liberty."""
     i = np.int64(point)
     stride = np.int64(pos.stride)
     for neighbor in (i - 1, i + 1, i - stride, i + stride):
@@ -410,7 +413,7 @@ def is_suicide(pos, point, color):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_single_stone_suicide(pos, point, color):  # type: ignore[no-untyped-def]
-    """Whether a suicide at `point` would be of one lone stone (never legal): no neighbor is of the same color."""
+    """Return whether a suicide at `point` is of a single stone, which is never legal."""
     i = np.int64(point)
     stride = np.int64(pos.stride)
     for neighbor in (i - 1, i + 1, i - stride, i + stride):
@@ -421,9 +424,9 @@ def is_single_stone_suicide(pos, point, color):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_eye(pos, point, color):  # type: ignore[no-untyped-def]
-    """Whether the empty `point` is an eye of `color`: own stones around it, and not too many enemies on the diagonals.
+    """Return whether the empty `point` is an eye of `color`, by the usual rule of rollouts.
 
-    At most one enemy diagonal in the middle of the board, none at the edge (the usual rule of rollouts).
+    Own stones surround it, with at most one enemy on a diagonal, or none at the edge.
     """
     i = np.int64(point)
     stride = np.int64(pos.stride)
@@ -444,7 +447,7 @@ def is_eye(pos, point, color):  # type: ignore[no-untyped-def]
 
 @kernel
 def pattern_key(pos, history, move):  # type: ignore[no-untyped-def]
-    """Return a key of a legal move, the one before, and the 5×5 points around it: stones, and whether in atari."""
+    """Return a key of a move, the move before, and the 5×5 points around it: stones, and whether they are in atari."""
     key = (U(pos.recent_move[0]) << U(32)) | (U(pos.simple_ko) << U(16)) | (U(move) << U(1)) | U(pos.side_to_move & 1)
     key *= _MIX
     if move != PASS:

@@ -1,15 +1,13 @@
-"""Ladders: which chains can be captured by an unbroken row of ataris, exactly as KataGo's network inputs define it.
+"""Ladders: chains that an unbroken sequence of ataris captures, exactly as in KataGo's network inputs.
 
-The truth of a ladder is that of the game tree with these rules. The attacker plays a liberty of a chain that has two;
-the defender, whose chain then has one, extends or captures an adjacent chain in atari. A chain left with one liberty on
-the attacker's turn is captured, one with three has escaped. A chain with one liberty at the root moves first. A simple
-ko that the attacker leaves counts as an escape, except at the defender's first move. Quick answers below never change
-that truth; they spare stones. Not reproduced is the order in which KataGo tries the moves, so a search that runs into
-the limit of nodes may in theory end differently.
+The rules of the game tree: the attacker plays a liberty of a chain with two; the defender extends, or captures a
+neighboring chain in atari. A chain with one liberty on the attacker's turn is captured, with three it has escaped. With
+one liberty at the root the defender moves first. A simple ko left by the attacker is an escape, except at the
+defender's first move. Shortcuts below never change the result. KataGo's order of moves is not reproduced: a search that
+reaches NODE_LIMIT may end differently.
 
-Stones are put on a position record of which only the points and chains are kept up: color, chain, next_stone, slots,
-liberties, stones, liberty_bits and simple_ko. They are taken back in the order played. A chain that is joined to
-another or captured keeps its slot meanwhile.
+Stones are played on a position record, of which color, chain, next_stone, slots, liberties, stones, liberty_bits and
+simple_ko are kept up, and undone in reverse order. A joined or captured chain keeps its slot meanwhile.
 """
 
 import numpy as np
@@ -37,8 +35,8 @@ from yomi.native.go.board import (
 from yomi.native.go.scratch import LADDER_MOVES
 from yomi.native.jit import kernel
 
+# Maximum number of moves of a search. Beyond it the chain counts as not captured (KataGo's number).
 NODE_LIMIT = 25000
-"""Moves that one search may make; beyond it the chain counts as not captured (KataGo's number)."""
 
 
 @kernel
@@ -50,7 +48,7 @@ def load_colors(b, pos, ago):  # type: ignore[no-untyped-def]
     for p in range(U((pos.size + 1) * pos.stride)):
         c = color[offset + p]
         if c in (BLACK, WHITE):
-            # captures nothing: a chain whose stones are not all there yet has a liberty where one is missing
+            # Captures nothing: an incomplete chain has a liberty where a stone is missing.
             place_stone(b, np.int64(p), c)
     b.simple_ko = pos.previous_ko[U(ago - 1)]
 
@@ -68,7 +66,7 @@ def _label(chain, next_stone, stone, slot):  # type: ignore[no-untyped-def]
 
 @kernel
 def _join(b, s, p, own, depth):  # type: ignore[no-untyped-def]
-    """Make the stone just put on `p` part of its chain, joining those it touches, and return the chain's slot."""
+    """Make the new stone on `p` part of its chain, joining the chains that it touches; return the chain's slot."""
     i = np.int64(p)
     stride = np.int64(b.stride)
     words = U(b.words)
@@ -96,6 +94,7 @@ def _join(b, s, p, own, depth):  # type: ignore[no-untyped-def]
                     largest = np.int64(b.stones[slot])
                     target = slot
     s.undo_joined[depth] = joined
+    # Merge the other chains into the largest one, which is restored from a copy later.
     next_stone[p] = p
     if joined == U(0):
         target = new_slot(b)
@@ -129,7 +128,7 @@ def _join(b, s, p, own, depth):  # type: ignore[no-untyped-def]
 
 @kernel
 def _recolor(b, stone, color, enemy):  # type: ignore[no-untyped-def]
-    """Take the chain of `stone` off the board (`color` EMPTY) or put it back; `enemy` chains gain or lose liberties."""
+    """Take the chain of `stone` off the board (`color` EMPTY) or put it back; update liberties of `enemy` chains."""
     stride = np.int64(b.stride)
     p = U(stone)
     while True:
@@ -149,7 +148,7 @@ def _recolor(b, stone, color, enemy):  # type: ignore[no-untyped-def]
 
 @kernel
 def _play_stone(b, s, p, own):  # type: ignore[no-untyped-def]
-    """Put a stone on the empty point `p`, with its captures; a move that is legal and no suicide."""
+    """Play a legal move that is not suicide, with its captures."""
     i = np.int64(p)
     stride = np.int64(b.stride)
     depth = U(s.depth)
@@ -159,6 +158,7 @@ def _play_stone(b, s, p, own):  # type: ignore[no-untyped-def]
     s.undo_next[depth] = b.next_stone[p]
     s.undo_ko[depth] = b.simple_ko
     b.color[p] = own
+    # The liberties of the joined chain follow below.
     target = _join(b, s, p, own, depth)
     captured = U(0)
     captured_stones = np.int64(0)
@@ -185,7 +185,6 @@ def _play_stone(b, s, p, own):  # type: ignore[no-untyped-def]
 
 @kernel
 def _take_back(b, s):  # type: ignore[no-untyped-def]
-    """Undo the last `_play_stone`."""
     s.depth -= 1
     depth = U(s.depth)
     words = U(b.words)
@@ -196,6 +195,7 @@ def _take_back(b, s):  # type: ignore[no-untyped-def]
     enemy = U(3) - own
     i = np.int64(p)
     stride = np.int64(b.stride)
+    # In the reverse order of _play_stone: captures, the stone, its chains, the point.
     for k in range(U(s.undo_captured[depth])):
         _recolor(b, U(s.undo_captured_stone[base + k]), enemy, own)
     b.color[p] = EMPTY
@@ -208,6 +208,7 @@ def _take_back(b, s):  # type: ignore[no-untyped-def]
     if joined == U(0):
         b.slots[target >> U(6)] &= ~(U(1) << (target & U(63)))
     else:
+        # Split the rings in reverse order and give the chains their slots back.
         for j in range(joined):
             k = joined - U(1) - j
             q = U(s.undo_joined_stone[base + k])
@@ -228,15 +229,15 @@ def _take_back(b, s):  # type: ignore[no-untyped-def]
 
 @kernel
 def _union(bits, words, w, first, second, third):  # type: ignore[no-untyped-def]
-    """Return word `w` of the liberties of three chains."""
+    """Return word `w` of the union of three chains' liberties."""
     return bits[first * words + w] | bits[second * words + w] | bits[third * words + w]
 
 
 @kernel
 def escape_liberties(b, p, own, without, prey):  # type: ignore[no-untyped-def]
-    """Return how many liberties a stone of `own` on the empty `p` gets, 3 for any number from there.
+    """Return min(3, liberties of a stone of `own` on the empty `p`), without the point `without` and without captures.
 
-    Not counted are `without` and captures; the chain in slot `prey` has no other liberties than these two points.
+    The chain in slot `prey` has no liberties except these two points.
     """
     i = np.int64(p)
     stride = np.int64(b.stride)
@@ -264,10 +265,10 @@ def escape_liberties(b, p, own, without, prey):  # type: ignore[no-untyped-def]
         second = first
     if third == U(MAX_CHAINS):
         third = first
-    # points next to p that are liberties of a chain as well are to be counted once: take the union of the sets
+    # Empty neighbors of p may also be liberties of a chain: count the union.
     words = U(b.words)
     bits = b.liberty_bits
-    count = np.int64(-1)  # p itself is in it
+    count = np.int64(-1)  # p itself is in the union
     for w in range(words):
         count += np.int64(popcount(_union(bits, words, w, first, second, third)))
     count -= np.int64((_union(bits, words, without >> U(6), first, second, third) >> (without & U(63))) & U(1))
@@ -281,7 +282,7 @@ def escape_liberties(b, p, own, without, prey):  # type: ignore[no-untyped-def]
 
 @kernel
 def _list_captures(b, s, stone, start):  # type: ignore[no-untyped-def]
-    """Append the moves that capture a chain next to the chain of `stone` to the move stack; return its new top."""
+    """Push the moves that capture a neighbor of the chain of `stone` on the move stack; return the new top."""
     stride = np.int64(b.stride)
     color = b.color
     chain = b.chain
@@ -310,7 +311,7 @@ def _list_captures(b, s, stone, start):  # type: ignore[no-untyped-def]
 
 @kernel
 def _is_ko_capture(b, p, own):  # type: ignore[no-untyped-def]
-    """Whether a stone of `own` on the empty `p`, with only enemies around, captures exactly one lone stone."""
+    """Return whether a stone of `own` on `p`, with only enemies around, captures exactly one single stone."""
     i = np.int64(p)
     stride = np.int64(b.stride)
     capturable = 0
@@ -328,7 +329,7 @@ def _is_ko_capture(b, p, own):  # type: ignore[no-untyped-def]
 
 @kernel
 def _captures(b, p, own):  # type: ignore[no-untyped-def]
-    """Whether a stone of `own` on the empty `p` captures something."""
+    """Return whether a stone of `own` on the empty `p` captures something."""
     i = np.int64(p)
     stride = np.int64(b.stride)
     enemy = U(3) - own
@@ -345,7 +346,7 @@ UNDECIDED, ESCAPED, CAPTURED = 0, 1, 2
 
 @kernel
 def _expand_defender(b, s, stone, ply, top):  # type: ignore[no-untyped-def]
-    """Decide the node, or list the defender's moves from `top` of the move stack."""
+    """Decide the node, or push the defender's moves on the stack from `top`."""
     slot = U(b.chain[stone])
     verdict = UNDECIDED
     if b.liberties[slot] >= 2 or b.simple_ko != NO_POINT:
@@ -358,7 +359,7 @@ def _expand_defender(b, s, stone, ply, top):  # type: ignore[no-untyped-def]
             verdict = ESCAPED
         else:
             end = _list_captures(b, s, stone, top)
-            # an extension that captures, where no chain next to this one is in atari, is worth trying
+            # An extension that captures is worth trying even if no neighbor of this chain is in atari.
             if end == top and gained <= 1 and not _captures(b, extension, own):
                 verdict = CAPTURED
             else:
@@ -376,7 +377,7 @@ def _expand_defender(b, s, stone, ply, top):  # type: ignore[no-untyped-def]
 
 @kernel
 def _expand_attacker(b, s, stone, ply, top):  # type: ignore[no-untyped-def]
-    """Decide the node, or list the attacker's moves from `top` of the move stack."""
+    """Decide the node, or push the attacker's moves on the stack from `top`."""
     slot = U(b.chain[stone])
     verdict = UNDECIDED
     if b.liberties[slot] <= 1:
@@ -387,9 +388,10 @@ def _expand_attacker(b, s, stone, ply, top):  # type: ignore[no-untyped-def]
         own = U(b.color[stone])
         first = first_liberty(b, slot)
         second = second_liberty(b, slot)
-        # what the defender gets by answering on the other liberty; three is an escape whatever the attack did
+        # Liberties after the defender's answer on the other point. Three are an escape whatever the attacker does.
         after_first = escape_liberties(b, second, own, first, slot)
         after_second = escape_liberties(b, first, own, second, slot)
+        # Both attacks only start a ko: captured if the defender has no other capture.
         no_help = after_first <= 1 and after_second <= 1
         if no_help and _is_ko_capture(b, first, U(3) - own) and _is_ko_capture(b, second, U(3) - own):
             no_help = _list_captures(b, s, stone, top) == top
@@ -399,6 +401,7 @@ def _expand_attacker(b, s, stone, ply, top):  # type: ignore[no-untyped-def]
         if no_help:
             verdict = CAPTURED
         elif after_first <= 2 and after_second <= 2:
+            # Try the point first that leaves the defender fewer liberties.
             swap = after_first > after_second
             s.move[end] = second if swap else first
             s.move[end + U(1)] = first if swap else second
@@ -415,29 +418,29 @@ def _expand_attacker(b, s, stone, ply, top):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_captured(b, s, stone, attack):  # type: ignore[no-untyped-def]
-    """Whether the chain of `stone` is captured.
+    """Return whether the chain of `stone` is captured, by a depth-first search without recursion.
 
     Args:
-        b: the board, left as it was.
+        b: the board; left unchanged.
         s: the scratch record.
-        stone: of a chain with one liberty, whose owner moves first, or with two.
-        attack: the attacker's first move, legal and no suicide; NO_POINT for a chain with one liberty.
+        stone: a stone of a chain with one liberty, whose owner moves first, or two.
+        attack: the attacker's first move, legal and not suicide; NO_POINT for a chain with one liberty.
     """
-    # plies are counted so that the attacker moves at odd ones and the defender's first move is at ply 2
+    # The attacker moves at odd plies. The defender's first move is at ply 2, the only one that may retake a ko.
     start = U(1) if attack != NO_POINT else U(2)
     defender = U(b.color[stone])
     ko = b.simple_ko
     used = U(0)
     for w in range(U(6)):
         used += popcount(b.slots[w])
-    # KataGo's limit; a stone may need a slot, and where there is none the ladder has gone on for hundreds of plies
+    # KataGo's limit. A stone may also need a slot; when none is left the ladder is hundreds of plies long.
     last_ply = min(U(b.size) * U(b.size) * U(3) // U(2), U(MAX_CHAINS) - used) + U(2)
     s.depth = 0
     moves = s.move
     nodes = 0
-    captured = False
-    stopped = False
-    answered = False  # the node at `ply` has just learned the value `captured` of its child
+    captured = False  # value of the node that was decided last
+    stopped = False  # by the limit of nodes
+    returns = False  # from a child of the node at `ply`
     ply = start
     top = U(0)
     moves[top] = attack
@@ -445,11 +448,11 @@ def is_captured(b, s, stone, attack):  # type: ignore[no-untyped-def]
     s.move_end[ply] = U(1)
     while ply >= start:
         mover = defender if ply & U(1) == U(0) else U(3) - defender
-        if answered:
+        verdict = UNDECIDED
+        if returns:
             _take_back(b, s)
-            if stopped or captured == (mover != defender):
-                ply -= U(1)
-                continue
+            if stopped or captured == (mover != defender):  # the mover has got what it wants
+                verdict = CAPTURED if captured else ESCAPED
         elif ply != U(1):
             if ply == U(2):
                 b.simple_ko = NO_POINT
@@ -459,32 +462,27 @@ def is_captured(b, s, stone, attack):  # type: ignore[no-untyped-def]
                 verdict = _expand_defender(b, s, stone, ply, top)
             else:
                 verdict = _expand_attacker(b, s, stone, ply, top)
-            if verdict != UNDECIDED:
-                captured = verdict == CAPTURED
-                answered = True
-                ply -= U(1)
+        if verdict == UNDECIDED:
+            k = s.move_next[ply]
+            end = s.move_end[ply]
+            while k < end and (moves[k] == b.simple_ko or is_suicide(b, np.int64(moves[k]), np.int64(mover))):
+                k += U(1)
+            if k == end:  # no move of the mover helps
+                verdict = CAPTURED if mover == defender else ESCAPED
+            elif nodes >= NODE_LIMIT:
+                stopped = True
+                verdict = ESCAPED
+            else:
+                s.move_next[ply] = k + U(1)
+                _play_stone(b, s, U(moves[k]), mover)
+                nodes += 1
+                ply += U(1)
+                top = end
+                returns = False
                 continue
-        k = s.move_next[ply]
-        end = s.move_end[ply]
-        while k < end and (moves[k] == b.simple_ko or is_suicide(b, np.int64(moves[k]), np.int64(mover))):
-            k += U(1)
-        if k == end:
-            captured = mover == defender
-            answered = True
-            ply -= U(1)
-            continue
-        if nodes >= NODE_LIMIT:
-            captured = False
-            stopped = True
-            answered = True
-            ply -= U(1)
-            continue
-        s.move_next[ply] = k + U(1)
-        _play_stone(b, s, U(moves[k]), mover)
-        nodes += 1
-        ply += U(1)
-        top = end
-        answered = False
+        captured = verdict == CAPTURED
+        returns = True
+        ply -= U(1)
     b.simple_ko = ko
     return captured
 
@@ -493,14 +491,14 @@ def is_captured(b, s, stone, attack):  # type: ignore[no-untyped-def]
 def read_ladders(pos, s, prey, borrowed):  # type: ignore[no-untyped-def]
     """Find the ladders on the board of `pos`.
 
-    Sets `s.laddered` to the stones of all chains, of either color, that a ladder captures, and `s.working` to the moves
-    that start one on a chain of color `prey` with two liberties (0: none are wanted).
+    Sets `s.laddered` to the stones of all chains that a ladder captures, and `s.working` to the first moves of ladders
+    against chains of color `prey` with two liberties.
 
     Args:
         pos: the position.
         s: the scratch record.
-        prey: BLACK, WHITE or 0.
-        borrowed: whether `pos` is the board of `s` itself, which need not be filled then.
+        prey: BLACK, WHITE, or 0 for no moves.
+        borrowed: whether `pos` is the board of `s` itself.
     """
     b = s.board
     stride = np.int64(pos.stride)
@@ -520,6 +518,7 @@ def read_ladders(pos, s, prey, borrowed):  # type: ignore[no-untyped-def]
             liberties = pos.liberties[slot]
             if liberties > 2:
                 continue
+            # Find a stone of the chain beside one of its liberties.
             first = first_liberty(pos, slot)
             stone = U(0)
             i = np.int64(first)
@@ -528,6 +527,7 @@ def read_ladders(pos, s, prey, borrowed):  # type: ignore[no-untyped-def]
                 if color[q] != EMPTY and color[q] != BORDER and chain[q] == slot:
                     stone = q
             own = U(color[stone])
+            # With one liberty the defender moves first. With two the attacker tries both.
             attack = U(NO_POINT)
             extension = first
             hit = False
@@ -540,6 +540,7 @@ def read_ladders(pos, s, prey, borrowed):  # type: ignore[no-untyped-def]
                     continue
                 if liberties == 2 and (attack == pos.simple_ko or is_suicide(pos, np.int64(attack), 3 - np.int64(own))):
                     continue
+                # The board is copied only if there is a ladder to read.
                 if not filled:
                     copy(b, pos)
                     filled = True

@@ -1,11 +1,11 @@
-"""From the raw outputs of a KataGo network to what the search wants of a batch."""
+"""Decodes the raw outputs of a KataGo network into a batch."""
 
 import math
 
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.jit import inlined, kernel
 from yomi.native.packing import widened
 from yomi.native.tree.arrays import LEAD, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR
@@ -33,9 +33,9 @@ def _softplus(number):  # type: ignore[no-untyped-def]
 
 @inlined
 def _error(number, factor):  # type: ignore[no-untyped-def]
-    """Return a short-term error before scaling: of the number times a factor; without one, the root.
+    """Return a short-term error before scaling: softplus(number * factor), or sqrt(softplus(number)) if factor is 0.
 
-    yomi.nets.katago.outputs.shortterm_errors tells the forms that networks have.
+    The forms of networks are in yomi.nets.katago.outputs.shortterm_errors.
     """
     if factor == 0.0:
         return np.float32(math.sqrt(_softplus(number)))
@@ -46,22 +46,22 @@ def _error(number, factor):  # type: ignore[no-untyped-def]
 def decode_rows(  # type: ignore[no-untyped-def]
     rows, policy, value, misc, ownership, scales, optimism, is_root, may_have_no_result, logits, values, owners
 ):
-    """Write logits, values and ownership of a batch; the perspective stays that of the side to move.
+    """Write logits, values and ownership of a batch for the side to move.
 
-    The slow twin, with every output, is yomi.nets.katago.outputs.post_process. The outputs of the network are float32,
-    or float16 seen as uint16.
+    The slow twin with every output is yomi.nets.katago.outputs.post_process. Outputs of the network are float32, or
+    float16 viewed as uint16.
 
     Args:
-        rows: rows in use.
-        policy: [B, 1 or 2, P]; with two channels the second is the optimistic policy.
+        rows: number of rows.
+        policy: [B, 1 or 2, P]; the second channel is the optimistic policy.
         value: [B, 3]: logits of win, loss, no result.
-        misc: [B, >= 4]: score mean, score stdev, lead, variance of time, and errors from version 9 on, before scaling.
+        misc: [B, >= 4]: score mean, score stdev, lead, variance of time, and from version 9 on errors, unscaled.
         ownership: [B, A] before tanh.
-        scales: float32[6]: of score mean, score stdev, lead, and the short-term errors of value and score, 0 if the
-            network has none; the last is what their raw numbers are multiplied with before softplus.
-        optimism: float32[2]: share of the optimistic policy below the root and at it.
+        scales: float32[6]: scales of score mean, score stdev, lead, value error and score error (0: none); factor of
+            the errors (`_error`).
+        optimism: float32[2]: weight of the optimistic policy below the root and at the root.
         is_root: uint8[B]
-        may_have_no_result: whether the rules know games without a result; their logit is dropped otherwise.
+        may_have_no_result: whether the rules allow no result; otherwise its logit is ignored.
         logits: float32[B, P], written.
         values: float32[B, VALUES] of a Batch, written.
         owners: float32[B, A], written.
@@ -96,7 +96,7 @@ def decode_rows(  # type: ignore[no-untyped-def]
 
 @entry(_ARGUMENTS)
 def decode(address, rows):  # type: ignore[no-untyped-def]
-    """Call `decode_rows` with what lies at an address: the other arguments, those of the network float32."""
+    """Call `decode_rows` with the other arguments stored at `address`; the network's are float32."""
     (policy, value, misc, ownership, scales, optimism, is_root, may_have_no_result, logits, values, owners) = load(
         address, _ARGUMENTS
     )

@@ -1,11 +1,11 @@
-"""From networks of Go that say only a part (moves without the pass, a value, points) to what the search wants."""
+"""Decodes Go networks with a part of the outputs (policy without pass, value, points) into a batch."""
 
 import math
 
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.go.board import BLACK, MIN_SIZE
 from yomi.native.go.priors import prior_logit, write_prior_logits
 from yomi.native.go.rollout_evaluator import white_compensation
@@ -16,8 +16,8 @@ from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import LEAD, SCORE, VALUE, VALUES
 from yomi.native.tree.buffers import make_batch
 
+# Lead in points with value tanh(1) = 0.76, for networks that predict points only; not measured.
 POINTS = 10.0
-"""Lead that is worth tanh(1) = 0.76 where a network tells points alone; not measured."""
 
 _MATRIX = np.zeros((1, 1), np.float32)
 _ARGUMENTS = types_of(_MATRIX, _MATRIX, _MATRIX, True, make_batch(go_spec(MIN_SIZE), 1, Inputs.POSITIONS))
@@ -25,7 +25,7 @@ _ARGUMENTS = types_of(_MATRIX, _MATRIX, _MATRIX, True, make_batch(go_spec(MIN_SI
 
 @kernel
 def _share_with_pass(batch, row):  # type: ignore[no-untyped-def]
-    """Give the pass, the last of the moves, the share of the prior that tactics and patterns give it."""
+    """Set the logit of the pass, the last move, so that it has the prior that tactics and patterns give it."""
     last = U(batch.move_count[row]) - U(1)
     pos = batch.positions[row]
     plain = np.float32(0.0)
@@ -44,17 +44,17 @@ def _share_with_pass(batch, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def decode_rows(rows, policy, value, score, is_blacks, batch):  # type: ignore[no-untyped-def]
-    """Write logits, values and ownership of a batch, for the side to move.
+    """Write logits, values and ownership of a batch for the side to move.
 
-    What a network does not say is 0, but for the moves: their logits come from tactics and patterns then, and so does
-    the share of the pass, which is no move of a policy here. The outputs are float32, or float16 seen as uint16.
+    Missing outputs are 0, except the policy: tactics and patterns replace it, and always set the pass. Outputs are
+    float32, or float16 viewed as uint16.
 
     Args:
-        rows: rows in use.
+        rows: number of rows.
         policy: [B, A] logits of the points, or [B, 0].
         value: [B, 1] in [-1, 1], or [B, 0].
-        score: [B, 1] points by which the side to move leads without komi, or [B, 0].
-        is_blacks: whether the value is Black's, not the side to move's.
+        score: [B, 1] lead of the side to move without komi, or [B, 0].
+        is_blacks: whether the value is for Black, not for the side to move.
         batch: a Batch with positions.
     """
     for row in range(U(rows)):
@@ -64,7 +64,7 @@ def decode_rows(rows, policy, value, score, is_blacks, batch):  # type: ignore[n
         else:
             for i in range(U(policy.shape[1])):
                 batch.logits[row, i] = widened(policy[row, i])
-            if batch.move_count[row] != 0:  # as it is where a game has ended and its score is asked for
+            if batch.move_count[row] != 0:  # 0: the game is over and only its score is wanted
                 _share_with_pass(batch, row)
         for i in range(U(VALUES)):
             batch.values[row, i] = 0.0
@@ -83,6 +83,6 @@ def decode_rows(rows, policy, value, score, is_blacks, batch):  # type: ignore[n
 
 @entry(_ARGUMENTS)
 def decode(address, rows):  # type: ignore[no-untyped-def]
-    """Call `decode_rows` with what lies at an address: the other arguments, those of the network float32."""
+    """Call `decode_rows` with the other arguments stored at `address`; the network's are float32."""
     policy, value, score, is_blacks, batch = load(address, _ARGUMENTS)
     decode_rows(rows, policy, value, score, is_blacks, batch)

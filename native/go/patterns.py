@@ -1,8 +1,8 @@
-"""3x3 patterns: a code for the eight neighbors of a point, its class, and the table of codes that rollouts play in.
+"""3x3 patterns: a code of a point's eight neighbors, its class, and a table of patterns for rollouts.
 
-The code has two bits for each neighbor, row by row from the upper left (the center is left out): EMPTY, BLACK, WHITE or
-BORDER. The patterns are those of MoGo (Gelly, Wang, Munos, Teytaud: Modification of UCT with patterns in Monte-Carlo
-Go, INRIA 2006, figure 3): hane, cuts and moves at the edge.
+The code has two bits per neighbor (EMPTY, BLACK, WHITE, BORDER), row by row from the upper left. The patterns are those
+of MoGo: hane, cuts and moves at the edge (Gelly, Wang, Munos, Teytaud: Modification of UCT with patterns in Monte-Carlo
+Go, INRIA 2006, figure 3).
 """
 
 import numpy as np
@@ -14,6 +14,10 @@ from yomi.native.jit import kernel
 
 CODES = 1 << 16
 
+# Rows from the top, and who may play in the middle: X (`mover`), or X and O (`both`).
+#
+# X and O are stones, `.` is empty, `#` is border, `?` is anything, `x` is not X, `o` is not O. Rotations and
+# reflections match, too.
 DRAWINGS: tuple[tuple[str, str, str, str], ...] = (
     # hane: around the head of an enemy stone
     ("XOX", "...", "???", "both"),
@@ -31,18 +35,13 @@ DRAWINGS: tuple[tuple[str, str, str, str], ...] = (
     ("?XO", "x.x", "###", "mover"),
     ("?OX", "X.O", "###", "both"),
 )
-"""Rows from the top and who may play in the middle: `mover` means that X moves, `both` that X or O does.
 
-X and O are stones of the two players, `.` is empty, `#` is beyond the edge, `?` is anything; `x` is anything but X,
-`o` anything but O. The middle is the empty point that is played. Reflections and rotations match as well.
-"""
-
+# Cells of a 3x3 square in the order of the code's bits. Cell 4 is the middle.
 NEIGHBOR_CELLS = (0, 1, 2, 3, 5, 6, 7, 8)
-"""The cells of a 3x3 square, row by row, in the order of the code's bits; cell 4 is the middle."""
 
 
 def symmetric_squares(cells: str) -> list[str]:
-    """Return the eight rotations and reflections of a 3x3 square that is written row by row (repeats included)."""
+    """Return the eight rotations and reflections of a 3x3 square written row by row, with repeats."""
     squares = []
     for square in (cells, "".join(cells[3 * row + 2 - column] for row in range(3) for column in range(3))):
         turned = square
@@ -53,7 +52,7 @@ def symmetric_squares(cells: str) -> list[str]:
 
 
 def _symbol_values(mover: int) -> dict[str, tuple[int, ...]]:
-    """Return the colors that each symbol of a drawing allows where X is the color `mover`."""
+    """Return the colors that each symbol allows if X has the color `mover`."""
     other = BLACK + WHITE - mover
     return {
         "X": (mover,),
@@ -67,7 +66,7 @@ def _symbol_values(mover: int) -> dict[str, tuple[int, ...]]:
 
 
 def _matching_codes(cells: str, x: int) -> npt.NDArray[np.int64]:
-    """Return all codes that the square `cells` matches where X is the color `x`."""
+    """Return all codes that match the square `cells` if X has the color `x`."""
     values = _symbol_values(x)
     codes = np.zeros(1, np.int64)
     for bit, cell in enumerate(NEIGHBOR_CELLS):
@@ -86,8 +85,8 @@ def _pattern_table() -> npt.NDArray[np.uint8]:
     return table
 
 
+# uint8[3 * CODES], index color << 16 | code: 1 if a move of `color` in the middle is a pattern move.
 PATTERNS = _pattern_table()
-"""uint8[3 * CODES], index color << 16 | code: 1 where a move of `color` in the middle is a pattern move."""
 
 
 @kernel
@@ -111,12 +110,11 @@ def pattern_code(pos, point):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_pattern_move(pos, point, color):  # type: ignore[no-untyped-def]
-    """Whether the empty `point` is a pattern move of `color`."""
     return PATTERNS[(U(color) << U(16)) | pattern_code(pos, point)] != 0
 
 
 def _canonical_codes() -> npt.NDArray[np.int64]:
-    """Return for every code the least code of its eight symmetric ones; -1 for codes that no board has."""
+    """Return for each code the smallest of its eight symmetric codes; -1 for impossible codes."""
     codes = np.arange(CODES, dtype=np.int64)
     best = np.full(CODES, CODES, np.int64)
     grid = "012345678"
@@ -136,7 +134,7 @@ def _canonical_codes() -> npt.NDArray[np.int64]:
 
 
 def _class_table() -> npt.NDArray[np.uint16]:
-    """Return the class of every code, by color << 16 | code, numbered from 1 in order of the classes' least codes."""
+    """Return the class of each code, by color << 16 | code, numbered from 1; 0 for impossible codes."""
     canonical = _canonical_codes()
     codes = np.arange(CODES, dtype=np.int64)
     swapped = np.zeros(CODES, np.int64)
@@ -148,11 +146,10 @@ def _class_table() -> npt.NDArray[np.uint16]:
 
 
 CLASSES = _class_table()
-PATTERN_CLASSES = int(CLASSES.max()) + 1
-"""Number of classes, 0 (no board has this) included."""
+PATTERN_CLASSES = int(CLASSES.max()) + 1  # number of classes, with class 0
 
 
 @kernel
 def pattern_class(pos, point, color):  # type: ignore[no-untyped-def]
-    """Return the class of the 3x3 square around `point` as `color` sees it, up to rotation and reflection."""
+    """Return the class of the 3x3 square around `point` for `color`, up to rotation and reflection."""
     return np.int64(CLASSES[(U(color) << U(16)) | pattern_code(pos, point)])

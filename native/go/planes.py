@@ -1,10 +1,9 @@
-"""The network's view of a Go position: KataGo's V7 inputs, 22 planes and 19 numbers, for the side to move.
+"""Network inputs of a Go position: KataGo's V7 features, 22 planes and 19 globals, for the side to move.
 
-Shown are games without a button, outside the clean-up phases of territory scoring ("encore") and without playout
-doubling advantage: planes 7, 8, 20 and 21 and globals 12, 13, 15, 16 and 17 are always 0.
+Games with a button, the encore of territory scoring and playout doubling advantage are not supported: planes 7, 8, 20,
+21 and globals 12, 13, 15, 16, 17 are 0.
 
-Symmetries are numbered as KataGo's: bit 0 flips the rows, bit 1 the columns, bit 2 then swaps rows and columns. What
-the network sees of a point under a symmetry stands where `symmetry_steps` says; planes are written there directly.
+Symmetries are numbered like KataGo's: bit 0 flips rows, bit 1 columns, then bit 2 swaps rows and columns.
 """
 
 import numpy as np
@@ -32,13 +31,12 @@ from yomi.native.packing import set_bit, unpack_bits
 
 PLANES, GLOBALS = 22, 19
 SYMMETRIES = 8
-KOMI_MARGIN = 20.0
-"""The komi that is shown is cut to the board's area and so many points."""
+KOMI_MARGIN = 20.0  # komi is cut to the board's area plus this margin
 
 
 @kernel
 def symmetry_steps(size, symmetry):  # type: ignore[no-untyped-def]
-    """Return (start, dx, dy): the point (x, y), y = 0 the top row, is seen at index start + x * dx + y * dy."""
+    """Return (start, dx, dy): point (x, y), y = 0 the top row, has index start + x * dx + y * dy under the symmetry."""
     last = np.int64(size) - 1
     step_x = np.int64(1)
     step_y = np.int64(size)
@@ -56,7 +54,7 @@ def symmetry_steps(size, symmetry):  # type: ignore[no-untyped-def]
 
 @kernel
 def policy_index(size, move, symmetry):  # type: ignore[no-untyped-def]
-    """Return the index of a move (point or PASS) in the network's policy [size * size + 1] under a symmetry."""
+    """Return the index of a move (point or PASS) in the policy [size * size + 1] under a symmetry."""
     if move == PASS:
         return np.int64(size) * np.int64(size)
     start, step_x, step_y = symmetry_steps(size, symmetry)
@@ -66,9 +64,9 @@ def policy_index(size, move, symmetry):  # type: ignore[no-untyped-def]
 
 
 def symmetry_table(size: int, symmetry: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return table[size * size + 1] with table[i] = where the network sees point i; the pass stays last.
+    """Return table[size * size + 1]: the network's index of each point under the symmetry; the pass stays last.
 
-    `values_of_network[table]` brings a policy or an ownership back to the board, `seen[table] = board` the other way.
+    `network_values[table]` rotates a policy or an ownership back to the board.
     """
     start, step_x, step_y = symmetry_steps(size, symmetry)
     y, x = np.divmod(np.arange(size * size), size)
@@ -77,7 +75,7 @@ def symmetry_table(size: int, symmetry: int) -> np.ndarray[tuple[int], np.dtype[
 
 @kernel
 def _fill_seen(s, size):  # type: ignore[no-untyped-def]
-    """Set `s.seen[symmetry * MAX_POINTS + point]` to where the network sees each point of a board."""
+    """Set `s.seen[symmetry * MAX_POINTS + point]` to the network's index of each point."""
     s.seen_size = size
     stride = np.int64(size) + 1
     for symmetry in range(SYMMETRIES):
@@ -90,7 +88,7 @@ def _fill_seen(s, size):  # type: ignore[no-untyped-def]
 
 @kernel
 def _write_set(points, words, seen, view, plane, bits):  # type: ignore[no-untyped-def]
-    """Set the plane that begins at bit `plane` to 1 for each point of a set; `view`: the symmetry's start."""
+    """Set the plane at bit `plane` to 1 for each point of a set. `view`: offset of the symmetry in `seen`."""
     for w in range(words):
         word = points[w]
         while word != U(0):
@@ -100,7 +98,7 @@ def _write_set(points, words, seen, view, plane, bits):  # type: ignore[no-untyp
 
 @kernel
 def _write_stones(pos, s, view, area, bits):  # type: ignore[no-untyped-def]
-    """Planes 0 to 5: the board, the stones of either side, and chains with 1 to 3 liberties; clears the rest."""
+    """Planes 0 to 5: the board, stones by side, chains with 1 to 3 liberties. Clears the rest."""
     seen = s.seen
     chain = pos.chain
     liberties = pos.liberties
@@ -127,13 +125,13 @@ def _write_stones(pos, s, view, area, bits):  # type: ignore[no-untyped-def]
 
 @kernel
 def _write_bans(pos, history, s, view, area, bits):  # type: ignore[no-untyped-def]
-    """Plane 6: the simple ko point and every point that superko forbids to the side to move."""
+    """Plane 6: the simple ko point, and all points that superko forbids."""
     if pos.simple_ko != NO_POINT:
         set_bit(bits, U(6) * area + U(s.seen[view + U(pos.simple_ko)]))
     if pos.ko_rule != KO_SIMPLE:
         own = np.int64(pos.side_to_move)
         for w in range(U(pos.words)):
-            # a stone where none ever stood can only make an old board if it is suicide
+            # A stone on a never occupied point can only repeat a board if it is suicide.
             points = s.empty[w] if pos.suicide else s.empty[w] & pos.occupied[w]
             while points != U(0):
                 p = np.int64(w * U(64) + lowest_bit(points))
@@ -144,14 +142,14 @@ def _write_bans(pos, history, s, view, area, bits):  # type: ignore[no-untyped-d
 
 @kernel
 def _write_moves(pos, hidden, s, view, area, bits, globals_):  # type: ignore[no-untyped-def]
-    """Planes 9 to 13 and globals 0 to 4: the last moves; return how many are shown.
+    """Planes 9 to 13 and globals 0 to 4: the last moves; return their number.
 
-    Only moves made in turn are shown, none where `hidden` (a friendly pass may be answered without ending the game),
-    and those that led to the end of a game are cut to the last one.
+    Only moves in turn count; none if `hidden` (a friendly pass may be answered without ending the game).
     """
     limit = np.int64(pos.recent_valid)
     if hidden:
         limit = np.int64(0)
+    # Of the moves that ended a game only the last is encoded.
     elif pos.finished:
         limit = min(limit, np.int64(1))
     color = 3 - pos.side_to_move
@@ -169,10 +167,8 @@ def _write_moves(pos, hidden, s, view, area, bits, globals_):  # type: ignore[no
 
 @inlined
 def _write_ladders(pos, history, s, shown, view, area, bits):  # type: ignore[no-untyped-def]
-    """Planes 14 to 17: ladders on the board, on those one and two moves ago as far as shown, and moves.
-
-    The ladders of a board are remembered under what they depend on: its stones, its ko point and its size.
-    """
+    """Planes 14 to 17: ladders now, one and two moves ago (among the `shown` moves), and moves that start one."""
+    # A board's ladders are cached by stones, ko point and size.
     words = U(pos.words)
     laddered = s.laddered
     table = s.table
@@ -180,6 +176,7 @@ def _write_ladders(pos, history, s, shown, view, area, bits):  # type: ignore[no
         if ago == U(0):
             stones = pos.hash
             ko = pos.simple_ko
+        # Boards of moves that are not encoded repeat the ladders of the later board.
         elif ago <= shown and ago <= U(pos.previous_count):
             stones = history[U(pos.history_length - 1) - ago]
             ko = pos.previous_ko[ago - U(1)]
@@ -187,7 +184,7 @@ def _write_ladders(pos, history, s, shown, view, area, bits):  # type: ignore[no
             _write_set(laddered, words, s.seen, view, (U(14) + ago) * area, bits)
             continue
         key = (stones >> U(1)) ^ (U(ko) * U(0x9E3779B97F4A7C15)) ^ (U(pos.size) * U(0xC2B2AE3D27D4EB4F))
-        key |= U(1) << U(63)  # never 0, which stands for a free entry
+        key |= U(1) << U(63)  # never 0, the key of a free entry
         entry = (key & U(LADDER_TABLE - 1)) * U(8)
         if ago != U(0) and table[entry] == key:
             for w in range(words):
@@ -208,10 +205,10 @@ def _write_ladders(pos, history, s, shown, view, area, bits):  # type: ignore[no
 
 @kernel
 def _write_globals(pos, ends, globals_):  # type: ignore[no-untyped-def]
-    """Globals 5 to 18; 0 to 4 and the rest are 0 already."""
+    """Globals 5 to 18, except those that are 0."""
     size = np.int64(pos.size)
     limit = np.float32(size * size) + np.float32(KOMI_MARGIN)
-    # the komi as the side to move sees it, prisoners included under territory scoring, cut to what is shown
+    # Komi for the side to move, with prisoners under territory scoring.
     komi = np.float32(pos.komi + pos.white_bonus)
     if komi > limit:
         komi = limit
@@ -234,7 +231,7 @@ def _write_globals(pos, ends, globals_):  # type: ignore[no-untyped-def]
     if pos.scoring == SCORING_TERRITORY:
         globals_[9] = 1.0
     else:
-        # a triangular wave in the komi, of period 2, that rises where a komi allows a draw
+        # A triangular wave of period 2 in the komi, rising at a komi that allows a draw.
         parity = np.float32(size & 1)
         above = komi - (np.floor((komi - parity) * np.float32(0.5)) * np.float32(2.0) + parity)
         if above < np.float32(0.5):
@@ -247,15 +244,15 @@ def _write_globals(pos, ends, globals_):  # type: ignore[no-untyped-def]
 
 @kernel
 def write_bits(pos, history, symmetry, scratch, bits, globals_):  # type: ignore[no-untyped-def]
-    """Write the network's input for the side to move of `pos`, the planes as bits.
+    """Write the network's input for the side to move, with the planes as bits.
 
     Args:
         pos: the position record.
-        history: its boards, uint64[MAX_HISTORY].
-        symmetry: 0 to 7, what the network is to see the board under.
-        scratch: a record of SCRATCH_DTYPE that no other thread uses.
-        bits: uint64[packed_words(22 * size * size)]; all of it is written.
-        globals_: float32[19]; all of it is written.
+        history: uint64[MAX_HISTORY].
+        symmetry: 0 to 7.
+        scratch: a record of SCRATCH_DTYPE of this thread.
+        bits: uint64[packed_words(22 * size * size)], all written.
+        globals_: float32[19], all written.
     """
     size = np.int64(pos.size)
     area = U(size * size)
@@ -284,16 +281,7 @@ def write_bits(pos, history, symmetry, scratch, bits, globals_):  # type: ignore
 
 @kernel
 def write_planes(pos, history, symmetry, scratch, spatial, globals_):  # type: ignore[no-untyped-def]
-    """Write the network's input as numbers.
-
-    Args:
-        pos: see `write_bits`.
-        history: see `write_bits`.
-        symmetry: see `write_bits`.
-        scratch: see `write_bits`.
-        spatial: float32[22, size, size], C-contiguous; all of it is written.
-        globals_: float32[19]; all of it is written.
-    """
+    """Write the network's input as numbers: `spatial` is float32[22, size, size], contiguous. See `write_bits`."""
     numbers = spatial.reshape(-1)
     bits = scratch.bits[: (U(numbers.size) + U(63)) >> U(6)]
     write_bits(pos, history, symmetry, scratch, bits, globals_)

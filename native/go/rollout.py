@@ -1,18 +1,16 @@
-"""Rollouts: games played to the end by a fast policy."""
+"""Rollouts: games played to the end by a fast policy, and ownership by them."""
 
 import numpy as np
 
 from yomi.native.bits import U, random_below
-from yomi.native.go.board import BLACK, BORDER, EMPTY, WHITE, copy, is_eye, is_suicide, place_stone
+from yomi.native.go.board import BLACK, BORDER, EMPTY, NO_POINT, WHITE, copy, is_eye, is_suicide, place_stone
 from yomi.native.jit import inlined, kernel
 
 
 @kernel
 def uniform_move(pos, color, rng):  # type: ignore[no-untyped-def]
-    """Return a random legal move of `color` that does not fill an eye of its own; 0 where there is none.
-
-    Scans the empty points from a random start, as libego does, so the choice is uniform up to the order of the list.
-    """
+    """Return a random legal move of `color` that does not fill its own eye; 0 for none."""
+    # Scans from a random start, as libego does: uniform up to the order of the list.
     count = U(pos.empty_count)
     if count == U(0):
         return U(0)
@@ -31,9 +29,9 @@ def uniform_move(pos, color, rng):  # type: ignore[no-untyped-def]
 
 @inlined
 def owner_of(pos, i):  # type: ignore[no-untyped-def]
-    """Return the owner of point `i` in a finished rollout: its color, or if it is empty that of its neighbors.
+    """Return the owner of point `i` at the end of a rollout: the color of its stone or of its neighbors.
 
-    BLACK | WHITE stands between both colors, EMPTY between none.
+    Between both colors BLACK | WHITE, between none EMPTY.
     """
     owner = np.int64(pos.color[U(i)])
     if owner == EMPTY:
@@ -47,7 +45,7 @@ def owner_of(pos, i):  # type: ignore[no-untyped-def]
 
 @kernel
 def area_balance(pos):  # type: ignore[no-untyped-def]
-    """Return Black's points minus White's in a finished rollout: stones, and empty points between one color."""
+    """Return Black's points minus White's at the end of a rollout: stones, and empty points next to one color only."""
     balance = 0
     stride = np.int64(pos.stride)
     size = np.int64(pos.size)
@@ -63,12 +61,13 @@ def area_balance(pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def uniform_rollout(pos, rng):  # type: ignore[no-untyped-def]
-    """Play `pos` to the end with uniform moves and return Black's points minus White's, komi not counted."""
+    """Play `pos` to the end with uniform moves; return Black's points minus White's, without komi."""
     color = np.int64(pos.side_to_move)
     passes = 0
     limit = 3 * pos.size * pos.size
     for _ in range(limit):
         move = uniform_move(pos, color, rng)
+        # No move left: pass. Two passes end the rollout.
         if move == U(0):
             passes += 1
             pos.simple_ko = 0
@@ -83,9 +82,38 @@ def uniform_rollout(pos, rng):  # type: ignore[no-untyped-def]
 
 @kernel
 def uniform_rollouts(root, scratch, rng, n):  # type: ignore[no-untyped-def]
-    """Play `n` uniform rollouts from `root` and return the sum of their balances."""
+    """Play `n` uniform rollouts from `root`; return the sum of their results."""
     total = 0
     for _ in range(n):
         copy(scratch, root)
         total += uniform_rollout(scratch, rng)
     return total
+
+
+@kernel
+def rollout_ownership(root, scratch, rng, n, totals):  # type: ignore[no-untyped-def]
+    """Play `n` uniform rollouts from `root`, and count the owners of points at their ends.
+
+    Args:
+        root: the position.
+        scratch: a record to play on.
+        rng: uint64[1], the generator's state, never zero.
+        n: number of rollouts.
+        totals: int32[area], row by row from the top: receives +1 per rollout for Black, -1 for White.
+    """
+    size = np.int64(root.size)
+    stride = np.int64(root.stride)
+    for k in range(n):
+        copy(scratch, root)
+        # The sides take turns in moving first: the result does not depend on whose turn it is.
+        if k & 1 == 1:
+            scratch.side_to_move = 3 - root.side_to_move
+            scratch.simple_ko = NO_POINT
+        uniform_rollout(scratch, rng)
+        for y in range(size):
+            for x in range(size):
+                owner = owner_of(scratch, (y + 1) * stride + x + 1)
+                if owner == BLACK:
+                    totals[U(y * size + x)] += 1
+                elif owner == WHITE:
+                    totals[U(y * size + x)] -= 1

@@ -1,9 +1,9 @@
-"""Leaves of a search evaluated by patterned rollouts: value, score and ownership for the side to move."""
+"""Evaluation of leaves by patterned rollouts: value, score and ownership for the side to move."""
 
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.go.board import BLACK, MIN_SIZE, POSITION_DTYPE, SCORING_TERRITORY, WHITE, copy
 from yomi.native.go.planes import symmetry_steps
 from yomi.native.go.priors import write_prior_logits
@@ -18,7 +18,7 @@ from yomi.native.tree.buffers import make_batch
 
 @kernel
 def add_ownership(pos, color, ownership):  # type: ignore[no-untyped-def]
-    """Add the owner of every point of a finished rollout to `ownership` (float32[area]): +1 for `color`, else -1."""
+    """Add the owners of all points to `ownership` (float32[area]): +1 for `color`, -1 for the opponent."""
     stride = np.int64(pos.stride)
     size = np.int64(pos.size)
     k = U(0)
@@ -32,12 +32,9 @@ def add_ownership(pos, color, ownership):  # type: ignore[no-untyped-def]
 
 @kernel
 def white_compensation(pos):  # type: ignore[no-untyped-def]
-    """Return the points that White gets on top of the area of a finished rollout from `pos`.
-
-    Komi (handicap compensation included). Under territory scoring also what the moves so far change: area counts a
-    stone that territory does not, so White gets a point for each move Black has made, Black one for each of White's
-    (pos.white_bonus). The moves of the rollout itself count as even. Taxes on groups and the button are not counted.
-    """
+    """Return White's points besides area after a rollout from `pos`: komi and the bonus of territory scoring."""
+    # Area counts a stone that territory does not: White gets a point per Black move before the rollout, and Black per
+    # White move. The moves of the rollout count as even. Group taxes and the button are not counted.
     points = np.float32(pos.komi)
     if pos.scoring == SCORING_TERRITORY:
         points += pos.white_bonus
@@ -46,17 +43,17 @@ def white_compensation(pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def rollout_leaves(positions, count, rollouts_per_leaf, rng, scratch, values, scores, ownership):  # type: ignore[no-untyped-def]
-    """Evaluate `positions[0:count]` by `rollouts_per_leaf` patterned rollouts each, all for the side to move.
+    """Evaluate `positions[0:count]` by patterned rollouts, for the side to move.
 
     Args:
-        positions: POSITION_DTYPE[>= count], all of one board size, none of them over; unchanged.
-        count: Positions to evaluate.
-        rollouts_per_leaf: Rollouts from each position, at least 1.
-        rng: uint64[1], state of the random numbers, never zero.
-        scratch: One record that the rollouts are played on.
-        values: float32[>= count], receives the mean of +1 for a win, -1 for a loss, 0 for a draw.
-        scores: float32[>= count], receives the mean lead in points, komi included.
-        ownership: float32[>= count, area], receives the mean owner of each point, row by row: +1 the side to move.
+        positions: POSITION_DTYPE[>= count] of one board size, not over.
+        count: number of positions.
+        rollouts_per_leaf: rollouts per position, at least 1.
+        rng: uint64[1], the generator's state, never zero.
+        scratch: a record to play on.
+        values: float32[>= count], written: mean of +1 for a win, -1 for a loss, 0 for a draw.
+        scores: float32[>= count], written: mean lead with komi.
+        ownership: float32[>= count, area], written: mean owner, +1 the side to move.
     """
     n = U(rollouts_per_leaf)
     scale = np.float32(1.0) / np.float32(n)
@@ -102,7 +99,7 @@ _ROLLOUT_ARGUMENTS = types_of(
 
 @entry(_PRIOR_ARGUMENTS)
 def write_priors(address, rows):  # type: ignore[no-untyped-def]
-    """Write logits from tactics and patterns for a Batch with positions; values and ownership become 0."""
+    """Write logits from tactics and patterns into a Batch with positions; values and ownership become 0."""
     (batch,) = load(address, _PRIOR_ARGUMENTS)
     for row in range(U(rows)):
         write_prior_logits(batch, row)
@@ -114,14 +111,13 @@ def write_priors(address, rows):  # type: ignore[no-untyped-def]
 
 @entry(_ROLLOUT_ARGUMENTS)
 def mix_rollouts(address, rows):  # type: ignore[no-untyped-def]
-    """Mix rollouts into the values and the ownership of a batch's first `rows` rows.
+    """Mix rollouts into values and ownership of a batch: (1 - weight) * old + weight * rollouts.
 
     Args:
-        address: of a Batch with positions, whose rows may stand under any symmetry; of the number of rollouts from
-            each; their weight, 0 to 1, in values, and in scores and ownership; a uint64[1], state of the random
-            numbers, never zero; one record that the rollouts are played on; and, for means, float32[2] and
-            float32[1, A].
-        rows: Rows in use.
+        address: of a Batch with positions; the number of rollouts per row; their weight in values, and in scores and
+            ownership; uint64[1], the generator's state; a record to play on; float32[2] and float32[1, A], working
+            memory.
+        rows: number of rows.
     """
     batch, rollouts, weight, score_weight, rng, scratch, means, owners = load(address, _ROLLOUT_ARGUMENTS)
     value, score = means[:1], means[1:]

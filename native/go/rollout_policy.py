@@ -1,8 +1,8 @@
-"""Patterned rollouts: a policy that answers the last move, and else plays at random.
+"""Patterned rollouts: a policy that answers the last move, otherwise plays at random.
 
-In the manner of MoGo and Fuego, in this order: the capture of the last move's chain, an answer to atari, the liberties
-of weak chains next to the last move, a 3x3 pattern next to the last move, a capture anywhere, a random move. No move
-fills an eye of its own, but to save a chain from atari, and no random move puts more than a few stones into atari.
+As in MoGo and Fuego, the first that applies: capture the last move's chain, answer an atari, extend weak chains next to
+the last move, a 3x3 pattern next to it, a capture anywhere, a random move. No move fills its own eye, except to save a
+chain.
 """
 
 import numpy as np
@@ -24,13 +24,12 @@ from yomi.native.go.rollout import area_balance
 from yomi.native.go.tactics import liberties_after, self_atari_stones
 from yomi.native.jit import kernel
 
-THROW_IN = 1
-"""Stones that a random move may put into atari: a throw-in."""
+THROW_IN = 1  # stones that a random move may put into atari
 
 
 @kernel
 def capture_of(pos, stone):  # type: ignore[no-untyped-def]
-    """Return the point where the chain of `stone` is taken; NO_POINT if it is not in atari or ko forbids it."""
+    """Return the point that captures the chain of `stone`, or NO_POINT if it is not in atari or ko forbids it."""
     slot = U(pos.chain[U(stone)])
     if pos.liberties[slot] != 1:
         return U(NO_POINT)
@@ -40,9 +39,9 @@ def capture_of(pos, stone):  # type: ignore[no-untyped-def]
 
 @kernel
 def atari_answer(pos, color, last, rng):  # type: ignore[no-untyped-def]
-    """Save a chain that the move `last` put into atari: extend to two liberties or more, or capture a neighbor of it.
+    """Return a random move that saves a chain from the atari of `last`, or NO_POINT.
 
-    A random one of the possible moves; NO_POINT where there is none.
+    The move extends to two liberties or more, or captures a neighbor.
     """
     i = np.int64(last)
     stride = np.int64(pos.stride)
@@ -81,7 +80,7 @@ def atari_answer(pos, color, last, rng):  # type: ignore[no-untyped-def]
 
 @kernel
 def _try_liberty(pos, color, chain_color, point):  # type: ignore[no-untyped-def]
-    """Whether `point`, a liberty of a chain of `chain_color` with two, gives that chain more of them if it has it."""
+    """Return whether `point`, a liberty of a chain with two, is worth taking: the chain gains liberties there."""
     return (
         point != pos.simple_ko
         and liberties_after(pos, point, chain_color) > 2
@@ -92,7 +91,9 @@ def _try_liberty(pos, color, chain_color, point):  # type: ignore[no-untyped-def
 
 @kernel
 def weak_chain_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
-    """Extend a chain next to `last` that has two liberties, or take the good liberty of the chain of `last` itself."""
+    """Return a move that extends a chain with two liberties next to `last`, or takes a good liberty of the last move's
+    chain.
+    """
     i = np.int64(last)
     stride = np.int64(pos.stride)
     own = U(color)
@@ -119,7 +120,7 @@ def weak_chain_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
 
 @kernel
 def pattern_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
-    """Return a random pattern move among the eight neighbors of `last` that is no self-atari; NO_POINT for none."""
+    """Return a random pattern move next to `last` that is not a self-atari, or NO_POINT."""
     i = np.int64(last)
     stride = np.int64(pos.stride)
     found = U(0)
@@ -149,7 +150,7 @@ def pattern_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
 
 @kernel
 def capture_move(pos, color, rng):  # type: ignore[no-untyped-def]
-    """Return a random move of `color` that captures something anywhere; NO_POINT for none."""
+    """Return a random move of `color` that captures anything, or NO_POINT."""
     own = U(color)
     enemy = U(3) - own
     stride = np.int64(pos.stride)
@@ -200,7 +201,7 @@ def random_move(pos, color, rng):  # type: ignore[no-untyped-def]
 
 @kernel
 def rollout_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
-    """Return the policy's move of `color`, NO_POINT for a pass, after the move `last` (NO_POINT for a pass or none)."""
+    """Return the policy's move of `color` after the move `last`. NO_POINT stands for a pass, and for no last move."""
     if last != U(NO_POINT) and pos.color[last] != EMPTY:
         move = capture_of(pos, last)
         if move != U(NO_POINT):
@@ -222,7 +223,7 @@ def rollout_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
 
 @kernel
 def patterned_rollout(pos, rng):  # type: ignore[no-untyped-def]
-    """Play `pos` to the end with the policy and return Black's points minus White's, komi not counted."""
+    """Play `pos` to the end with the policy; return Black's points minus White's, without komi."""
     color = np.int64(pos.side_to_move)
     passes = 0
     last = U(pos.recent_move[0])
@@ -245,7 +246,7 @@ def patterned_rollout(pos, rng):  # type: ignore[no-untyped-def]
 
 @kernel
 def patterned_rollouts(root, scratch, rng, n):  # type: ignore[no-untyped-def]
-    """Play `n` patterned rollouts from `root` and return the sum of their balances."""
+    """Play `n` patterned rollouts from `root`; return the sum of their results."""
     total = 0
     for _ in range(n):
         copy(scratch, root)

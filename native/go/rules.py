@@ -1,8 +1,6 @@
 """The rules of Go on a position and its history: legality, ko and superko, passing, the end of the game.
 
-A history is a uint64 array that goes along with a position: entry i is the board after i moves, as `board_key` gives
-it, for i < pos.history_length. Playing appends, so a copy of the position that shares the array can be played on and
-thrown away: the entries before `history_length` are never changed.
+Entry i of a history (uint64) is the `board_key` after i moves, for i < pos.history_length.
 """
 
 import numpy as np
@@ -31,23 +29,22 @@ from yomi.native.go.board import (
 )
 from yomi.native.jit import allocating_kernel, kernel
 
+# Results of `legality`. BANNED: only superko forbids the point.
 ALLOWED, FORBIDDEN, BANNED = 0, 1, 2
-"""What `legality` says of a point; BANNED: superko alone forbids it."""
+# Lines share a node only if a position cannot repeat within this many plies (KataGo's value).
 REPETITION_PLIES = 11
-"""Plies within which a position may not come back for lines to share a node (KataGo's value)."""
-MAX_HISTORY = 4096
-"""Boards that a history array holds; a game is over when it is full."""
+MAX_HISTORY = 4096  # Size of a history. A game is over when it is full.
 
 
 @kernel
 def board_key(stones, side_to_move):  # type: ignore[no-untyped-def]
-    """Return the hash of the stones with its lowest bit replaced by the side to move (1 = White)."""
+    """Return the hash of the stones with the side to move (1 = White) in the lowest bit."""
     return (U(stones) & ~U(1)) | (U(1) if side_to_move == WHITE else U(0))
 
 
 @kernel
 def begin(pos, history):  # type: ignore[no-untyped-def]
-    """Start the history of `pos` at its present board (after `clear`, set-up stones or handicap)."""
+    """Start the history of `pos` at its current board, after `clear` and setup stones."""
     history[0] = board_key(pos.hash, pos.side_to_move)
     pos.history_length = 1
     pos.phase_start = 0
@@ -55,7 +52,7 @@ def begin(pos, history):  # type: ignore[no-untyped-def]
 
 @kernel
 def hash_after(pos, point, color):  # type: ignore[no-untyped-def]
-    """Return the hash of the stones after a stone of `color` on `point`, captures or suicide included."""
+    """Return the hash of the stones after a stone of `color` on `point`, with captures or suicide."""
     i = np.int64(point)
     stride = np.int64(pos.stride)
     own = U(color)
@@ -67,6 +64,7 @@ def hash_after(pos, point, color):  # type: ignore[no-untyped-def]
         q = U(neighbor)
         if pos.color[q] == enemy:
             slot = U(pos.chain[q])
+            # A chain with one liberty is captured; it may touch the point more than once.
             if pos.liberties[slot] == 1 and slot != done[0] and slot != done[1] and slot != done[2]:
                 captures = True
                 done = (slot, done[0], done[1])
@@ -76,6 +74,7 @@ def hash_after(pos, point, color):  # type: ignore[no-untyped-def]
                     s = U(pos.next_stone[s])
                     if s == q:
                         break
+    # Suicide: the new stone and its chains vanish.
     if not captures and is_suicide(pos, point, color):
         result ^= ZOBRIST[own, U(point)]
         done = (U(MAX_POINTS), U(MAX_POINTS), U(MAX_POINTS))
@@ -96,7 +95,7 @@ def hash_after(pos, point, color):  # type: ignore[no-untyped-def]
 
 @kernel
 def repeats_board(pos, history, point, color):  # type: ignore[no-untyped-def]
-    """Whether a stone of `color` on the empty `point` recreates an earlier board (superko rules only)."""
+    """Return whether a stone of `color` on the empty `point` repeats a board, under superko rules."""
     key = board_key(hash_after(pos, point, color), 3 - color)
     shift = U(1) if pos.ko_rule == KO_POSITIONAL else U(0)
     key >>= shift
@@ -108,7 +107,7 @@ def repeats_board(pos, history, point, color):  # type: ignore[no-untyped-def]
 
 @kernel
 def legality(pos, history, point, color):  # type: ignore[no-untyped-def]
-    """Return whether `color` may play on the empty `point`: ALLOWED, FORBIDDEN by ko or as suicide, or else BANNED."""
+    """Return whether `color` may play on the empty `point`: ALLOWED, FORBIDDEN (ko or suicide), or BANNED."""
     if point == pos.simple_ko:
         return FORBIDDEN
     suicide = is_suicide(pos, point, color)
@@ -121,7 +120,7 @@ def legality(pos, history, point, color):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_legal(pos, history, move, color):  # type: ignore[no-untyped-def]
-    """Whether `color` may play `move` (a point of this board or PASS) in a game that is not over."""
+    """Return whether `color` may play `move` (a point or PASS) in an unfinished game."""
     return move == PASS or (pos.color[U(move)] == EMPTY and legality(pos, history, move, color) == ALLOWED)
 
 
@@ -141,7 +140,8 @@ def legal_moves(pos, history, moves):  # type: ignore[no-untyped-def]
 
 @kernel
 def turn_to(pos, color):  # type: ignore[no-untyped-def]
-    """Make it the turn of `color`: a ban by simple ko was on the other side, and one side's two passes end no game."""
+    """Set the side to move."""
+    # The simple ko forbade a move of the other side, and two passes of one side end no game.
     if color != pos.side_to_move:
         pos.side_to_move = color
         pos.simple_ko = NO_POINT
@@ -153,6 +153,7 @@ def play(pos, history, move):  # type: ignore[no-untyped-def]
     """Play a legal `move` of the side to move and append the board to `history`."""
     color = pos.side_to_move
     points = U((pos.size + 2) * pos.stride + 1)
+    # Keep the last two boards for the network's ladder planes.
     if pos.previous_count > 0:
         for p in range(points):
             pos.previous_color[U(MAX_POINTS) + p] = pos.previous_color[p]
@@ -163,6 +164,7 @@ def play(pos, history, move):  # type: ignore[no-untyped-def]
     if pos.previous_count < 2:
         pos.previous_count += 1
 
+    # Moves before the end of a game are not encoded, except the last.
     if pos.finished != NOT_FINISHED:
         pos.recent_valid = min(pos.recent_valid, 1)
     pos.recent_valid = min(pos.recent_valid + 1, RECENT)
@@ -188,6 +190,7 @@ def play(pos, history, move):  # type: ignore[no-untyped-def]
     pos.ply += 1
     if move == PASS:
         pos.phase_start = pos.history_length
+    # The history counts every board, also after passes.
     history[U(pos.history_length)] = board_key(pos.hash, pos.side_to_move)
     pos.history_length += 1
     if may_repeat and pos.ko_rule == KO_SIMPLE and is_third_repetition(pos, history):
@@ -196,18 +199,18 @@ def play(pos, history, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def was_occupied(pos, point):  # type: ignore[no-untyped-def]
-    """Whether a stone ever stood on `point`; a stone on another point, unless it is suicide, makes a new board."""
+    """Return whether a stone was ever on `point`. A stone on another point makes a new board, except by suicide."""
     return (pos.occupied[U(point) >> U(6)] >> (U(point) & U(63))) & U(1) != U(0)
 
 
 @kernel
 def repeats_pass(pos, history):  # type: ignore[no-untyped-def]
-    """Whether, under the simple ko rule, the side to move has passed on this very board before."""
+    """Return whether, under the simple ko rule, the side to move has passed on this board before."""
     if pos.ko_rule != KO_SIMPLE or pos.phase_start == 0:
         return False
     key = board_key(pos.hash, pos.side_to_move)
     for i in range(U(pos.history_length - 1)):
-        # stones stay the same and the side to move changes: a pass
+        # Equal stones and the other side to move: a pass.
         if history[i] == key and history[i + U(1)] == key ^ U(1):
             return True
     return False
@@ -215,7 +218,7 @@ def repeats_pass(pos, history):  # type: ignore[no-untyped-def]
 
 @kernel
 def _end_by_pass(pos, history):  # type: ignore[no-untyped-def]
-    """Return how a pass of the side to move would end the game; NOT_FINISHED where it would not."""
+    """Return how a pass of the side to move ends the game, or NOT_FINISHED."""
     if pos.passes >= 1:
         return TWO_PASSES
     return REPEATED_PASS if repeats_pass(pos, history) else NOT_FINISHED
@@ -223,7 +226,7 @@ def _end_by_pass(pos, history):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_third_repetition(pos, history):  # type: ignore[no-untyped-def]
-    """Whether the present board with this side to move stands for the third time since the last pass."""
+    """Return whether this board with this side to move occurs for the third time since the last pass."""
     key = history[U(pos.history_length - 1)]
     seen = 0
     for i in range(U(pos.phase_start), U(pos.history_length)):
@@ -234,7 +237,7 @@ def is_third_repetition(pos, history):  # type: ignore[no-untyped-def]
 
 @kernel
 def position_key(pos):  # type: ignore[no-untyped-def]
-    """Return a hash of what decides the future but for the past: stones, side to move, ko point, a pass just made."""
+    """Return a hash of stones, side to move, ko point and last pass: all that decides the future except the past."""
     key = pos.hash
     if pos.side_to_move == WHITE:
         key ^= ZOBRIST[3, 1]
@@ -243,22 +246,22 @@ def position_key(pos):  # type: ignore[no-untyped-def]
     if pos.simple_ko != NO_POINT:
         key ^= ZOBRIST[3, U(pos.simple_ko)] * U(3)
     if pos.scoring == SCORING_TERRITORY:
-        # What the moves so far cost: the same stones may be worth different scores.
+        # Earlier moves count: equal stones may have different scores.
         key ^= ZOBRIST[3, U(np.int64(pos.white_bonus) & 255)] * U(5)
     return key
 
 
 @kernel
 def past_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
-    """Return a hash of what the history decides beyond `position_key`: bans by superko, and whether a pass is repeated.
+    """Return a hash of what only the history decides: superko bans, and whether a pass is repeated.
 
     Args:
         pos: the position.
         history: its history.
-        moves: its legal moves as `legal_moves` writes them: every other empty point goes into the hash. What forbids
-            it, the position or the history, makes no difference under one `position_key`.
-        count: how many.
+        moves: its legal moves as `legal_moves` writes them.
+        count: their number.
     """
+    # Every empty point that is not legal enters the hash. Why it is illegal does not matter for equal position keys.
     key = ZOBRIST[3, 4] if repeats_pass(pos, history) else U(0)
     if pos.ko_rule != KO_SIMPLE and count <= pos.empty_count:
         k = U(0)
@@ -272,18 +275,13 @@ def past_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def may_repeat_soon(pos, move, queue):  # type: ignore[no-untyped-def]
-    """Whether the board from before the last move might stand again within about REPETITION_PLIES.
+    """Return whether the board before the last move may occur again within about REPETITION_PLIES.
 
-    For that the stone must be captured, and what captured it in turn: all empty points around it and its chain are
-    filled in between. A pass changes no board. Source: KataGo's bound for its graph search.
-
-    Args:
-        pos: the position.
-        move: the last move.
-        queue: uint16[> REPETITION_PLIES], working memory.
+    Source: KataGo's bound for its graph search. `queue` is uint16[> REPETITION_PLIES], working memory.
     """
-    if move == PASS or pos.color[U(move)] == EMPTY:  # a pass; suicide
+    if move == PASS or pos.color[U(move)] == EMPTY:  # suicide
         return True
+    # The stone must be captured first, then its captor: all empty points around the chain are filled in between.
     color = pos.color[U(move)]
     stride = np.int64(pos.stride)
     queue[U(0)] = move
@@ -309,7 +307,7 @@ def may_repeat_soon(pos, move, queue):  # type: ignore[no-untyped-def]
 
 @allocating_kernel
 def area_points(pos):  # type: ignore[no-untyped-def]
-    """Return Black's area minus White's as the board stands: stones, and empty regions that touch one color only."""
+    """Return Black's area minus White's of the current board: stones, and empty regions that touch one color only."""
     balance = 0
     owner = np.zeros(MAX_POINTS, np.uint8)
     stack = np.empty(MAX_POINTS, np.uint16)
@@ -320,6 +318,7 @@ def area_points(pos):  # type: ignore[no-untyped-def]
             balance += 1
         elif c == WHITE:
             balance -= 1
+        # Flood the empty region and collect the colors at its edge.
         elif c == EMPTY and owner[k] == 0:
             top = U(0)
             stack[top] = k

@@ -1,7 +1,6 @@
-"""The working memory of the kernels that read a position for the network: ladders, areas, planes.
+"""Working memory of the kernels that encode a position: ladders, areas, planes.
 
-One record for each thread, made with `numpy.zeros(n, SCRATCH_DTYPE)[i]`. What a kernel leaves in it means nothing to
-the next call, but for the table of ladders, which only saves time: its entries hold for every position of every game.
+One record per thread. Only the table of ladders keeps its contents between calls; it is valid for all games.
 """
 
 import numpy as np
@@ -9,65 +8,63 @@ import numpy as np
 from yomi.native.go.board import MAX_AREA, MAX_POINTS, POSITION_DTYPE, WORDS
 from yomi.native.spec import packed_words
 
+# Maximum depth of a ladder: KataGo's limit for the largest board.
 LADDER_PLIES = 3 * MAX_AREA // 2 + 2
-"""Plies that a ladder is read: KataGo's limit for the largest board."""
-LADDER_MOVES = 8192
-"""Moves on the stack of one ladder search."""
+LADDER_MOVES = 8192  # size of the move stack of a ladder search
+# Number of boards whose ladders are cached, a power of two; 64 bytes each.
 LADDER_TABLE = 4096
-"""Boards whose ladders are remembered (a power of two); 64 bytes each."""
+# Maximum number of regions: each needs an empty point that touches no empty point of another region.
 MAX_REGIONS = (MAX_AREA + 1) // 2 + 1
-"""A region needs an empty point that no other region's empty point is next to."""
 
 SCRATCH_DTYPE = np.dtype(
     [
-        ("board", POSITION_DTYPE),  # the board on which ladders are played out
-        # what it takes to take a stone back, by depth
-        ("depth", np.int64),  # stones played and not taken back
+        ("board", POSITION_DTYPE),  # ladders are played out here
+        # To undo a stone, by depth.
+        ("depth", np.int64),  # number of stones to undo
         ("undo_point", np.uint16, (LADDER_PLIES,)),
-        ("undo_chain", np.uint16, (LADDER_PLIES,)),  # what the point held of a captured chain, to be put back perhaps
+        ("undo_chain", np.uint16, (LADDER_PLIES,)),  # slot on this point, of a captured chain that may return
         ("undo_next", np.uint16, (LADDER_PLIES,)),
         ("undo_ko", np.uint16, (LADDER_PLIES,)),
-        ("undo_target", np.uint16, (LADDER_PLIES,)),  # the chain that the stone joined or began
-        ("undo_liberties", np.uint16, (LADDER_PLIES,)),  # that chain's state before
+        ("undo_target", np.uint16, (LADDER_PLIES,)),  # chain that the stone joined or started
+        ("undo_liberties", np.uint16, (LADDER_PLIES,)),  # its state before
         ("undo_stones", np.uint16, (LADDER_PLIES,)),
         ("undo_bits", np.uint64, (LADDER_PLIES * WORDS,)),
-        ("undo_joined", np.uint8, (LADDER_PLIES,)),  # chains of the same color that the stone touched
+        ("undo_joined", np.uint8, (LADDER_PLIES,)),  # number of own chains that the stone touched
         ("undo_joined_slot", np.uint16, (LADDER_PLIES * 4,)),
         ("undo_joined_stone", np.uint16, (LADDER_PLIES * 4,)),
-        ("undo_captured", np.uint8, (LADDER_PLIES,)),  # chains that the stone captured
+        ("undo_captured", np.uint8, (LADDER_PLIES,)),  # number of chains that the stone captured
         ("undo_captured_stone", np.uint16, (LADDER_PLIES * 4,)),
-        # the search
+        # The ladder search.
         ("move", np.uint16, (LADDER_MOVES,)),
-        ("move_next", np.uint64, (LADDER_PLIES + 1,)),  # by ply: the next move to try
+        ("move_next", np.uint64, (LADDER_PLIES + 1,)),  # by ply: next move to try, in `move`
         ("move_end", np.uint64, (LADDER_PLIES + 1,)),
         ("laddered", np.uint64, (WORDS,)),  # result: stones of chains that a ladder captures
         ("working", np.uint64, (WORDS,)),  # result: moves that start a ladder
-        ("table", np.uint64, (LADDER_TABLE * 8,)),  # key, then `laddered`
-        # sets of points
+        ("table", np.uint64, (LADDER_TABLE * 8,)),  # cached ladders: key, then `laddered`
+        # Sets of points.
         ("empty", np.uint64, (WORDS,)),
         ("black", np.uint64, (WORDS,)),
         ("white", np.uint64, (WORDS,)),
-        ("owned_black", np.uint64, (WORDS,)),  # result
+        ("owned_black", np.uint64, (WORDS,)),  # result of find_areas
         ("owned_white", np.uint64, (WORDS,)),
-        ("alive", np.uint64, (WORDS,)),  # stones of chains that are pass-alive, or may be
+        ("alive", np.uint64, (WORDS,)),  # stones of chains that are, or may be, pass-alive
         ("within", np.uint64, (WORDS,)),
         ("filled", np.uint64, (WORDS,)),
         ("seeds", np.uint64, (WORDS,)),
         ("region", np.uint64, (WORDS,)),
-        # regions that are vital to a chain
+        # Regions that are vital to a chain.
         (
             "region_seed",
             np.uint16,
             (MAX_REGIONS,),
-        ),  # an empty point of it; 0: it borders a chain that is not pass-alive
-        ("region_vital", np.uint8, (MAX_REGIONS,)),  # chains it is vital to
-        ("region_stone", np.uint16, (MAX_REGIONS * 4,)),  # a stone of each
-        ("vital", np.uint8, (MAX_POINTS,)),  # by slot: regions vital to the chain
-        # where the network sees a point of the board, by symmetry and point
-        ("seen_size", np.int64),  # the size that `seen` is for
+        ),  # an empty point; 0: the region touches a chain that is not pass-alive
+        ("region_vital", np.uint8, (MAX_REGIONS,)),  # number of chains that it is vital to
+        ("region_stone", np.uint16, (MAX_REGIONS * 4,)),  # a stone of each of these chains
+        ("vital", np.uint8, (MAX_POINTS,)),  # by slot: number of regions that are vital to the chain
+        # Indices in a plane, by symmetry and point.
+        ("seen_size", np.int64),  # board size of `seen`
         ("seen", np.uint16, (8 * MAX_POINTS,)),
-        ("bits", np.uint64, (packed_words(22 * MAX_AREA),)),  # the planes, where they are wanted as numbers
+        ("bits", np.uint64, (packed_words(22 * MAX_AREA),)),  # planes, before they are unpacked to numbers
     ],
     align=True,
 )
-"""Working memory of one thread."""

@@ -1,23 +1,98 @@
-"""Go's sizes for the search; importing it makes Go known to the tree kernels."""
+"""Go's GameSpec, and the functions of yomi.native.game for Go: importing this module registers them."""
 
-import yomi.native.go.game  # noqa: F401  (registers Go's kernels)
-from yomi.native.go.board import POSITION_DTYPE
+import numpy as np
+
+from yomi.native import game
+from yomi.native.bits import U, mixed
+from yomi.native.game import ONGOING, OVER, OVER_UNSCORED
+from yomi.native.go import board, planes, rules
+from yomi.native.go.board import BLACK, POSITION_DTYPE, REPEATED_PASS, SCORING_AREA, TAX_NONE, THIRD_REPETITION
 from yomi.native.go.rules import MAX_HISTORY
 from yomi.native.go.scratch import SCRATCH_DTYPE
+from yomi.native.jit import kernel
 from yomi.native.spec import GameSpec
+
+
+@kernel
+def outcome(pos, history):  # type: ignore[no-untyped-def]
+    """Return the state of the game, its value and its score; see yomi.native.game.outcome.
+
+    Two passes end the game. Under the simple ko rule, so do a pass on a board where the side has passed before, and a
+    third repetition (no result).
+    """
+    # Area counts the board as it is: a server that does so would not remove dead stones in pass-alive territory. The
+    # evaluator decides if players agree on dead stones (territory scoring, or friendly passes with an evaluator that
+    # can judge them, as in KataGo), if a tax depends on seki, and if the history is full.
+    repeated = pos.passes == 1 and pos.finished == REPEATED_PASS
+    if pos.passes >= 2 or repeated:
+        is_agreed = pos.scoring != SCORING_AREA or (pos.friendly_pass & pos.judges_agreement != 0 and not repeated)
+        if is_agreed or pos.tax != TAX_NONE:
+            return OVER_UNSCORED, 0.0, 0.0
+        score = float(rules.area_points(pos)) - float(pos.komi)
+        if pos.side_to_move != BLACK:
+            score = -score
+        return OVER, (1.0 if score > 0.0 else (-1.0 if score < 0.0 else 0.0)), score
+    if pos.finished == THIRD_REPETITION:
+        return OVER, 0.0, 0.0
+    if pos.history_length + 1 >= MAX_HISTORY:
+        return OVER_UNSCORED, 0.0, 0.0
+    return ONGOING, 0.0, 0.0
+
+
+@kernel
+def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
+    return rules.position_key(pos) ^ rules.past_key(pos, history, moves, count)
+
+
+@kernel
+def graph_key(pos, history, move, above, scratch):  # type: ignore[no-untyped-def]
+    """Return a key of position and number of moves, and of the line (`above`) if its boards may repeat soon."""
+    key = mixed(U(pos.ply) + (U(pos.phase_start) << U(20)) + (U(pos.finished) << U(40)))
+    if rules.may_repeat_soon(pos, move, scratch.move):
+        key ^= above
+    return mixed(rules.position_key(pos) ^ key)
+
+
+@kernel
+def policy_index(pos, move, symmetry):  # type: ignore[no-untyped-def]
+    return planes.policy_index(pos.size, move, symmetry)
+
+
+@kernel
+def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-untyped-def]
+    """Add sign times the ownership, rotated back to the board, to `total`."""
+    size = np.int64(pos.size)
+    start, step_x, step_y = planes.symmetry_steps(size, symmetry)
+    for y in range(size):
+        for x in range(size):
+            total[U(y * size + x)] += sign * ownership[U(start + x * step_x + y * step_y)]
+
+
+game.implement(game.copy, POSITION_DTYPE, board.copy)
+game.implement(game.play, POSITION_DTYPE, rules.play)
+game.implement(game.graph_key, POSITION_DTYPE, graph_key)
+game.implement(game.legal_moves, POSITION_DTYPE, rules.legal_moves)
+game.implement(game.outcome, POSITION_DTYPE, outcome)
+game.implement(game.pattern_key, POSITION_DTYPE, board.pattern_key)
+game.implement(game.position_key, POSITION_DTYPE, position_key)
+game.implement(game.write_planes, POSITION_DTYPE, planes.write_planes)
+game.implement(game.write_bits, POSITION_DTYPE, planes.write_bits)
+game.implement(game.policy_index, POSITION_DTYPE, policy_index)
+game.implement(game.add_ownership, POSITION_DTYPE, add_ownership)
+
 
 SPATIAL_PLANES = 22
 GLOBAL_FEATURES = 19
 
 
 def go_spec(size: int, *, suicide_areas: bool = False, judges_agreement: bool = False) -> GameSpec:
-    """Return the sizes of Go on a `size` × `size` board.
+    """Return the GameSpec of Go on a `size` × `size` board.
 
     Args:
         size: of the board.
-        suicide_areas: the network is shown areas as if suicide of several stones were legal, whatever the rules are.
-        judges_agreement: the evaluator scores games that end by agreement under area rules; else the board counts as
-            it stands, which rollouts do not know better.
+        suicide_areas: encode areas as if suicide of several stones were legal.
+        judges_agreement: the evaluator scores games that end by agreement under area rules. Otherwise the board counts
+            as it is.
     """
     area = size * size
     return GameSpec(
@@ -35,5 +110,5 @@ def go_spec(size: int, *, suicide_areas: bool = False, judges_agreement: bool = 
         mean_moves=area * 0.97 + 1.0,
         mean_edges=area * 0.15 + 2.0,
         score_unit=float(size),
-        marks=(("suicide_areas", int(suicide_areas)), ("judges_agreement", int(judges_agreement))),
+        position_flags=(("suicide_areas", int(suicide_areas)), ("judges_agreement", int(judges_agreement))),
     )

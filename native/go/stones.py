@@ -1,9 +1,9 @@
-"""Simple feature sets of Go: the stones alone, and COSUMI's three planes with liberties."""
+"""Simple inputs of Go networks: stones, and COSUMI's three planes with liberties."""
 
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.go.board import EMPTY, MIN_SIZE
 from yomi.native.go.planes import symmetry_steps
 from yomi.native.go.spec import go_spec
@@ -11,23 +11,16 @@ from yomi.native.jit import kernel
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
 
-LEVEL_SCALE = 0.05
-"""COSUMI shows n liberties as tanh(0.05 n)."""
+LEVEL_SCALE = 0.05  # COSUMI encodes n liberties as tanh(0.05 n)
 MAX_LEVEL = 255
 
 
 @kernel
 def write_stones(pos, history, symmetry, scratch, planes, globals_):  # type: ignore[no-untyped-def]
-    """Write own stones and the opponent's; with a third plane, the liberties of the stone's chain.
+    """Write own stones, the opponent's, and in a third plane the liberties of the stone's chain (up to 255).
 
-    Args:
-        pos: the position record.
-        history: not used.
-        symmetry: 0 to 7, as `yomi.native.go.planes` numbers them.
-        scratch: not used.
-        planes: float32[2 or 3, size, size]; all of it is written. Liberties are counted, up to 255, as they are;
-            `squash` makes what a network sees.
-        globals_: not used.
+    `planes` is float32[2 or 3, size, size]; `symmetry` is as in `yomi.native.go.planes`. `squash` finishes the
+    liberties.
     """
     flat = planes.reshape(-1)
     size = np.int64(pos.size)
@@ -49,7 +42,7 @@ def write_stones(pos, history, symmetry, scratch, planes, globals_):  # type: ig
 
 @kernel
 def squash(planes):  # type: ignore[no-untyped-def]
-    """Turn a plane of liberties, the last of three, into tanh(0.05 n)."""
+    """Replace the third plane, n liberties, by tanh(0.05 n)."""
     flat = planes.reshape(-1)
     size = U(planes.shape[1]) * U(planes.shape[2])
     for i in range(U(2) * size, U(3) * size):
@@ -61,12 +54,12 @@ _ARGUMENTS = types_of(_BATCH, np.zeros((1, 1, 1, 1), np.float32))
 
 
 @entry(_ARGUMENTS)
-def show_stones(address, rows):  # type: ignore[no-untyped-def]
-    """Write the planes of a batch's positions, each under its symmetry, as a network sees them.
+def encode_stones(address, rows):  # type: ignore[no-untyped-def]
+    """Write the planes of a batch's positions, each under its symmetry.
 
     Args:
-        address: of a Batch with positions and of float32[B, 2 or 3, N, N], written.
-        rows: rows in use.
+        address: of a Batch with positions and of float32[B, 2 or 3, N, N].
+        rows: number of rows.
     """
     batch, planes = load(address, _ARGUMENTS)
     for row in range(U(rows)):

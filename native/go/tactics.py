@@ -1,4 +1,4 @@
-"""Cheap tactical questions about one move, without playing it: liberties after the move, self-atari."""
+"""Tactics of one move without playing it: liberties after the move, self-atari."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from yomi.native.jit import kernel
 
 @kernel
 def other_liberty(pos, slot, point):  # type: ignore[no-untyped-def]
-    """Return the lowest liberty of the chain in `slot` that is not `point`; NO_POINT where it has no other."""
+    """Return the lowest liberty of the chain in `slot` other than `point`, or NO_POINT."""
     base = U(slot) * U(pos.words)
     for w in range(U(pos.words)):
         word = pos.liberty_bits[base + w]
@@ -22,9 +22,9 @@ def other_liberty(pos, slot, point):  # type: ignore[no-untyped-def]
 
 @kernel
 def self_atari_stones(pos, point, color):  # type: ignore[no-untyped-def]
-    """Return how many stones a move of `color` on the empty `point` would leave with at most one liberty; 0 if none.
+    """Return the size of the chain that a move of `color` on the empty `point` leaves with at most one liberty, or 0.
 
-    A move that captures counts as none. The number includes the new stone.
+    Counts the new stone; 0 if the move captures.
     """
     i = np.int64(point)
     stride = np.int64(pos.stride)
@@ -60,11 +60,8 @@ def self_atari_stones(pos, point, color):  # type: ignore[no-untyped-def]
 
 @kernel
 def liberties_after(pos, point, color):  # type: ignore[no-untyped-def]
-    """Return the liberties that a stone of `color` on the empty `point` would have.
-
-    Of captured chains only the stones next to `point` count as new liberties, so the number may be too low after a
-    capture.
-    """
+    """Return the liberties of a stone of `color` on the empty `point`."""
+    # Of captured chains only stones next to `point` count, so that the number may be too small after a capture.
     i = np.int64(point)
     stride = np.int64(pos.stride)
     own = U(color)

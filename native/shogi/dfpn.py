@@ -1,18 +1,13 @@
-"""df-pn: proves mates from the root by depth-first proof-number search (Nagai 2002) in preallocated arrays.
+"""df-pn: proves mates by depth-first proof-number search (Nagai 2002) in preallocated arrays.
 
-Even plies are the attacker's: any of its checks may prove a node; odd plies are the defender's: all of its evasions
-must be proven. Read `solve` first. What is done against the known weaknesses of df-pn:
+The attacker moves at even plies: one proven check proves a node. The defender moves at odd plies: all evasions must be
+proven. With pn and dn the proof and disproof numbers of the children c:
 
-* thresholds grow by an eighth beyond the second best child (1 + epsilon), so that the search changes sides less often;
-* costs of several children that cannot be chosen between are the largest plus one for each other (weak proof numbers),
-  as lines that meet again would count twice in a sum;
-* a position is taken to cost as many proofs as the defender has ways out of check, where drops that block the same
-  square are one; such drops, and moves that waive a promotion, come up one after the other;
-* the table holds a board without hands: a mate with some pieces in hand is a mate with more, and no mate is none with
-  fewer;
-* a repetition is no mate. Such a disproof holds only below the same ancestors, so that it carries their signature.
+    even ply: pn = min pn(c), dn = weak sum of dn(c)         odd ply: dn = min dn(c), pn = weak sum of pn(c)
 
-A proof that was found never depends on repetitions and is a mate by the rules.
+The weak sum is the maximum plus one for each other child that is not decided.
+
+Read `solve` first. Proofs never depend on repetitions.
 """
 
 from typing import Any, NamedTuple
@@ -27,25 +22,22 @@ from yomi.native.shogi.position import FIRST_DROP, MAX_HISTORY, MAX_MOVES, POSIT
 from yomi.native.shogi.tables import HAND_GUARD
 
 MAX_PLY = 255
-POOL = 32_768
-"""Moves that the nodes of one line have together."""
-CLUSTER = 8
-"""Entries of the table that one board may use."""
+POOL = 32_768  # maximum number of moves of all nodes of a line
+CLUSTER = 8  # table entries per board
 INFINITE = 1 << 28
-UNCONDITIONAL = 0xFFFF
-"""`low` of a result that depends on no ancestor."""
+UNCONDITIONAL = 0xFFFF  # `low` of a result that does not depend on ancestors
 
 MATE, NO_MATE, UNKNOWN = 1, 0, -1
 
 ENTRY_DTYPE = np.dtype(
     [
-        ("key", np.uint64),  # the board and whose move it is
+        ("key", np.uint64),  # board and side to move
         ("hand", np.uint32),  # the attacker's, packed
         ("pn", np.uint32),
         ("dn", np.uint32),
-        ("path", np.uint32),  # 0, or the ancestors under which a disproof holds
-        ("generation", np.uint16),  # search that wrote it; older ones are free
-        ("effort", np.uint16),  # nodes spent below, at most 65,535
+        ("path", np.uint32),  # signature of the ancestors of a conditional disproof, otherwise 0
+        ("generation", np.uint16),  # search that wrote the entry; entries of others are free
+        ("effort", np.uint16),  # nodes searched below, at most 65,535
         ("move", np.uint16),  # the proving move
         ("length", np.uint16),  # plies to the mate
     ],
@@ -59,8 +51,8 @@ CHILD_DTYPE = np.dtype(
         ("dn", np.uint32),
         ("move", np.uint16),
         ("length", np.uint16),
-        ("low", np.uint16),  # first ply of the line that a disproof depends on
-        ("waits_for", np.int16),  # this many places before it stands a child that must fail first; 0 for none
+        ("low", np.uint16),  # first ply of the line that the disproof depends on
+        ("waits_for", np.int16),  # the child this many places before must fail first; 0: none
     ],
     align=True,
 )
@@ -73,12 +65,12 @@ NODE_DTYPE = np.dtype(
         ("dn_limit", np.int64),
         ("pn", np.int64),
         ("dn", np.int64),
-        ("first", np.int32),  # its children in the pool
+        ("first", np.int32),  # first child in the pool
         ("count", np.int32),
-        ("choice", np.int32),  # child that is searched
+        ("choice", np.int32),  # child to search
         ("length", np.int32),
         ("low", np.int32),
-        ("visited_at", np.int64),  # nodes that had been searched when it was entered
+        ("visited_at", np.int64),  # counters[NODES] at its entry
     ],
     align=True,
 )
@@ -87,35 +79,25 @@ NODES, NODE_LIMIT, GENERATION, DEPTH_LIMIT, WAS_CUT, SHORTEST, ALLOWED, COUNTERS
 
 
 class Solver(NamedTuple):
-    """The arrays of one df-pn search."""
+    """The arrays of a df-pn search."""
 
-    table: Any
-    """ENTRY_DTYPE[power of two]"""
-    positions: Any
-    """POSITION_DTYPE[MAX_PLY + 2]: the line that is searched, from the root on"""
-    nodes: Any
-    """NODE_DTYPE[MAX_PLY + 2]: the nodes of that line"""
-    children: Any
-    """CHILD_DTYPE[POOL]: their children"""
-    history: Any
-    """uint64[MAX_HISTORY]: belongs to `positions`"""
-    moves: Any
-    """uint16[4, MAX_MOVES]: scratch"""
-    squares: Any
-    """uint8[128]: scratch"""
-    line: Any
-    """POSITION_DTYPE[2]: scratch of `prove`"""
-    allowed: Any
-    """uint16[MAX_MOVES]: the only moves of positions[0] while counters[ALLOWED], their number, is not 0"""
+    table: Any  # ENTRY_DTYPE[power of two]
+    positions: Any  # POSITION_DTYPE[MAX_PLY + 2]: the current line from the root
+    nodes: Any  # NODE_DTYPE[MAX_PLY + 2]: its nodes
+    children: Any  # CHILD_DTYPE[POOL]: their children
+    history: Any  # uint64[MAX_HISTORY], for `positions`
+    moves: Any  # uint16[4, MAX_MOVES], working memory
+    squares: Any  # uint8[128], working memory
+    line: Any  # POSITION_DTYPE[2], working memory of `prove`
+    allowed: Any  # uint16[MAX_MOVES]: the only root moves to try, if counters[ALLOWED] > 0
+    # int64[COUNTERS]: NODES searched, NODE_LIMIT, GENERATION of the table, DEPTH_LIMIT in plies, WAS_CUT (1 if a line
+    # reached the depth limit), SHORTEST (1 to prefer short mates), number of ALLOWED root moves
     counters: Any
-    """int64[COUNTERS]: NODES searched and their limit, DEPTH_LIMIT in plies, WAS_CUT: a line reached that depth,
-    SHORTEST: look for a shorter mate among the children of every node, GENERATION of the table, ALLOWED"""
-    stop: Any
-    """uint8[1]: another thread writes 1 to end the search"""
+    stop: Any  # uint8[1]: another thread writes 1 to stop the search
 
 
 def make_solver(memory: int) -> Solver:
-    """Allocate a solver whose table takes at most `memory` bytes, at least 64 KiB; untouched pages cost nothing."""
+    """Allocate a solver with a table of at most `memory` bytes, at least 64 KiB. Unused pages take no memory."""
     size = 1 << (max(memory, 1 << 16) // ENTRY_DTYPE.itemsize).bit_length() - 1
     return Solver(
         table=np.zeros(size, ENTRY_DTYPE),
@@ -134,20 +116,20 @@ def make_solver(memory: int) -> Solver:
 
 @kernel
 def attackers_hand(pos, depth):  # type: ignore[no-untyped-def]
-    """Return the packed hand of the attacker at a ply of the line."""
+    """Return the attacker's packed hand at a ply of the line."""
     white = (U(pos.side_to_move) - U(1)) ^ (U(depth) & U(1))
     return (pos.hands >> (white * U(28))) & U((1 << 28) - 1)
 
 
 @kernel
 def covers(more, less):  # type: ignore[no-untyped-def]
-    """Whether a packed hand has at least the pieces of another."""
+    """Return whether a packed hand has at least the pieces of another."""
     return ((U(more) | U(HAND_GUARD)) - U(less)) & U(HAND_GUARD) == U(HAND_GUARD)
 
 
 @inlined
 def probe(solver, depth, key, hand, path, child):  # type: ignore[no-untyped-def]
-    """Write what the table knows of a position at a ply into `child`; False where it knows nothing."""
+    """Write the table's result for a position at `depth` into `child`; return whether there is one."""
     table = solver.table
     generation = solver.counters[U(GENERATION)]
     base = key & U(len(table) - CLUSTER)
@@ -159,6 +141,7 @@ def probe(solver, depth, key, hand, path, child):  # type: ignore[no-untyped-def
         if entry.key != key:
             continue
         if entry.pn == 0:
+            # A mate with some pieces in hand is a mate with more.
             if covers(hand, entry.hand) and depth + np.int64(entry.length) <= solver.counters[U(DEPTH_LIMIT)]:
                 child.pn = 0
                 child.dn = INFINITE
@@ -166,6 +149,7 @@ def probe(solver, depth, key, hand, path, child):  # type: ignore[no-untyped-def
                 child.low = UNCONDITIONAL
                 return True
         elif entry.dn == 0:
+            # No mate is no mate with fewer pieces either. After a repetition it holds below the same ancestors only.
             if (entry.path == 0 or entry.path == path) and covers(entry.hand, hand):
                 child.pn = INFINITE
                 child.dn = 0
@@ -180,7 +164,7 @@ def probe(solver, depth, key, hand, path, child):  # type: ignore[no-untyped-def
 
 @inlined
 def store(solver, node, move, effort):  # type: ignore[no-untyped-def]
-    """Write a node's result into the table, over its older result, a free entry, or the one that cost least."""
+    """Write a node's result into the table: over its older result, a free entry, or the entry with the least effort."""
     table = solver.table
     generation = solver.counters[U(GENERATION)]
     base = node.key & U(len(table) - CLUSTER)
@@ -191,6 +175,7 @@ def store(solver, node, move, effort):  # type: ignore[no-untyped-def]
         if entry.generation != generation or (entry.key == node.key and entry.hand == node.hand):
             place = base + i
             break
+        # Keep the entries that cost most.
         if np.int64(entry.effort) < least:
             least = np.int64(entry.effort)
             place = base + i
@@ -208,20 +193,20 @@ def store(solver, node, move, effort):  # type: ignore[no-untyped-def]
 
 @kernel
 def node_key(pos, ply):  # type: ignore[no-untyped-def]
-    """Return the key of a board with the attacker (even plies) or the defender to move."""
+    """Return the key of a board with the attacker (even ply) or the defender to move."""
     return pos.board_key ^ (U(0x9E3779B97F4A7C15) * U(ply & 1))
 
 
 @kernel
 def signature_of(key, hand):  # type: ignore[no-untyped-def]
-    """Return 32 bits that tell a node of a line from others."""
+    """Return a 32-bit signature of a node of the line."""
     mixed = (key ^ (U(hand) * U(0xD6E8FEB86659FD93))) * U(0xFF51AFD7ED558CCD)
     return mixed >> U(32)
 
 
 @inlined
 def count_escapes(moves, count, squares):  # type: ignore[no-untyped-def]
-    """Return how many of the evasions are moves of pieces on the board, plus half the squares that drops may block."""
+    """Return the number of moves on the board, plus half the number of squares that drops may block."""
     for i in range(count):
         squares[U(moves[i]) & U(127)] = 0
     twice = np.int64(1)
@@ -236,11 +221,10 @@ def count_escapes(moves, count, squares):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def judge_child(solver, ply, child):  # type: ignore[no-untyped-def]
-    """Judge the position that a move from the node at `ply` leads to, positions[ply + 1], without searching it.
+def evaluate_child(solver, ply, child):  # type: ignore[no-untyped-def]
+    """Evaluate the position after a child's move, positions[ply + 1], without a search.
 
-    Returns:
-        False where the move is no legal one: the drop of a pawn that mates.
+    Returns False if the move is illegal: a pawn drop that mates.
     """
     depth = ply + 1
     pos = solver.positions[U(depth)]
@@ -254,7 +238,7 @@ def judge_child(solver, ply, child):  # type: ignore[no-untyped-def]
     signature = node.signature ^ signature_of(node.key, node.hand)
     if probe(solver, depth, key, hand, signature, child):
         if child.pn != 0:
-            _judge_repetition(solver, depth, child)
+            _test_repetition(solver, depth, child)
         return True
     child.pn = 1
     child.dn = 1
@@ -264,14 +248,15 @@ def judge_child(solver, ply, child):  # type: ignore[no-untyped-def]
             child.pn = 0
             child.dn = INFINITE
             return not is_pawn_drop(child.move)
+        # More evasions need more proofs.
         child.pn = count_escapes(solver.moves[U(1)], count, solver.squares)
-    _judge_repetition(solver, depth, child)
+    _test_repetition(solver, depth, child)
     return True
 
 
 @kernel
-def _judge_repetition(solver, depth, child):  # type: ignore[no-untyped-def]
-    """Disprove a child whose board stands on the line with at least as much in the attacker's hand."""
+def _test_repetition(solver, depth, child):  # type: ignore[no-untyped-def]
+    """Disprove a child whose board is on the line with at least as much in the attacker's hand."""
     for ply in range(depth & 1, depth, 2):
         ancestor = solver.nodes[U(ply)]
         if ancestor.key == child.key and covers(ancestor.hand, child.hand):
@@ -288,9 +273,9 @@ def _judge_repetition(solver, depth, child):  # type: ignore[no-untyped-def]
 
 @inlined
 def find_leader(solver, first, n, move, attacks):  # type: ignore[no-untyped-def]
-    """Return how many places before the next child that stands which must fail before `move` is tried; 0 for none.
+    """Return the distance to the earlier child that must fail before `move` is tried; 0 for none.
 
-    For an attacker the same move with promotion, for a defender the last drop that blocks the same square.
+    For the attacker it is the same move with promotion, for the defender the last drop on the same square.
     """
     for back in range(1, n + 1):
         earlier = U(solver.children[U(first + n - back)].move)
@@ -309,7 +294,7 @@ def find_leader(solver, first, n, move, attacks):  # type: ignore[no-untyped-def
 
 @inlined
 def keep_allowed(solver, moves, count):  # type: ignore[no-untyped-def]
-    """Leave only those of the `count` moves that are allowed at the root; return how many these are."""
+    """Keep only the root moves that are allowed; return their number."""
     kept = U(0)
     for i in range(count):
         for k in range(U(solver.counters[U(ALLOWED)])):
@@ -322,7 +307,7 @@ def keep_allowed(solver, moves, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def expand(solver, ply):  # type: ignore[no-untyped-def]
-    """Generate and judge the children of the node at `ply`; ends at the first that proves or disproves it."""
+    """Generate and evaluate the children of the node at `ply`; stop at the first that decides the node."""
     node = solver.nodes[U(ply)]
     pos = solver.positions[U(ply)]
     moves = solver.moves[U(0)]
@@ -347,7 +332,7 @@ def expand(solver, ply):  # type: ignore[no-untyped-def]
             child.waits_for = find_leader(solver, first, n, move, attacks)
         copy(solver.positions[U(ply + 1)], pos)
         play(solver.positions[U(ply + 1)], solver.history, move)
-        if not judge_child(solver, ply, child):
+        if not evaluate_child(solver, ply, child):
             continue
         n += 1
         if (child.pn == 0 and attacks and solver.counters[U(SHORTEST)] == 0) or (child.dn == 0 and not attacks):
@@ -360,11 +345,10 @@ def expand(solver, ply):  # type: ignore[no-untyped-def]
 
 @inlined
 def summarize(solver, ply):  # type: ignore[no-untyped-def]
-    """Compute a node's numbers from its children, and choose the child to search.
+    """Compute a node's numbers from its children and choose the child to search.
 
     Returns:
-        The number that the choice may reach before the second best is better; how much of the other number is not the
-        choice's own.
+        The second best number; the part of the other number that is due to the other children.
     """
     node = solver.nodes[U(ply)]
     attacks = ply & 1 == 0
@@ -375,14 +359,14 @@ def summarize(solver, ply):  # type: ignore[no-untyped-def]
     choice = np.int64(-1)
     for i in range(np.int64(node.count)):
         child = solver.children[U(node.first + i)]
-        if child.waits_for != 0:
+        if child.waits_for != 0:  # skipped until its leader has failed
             leader = solver.children[U(node.first + i - child.waits_for)]
             if (leader.dn if attacks else leader.pn) != 0 and (child.pn if attacks else child.dn) != 0:
                 continue
         mine = np.int64(child.pn) if attacks else np.int64(child.dn)
         other = np.int64(child.dn) if attacks else np.int64(child.pn)
         if mine == 0 and attacks:
-            other = np.int64(child.length)  # a shorter mate is better
+            other = np.int64(child.length)  # prefer the shorter mate
         if mine < best or (mine == best and other < tie):
             second = best
             best = mine
@@ -396,6 +380,7 @@ def summarize(solver, ply):  # type: ignore[no-untyped-def]
         if attacks:
             low = min(low, np.int64(child.low))
         length = max(length, np.int64(child.length))
+    # A weak sum: in a sum transpositions would count twice.
     others = max(open_children - 1, 0)
     if worst < INFINITE:
         worst = min(worst + others, INFINITE - 1)
@@ -411,7 +396,7 @@ def summarize(solver, ply):  # type: ignore[no-untyped-def]
         node.pn = worst if best > 0 else INFINITE
         if best == 0:
             low = np.int64(solver.children[U(node.first + choice)].low)
-    if node.count == 0:  # no check to give, or no room for the children
+    if node.count == 0:  # no checks, or the pool is full
         node.pn = INFINITE
         node.dn = 0
         low = np.int64(node.low)
@@ -423,9 +408,9 @@ def summarize(solver, ply):  # type: ignore[no-untyped-def]
 
 @inlined
 def solve(solver):  # type: ignore[no-untyped-def]
-    """Search from positions[0], whose side to move attacks, until proven, disproven, stopped or out of nodes.
+    """Search positions[0], whose side to move attacks, until it is proven, disproven, stopped or out of nodes.
 
-    The result stands in nodes[0]: pn 0 for a mate, dn 0 for none; then its `choice` among its children is the move.
+    The result is nodes[0]: pn = 0 for a mate, dn = 0 for no mate. Its `choice` is the move.
     """
     counters = solver.counters
     root = solver.nodes[U(0)]
@@ -440,7 +425,10 @@ def solve(solver):  # type: ignore[no-untyped-def]
     while True:
         node = solver.nodes[U(ply)]
         second, others = summarize(solver, ply)
+        # The loop goes down to the chosen child while both numbers are below their limits, otherwise back to the
+        # parent.
         out = counters[U(NODES)] >= counters[U(NODE_LIMIT)] or solver.stop[U(0)] != 0
+        # Decided, beyond its limits, or out of nodes: store it and return to the parent.
         if node.pn >= node.pn_limit or node.dn >= node.dn_limit or node.pn == 0 or node.dn == 0 or out:
             move = 0 if node.choice < 0 else solver.children[U(node.first + node.choice)].move
             store(solver, node, move, counters[U(NODES)] - node.visited_at)
@@ -456,6 +444,7 @@ def solve(solver):  # type: ignore[no-untyped-def]
             continue
         child = solver.children[U(node.first + node.choice)]
         below = solver.nodes[U(ply + 1)]
+        # Limits exceed the second best child by an eighth (1 + epsilon): fewer switches between children.
         step = second + second // 8 + 1
         if ply & 1 == 0:
             below.pn_limit = min(np.int64(node.pn_limit), step)
@@ -476,7 +465,7 @@ def solve(solver):  # type: ignore[no-untyped-def]
 
 @inlined
 def _begin(solver, allowed, nodes, max_ply):  # type: ignore[no-untyped-def]
-    """Forget what the table holds, and return how many plies a mate of positions[0] may take; below 1 for none."""
+    """Start a search with an empty table; return the maximum length of a mate, below 1 for none."""
     counters = solver.counters
     counters[U(ALLOWED)] = len(allowed)
     for i in range(U(len(allowed))):
@@ -495,16 +484,16 @@ def _begin(solver, allowed, nodes, max_ply):  # type: ignore[no-untyped-def]
     limit = min(np.int64(max_ply), MAX_PLY)
     if start.max_moves != 0:
         limit = min(limit, np.int64(start.max_moves) - np.int64(start.ply))
-    limit -= 1 - (limit & 1)  # mates take an odd number of plies
+    limit -= 1 - (limit & 1)  # mates have an odd number of plies
     counters[U(DEPTH_LIMIT)] = limit
     return limit
 
 
 @inlined
 def _short_mate(solver, here, evasions, limit, variation):  # type: ignore[no-untyped-def]
-    """Look for a mate of one or three plies; play and write its moves; return (moves written, is it at its end).
+    """Find mates of one or three plies by full search, which is faster and gives the shortest.
 
-    Such a mate is found more quickly by looking at everything, and is the shortest.
+    Plays and writes the moves; returns (number of moves, whether it is mate).
     """
     length = np.int64(0)
     depth = min(3, limit)
@@ -527,30 +516,27 @@ def _short_mate(solver, here, evasions, limit, variation):  # type: ignore[no-un
 
 @kernel
 def prove(solver, allowed, nodes, max_ply, variation):  # type: ignore[no-untyped-def]
-    """Search for a mate of positions[0] by its side to move, and write the moves to it.
+    """Search for a mate of positions[0] by its side to move, and write its moves.
 
-    What the table holds is forgotten, and the history of positions[0] is not looked at; its limit of moves is.
-
-    Each position of the variation is searched again, which the table answers at once where nothing was overwritten:
-    the attacker takes the shortest mate that the table knows, the defender the longest.
+    The history of positions[0] is ignored, its limit of moves is not.
 
     Args:
-        solver: its positions[0] is set, its stop flag left as it is.
-        allowed: uint16[<= MAX_MOVES], the only moves that the mate may begin with; empty for all.
-        nodes: positions that may be searched; a mate's variation may take as many again.
-        max_ply: plies that the mate may take.
-        variation: uint16[>= MAX_PLY], receives the moves.
+        solver: positions[0] must be set.
+        allowed: uint16[<= MAX_MOVES], the first moves to try; empty for all.
+        nodes: maximum number of positions; the variation may take as many again.
+        max_ply: maximum length in plies.
+        variation: uint16[>= MAX_PLY], written.
 
     Returns:
-        (MATE, NO_MATE or UNKNOWN, moves written). A mate whose variation could not be followed within the limits has
-        at least its first move.
+        (MATE, NO_MATE or UNKNOWN; number of moves). A mate whose variation exceeds the limits has at least its first
+            move.
     """
     counters = solver.counters
     limit = _begin(solver, allowed, nodes, max_ply)
     if limit < 1:
         return UNKNOWN, np.int64(0)
     root = solver.nodes[U(0)]
-    here = solver.line[U(0)]  # where the variation has come to
+    here = solver.line[U(0)]  # the current end of the variation
     copy(here, solver.positions[U(0)])
     evasions = solver.moves[U(2)]
     length, is_mated = np.int64(0), False
@@ -558,8 +544,8 @@ def prove(solver, allowed, nodes, max_ply, variation):  # type: ignore[no-untype
         length, is_mated = _short_mate(solver, here, evasions, limit, variation)
     if is_mated:
         return MATE, length
-    # the evasions of `here`: how many there are, how many have been searched, and the one that is mated last: its
-    # plies, the move, and the attacker's answer
+    # Each position of the variation is searched again, mostly from the table. The attacker takes the shortest mate,
+    # the defender the longest: `reply` is the best evasion so far, of `longest` plies, and `best_move` answers it.
     count, next_one = U(0), U(0)
     longest, reply, best_move = np.int64(-1), U(0), U(0)
     while True:
@@ -568,7 +554,8 @@ def prove(solver, allowed, nodes, max_ply, variation):  # type: ignore[no-untype
             if length == 0:
                 return (NO_MATE if root.dn == 0 and counters[U(WAS_CUT)] == 0 else UNKNOWN), length
             return MATE, min(length, 1)
-        counters[U(ALLOWED)] = 0  # the positions after the first move have all theirs
+        counters[U(ALLOWED)] = 0  # for the root only
+        # The attacker's best move in the position just searched.
         move = U(solver.children[U(root.first + root.choice)].move)
         if count != U(0):  # one of the evasions was searched
             if np.int64(root.length) > longest:
@@ -576,6 +563,7 @@ def prove(solver, allowed, nodes, max_ply, variation):  # type: ignore[no-untype
                 reply = U(evasions[next_one])
                 best_move = move
             next_one += U(1)
+        # All evasions are searched: play the best one and the answer to it.
         if next_one == count:
             if count != U(0):
                 variation[U(length)] = reply
@@ -590,6 +578,7 @@ def prove(solver, allowed, nodes, max_ply, variation):  # type: ignore[no-untype
                 return MATE, length
             next_one = U(0)
             longest = -1
+            # The mate is proven. From here on look for short mates, with as many nodes again.
             if counters[U(SHORTEST)] == 0:
                 counters[U(SHORTEST)] = 1
                 counters[U(NODE_LIMIT)] += counters[U(NODES)] + 1000

@@ -1,19 +1,20 @@
-"""Who attacks which square, and what an exchange on a square is worth.
+"""Attackers of squares, and static exchange evaluation: of all squares (`exchange`), and of single moves (`gains`).
 
-All attacks of one color on one square are one uint64: sixteen counters of four bits, one for each rank of piece, the
-cheapest piece lowest. The cheapest attacker is found by a bit scan and taken away by a subtraction, so that a static
-exchange costs a few instructions a capture. Pins are not seen; pieces behind a piece that moves the same way count.
+All attacks of a color on a square are one uint64: sixteen 4-bit counters by rank of piece, the cheapest lowest. A bit
+scan finds the cheapest attacker, a subtraction removes it: an exchange takes a few instructions per capture. Pins are
+ignored; pieces behind another piece that moves the same way count.
 """
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.native.bits import U, lowest_bit
-from yomi.native.jit import kernel
-from yomi.native.shogi.tables import KING, KNIGHT, NO_SQUARE
+from yomi.native.jit import inlined, kernel
+from yomi.native.shogi.position import BISHOPS, FIRST_DROP, GOLDS, KNIGHTS, LANCES, PAWNS, ROOKS, SILVERS, attackers
+from yomi.native.shogi.tables import KING, KNIGHT, NO_SQUARE, first_square, toggled
 
+# 0 is towards smaller ranks (forward for Black), then clockwise from Black's side, with file 1 on the right.
 DIRECTIONS = 8
-"""0 is towards a smaller rank (Black's forward), then clockwise as Black sees the board: file 1 is on the right."""
 
 _NAMES = "PAWN LANCE KNIGHT SILVER BISHOP ROOK GOLD KING PROM_PAWN PROM_LANCE PROM_KNIGHT PROM_SILVER HORSE DRAGON"
 TYPES = {name: i + 1 for i, name in enumerate(_NAMES.split())}
@@ -43,7 +44,7 @@ def _make_jumps() -> npt.NDArray[np.uint8]:
 
 
 def _make_reach(kind: str) -> npt.NDArray[np.uint8]:
-    """Return the directions (bits, for Black) in which each type makes one step or slides."""
+    """Return the directions (bits, for Black) in which each type steps or slides."""
     straight, diagonal = 0b01010101, 0b10101010
     steps = {
         "PAWN": 1,
@@ -68,27 +69,23 @@ def _make_distance() -> npt.NDArray[np.uint8]:
     return table
 
 
-NEXT = _make_next()
-"""uint8[8, 82]: the next square in a direction; NO_SQUARE beyond the edge."""
-JUMP = _make_jumps()
-"""uint8[2, 81, 2]: where a knight of a color (index) goes; NO_SQUARE beyond the edge."""
+NEXT = _make_next()  # uint8[8, 82]: next square in a direction, or NO_SQUARE
+JUMP = _make_jumps()  # uint8[2, 81, 2]: targets of a knight by color, or NO_SQUARE
 STEPS = _make_reach("steps")
 SLIDES = _make_reach("slides")
+# uint8[82, 82]: king's steps between squares; 8, the maximum, for NO_SQUARE
 DISTANCE = _make_distance()
-"""uint8[82, 82]: king's steps from square to square; 8, the greatest, for NO_SQUARE (a side without a king)."""
 
 _RANKING = "PAWN LANCE KNIGHT PROM_PAWN PROM_LANCE PROM_KNIGHT SILVER PROM_SILVER GOLD BISHOP HORSE ROOK DRAGON KING"
-RANKED = _RANKING.split()
-"""Types by what the owner loses when the piece is captured."""
+RANKED = _RANKING.split()  # types, from the cheapest to capture to the dearest
 RANK = np.zeros(16, np.uint8)
 for _rank, _name in enumerate(RANKED):
     RANK[TYPES[_name]] = _rank
 KING_RANK = RANKED.index("KING")
 
+# Value of a piece on the board, by type. A pawn is about 100.
 VALUE = np.zeros(16, np.int32)
-"""Worth of a piece on the board, by type; a pawn is about 100."""
-HAND_VALUE = np.zeros(16, np.int32)
-"""Worth of a piece in hand, by type."""
+HAND_VALUE = np.zeros(16, np.int32)  # value of a piece in hand, by type
 for _name, _board, _hand in (
     ("PAWN", 100, 110),
     ("LANCE", 300, 300),
@@ -106,35 +103,32 @@ for _name, _board, _hand in (
 ):
     VALUE[TYPES[_name]] = _board
     HAND_VALUE[TYPES[_name]] = _hand
-CAPTURE = VALUE + HAND_VALUE
-"""Change of the balance when a piece is captured, by type; a king counts as 0 and is never captured."""
+CAPTURE = VALUE + HAND_VALUE  # change of the balance by a capture, by type; 0 for a king
 CAPTURE_BY_RANK = np.zeros(16, np.int32)
 for _type in TYPES.values():
     CAPTURE_BY_RANK[RANK[_type]] = CAPTURE[_type]
 CAPTURE_BY_RANK[KING_RANK] = 10_000
 
+# Working memory for one position.
 EFFECTS_DTYPE = np.dtype(
     [
-        ("attackers", np.uint64, (2, 82)),  # by color index and square: four bits a rank of piece, see above
-        ("influence", np.float32, (2,)),  # attacks of a color, weighed by nearness to the kings
-        ("loss", np.int32, (82,)),  # what the owner of a piece loses when the enemy begins an exchange there; >= 0
-        ("gains", np.int32, (40,)),  # scratch of `exchange`
+        ("attackers", np.uint64, (2, 82)),  # by color and square: see the module
+        ("influence", np.float32, (2,)),  # attacks of a color, weighted by distance to the kings
+        ("loss", np.int32, (82,)),  # loss of a piece's owner if the enemy starts an exchange there; >= 0
+        ("gains", np.int32, (40,)),  # working memory of `exchange`
     ],
     align=True,
 )
-"""Scratch for one position at a time."""
 
 OWN_KING_WEIGHT = np.array([0.0, 9.0, 6.5, 4.0, 2.5, 1.5, 1.0, 1.0, 1.0], np.float32)
+# Weight of an attacked square by its distance from the own and the enemy's king.
 ENEMY_KING_WEIGHT = np.array([0.0, 16.0, 9.0, 5.0, 3.0, 2.0, 1.5, 1.0, 1.0], np.float32)
-"""Worth of one attack on a square by its distance from the attacker's own and from the enemy's king."""
 
 
 @kernel
 def slide(board, effects, origin, direction, color, unit, own_king, enemy_king):  # type: ignore[no-untyped-def]
-    """Add the attacks of a sliding piece of `color` (index) in one direction; returns their influence.
-
-    The ray goes on through own pieces that capture along it, as far as they reach: they lead, this piece recaptures.
-    """
+    """Add the attacks of a sliding piece in one direction; return their influence."""
+    # The ray continues through own pieces that capture along it: they capture first, this piece recaptures.
     influence = np.float32(0.0)
     square = np.int64(NEXT[U(direction), U(origin)])
     seen = True
@@ -205,14 +199,14 @@ def find_attacks(board, black_king, white_king, effects):  # type: ignore[no-unt
 
 @kernel
 def exchange(gains, mine, theirs, prize, rank):  # type: ignore[no-untyped-def]
-    """Return what a move to a square gains when both sides then capture there as long as it pays.
+    """Return the gain of a move to a square if both sides then capture there as long as it pays.
 
     Args:
-        gains: int32[40], scratch.
-        mine: Attackers of the square (a word of `effects.attackers`) of the mover, without the piece that moves.
-        theirs: Attackers of the other color.
-        prize: What the move itself gains, 0 for a move to an empty square.
-        rank: Rank of the piece that comes to stand on the square.
+        gains: int32[40], working memory.
+        mine: the mover's attackers of the square, without the moving piece.
+        theirs: the opponent's attackers.
+        prize: gain of the move itself.
+        rank: rank of the moving piece.
     """
     gains[U(0)] = prize
     n = np.int64(0)
@@ -234,7 +228,7 @@ def exchange(gains, mine, theirs, prize, rank):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_losses(board, effects):  # type: ignore[no-untyped-def]
-    """Fill `effects.loss`: for every piece what its owner loses when the enemy captures it and both sides go on."""
+    """Fill `effects.loss`: the loss of each piece's owner if the enemy captures it."""
     for square in range(81):
         effects.loss[U(square)] = 0
         code = np.int64(board[U(square)])
@@ -253,3 +247,72 @@ def find_losses(board, effects):  # type: ignore[no-untyped-def]
         gain = exchange(effects.gains, enemies, friends, np.int64(CAPTURE[kind]), attacker)
         effects.loss[U(square)] = max(gain, 0)
     effects.loss[U(NO_SQUARE)] = 0
+
+
+# Sets of `type_bits`, cheapest first, without kings.
+CHEAPEST_FIRST = np.array([PAWNS, LANCES, KNIGHTS, SILVERS, GOLDS, BISHOPS, ROOKS], np.uint64)
+
+
+@inlined
+def _cheapest(pos, low, high, king):  # type: ignore[no-untyped-def]
+    """Return the square of the cheapest piece of a nonempty set."""
+    for i in range(U(7)):
+        place = CHEAPEST_FIRST[i]
+        found_low, found_high = low & pos.type_bits[place], high & pos.type_bits[place + U(1)]
+        if found_low | found_high != U(0):
+            return first_square(found_low, found_high)
+    return king
+
+
+@kernel
+def gains(pos, move, threshold):  # type: ignore[no-untyped-def]
+    """Return whether a legal move gains at least `threshold` if both sides then capture on its target while it pays.
+
+    Units are those of effects.CAPTURE: capturing a pawn gains 210. A negative threshold allows a loss.
+    """
+    us = U(pos.side_to_move) - U(1)
+    to = U(move) & U(127)
+    origin = (U(move) >> U(7)) & U(127)
+    low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
+    high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
+    if origin >= U(FIRST_DROP):
+        kind = origin - U(FIRST_DROP - 1)
+        balance = -np.int64(threshold)
+        low, high = toggled(low, high, to)
+    else:
+        before = U(pos.board[origin]) & U(15)
+        kind = before + ((U(move) >> U(14)) << U(3))
+        captured = U(pos.board[to])
+        balance = np.int64(CAPTURE[captured & U(15)]) + np.int64(VALUE[kind]) - np.int64(VALUE[before])
+        balance -= np.int64(threshold)
+        low, high = toggled(low, high, origin)
+        if captured == U(0):
+            low, high = toggled(low, high, to)
+    if balance < 0:
+        return False
+    if kind == U(KING):
+        return True  # legal: no piece can capture the king
+    balance = np.int64(CAPTURE[kind]) - balance
+    if balance <= 0:
+        return True
+    side = us
+    is_gain = True
+    while True:
+        side ^= U(1)
+        attack_low, attack_high = attackers(pos, to, side, low, high)
+        attack_low &= low
+        attack_high &= high
+        if attack_low | attack_high == U(0):
+            return is_gain
+        is_gain = not is_gain
+        square = _cheapest(pos, attack_low, attack_high, U(pos.king[side]))
+        low, high = toggled(low, high, square)
+        kind = U(pos.board[square]) & U(15)
+        if kind == U(KING):
+            other_low, other_high = attackers(pos, to, side ^ U(1), low, high)
+            if (other_low & low) | (other_high & high) != U(0):
+                return not is_gain  # the king may not capture a guarded piece
+            return is_gain
+        balance = np.int64(CAPTURE[kind]) - balance
+        if balance < np.int64(is_gain):
+            return is_gain

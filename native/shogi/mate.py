@@ -1,8 +1,8 @@
-"""Checks, and the short mate search that settles leaves.
+"""Checks, and the short mate search at leaves.
 
-A mate found here is one by the rules: every evasion is answered, and no line ends the game before by the fourth
-occurrence of a position, which loses for who checked perpetually. One thing is not looked at: checks by pieces that
-waive a promotion without need (they win only where the promoted piece would make a pawn's drop mate).
+A mate found here is a mate by the rules: all evasions are answered, and no line ends before by a fourth repetition,
+which perpetual check loses. Not tried: checks that waive a promotion (they win only if the promoted piece would make a
+pawn drop mate).
 """
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from yomi.native.bits import U
 from yomi.native.jit import allocating_kernel, inlined, kernel
 from yomi.native.shogi import rules
-from yomi.native.shogi.bitboards import attacks, first_square, toggled, without_first
 from yomi.native.shogi.movegen import PROMOTES, generate, lone_blockers, write_moves
 from yomi.native.shogi.position import (
     BISHOPS,
@@ -52,8 +51,13 @@ from yomi.native.shogi.tables import (
     STEPS,
     WHITE_PIECE,
     ZONE,
+    attacks,
+    first_square,
+    toggled,
+    without_first,
 )
 
+# Sets of `type_bits`, and their types, which have separate tables.
 _GROUPS = (
     (PAWNS, (PAWN,)),
     (LANCES, (LANCE,)),
@@ -63,7 +67,6 @@ _GROUPS = (
     (BISHOPS, (BISHOP, HORSE)),
     (ROOKS, (ROOK, DRAGON)),
 )
-"""Sets in `type_bits` and the types in each that a table of origins tells apart."""
 
 
 def _reach(kind: int, white: bool) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
@@ -78,7 +81,7 @@ def _reach(kind: int, white: bool) -> np.ndarray[tuple[int, int], np.dtype[np.bo
 
 
 def _make_origins() -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """Find from where a piece may give check in one move, were the board empty."""
+    """Find the squares from which a piece can give check in one move on an empty board."""
     table = np.zeros((2, len(_GROUPS), ROWS, 128), np.uint8)
     for color in range(2):
         rank = np.arange(81) % 9
@@ -95,14 +98,14 @@ def _make_origins() -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     return np.packbits(table, axis=3, bitorder="little").view(np.uint64).ravel()
 
 
+# uint64[2 * 7 * ROWS * 2]: by the mover's color, group of pieces and the king's square
 ORIGINS = _make_origins()
-"""uint64[2 * 7 * ROWS * 2]: by color of the mover, group of pieces and square of the king."""
 _GROUP_PLACES = np.array([place for place, _ in _GROUPS], np.uint64)
 
 
 @inlined
 def _candidates(pos, us, king):  # type: ignore[no-untyped-def]
-    """Return the pieces of `us` that might give check with a move of their own, were the board empty."""
+    """Return the pieces of `us` that could give check by a move on an empty board."""
     low = U(0)
     high = U(0)
     for group in range(U(7)):
@@ -115,7 +118,7 @@ def _candidates(pos, us, king):  # type: ignore[no-untyped-def]
 
 @kernel
 def _checked_from(lines, kind, them, king):  # type: ignore[no-untyped-def]
-    """Return the squares on which a piece of a type checks the king of `them`."""
+    """Return the squares from which a piece of type `kind` checks the king of `them`."""
     row = ((kind + them * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
     low = STEPS[row]
     high = STEPS[row + U(1)]
@@ -133,7 +136,7 @@ def _checked_from(lines, kind, them, king):  # type: ignore[no-untyped-def]
 
 @inlined
 def _write_dropped_checks(pos, moves, count, us, king, free_low, free_high, lines):  # type: ignore[no-untyped-def]
-    """Write the drops that give check; a pawn's drop that mates is among them."""
+    """Write the drops that give check, including an illegal pawn drop that mates."""
     them = U(1) - us
     for i in range(U(7)):
         if pos.hand[us, i] == 0:
@@ -155,7 +158,7 @@ def _write_dropped_checks(pos, moves, count, us, king, free_low, free_high, line
 
 @kernel
 def _checks_out_of_check(pos, moves):  # type: ignore[no-untyped-def]
-    """Write the legal moves that end a check and give one; return how many there are."""
+    """Write the legal moves that leave a check and give one; return their number."""
     n = generate(pos, moves)
     count = U(0)
     for i in range(n):
@@ -167,7 +170,7 @@ def _checks_out_of_check(pos, moves):  # type: ignore[no-untyped-def]
 
 @inlined
 def _write_king_moves(pos, moves, count, origin, them, low, high, rest_low, rest_high):  # type: ignore[no-untyped-def]
-    """Write the king's moves to squares that `them` do not attack; `rest` are the pieces without the king."""
+    """Write the king's moves to squares that `them` do not attack. `rest`: all pieces except the king."""
     while low | high != U(0):
         to = first_square(low, high)
         low, high = without_first(low, high)
@@ -190,26 +193,26 @@ def _lines_to(king, us, occupied_low, occupied_high):  # type: ignore[no-untyped
 
 @inlined
 def _ray_through(king, square):  # type: ignore[no-untyped-def]
-    """Return the squares on the line from the king over `square`, to the edge of the board."""
+    """Return the squares on the line from the king through `square`."""
     row = (U(DIRECTION[king * U(ROWS) + square]) * U(ROWS) + king) * U(2)
     return RAYS[row], RAYS[row + U(1)]
 
 
 @inlined
 def _write_piece_checks(moves, count, code, origin, to, free, zone, lines, them, king, thorough):  # type: ignore[no-untyped-def]
-    """Write the moves of a piece, not the king, that give check; return how many moves there are then.
+    """Write a piece's moves that give check (not a king's); return the new number of moves.
 
     Args:
-        moves: receives them.
-        count: moves that stand there already.
+        moves: written.
+        count: number of moves before.
         code: the piece.
-        origin: its square, as it stands in a move.
-        to: the set of squares that it may go to.
-        free: squares on which it gives check by no longer standing in another piece's way.
+        origin: its square << 7.
+        to: set of its target squares.
+        free: squares on which it gives a discovered check.
         zone: squares on which it may promote.
         lines: see `_lines_to`.
         them: the checked side.
-        king: square of that side's king.
+        king: square of its king.
         thorough: see `checking_moves`.
     """
     to_low, to_high = to
@@ -234,15 +237,12 @@ def _write_piece_checks(moves, count, code, origin, to, free, zone, lines, them,
 
 @kernel
 def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
-    """Write the legal moves that give check, and a pawn's drop that mates although it is not legal.
+    """Write the legal moves that give check, and an illegal pawn drop that mates; return their number (uint64).
 
     Args:
-        pos: position.
-        moves: uint16[MAX_MOVES], receives them.
-        thorough: also checks that waive the promotion of a pawn, a bishop or a rook.
-
-    Returns:
-        How many there are, uint64.
+        pos: the position.
+        moves: uint16[MAX_MOVES], written.
+        thorough: include checks that waive the promotion of a pawn, bishop or rook.
     """
     us = U(pos.side_to_move) - U(1)
     them = U(1) - us
@@ -268,6 +268,7 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
     pinned_high = U(0)
     if own_king != U(NO_SQUARE) and low | high != U(0):
         pinned_low, pinned_high = lone_blockers(pos, own_king, them, us, occupied_low, occupied_high)
+    # Each piece that may check directly, or discover a check by moving away.
     while low | high != U(0):
         s = first_square(low, high)
         bit_low = low & (U(0) - low)
@@ -288,6 +289,7 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
             to_low &= ray_low
             to_high &= ray_high
         origin = s << U(7)
+        # A king gives only discovered checks.
         if code & U(15) == U(KING):
             to_low &= free_low
             to_high &= free_high
@@ -296,7 +298,7 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
             continue
         zone = (zone_low, zone_high)
         if (bit_low & zone_low) | (bit_high & zone_high) != U(0):
-            zone = (~U(0), ~U(0))  # a piece that leaves the zone may promote as well
+            zone = (~U(0), ~U(0))  # a piece leaving the zone may promote, too
         to, free = (to_low, to_high), (free_low, free_high)
         count = _write_piece_checks(moves, count, code, origin, to, free, zone, lines, them, king, thorough)
     free_low = ~occupied_low
@@ -306,13 +308,13 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_pawn_drop(move):  # type: ignore[no-untyped-def]
-    """Whether a move drops a pawn."""
     return (U(move) >> U(7)) & U(127) == U(80 + PAWN)
 
 
 @kernel
 def can_escape(pos, moves):  # type: ignore[no-untyped-def]
-    """Whether the side to move, in check, has a legal move; looks at the king's first. `moves` is scratch."""
+    """Return whether the side to move, in check, has a legal move. `moves` is working memory."""
+    # The king's moves first: they are the cheapest to find.
     us = U(pos.side_to_move) - U(1)
     king = U(pos.king[us])
     row = ((U(KING) + us * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
@@ -332,18 +334,19 @@ def can_escape(pos, moves):  # type: ignore[no-untyped-def]
 
 @kernel
 def attack(positions, history, moves, level, depth):  # type: ignore[no-untyped-def]
-    """Return a move that mates in at most `depth` plies from positions[level], 0 where there is none.
+    """Return a move that mates in at most `depth` plies from positions[level], or 0.
 
     Args:
-        positions: POSITION_DTYPE[> level + depth]; those beyond `level` are scratch.
-        history: belongs to positions[level] and tells what stood before; entries beyond its own are overwritten.
-        moves: uint16[> level + depth, MAX_MOVES], scratch; rows from `level` on.
+        positions: POSITION_DTYPE[> level + depth]; those after `level` are working memory.
+        history: of positions[level]; later entries are overwritten.
+        moves: uint16[> level + depth, MAX_MOVES], working memory.
         level: int64.
         depth: int64, odd.
     """
     pos = positions[U(level)]
     checks = checking_moves(pos, moves[U(level)], False)
     after = positions[U(level + 1)]
+    # Mates in one first: they need no search of evasions.
     for i in range(checks):
         move = moves[U(level), i]
         copy(after, pos)
@@ -357,7 +360,7 @@ def attack(positions, history, moves, level, depth):  # type: ignore[no-untyped-
         copy(after, pos)
         play(after, history, move)
         escapes = generate(after, moves[U(level + 1)])
-        refuted = escapes == U(0)  # a pawn's drop that mates
+        refuted = escapes == U(0)  # an illegal pawn drop that mates
         for k in range(escapes):
             copy(positions[U(level + 2)], after)
             play(positions[U(level + 2)], history, moves[U(level + 1), k])
@@ -372,7 +375,7 @@ def attack(positions, history, moves, level, depth):  # type: ignore[no-untyped-
 
 @kernel
 def settles(pos, history):  # type: ignore[no-untyped-def]
-    """Whether the mate search that a position asks for (`mate_depth`) finds a mate within the limit of moves."""
+    """Return whether the mate search of a position's `mate_depth` finds a mate within the limit of moves."""
     depth = np.int64(pos.mate_depth)
     if pos.max_moves != 0:
         depth = min(depth, np.int64(pos.max_moves) - np.int64(pos.ply))
@@ -383,9 +386,9 @@ def settles(pos, history):  # type: ignore[no-untyped-def]
 
 @allocating_kernel
 def mate_in(pos, history, depth):  # type: ignore[no-untyped-def]
-    """Return a move that mates in at most `depth` plies (odd), or 0 where none was found.
+    """Return a move that mates in at most `depth` plies (odd), or 0.
 
-    The history must have room for `depth` positions more; what stands there is overwritten.
+    Overwrites up to `depth` positions of the history behind its own, for which there must be room.
     """
     if pos.king[U(2) - U(pos.side_to_move)] == NO_SQUARE:
         return np.int64(0)

@@ -1,7 +1,7 @@
-"""Judging shogi positions without a network: material, exchanges, pressure on the kings; priors by features of moves.
+"""Evaluation of shogi positions without a network: material, exchanges, king safety; priors by features of moves.
 
-The value is that of a position in which the side to move takes the best capture or saves its most valuable piece;
-everything further is the search's business. Weights are hand-made. Scores are in hundredths of a pawn.
+The side to move is assumed to take the best capture or to save its most valuable piece; the rest is left to the search.
+Weights are hand-made. Scores are in hundredths of a pawn.
 """
 
 import math
@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from yomi.native.bits import U, lowest_bit
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.jit import inlined, kernel
 from yomi.native.shogi.effects import (
     CAPTURE,
@@ -46,18 +46,17 @@ from yomi.native.spec import Inputs
 from yomi.native.tree import arrays
 from yomi.native.tree.buffers import make_batch
 
+# value = tanh(score * SQUASH): a score of 600 is a winning probability of 73%, as usual in shogi engines.
 SQUASH = 1.0 / 1200.0
-"""tanh(score * SQUASH) is the value: 600 is a winning probability of 73%, as engines for shogi usually have it."""
 TEMPO = 40
+# Value of a gold or silver by its distance from its king.
 SHELTER = np.array([0, 45, 25, 8, 0, 0, 0, 0, 0], np.int32)
-"""Worth of a gold or silver by its distance from its own king."""
-PRIZE_UNIT = 1.0 / 170.0
-"""Logits for a gain of one."""
+PRIZE_UNIT = 1.0 / 170.0  # logits per unit of gain
 
 
 @inlined
 def king_danger(pos, effects, color):  # type: ignore[no-untyped-def]
-    """Return how badly the king of `color` (index) stands: attacks around it, shelter, and what the enemy may drop."""
+    """Return the danger to the king of `color` (index): attacks, open squares, and the enemy's pieces in hand."""
     enemy = 1 - color
     king = np.int64(pos.king[U(color)])
     forward = -1 if color == 0 else 1
@@ -88,7 +87,7 @@ def king_danger(pos, effects, color):  # type: ignore[no-untyped-def]
 
 @inlined
 def balance(pos, effects):  # type: ignore[no-untyped-def]
-    """Return Black's score minus White's, whose move it is left out."""
+    """Return Black's score minus White's, whoever is to move."""
     score = np.int64(0)
     for square in range(81):
         code = np.int64(pos.board[U(square)])
@@ -133,16 +132,18 @@ def evaluate(pos, effects):  # type: ignore[no-untyped-def]
     if side == 1:
         score = -score
     if effects.attackers[U(1 - side), U(pos.king[U(side)])] != 0:
-        score -= 60 + threat // 2  # the check comes first
+        score -= 60 + threat // 2  # the check must be answered first
     else:
-        # Capture and let the enemy capture, or save the piece that is worth most.
+        # Capture and let the enemy capture, or save the most valuable piece.
         score += max(best - (threat * 3) // 4, -next_threat // 2) + second // 6 + TEMPO
     return np.float32(math.tanh(score * SQUASH))
 
 
 @inlined
 def aims(pos, effects, square, kind, side, rank):  # type: ignore[no-untyped-def]
-    """Return (gives check, what a piece that comes to `square` attacks, near squares of the enemy king it covers)."""
+    """Return whether a piece moved to `square` gives check, its best threat, and the squares near the enemy king it
+    covers.
+    """
     enemy = 1 - side
     enemy_king = np.int64(pos.king[U(enemy)])
     check = False
@@ -184,7 +185,7 @@ def aims(pos, effects, square, kind, side, rank):  # type: ignore[no-untyped-def
 
 @inlined
 def quiet_logit(pos, kind, origin, target, side):  # type: ignore[no-untyped-def]
-    """Return the part of a board move's logit that tells shapes of the opening and the approach to the kings."""
+    """Return the part of a board move's logit for shape and approach to the kings."""
     own_king = U(pos.king[U(side)])
     enemy_king = U(pos.king[U(1 - side)])
     advance = (origin % 9 - target % 9) * (1 if side == 0 else -1)
@@ -198,7 +199,7 @@ def quiet_logit(pos, kind, origin, target, side):  # type: ignore[no-untyped-def
         rank = target % 9 if side == 0 else 8 - target % 9
         if rank >= 4:
             logit += 0.5
-            # the pawns that open the bishop's and the rook's way
+            # Pawns that open lines for the bishop and the rook.
             if file == (6 if side == 0 else 2) or file == (1 if side == 0 else 7):
                 logit += 0.6
         else:
@@ -226,7 +227,7 @@ def quiet_logit(pos, kind, origin, target, side):  # type: ignore[no-untyped-def
 
 @inlined
 def drop_logit(pos, effects, kind, target, side):  # type: ignore[no-untyped-def]
-    """Return the part of a drop's logit that tells where it stands."""
+    """Return the part of a drop's logit for its place."""
     own_king = U(pos.king[U(side)])
     enemy_king = U(pos.king[U(1 - side)])
     far_from_enemy = np.int64(DISTANCE[enemy_king, U(target)])
@@ -246,7 +247,7 @@ def drop_logit(pos, effects, kind, target, side):  # type: ignore[no-untyped-def
 
 @kernel
 def prior_logit(pos, effects, move):  # type: ignore[no-untyped-def]
-    """Return the logit of a legal move; `effects` are those of `evaluate`."""
+    """Return the logit of a legal move, with `effects` from `evaluate`."""
     move = np.int64(move)
     side = np.int64(pos.side_to_move) - 1
     target = move & 127
@@ -271,7 +272,7 @@ def prior_logit(pos, effects, move):  # type: ignore[no-untyped-def]
         if promotes == 0:
             near = min(origin % 9, target % 9) if side == 0 else 8 - max(origin % 9, target % 9)
             if near < 3 and (kind == PAWN or kind == BISHOP or kind == ROOK):
-                logit -= 5.0  # never better than the promotion, but for drop-pawn mates
+                logit -= 5.0  # never better than the promotion, except to avoid a pawn-drop mate
         if not in_check:
             logit += quiet_logit(pos, kind, origin, target, side)
     rank = np.int64(RANK[U(after)])
@@ -294,11 +295,11 @@ _ARGUMENTS = types_of(make_batch(shogi_spec(), 1, Inputs.POSITIONS), np.zeros(1,
 
 @entry(_ARGUMENTS)
 def evaluate_rows(address, rows):  # type: ignore[no-untyped-def]
-    """Write logits and values of a batch's first `rows` rows; scores are zero.
+    """Write logits and values of a batch; scores are zero.
 
     Args:
-        address: of a Batch with positions, and of one EFFECTS_DTYPE record, scratch.
-        rows: Rows in use.
+        address: of a Batch with positions, and an EFFECTS_DTYPE record.
+        rows: number of rows.
     """
     batch, effects = load(address, _ARGUMENTS)
     for row in range(U(rows)):

@@ -1,15 +1,16 @@
-"""Legal moves, written directly: pins and checks are found once, then every piece has the squares it may go to.
+"""Generation of legal moves: pins and checks first, then the squares of each piece.
 
-A move is a uint16: to | origin << 7 | promotes << 14, a drop's origin being 80 plus the type of the piece. All legal
-moves are written, those that waive a promotion without sense included.
+A move is a uint16: to | origin << 7 | promotes << 14. The origin of a drop is 80 plus the type of the piece. Pointless
+waivers of promotion are included.
 """
+
+from typing import Any
 
 import numpy as np
 
 from yomi.native.bits import U, lowest_bit, popcount
 from yomi.native.jit import allocating_kernel, inlined, kernel
-from yomi.native.shogi.bitboards import attacks, first_square, toggled, without_first
-from yomi.native.shogi.position import MAX_MOVES, PAWNS, attackers, between, slider_lines
+from yomi.native.shogi.position import MAX_MOVES, PAWNS, POSITION_DTYPE, attackers, between, copy, play, slider_lines
 from yomi.native.shogi.tables import (
     DEAD,
     DIAGONALS,
@@ -26,11 +27,15 @@ from yomi.native.shogi.tables import (
     STRAIGHTS,
     WHITE_PIECE,
     ZONE,
+    attacks,
+    first_square,
+    toggled,
+    without_first,
 )
 
 PROMOTES = 1 << 14
+# Counts of silvers, golds, bishops and rooks in Black's packed hand.
 ANYWHERE = (1 << 28) - (1 << 14)
-"""The counts of silvers, golds, bishops and rooks in Black's packed hand."""
 
 
 @kernel
@@ -49,9 +54,9 @@ def write_moves(moves, count, low, high, first, step):  # type: ignore[no-untype
 
 @kernel
 def lone_blockers(pos, square, slider, owner, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    """Return the pieces of color `owner` (0, 1) that alone stand between `square` and a sliding piece of `slider`.
+    """Return the pieces of `owner` (0, 1) that alone block a line from a sliding piece of `slider` to `square`.
 
-    Where the square is a king's they are pinned if they are its own, and give check by moving away if they are not.
+    If a king is on the square, its own blockers are pinned, and the other side's give discovered check.
     """
     low = U(0)
     high = U(0)
@@ -70,12 +75,12 @@ def lone_blockers(pos, square, slider, owner, occupied_low, occupied_high):  # t
 
 @kernel
 def drop_pawn_mates(pos, square, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    """Whether a pawn dropped on `square`, before the king of the side that is not to move, would mate."""
+    """Return whether a pawn dropped on `square`, in front of the opponent's king, would mate."""
     us = U(pos.side_to_move) - U(1)
     them = U(1) - us
     king = U(pos.king[them])
     occupied_low, occupied_high = toggled(occupied_low, occupied_high, square)
-    # who could take the pawn: anybody but the king (a king takes by moving) who is not pinned to another line
+    # Who can take the pawn: any unpinned piece; the king's moves follow below.
     low, high = attackers(pos, square, them, occupied_low, occupied_high)
     pinned_low, pinned_high = lone_blockers(pos, king, us, them, occupied_low, occupied_high)
     pinned_low, pinned_high = toggled(pinned_low, pinned_high, king)
@@ -96,11 +101,10 @@ def drop_pawn_mates(pos, square, occupied_low, occupied_high):  # type: ignore[n
 
 @inlined
 def _write_king_moves(pos, moves, us, king, target_low, target_high, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    """Write the king's moves to a set of squares."""
     row = ((U(8) + us * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
     low = STEPS[row] & target_low
     high = STEPS[row + U(1)] & target_high
-    # a king does not hide behind itself
+    # The king does not block lines through its own square.
     occupied_low, occupied_high = toggled(occupied_low, occupied_high, king)
     count = U(0)
     while low | high != U(0):
@@ -115,7 +119,6 @@ def _write_king_moves(pos, moves, us, king, target_low, target_high, occupied_lo
 
 @inlined
 def _write_drops(pos, moves, count, us, low, high, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    """Write the drops on a set of empty squares."""
     for i in range(U(7)):
         if pos.hand[us, i] == 0:
             continue
@@ -145,7 +148,7 @@ def _write_drops(pos, moves, count, us, low, high, occupied_low, occupied_high):
 
 @inlined
 def _pawns_ahead(us, low, high):  # type: ignore[no-untyped-def]
-    """Return the squares before a set of pawns, none of which stands on its last rank."""
+    """Return the squares in front of a set of pawns, none of which is on its last rank."""
     if us == U(0):
         return (low >> U(1)) | (high << U(63)), high >> U(1)
     return low << U(1), (high << U(1)) | (low >> U(63))
@@ -153,7 +156,7 @@ def _pawns_ahead(us, low, high):  # type: ignore[no-untyped-def]
 
 @inlined
 def _write_pawn_moves(moves, count, us, low, high, target_low, target_high):  # type: ignore[no-untyped-def]
-    """Write the moves of the pawns in a set, all at once: the origin is the square behind the target."""
+    """Write the moves of a set of pawns at once: each origin is the square behind the target."""
     low, high = _pawns_ahead(us, low, high)
     behind = U(1 << 7) if us == U(0) else U(0) - U(1 << 7)
     low &= target_low
@@ -180,7 +183,7 @@ def _write_piece_moves(  # type: ignore[no-untyped-def]
     occupied_low,
     occupied_high,
 ):
-    """Write the moves of a set of pieces, one after the other; pinned ones stay on their line with the king."""
+    """Write the moves of a set of pieces. Pinned pieces stay on their line with the king."""
     zone_low = ZONE[us * U(2)]
     zone_high = ZONE[us * U(2) + U(1)]
     while own_low | own_high != U(0):
@@ -198,6 +201,7 @@ def _write_piece_moves(  # type: ignore[no-untyped-def]
             low &= RAYS[row]
             high &= RAYS[row + U(1)]
         origin = s << U(7)
+        # Promotions: into the zone, or from it. Then the moves without promotion.
         if code & U(15) <= U(ROOK):
             leaves = (bit_low & zone_low) | (bit_high & zone_high) != U(0)
             to_low = low if leaves else low & zone_low
@@ -211,7 +215,7 @@ def _write_piece_moves(  # type: ignore[no-untyped-def]
 
 @kernel
 def generate(pos, moves):  # type: ignore[no-untyped-def]
-    """Write the legal moves (uint16) of the side to move into `moves` and return how many there are."""
+    """Write the legal moves (uint16) of the side to move into `moves`; return their number."""
     us = U(pos.side_to_move) - U(1)
     king = U(pos.king[us])
     own_low = pos.color_bits[us * U(2)]
@@ -226,7 +230,7 @@ def generate(pos, moves):  # type: ignore[no-untyped-def]
     if king != U(NO_SQUARE):
         count = _write_king_moves(pos, moves, us, king, target_low, target_high, occupied_low, occupied_high)
         if pos.in_check != 0:
-            # the checking piece is taken or, where there is room, blocked; two cannot be met at once
+            # Capture the checking piece or block it. Two cannot be met at once.
             target_low, target_high = attackers(pos, king, U(1) - us, occupied_low, occupied_high)
             if popcount(target_low) + popcount(target_high) > U(1):
                 return count
@@ -236,7 +240,9 @@ def generate(pos, moves):  # type: ignore[no-untyped-def]
                 target_low |= between_low
                 target_high |= between_high
         pinned_low, pinned_high = lone_blockers(pos, king, U(1) - us, us, occupied_low, occupied_high)
+        # The king's moves are written already.
         own_low, own_high = toggled(own_low, own_high, king)
+    # All unpinned pawns at once, then the other pieces one by one.
     pawn_low = own_low & pos.type_bits[U(PAWNS)] & ~pinned_low
     pawn_high = own_high & pos.type_bits[U(PAWNS + 1)] & ~pinned_high
     count = _write_pawn_moves(moves, count, us, pawn_low, pawn_high, target_low, target_high)
@@ -262,7 +268,7 @@ def generate(pos, moves):  # type: ignore[no-untyped-def]
 
 @kernel
 def generate_captures(pos, moves):  # type: ignore[no-untyped-def]
-    """Write the legal captures, and the promotions of pawns, of a side that is not in check; return how many."""
+    """Write the legal captures and pawn promotions of a side that is not in check; return their number."""
     us = U(pos.side_to_move) - U(1)
     king = U(pos.king[us])
     own_low = pos.color_bits[us * U(2)]
@@ -280,7 +286,7 @@ def generate_captures(pos, moves):  # type: ignore[no-untyped-def]
         own_low, own_high = toggled(own_low, own_high, king)
     pawn_low = own_low & pos.type_bits[U(PAWNS)] & ~pinned_low
     pawn_high = own_high & pos.type_bits[U(PAWNS + 1)] & ~pinned_high
-    # All moves of pawns into the zone: it is a pawn's promotion that gains most.
+    # All pawn moves into the zone: their promotion gains most.
     zone_low = target_low | (ZONE[us * U(2)] & ~occupied_low)
     zone_high = target_high | (ZONE[us * U(2) + U(1)] & ~occupied_high)
     ahead_low, ahead_high = _pawns_ahead(us, pawn_low, pawn_high)
@@ -310,13 +316,12 @@ def generate_captures(pos, moves):  # type: ignore[no-untyped-def]
 
 @kernel
 def legal_moves(pos, history, moves):  # type: ignore[no-untyped-def]
-    """Write the legal moves (uint16[MAX_MOVES]) of the side to move into `moves` and return how many there are."""
+    """Write the legal moves (uint16[MAX_MOVES]) of the side to move into `moves`; return their number."""
     return generate(pos, moves)
 
 
 @allocating_kernel
 def is_legal(pos, history, move):  # type: ignore[no-untyped-def]
-    """Whether `move` is a legal move of the side to move."""
     moves = np.empty(MAX_MOVES, np.uint16)
     for i in range(U(generate(pos, moves))):
         if moves[i] == move:
@@ -326,14 +331,14 @@ def is_legal(pos, history, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def _surely_has_move(pos):  # type: ignore[no-untyped-def]
-    """Whether a glance shows a legal move: nothing is said of a side in check."""
+    """Return whether a quick test finds a legal move; False for a side in check."""
     if pos.in_check != 0:
         return False
     us = U(pos.side_to_move) - U(1)
-    # silver, gold, bishop and rook may be dropped anywhere
+    # Silver, gold, bishop and rook may be dropped on any empty square.
     if (pos.hands >> (us * U(28))) & U(ANYWHERE) != U(0):
         return True
-    # a pawn that is on no line with its king is not pinned
+    # A pawn on no line with its king is not pinned.
     row = U(pos.king[us]) * U(2)
     own_low = pos.color_bits[us * U(2)]
     own_high = pos.color_bits[us * U(2) + U(1)]
@@ -345,7 +350,30 @@ def _surely_has_move(pos):  # type: ignore[no-untyped-def]
 
 @allocating_kernel
 def has_legal_move(pos):  # type: ignore[no-untyped-def]
-    """Whether the side to move has a legal move; a side that has none has lost."""
+    """Return whether the side to move has a legal move; without one it has lost."""
     if _surely_has_move(pos):
         return True
     return generate(pos, np.empty(MAX_MOVES, np.uint16)) > U(0)
+
+
+@kernel
+def _walk(positions, history, moves, depth):  # type: ignore[no-untyped-def]
+    """Count the lines of `depth` moves from positions[depth]."""
+    count = generate(positions[depth], moves[depth])
+    if depth == U(1):
+        return count
+    total = U(0)
+    for i in range(count):
+        copy(positions[depth - U(1)], positions[depth])
+        play(positions[depth - U(1)], history, moves[depth, i])
+        total += _walk(positions, history, moves, depth - U(1))
+    return total
+
+
+def perft(pos: Any, history: Any, depth: int) -> int:
+    """Return the number of lines of `depth` legal moves. The last moves are counted, not played."""
+    if depth < 1:
+        return 1
+    positions = np.zeros(depth + 1, POSITION_DTYPE)
+    positions[depth] = pos
+    return int(_walk(positions, history, np.zeros((depth + 1, MAX_MOVES), np.uint16), U(depth)))

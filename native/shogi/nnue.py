@@ -1,8 +1,8 @@
-"""The inputs of NNUE evaluations: which rows of the first layer belong to a position, and which a move changes.
+"""Inputs of NNUE evaluations: the rows of the first layer for a position, and the changes by a move.
 
-Each position has two views, Black's and White's; in White's view the board is turned round. In a view a piece has a
-number: by its kind, side and square on the board, or by its kind, side and count in hand. A set of inputs makes rows of
-these numbers: the number itself, or the number in a block that belongs to the square of the view's own king.
+A position has two views, Black's and White's (rotated). In a view each piece has a number, by kind, side and square, or
+by kind, side and count in hand. A row is this number, or the number within a block that belongs to the square of the
+view's own king.
 """
 
 from typing import Any, NamedTuple
@@ -11,7 +11,6 @@ import numpy as np
 
 from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel
-from yomi.native.shogi.bitboards import first_square, without_first
 from yomi.native.shogi.position import FIRST_DROP
 from yomi.native.shogi.tables import (
     BISHOP,
@@ -32,35 +31,30 @@ from yomi.native.shogi.tables import (
     SILVER,
     SQUARES,
     WHITE_PIECE,
+    first_square,
+    without_first,
 )
 
-MAX_ROWS = 40
-"""Rows of a view: 38 pieces, which may be absent, and two kings."""
-MAX_CHANGES = 2
-"""Rows that a move adds to a view or takes away from it."""
+MAX_ROWS = 40  # maximum rows of a view: 38 pieces and two kings
+MAX_CHANGES = 2  # maximum rows that a move adds to, or removes from, a view
 NO_ROW = -1
 PIECES = 38
+# First number of a piece on the board, and the offset of the opponent's numbers.
 _BOARD_FIRST, _OTHERS = 90, 81
-"""Number of the first piece on the board, and the distance from a side's numbers to the other side's."""
+# First numbers of pieces in hand, in the order of a hand: own, opponent's.
 _HANDS = ((1, 39, 49, 59, 69, 79, 85), (20, 44, 54, 64, 74, 82, 88))
-"""First numbers of pieces in hand, in the order of a hand: own, then the other side's."""
 _BOARD = {PAWN: 90, LANCE: 252, KNIGHT: 414, SILVER: 576, GOLD: 738, BISHOP: 900, HORSE: 1062, ROOK: 1224}
 _BOARD |= dict.fromkeys((PROM_PAWN, PROM_LANCE, PROM_KNIGHT, PROM_SILVER), 738) | {DRAGON: 1386, KING: 1548}
-_FIRST_KING = 1548
-"""Numbers of kings begin here."""
+_FIRST_KING = 1548  # first number of a king
 
 
 class Shape(NamedTuple):
-    """How a set of inputs makes rows of numbers."""
+    """How a set of inputs maps numbers to rows."""
 
-    block: int
-    """Rows that belong to a square of the own king; 0 if rows do not depend on it."""
-    kings: bool
-    """Whether kings are inputs as well."""
-    is_folded: bool
-    """Whether both kings share their numbers."""
-    is_mirrored: bool
-    """Whether the board is mirrored if the own king stands on the files 6 to 9."""
+    block: int  # rows per square of the own king; 0 if rows do not depend on it
+    kings: bool  # whether kings are inputs
+    is_folded: bool  # whether both kings share their numbers
+    is_mirrored: bool  # whether the board is mirrored if the own king is on files 6 to 9
 
 
 SHAPES = {
@@ -77,29 +71,21 @@ SHAPES = {
 class NnueInputs(NamedTuple):
     """Tables of a set of inputs."""
 
+    # int32[2 * 2 * 32 * SQUARES]: by view, mirrored or not, piece code and square; NO_ROW if it is no input
     numbers: Any
-    """int32[2 * 2 * 32 * SQUARES]: by view, mirrored or not, code of the piece and square; NO_ROW if it is no input"""
-    hands: Any
-    """int32[2 * 2 * 7]: first number by view, color and place in a hand"""
-    blocks: Any
-    """int32[2 * ROWS]: first row of the block of a view whose own king stands on a square"""
-    mirrored: Any
-    """int32[2 * ROWS]: whether such a view is mirrored"""
-    follows_king: Any
-    """int32[1]: whether a move of the own king changes all rows of a view"""
-    pieces: Any
-    """int32[1]: numbers of a complete position"""
+    hands: Any  # int32[2 * 2 * 7]: first number by view, color and index in a hand
+    blocks: Any  # int32[2 * ROWS]: first row of the block, by view and square of its own king
+    mirrored: Any  # int32[2 * ROWS]: whether the view is mirrored
+    follows_king: Any  # int32[1]: whether a move of the own king changes all rows of a view
+    pieces: Any  # int32[1]: inputs of a complete position
 
 
 class NnueChanges(NamedTuple):
-    """What moves change, by ply."""
+    """Changes by moves, by ply."""
 
-    added: Any
-    """int32[plies, 2, MAX_CHANGES]: rows by view"""
-    removed: Any
-    """int32[plies, 2, MAX_CHANGES]"""
-    counts: Any
-    """int32[plies, 2, 2]: rows added to a view, and rows taken away; negative if the view has to be made afresh"""
+    added: Any  # int32[plies, 2, MAX_CHANGES]: rows by view
+    removed: Any  # int32[plies, 2, MAX_CHANGES]
+    counts: Any  # int32[plies, 2, 2]: number of rows added and removed; negative if the view must be recomputed
 
 
 def _mirror(square: int) -> int:
@@ -139,25 +125,22 @@ def make_inputs(name: str) -> NnueInputs:
 
 
 def make_changes(plies: int) -> NnueChanges:
-    """Return room for the changes of some plies."""
     rows = (plies, 2, MAX_CHANGES)
     return NnueChanges(np.zeros(rows, np.int32), np.zeros(rows, np.int32), np.zeros((plies, 2, 2), np.int32))
 
 
 @inlined
 def _chair(inputs, pos, view):  # type: ignore[no-untyped-def]
-    """Return where the numbers of a view begin, and the first row of its block."""
+    """Return the offset of a view's numbers and the first row of its block."""
     place = view * U(ROWS) + U(pos.king[view])
     return (view * U(2) + U(inputs.mirrored[place])) * U(32 * SQUARES), inputs.blocks[place]
 
 
 @kernel
 def find_rows(inputs, pos, view, rows):  # type: ignore[no-untyped-def]
-    """Write the rows of a view (0: Black's) into `rows` (int32[MAX_ROWS]) and return how many there are.
-
-    An input that a complete position would have, and this one has not, is the first row of the block: YaneuraOu counts
-    absent pieces so. A view without its own king has the block of the first square; YaneuraOu defines none.
-    """
+    """Write the rows of a view (0: Black's) into `rows` (int32[MAX_ROWS]); return their number."""
+    # As in YaneuraOu, each missing piece counts as the first row of the block. YaneuraOu defines no block for a view
+    # without a king; here it is that of the first square.
     numbers, block = _chair(inputs, pos, U(view))
     count = U(0)
     low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
@@ -184,7 +167,7 @@ def find_rows(inputs, pos, view, rows):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_changes(inputs, pos, move, changes, ply):  # type: ignore[no-untyped-def]
-    """Write what a legal move of `pos` changes in both views into `changes`, for the position at `ply` that follows."""
+    """Write the changes by a legal move of `pos` into `changes`, at the `ply` of the position after the move."""
     us = U(pos.side_to_move) - U(1)
     to = U(move) & U(127)
     origin = (U(move) >> U(7)) & U(127)
@@ -229,7 +212,7 @@ def find_changes(inputs, pos, move, changes, ply):  # type: ignore[no-untyped-de
 
 @kernel
 def no_changes(changes, ply):  # type: ignore[no-untyped-def]
-    """Note that the position at `ply` has the pieces of the one before, as after a pass."""
+    """Set no changes at `ply`, as after a pass."""
     for view in range(U(2)):
         changes.counts[U(ply), view, U(0)] = 0
         changes.counts[U(ply), view, U(1)] = 0

@@ -1,9 +1,7 @@
-"""The network's view of a shogi position: planes, scalar inputs and the labels of moves, in two forms.
+"""Inputs of shogi networks over the board, and policy labels, in two forms.
 
-dlshogi's form sees the board from the side to move's chair: colors are swapped and the board is turned for White.
-AlphaZero's form, as cshogi's author trained it, always sees it from Black's and has a plane for the color.
-
-A plane's index is the square's: [9][9] = [file][rank].
+dlshogi's form is from the mover's side: colors are swapped and the board is rotated for White. AlphaZero's form, as
+cshogi's author trained it, is from Black's side with a plane for the color. Planes are [9][9] = [file][rank].
 """
 
 import numpy as np
@@ -12,30 +10,29 @@ import numpy.typing as npt
 from yomi.native.bits import U, popcount, reversed_bits
 from yomi.native.jit import inlined, kernel
 from yomi.native.packing import set_bit, unpack_bits
-from yomi.native.shogi.bitboards import attacks, first_square, without_first
 from yomi.native.shogi.position import BISHOPS, FIRST_DROP, FORM_ALPHAZERO, ROOKS, WHITE
 from yomi.native.shogi.rules import DRAW, repetition
-from yomi.native.shogi.tables import NO_SQUARE, SQUARES, ZONE
+from yomi.native.shogi.tables import NO_SQUARE, SQUARES, ZONE, attacks, first_square, without_first
 from yomi.native.spec import packed_words
 
 PLANES, ALPHAZERO_PLANES = 62, 45
 EXTRAS, ENTERING_EXTRAS = 57, 119
+# dlshogi's planes per side: pieces by type, attacks by type, squares attacked once, twice, three times.
 SIDE_PLANES = 31
-"""dlshogi's planes of one side: pieces by type, attacks by type, squares attacked once, twice, three times."""
 ATTACKS, COUNTS = 14, 28
+# uint8[7]: maximum count of each piece in hand
 HAND_MAX = np.array([8, 4, 4, 4, 4, 2, 2], np.uint8)
-"""uint8[7]: what dlshogi counts of each piece in hand; more pawns look like eight."""
 HAND_EXTRAS, CHECK_EXTRA = 28, 56
+# Entering king's extras per side: in the zone, pieces missing (0 to 9), points missing (0 to 19).
 ENTERING_SIDE, NEAR_PIECES, NEAR_POINTS = 31, 10, 20
-"""Entering king's extras of one side: in the zone or not, pieces still to bring (0 to 9), points (0 to 19)."""
+# AlphaZero's planes after the 28 of pieces. The last of the 45, the count of moves, was never filled.
 REPEATED, ALPHAZERO_HANDS, COLOR = 28, 29, 43
-"""AlphaZero's planes behind the 28 of pieces; the last of the 45, for the count of moves, was never filled."""
 ALPHAZERO_WAYS = 66
+# First word of the bits of dlshogi's second input.
 EXTRAS_WORD = packed_words(PLANES * SQUARES)
-"""Where the bits of dlshogi's second input begin."""
 
+# Working memory of `write_planes`.
 SCRATCH_DTYPE = np.dtype([("bits", np.uint64, (EXTRAS_WORD + packed_words(ENTERING_EXTRAS),))])
-"""What `write_planes` works in."""
 
 Table = npt.NDArray[np.uint8]
 
@@ -49,7 +46,7 @@ def _sign(number: int) -> int:
 
 
 def _make_directions() -> Table:
-    """Return dlshogi's direction for each (from, to); 0 where no piece moves so."""
+    """Return dlshogi's direction for each (from, to); 0 if no piece moves so."""
     ways = [(0, -1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (1, 1), (-1, 1)]
     table = np.zeros((SQUARES, SQUARES), np.uint8)
     for origin in range(SQUARES):
@@ -63,7 +60,7 @@ def _make_directions() -> Table:
 
 
 def _make_ways() -> Table:
-    """Return AlphaZero's way for each (from, to), eight distances in each of eight directions, then knights' moves."""
+    """Return AlphaZero's way for each (from, to): eight distances in eight directions, then knight's moves."""
     ways = [(-1, -1), (-1, 1), (-1, 0), (1, -1), (1, 1), (1, 0), (0, -1), (0, 1)]
     table = np.zeros((SQUARES, SQUARES), np.uint8)
     for origin in range(SQUARES):
@@ -77,23 +74,21 @@ def _make_ways() -> Table:
     return table.reshape(-1)
 
 
-DIRECTIONS = _make_directions()
-"""uint8[81 * 81]"""
-WAYS = _make_ways()
-"""uint8[81 * 81]"""
+DIRECTIONS = _make_directions()  # uint8[81 * 81]
+WAYS = _make_ways()  # uint8[81 * 81]
 
 
 @inlined
 def _write_set(bits, plane, low, high, turned):  # type: ignore[no-untyped-def]
-    """Add a set of squares to a plane; the board is turned where `turned` is not 0."""
-    if turned != U(0):  # square s of 128 bits goes to 127 - s, and from there to 80 - s
+    """Add a set of squares to a plane, rotated if `turned`."""
+    if turned != U(0):  # square s of 128 bits goes to 127 - s, then to 80 - s
         low, high = reversed_bits(high), reversed_bits(low)
         low = (low >> U(47)) | (high << U(17))
         high >>= U(47)
     first = plane * U(SQUARES)
     word = first >> U(6)
     shift = first & U(63)
-    # By 64 less the shift, in two steps: a shift by 64 means nothing.
+    # Two shifts: a shift by 64 is undefined.
     rest = U(63) - shift
     bits[word] |= low << shift
     bits[word + U(1)] |= ((low >> U(1)) >> rest) | (high << shift)
@@ -102,7 +97,6 @@ def _write_set(bits, plane, low, high, turned):  # type: ignore[no-untyped-def]
 
 @inlined
 def _write_side(pos, bits, color, first, turned, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    """Write dlshogi's 31 planes of one side."""
     low = pos.color_bits[color * U(2)]
     high = pos.color_bits[color * U(2) + U(1)]
     once_low = once_high = twice_low = twice_high = thrice_low = thrice_high = U(0)
@@ -127,7 +121,7 @@ def _write_side(pos, bits, color, first, turned, occupied_low, occupied_high):  
 
 @inlined
 def _write_entering(pos, color, bits, first):  # type: ignore[no-untyped-def]
-    """Write how far one side is from a declaration; who has more than is needed shows nothing, as in dlshogi."""
+    """Write the pieces and points that a side lacks for a declaration; nothing if it has more, as in dlshogi."""
     zone_low = ZONE[color * U(2)]
     zone_high = ZONE[color * U(2) + U(1)]
     king = U(pos.king[color])
@@ -153,15 +147,10 @@ def _write_entering(pos, color, bits, first):  # type: ignore[no-untyped-def]
 
 @kernel
 def write_bits(pos, history, symmetry, scratch, bits, extras):  # type: ignore[no-untyped-def]
-    """Write both inputs of dlshogi's form as bits, the second from the next word on.
+    """Write both inputs of dlshogi's form as bits; the second starts a new word.
 
-    Args:
-        pos: position.
-        history: not used.
-        symmetry: not used: left and right are not mirrored in search.
-        scratch: not used.
-        bits: uint64[EXTRAS_WORD + 1 or 2]: 62 planes [9][9]; 57 or 119 channels. All of it is written.
-        extras: not used.
+    `bits` is uint64[EXTRAS_WORD + 1 or 2]: 62 planes [9][9]; 57 or 119 channels. The arguments history, symmetry (there
+    is none), scratch and extras are unused.
     """
     for w in range(U(bits.size)):
         bits[w] = U(0)
@@ -175,6 +164,7 @@ def write_bits(pos, history, symmetry, scratch, bits, extras):  # type: ignore[n
         base = side * U(HAND_EXTRAS)
         for i in range(U(7)):
             most = U(HAND_MAX[i])
+            # Counts in hand as a row of ones.
             hands |= ((U(1) << min(U(pos.hand[color, i]), most)) - U(1)) << base
             base += most
         if bits.size > EXTRAS_WORD + 1:
@@ -186,14 +176,14 @@ def write_bits(pos, history, symmetry, scratch, bits, extras):  # type: ignore[n
 
 @kernel
 def write_alphazero(pos, history, planes):  # type: ignore[no-untyped-def]
-    """Write AlphaZero's planes (float32[45, 9, 9]): pieces and hands of Black, of White, repetition, color."""
+    """Write AlphaZero's planes (float32[45, 9, 9]): pieces and hands of Black and White, repetition, color."""
     flat = planes.reshape(-1)
     for i in range(U(flat.size)):
         flat[i] = np.float32(0.0)
     for square in range(U(SQUARES)):
         code = U(pos.board[square])
         if code != U(0):
-            # A White piece's code is 16 more, its plane 14.
+            # The code of a White piece is 16 greater, its plane 14.
             flat[(code - U(1) - (code >> U(4)) * U(2)) * U(SQUARES) + square] = np.float32(1.0)
     if repetition(pos, history) == DRAW:
         planes[U(REPEATED)] = np.float32(1.0)
@@ -208,15 +198,15 @@ def write_alphazero(pos, history, planes):  # type: ignore[no-untyped-def]
 
 @kernel
 def write_planes(pos, history, symmetry, scratch, planes, extras):  # type: ignore[no-untyped-def]
-    """Write the network's two inputs as numbers; the number of planes tells the form.
+    """Write the network's inputs as numbers; the number of planes selects the form.
 
     Args:
-        pos: position.
+        pos: the position.
         history: its history.
-        symmetry: see `write_bits`.
-        scratch: a record of SCRATCH_DTYPE that no other thread uses.
+        symmetry: unused.
+        scratch: a record of SCRATCH_DTYPE of this thread.
         planes: float32[62, 9, 9] or float32[45, 9, 9].
-        extras: float32[57] or float32[119]: the channels of dlshogi's second input. AlphaZero's form has none.
+        extras: float32[57] or float32[119], dlshogi's second input.
     """
     if planes.shape[0] == ALPHAZERO_PLANES:
         write_alphazero(pos, history, planes)
@@ -229,14 +219,14 @@ def write_planes(pos, history, symmetry, scratch, planes, extras):  # type: igno
 
 @kernel
 def policy_index(pos, move, symmetry):  # type: ignore[no-untyped-def]
-    """Return the label of a move of the side to move: direction * 81 + square, as the record's form has it."""
+    """Return the label of a move of the side to move: direction * 81 + square, by the record's form."""
     to = U(move) & U(127)
     origin = (U(move) >> U(7)) & U(127)
     promotes = (U(move) >> U(14)) & U(1)
     if pos.form == FORM_ALPHAZERO:
         if origin >= U(FIRST_DROP):
             kind = origin - U(FIRST_DROP)
-            # A hand has the gold before bishop and rook, moves have it behind.
+            # Gold comes before bishop and rook in a hand, after them in moves.
             place = kind if kind < U(4) else U(4) if kind == U(6) else kind + U(1)
             return (U(2 * ALPHAZERO_WAYS) + place) * U(SQUARES) + to
         return (promotes * U(ALPHAZERO_WAYS) + U(WAYS[origin * U(SQUARES) + to])) * U(SQUARES) + origin

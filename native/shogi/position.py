@@ -1,4 +1,4 @@
-"""A shogi position: one record, with sets of squares by color and by kind of piece kept up to date by every move."""
+"""A shogi position: one record with incremental sets of squares by color and kind of piece."""
 
 from typing import Any
 
@@ -9,7 +9,6 @@ from numba.core import cgutils
 
 from yomi.native.bits import U
 from yomi.native.jit import kernel, machine_code
-from yomi.native.shogi.bitboards import first_square, nearest
 from yomi.native.shogi.tables import (
     DIAGONALS,
     DIRECTION,
@@ -26,54 +25,52 @@ from yomi.native.shogi.tables import (
     STEPS,
     STRAIGHTS,
     ZOBRIST,
+    first_square,
+    nearest,
 )
 
 BLACK, WHITE = 1, 2
 ENTERING_KING_NONE, ENTERING_KING_24, ENTERING_KING_27 = 0, 1, 2
 ENTERING_KING_24H, ENTERING_KING_27H = 3, 4
 FORM_DLSHOGI, FORM_ALPHAZERO = 0, 1
-MAX_MOVES = 593
-"""Legal moves of a position, at most."""
+MAX_MOVES = 593  # maximum number of legal moves
+# Size of a history: two entries per position, for 1,024 moves of a game and 511 of a searched line.
 MAX_HISTORY = 2 * (1024 + 512)
-"""Entries of a history array: two a position, for 1,024 moves of a game and 511 of a line searched from there."""
-FIRST_DROP = 81
-"""A drop's origin is 80 plus the type of the piece."""
+FIRST_DROP = 81  # the origin of a drop is 80 plus the type of the piece
+# Index in `type_bits` of the low word of each set; the high word follows. GOLDS: all that move like a gold. BISHOPS,
+# ROOKS: with promoted forms. KINGS: kings, horses and dragons, which step in all directions.
 PAWNS, LANCES, KNIGHTS, SILVERS, GOLDS, BISHOPS, ROOKS, KINGS = 0, 2, 4, 6, 8, 10, 12, 14
-"""Index in `type_bits` of the low word of each set; the high word follows. GOLDS holds what moves like a gold, BISHOPS
-and ROOKS their promoted forms too, KINGS what steps to all sides: kings, horses, dragons."""
+# Flags in the second history entry, above the packed hands: White is to move; the side to move is in check.
 SIDE_BIT, CHECK_BIT = 1 << 56, 1 << 57
-"""In a history's second entry: White is to move; the side to move is in check. The packed hands stand below."""
 
+# One shogi position: `numpy.zeros(n, POSITION_DTYPE)`, then `set_position`. Set rules and form by hand.
 POSITION_DTYPE = np.dtype(
     [
-        ("board_key", np.uint64),  # Zobrist hash of the pieces on the board alone
-        ("key", np.uint64),  # of the board, the hands and the side to move
-        ("hands", np.uint64),  # both hands in one word, the counts at HAND_SHIFT
-        ("color_bits", np.uint64, (4,)),  # squares of Black's pieces (low, high), of White's
-        ("type_bits", np.uint64, (16,)),  # squares by kind of piece, at PAWNS, LANCES, ...
-        ("draw_value", np.float32, (2,)),  # rules: what a draw is worth to Black and to White, in [-1, 1]
-        ("history_length", np.uint32),  # entries in the history array that belong to this position, its own included
+        ("board_key", np.uint64),  # Zobrist hash of the board alone
+        ("key", np.uint64),  # of board, hands and side to move
+        ("hands", np.uint64),  # both hands, packed by HAND_SHIFT
+        ("color_bits", np.uint64, (4,)),  # squares of Black's pieces (low, high), then White's
+        ("type_bits", np.uint64, (16,)),  # squares by kind, at PAWNS, LANCES, ...
+        ("draw_value", np.float32, (2,)),  # rule: value of a draw for Black and White, in [-1, 1]
+        ("history_length", np.uint32),  # number of history entries, with its own
         ("ply", np.uint16),  # moves made since the game's start
-        ("max_moves", np.uint16),  # rules: the ply at which the game is a draw; 0 for none
-        ("board", np.uint8, (SQUARES,)),  # piece codes, 0 for empty
-        ("hand", np.uint8, (2, 7)),  # counts by color and by place in a hand
-        ("king", np.uint8, (2,)),  # squares; NO_SQUARE where there is none
+        ("max_moves", np.uint16),  # rule: ply at which the game is a draw; 0: none
+        ("board", np.uint8, (SQUARES,)),  # piece codes, 0: empty
+        ("hand", np.uint8, (2, 7)),  # counts by color and index in a hand
+        ("king", np.uint8, (2,)),  # squares, or NO_SQUARE
         ("side_to_move", np.uint8),  # BLACK or WHITE
-        ("in_check", np.uint8),  # the side to move is
-        ("entering_king", np.uint8),  # rules: ENTERING_KING_NONE, _24, _27, _24H, _27H
+        ("in_check", np.uint8),  # 1 if the side to move is in check
+        ("entering_king", np.uint8),  # rule: ENTERING_KING_NONE, _24, _27, _24H, _27H
         ("mate_depth", np.uint8),  # plies of the mate search at leaves: 0, 1, 3, 5
-        ("all_moves", np.uint8),  # the search tries promotions that are waived to no purpose, too
-        ("form", np.uint8),  # network form: decides planes and policy labels
+        ("all_moves", np.uint8),  # 1: the search also tries pointless waivers of promotion
+        ("form", np.uint8),  # network form: selects planes and policy labels
     ],
     align=True,
 )
-"""One shogi position. `numpy.zeros(n, POSITION_DTYPE)`, then `set_position`; rules and form are set by hand."""
 
 
 @machine_code(lambda target, source: target.assign(source))
 def copy_record(typing_context: Any, target: Any, source: Any) -> Any:
-    """Copy a whole position record."""
-
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size = ir.Constant(ir.IntType(64), POSITION_DTYPE.itemsize)
         cgutils.raw_memcpy(builder, args[0], args[1], size, 1)
@@ -84,13 +81,12 @@ def copy_record(typing_context: Any, target: Any, source: Any) -> Any:
 
 @kernel
 def copy(target, source):  # type: ignore[no-untyped-def]
-    """Make `target` equal to `source`."""
     copy_record(target, source)
 
 
 @kernel
 def _toggle(pos, code, square):  # type: ignore[no-untyped-def]
-    """Put a piece into the sets and the board key, or take it out; `board` is the caller's."""
+    """Add a piece to the sets and the board key, or remove it; the caller updates `board`."""
     word = square >> U(6)
     bit = U(1) << (square & U(63))
     kind = code & U(15)
@@ -120,15 +116,15 @@ def _finish(pos, history):  # type: ignore[no-untyped-def]
 
 @kernel
 def set_position(pos, history, board, hands, side, ply):  # type: ignore[no-untyped-def]
-    """Set up a position and begin its history; the rules in the record stay as they are.
+    """Set up a position and start its history. The rules in the record stay.
 
     Args:
-        pos: the record to fill.
+        pos: written.
         history: uint64[MAX_HISTORY].
         board: uint8[81], piece codes.
         hands: uint8[2, 7], counts.
         side: the color to move.
-        ply: moves made since the game's start.
+        ply: moves since the start of the game.
     """
     pos.board_key = U(0)
     pos.hands = U(0)
@@ -166,7 +162,7 @@ def set_position(pos, history, board, hands, side, ply):  # type: ignore[no-unty
 
 @kernel
 def slider_lines(pos, square, attacker):  # type: ignore[no-untyped-def]
-    """Return the sliding pieces of color `attacker` (0, 1) that look towards `square`, whatever stands between."""
+    """Return the sliding pieces of `attacker` (0, 1) that are on a line with `square`, blocked or not."""
     us = U(1) - attacker
     row = square * U(2)
     ahead = (U(7) * (U(1) - us) * U(ROWS) + square) * U(2)  # direction UP for Black, DOWN for White
@@ -181,7 +177,7 @@ def slider_lines(pos, square, attacker):  # type: ignore[no-untyped-def]
 
 @kernel
 def between(a, b):  # type: ignore[no-untyped-def]
-    """Return the squares between two squares on one line."""
+    """Return the squares between two squares on a line."""
     d = U(DIRECTION[a * U(ROWS) + b])
     one = (d * U(ROWS) + a) * U(2)
     other = ((U(7) - d) * U(ROWS) + b) * U(2)
@@ -190,16 +186,11 @@ def between(a, b):  # type: ignore[no-untyped-def]
 
 @kernel
 def attackers(pos, square, attacker, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    """Return the pieces of color `attacker` (0, 1) that attack `square` when the occupied squares are those given.
+    """Return the pieces of color `attacker` (0, 1) that attack `square`, given the occupied squares.
 
-    Args:
-        pos: position; its sets say where the pieces are.
-        square: uint64; NO_SQUARE is attacked by nothing.
-        attacker: uint64, color - 1.
-        occupied_low: what stops sliding pieces.
-        occupied_high: the same, second word.
+    `square` may be NO_SQUARE, which nothing attacks.
     """
-    # a piece attacks the square if a piece of its kind and the other color would attack it from there
+    # A piece attacks the square if a piece of its kind and the other color would attack it from there.
     row = ((U(1) - attacker) * U(16) * U(ROWS) + square) * U(2)
     step = U(ROWS * 2)
     low = STEPS[row + step] & pos.type_bits[U(PAWNS)]
@@ -214,6 +205,7 @@ def attackers(pos, square, attacker, occupied_low, occupied_high):  # type: igno
     high |= STEPS[row + step * U(8) + U(1)] & pos.type_bits[U(KINGS + 1)]
     low &= pos.color_bits[attacker * U(2)]
     high &= pos.color_bits[attacker * U(2) + U(1)]
+    # Sliding pieces attack if no occupied square is in between.
     slider_low, slider_high = slider_lines(pos, square, attacker)
     while slider_low | slider_high != U(0):
         s = first_square(slider_low, slider_high)
@@ -230,13 +222,14 @@ def attackers(pos, square, attacker, occupied_low, occupied_high):  # type: igno
 
 @kernel
 def gives_check(pos, move):  # type: ignore[no-untyped-def]
-    """Whether a legal move of the side to move gives check."""
+    """Return whether a legal move of the side to move gives check."""
     us = U(pos.side_to_move) - U(1)
     king = U(pos.king[U(1) - us])
     to = U(move) & U(127)
     origin = (U(move) >> U(7)) & U(127)
     dropped = origin >= U(FIRST_DROP)
     code = (origin - U(80)) | (us << U(4)) if dropped else U(pos.board[origin]) + ((U(move) >> U(14)) << U(3))
+    # Direct check by a step, then by a slide.
     row = (code * U(ROWS) + to) * U(2) + (king >> U(6))
     if (STEPS[row] >> (king & U(63))) & U(1) != U(0):
         return king != U(NO_SQUARE)
@@ -260,7 +253,7 @@ def gives_check(pos, move):  # type: ignore[no-untyped-def]
     d = U(DIRECTION[king * U(ROWS) + origin])
     if d == U(NO_DIRECTION):
         return False
-    # what stands behind the piece that leaves, as seen from the king
+    # Discovered check: the piece behind the moving piece, as seen from the king.
     if DIRECTION[king * U(ROWS) + to] == d:
         return False
     ahead_low, ahead_high = between(king, origin)
@@ -283,7 +276,7 @@ def play(pos, history, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def play_checked(pos, history, move, check):  # type: ignore[no-untyped-def]
-    """Play a legal move as `play` does, if it is known whether it gives check."""
+    """Play a legal move; `check`: whether it gives check."""
     us = U(pos.side_to_move) - U(1)
     to = U(move) & U(127)
     origin = (U(move) >> U(7)) & U(127)
@@ -294,6 +287,7 @@ def play_checked(pos, history, move, check):  # type: ignore[no-untyped-def]
         pos.hand[us, i] -= 1
         pos.hands -= U(1) << U(HAND_SHIFT[us * U(7) + i])
     else:
+        # The piece leaves its square, perhaps promoted; a captured piece goes to the hand.
         code = U(pos.board[origin])
         _toggle(pos, code, origin)
         pos.board[origin] = 0
@@ -316,7 +310,7 @@ def play_checked(pos, history, move, check):  # type: ignore[no-untyped-def]
 
 @kernel
 def pass_move(pos, history):  # type: ignore[no-untyped-def]
-    """Let the side to move, which is not in check, pass: no move of shogi, but searches look what it would lead to."""
+    """Change the side to move, which is not in check. Not legal in shogi, but useful in a search."""
     pos.side_to_move = U(3) - U(pos.side_to_move)
     pos.ply += 1
     _finish(pos, history)

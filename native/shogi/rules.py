@@ -1,4 +1,4 @@
-"""The rules beyond the moves: check, repetition, declaration of a win. The moves are re-exported from here."""
+"""The rules besides moves: repetition and declaration of a win. Re-exports the move functions."""
 
 from yomi.native.bits import U, popcount
 from yomi.native.jit import kernel
@@ -27,21 +27,18 @@ __all__ = [
     "set_position",
 ]
 
+# Results of a repetition for the side to move, with cshogi's numbers.
 NONE, DRAW, WIN, LOSE, SUPERIOR, INFERIOR = 0, 1, 2, 3, 4, 5
-"""What a repetition is to the side to move; the numbers are cshogi's."""
-ALL_POINTS = 56
-"""What all pieces make together, kings included, by the points of a declaration."""
-OCCURRENCES = 4
-"""Of a position: the last of them ends a game."""
+ALL_POINTS = 56  # points of all pieces, kings included, for a declaration
+OCCURRENCES = 4  # occurrences of a position that end the game
 
 
 @kernel
 def repetition(pos, history):  # type: ignore[no-untyped-def]
-    """Compare a position with the earlier ones with the same side to move, the latest first.
+    """Compare a position with earlier ones of the same side to move, latest first; the first equal board decides.
 
-    The first with the same pieces on the board decides. With the same hands it is a draw, or WIN where all of the
-    other side's moves since then gave check, LOSE where those of the side to move did. With more in the side to move's
-    hand than then (and less of nothing) it is SUPERIOR, with less INFERIOR.
+    Equal hands: DRAW; WIN if all the opponent's moves since then gave check; LOSE if all moves of the side to move did.
+    More pieces in the mover's hand than then, and no fewer of any kind: SUPERIOR; the reverse: INFERIOR.
     """
     length = U(pos.history_length)
     if length < U(10):
@@ -70,7 +67,7 @@ def repetition(pos, history):  # type: ignore[no-untyped-def]
 
 @kernel
 def _kind_of_repetition(history, here, plies):  # type: ignore[no-untyped-def]
-    """Return what a full repetition after `plies` plies is to the side to move at history[here]."""
+    """Return the result of a full repetition after `plies` plies for the side to move at history[here]."""
     checked = U(CHECK_BIT)
     gave = U(CHECK_BIT)
     for i in range(U(0), plies, U(2)):
@@ -83,10 +80,9 @@ def _kind_of_repetition(history, here, plies):  # type: ignore[no-untyped-def]
 
 @kernel
 def may_be_undone(pos, history, move):  # type: ignore[no-untyped-def]
-    """Whether the last move's piece may go back to where it stood, with nothing else changed.
+    """Return whether the last move's piece can go back, so that the board is as before.
 
-    Drops, promotions, captures and moves of a pawn, a lance or a knight are for good: it takes an exchange of pieces to
-    have the board from before again.
+    Drops, promotions, captures, and moves of pawns, lances and knights cannot be undone.
     """
     if U(move) >> U(14) != U(0) or (U(move) >> U(7)) & U(127) >= U(FIRST_DROP):
         return False
@@ -98,10 +94,10 @@ def may_be_undone(pos, history, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def ends_by_repetition(pos, history):  # type: ignore[no-untyped-def]
-    """Whether a position has stood OCCURRENCES - 1 times before, with the same hands and side to move."""
+    """Return whether this is at least the fourth occurrence of a position, with hands and side to move."""
     here = U(pos.history_length) - U(2)
     earlier = U(0)
-    back = U(8)  # four plies before, then each second one
+    back = U(8)  # four plies before, then every second ply
     while back <= here:
         if history[here - back] == history[here] and history[here - back + U(1)] == history[here + U(1)]:
             earlier += U(1)
@@ -111,12 +107,10 @@ def ends_by_repetition(pos, history):  # type: ignore[no-untyped-def]
 
 @kernel
 def declaration(pos):  # type: ignore[no-untyped-def]
-    """Whether the side to move may declare a win by the entering king rule that the record names.
+    """Return whether the side to move may declare a win by the record's entering king rule.
 
-    Its king and ten more of its pieces stand in the far three ranks, it is not in check, and these pieces and its
-    hand make 28 points for Black, 27 for White (31 by the 24-point rules); a rook or bishop counts five. By the rules
-    for handicap games, _24H and _27H, White needs less by the points of the pieces that are not in the game, as
-    YaneuraOu has it.
+    Its king and ten more of its pieces are in the far three ranks, it is not in check, and these pieces and its hand
+    count 28 points for Black, 27 for White (31 by the 24-point rules); a rook or bishop counts five.
     """
     if pos.entering_king == ENTERING_KING_NONE or pos.in_check != 0:
         return False
@@ -139,6 +133,7 @@ def declaration(pos):  # type: ignore[no-untyped-def]
         points += U(pos.hand[us, i])
     rule = pos.entering_king
     needed = U(31) if rule == ENTERING_KING_24 or rule == ENTERING_KING_24H else U(28) - us
+    # Handicap games: White's missing pieces count for White, as in YaneuraOu.
     if us == U(1) and (rule == ENTERING_KING_24H or rule == ENTERING_KING_27H):
         points += U(ALL_POINTS) - _points_in_game(pos)
     return points >= needed

@@ -1,28 +1,8 @@
-"""What sparse networks see of a shogi position: rows of their first layer, and of their policy, that are added up.
+"""Inputs of sparse shogi networks: rows of their first layer and of their policy, to be summed.
 
-The board is seen from the side to move's chair, as in dlshogi's form, and mirrored besides if the own king stands on
-its left half: the rules know no left and right. A piece is loose where nothing of its own side attacks its square.
-These are rows of the first layer:
-
-* each piece on the board, by its kind, owner and square, whether the other side attacks it, and with a cheaper piece,
-  and whether it is loose;
-* each piece in hand, the n-th of its kind;
-* each square beside a king, as seen from it: what stands there, how often the other side attacks it, and whether
-  another piece than the king defends it;
-* each piece at most three files and ranks away from a king, as seen from it.
-
-A move has one row of each of five tables:
-
-* where it goes: dlshogi's label, direction (with or without promotion, or the piece that is dropped) and square;
-* what it does: the piece, what it captures, whether the square is attacked, and by a cheaper piece, whether it is
-  defended, whether the move gives check, and how many pieces it threatens: dearer ones, and loose ones;
-* where it comes from: piece and square, attacked or not, loose or not, and whether it leaves a piece loose that is
-  attacked; or the piece that is dropped;
-* the piece, and where its new square lies from the other side's king;
-* the piece, where that lies from the own king, and whether it guards a loose piece that is attacked.
-
-A square counts as defended if another own piece attacks it than the one that moves there. Whether a move gives check,
-and what it threatens, is told as far as it costs nothing: the piece's old square still counts as occupied.
+The board is from the mover's side as in dlshogi's form, and mirrored if the own king is on the left half. "Loose" means
+not defended. A target is defended if another own piece attacks it. Checks and threats are approximate: the origin still
+counts as occupied.
 """
 
 import numpy as np
@@ -30,57 +10,69 @@ import numpy.typing as npt
 
 from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel
-from yomi.native.shogi.bitboards import attacks, first_square, without_first
 from yomi.native.shogi.movegen import lone_blockers
 from yomi.native.shogi.planes import DIRECTIONS, HAND_MAX
 from yomi.native.shogi.position import FIRST_DROP, MAX_MOVES
-from yomi.native.shogi.tables import DIRECTION, HAND_INDEX, KING, NO_SQUARE, PROMOTED, ROWS, SQUARES, WHITE_PIECE
+from yomi.native.shogi.tables import (
+    DIRECTION,
+    HAND_INDEX,
+    KING,
+    NO_SQUARE,
+    PROMOTED,
+    ROWS,
+    SQUARES,
+    WHITE_PIECE,
+    attacks,
+    first_square,
+    without_first,
+)
 
+# Rows of the first layer:
+# 1. each piece on the board: kind, owner, square, FLAGS;
+# 2. each piece in hand, the n-th of its kind;
+# 3. each square beside a king, relative to it: contents and GUARDS;
+# 4. each piece at most NEAR files and ranks from a king, relative to it.
 KINDS = 14
-FLAGS = 6
-"""Not attacked by the other side (0), attacked (2), attacked by a cheaper piece (4); and 1 if defended by its own."""
+FLAGS = 6  # 0 not attacked, 2 attacked, 4 attacked by a cheaper piece; + 1 if defended
 COSTS = 8
+# uint8[16]: cost class of each kind, from pawn (0) to king.
 COST_OF = np.array([0, 0, 1, 1, 2, 4, 5, 3, 7, 3, 3, 3, 3, 6, 6, 0], np.uint8)
-"""uint8[16]: how dear a piece of each kind is, from pawns (0) to the king."""
-HANDS = 28
-"""Rows for the pieces in one side's hand: so many as dlshogi counts, more pawns than eight count as eight."""
+HANDS = 28  # rows for one side's hand, with dlshogi's maximum counts
 FIRST_HAND = 2 * KINDS * SQUARES * FLAGS
-BESIDE = 8
-"""Squares beside a king."""
+BESIDE = 8  # number of squares beside a king
+# 0 not attacked, 2 attacked once, 4 more often; + 1 if another piece than the king defends it.
 GUARDS = 6
-"""Attacked not at all (0), once (2), more often (4); and 1 if another piece than the king defends it."""
+# Contents: empty, own pieces, opponent's pieces. The last state is off the board.
 BESIDE_STATES = (2 * KINDS + 1) * GUARDS + 1
-"""With nothing there, the king's own pieces, the other side's; the last is what lies off the board."""
 FIRST_BESIDE = FIRST_HAND + 2 * HANDS
 FIRST_NEAR = FIRST_BESIDE + 2 * BESIDE * BESIDE_STATES
-NEAR = 3
-"""So many files and ranks away from a king pieces are near it."""
+NEAR = 3  # maximum distance of pieces near a king
 PLACES_NEAR = (2 * NEAR + 1) ** 2
 FAR = 255
 INPUTS = FIRST_NEAR + 2 * 2 * KINDS * PLACES_NEAR
-MAX_ACTIVE = 40 + 2 * BESIDE + 2 * 38
-"""Rows of a position: there are no more pieces."""
+MAX_ACTIVE = 40 + 2 * BESIDE + 2 * 38  # maximum number of rows of a position
 
 LABELS = 27 * SQUARES
-MOVERS = KINDS + 7
-"""Kinds on the board, then pieces that are dropped."""
-THREATS = 3
-"""Pieces that a move threatens: none, one, more."""
-REACH = 4
-"""So many files and ranks away from a king are told apart."""
+MOVERS = KINDS + 7  # kinds on the board, then dropped kinds
+THREATS = 3  # threatened pieces: none, one, more
+REACH = 4  # relative places differ up to this distance from a king
 OFFSETS = (2 * REACH + 1) ** 2
+# Rows of each table of moves. The tables are joined.
 TABLES = (
+    # dlshogi's label: direction (with promotion, or the dropped piece) and target
     LABELS,
+    # piece, captured piece, FLAGS of the target, number of dearer or loose pieces that it threatens, gives check
     MOVERS * (KINDS + 1) * FLAGS * THREATS * 2,
+    # piece and origin, its FLAGS, leaves an attacked piece loose; or the dropped piece
     KINDS * SQUARES * FLAGS * 2 + 7,
+    # piece and target relative to the opponent's king
     MOVERS * OFFSETS,
+    # piece and target relative to the own king, guards an attacked loose piece
     MOVERS * OFFSETS * 2,
 )
-"""Rows of each table of moves; they lie behind one another."""
 FIRST_DEED, FIRST_ORIGIN, FIRST_FROM_THEIRS, FIRST_FROM_OURS, MOVE_ROWS = (sum(TABLES[:i]) for i in range(1, 6))
 FIRST_DROPPED = FIRST_FROM_THEIRS - 7
-PARTS = len(TABLES)
-"""Rows of a move."""
+PARTS = len(TABLES)  # number of rows of a move
 
 
 def _make_views() -> npt.NDArray[np.uint8]:
@@ -90,9 +82,9 @@ def _make_views() -> npt.NDArray[np.uint8]:
     return np.concatenate([views, np.full((4, 1), NO_SQUARE)], 1).astype(np.uint8).ravel()
 
 
+# uint8[4 * ROWS]: rotated or mirrored squares; row = 2 if White is to move, + 1 if mirrored. Each row is its own
+# inverse.
 VIEWS = _make_views()
-"""uint8[4 * ROWS]: where a square is seen, row = 2 if White is to move, and 1 more if the board is mirrored. And back:
-each row is its own inverse."""
 
 
 def _make_beside() -> npt.NDArray[np.uint8]:
@@ -106,8 +98,8 @@ def _make_beside() -> npt.NDArray[np.uint8]:
     return found.ravel()
 
 
+# uint8[ROWS * BESIDE]: the squares beside a square, or NO_SQUARE
 SQUARES_BESIDE = _make_beside()
-"""uint8[ROWS * BESIDE]: the squares beside a square, NO_SQUARE off the board."""
 
 
 def _make_offsets() -> npt.NDArray[np.uint8]:
@@ -118,8 +110,8 @@ def _make_offsets() -> npt.NDArray[np.uint8]:
     return found.ravel()
 
 
+# uint8[ROWS * ROWS]: place of one square relative to another (row); the middle for a missing king.
 OFFSET = _make_offsets()
-"""uint8[ROWS * ROWS]: where one square lies from another (row); from a king that is not there, where none ever does."""
 
 
 def _make_places_near() -> npt.NDArray[np.uint8]:
@@ -131,40 +123,39 @@ def _make_places_near() -> npt.NDArray[np.uint8]:
     return found.ravel()
 
 
+# uint8[ROWS * ROWS]: place of a square relative to a king (row), or FAR
 PLACE_NEAR = _make_places_near()
-"""uint8[ROWS * ROWS]: where one square lies from a king's (row), FAR if it is not near, or there is no king."""
+# uint8[8]: first row of each kind in a hand.
 FIRST_OF_HAND = np.concatenate([[0], np.cumsum(HAND_MAX)]).astype(np.uint8)
-"""uint8[8]: the first row of each piece in a hand."""
 
+# Working memory for one position.
 SCRATCH_DTYPE = np.dtype(
     [
-        ("attacked", np.uint64, (4,)),  # by the side to move (low, high), by the other
-        ("twice", np.uint64, (4,)),  # by two or more pieces of a side
-        ("cheaply", np.uint64, (4 * COSTS,)),  # by pieces of a side that are cheaper than each cost
-        ("targets", np.uint64, (2 * COSTS,)),  # what a piece of each cost of the side to move threatens
-        ("in_danger", np.uint64, (2,)),  # loose pieces of the side to move that are attacked
-        ("held", np.uint64, (2,)),  # the same, but that a single piece defends them
-        ("checks", np.uint64, (2 * (KINDS + 1),)),  # from where a piece of each kind of the side to move gives check
-        ("blockers", np.uint64, (2,)),  # own pieces that give check by moving away
-        ("chair", np.uint64),  # row of VIEWS, times ROWS
+        ("attacked", np.uint64, (4,)),  # by the side to move (low, high), then by the other
+        ("twice", np.uint64, (4,)),  # by two or more pieces
+        ("cheaply", np.uint64, (4 * COSTS,)),  # by pieces that are cheaper than each cost
+        ("targets", np.uint64, (2 * COSTS,)),  # pieces that an own piece of each cost threatens
+        ("in_danger", np.uint64, (2,)),  # own attacked loose pieces
+        ("held", np.uint64, (2,)),  # own attacked pieces with a single defender
+        ("checks", np.uint64, (2 * (KINDS + 1),)),  # squares from which an own piece of each kind gives check
+        ("blockers", np.uint64, (2,)),  # own pieces that give a discovered check
+        ("chair", np.uint64),  # row of VIEWS * ROWS
         ("rows", np.uint16, (MAX_ACTIVE,)),
         ("move_rows", np.uint16, (MAX_MOVES * PARTS,)),
     ],
     align=True,
 )
-"""What is known of a position, for one position at a time."""
 
 
 @inlined
 def _has(sets, place, square):  # type: ignore[no-untyped-def]
-    """Return 1 if a square is in the set that begins at a place of some, else 0."""
+    """Return 1 if a square is in the set at index `place` of `sets`, otherwise 0."""
     half = sets[place + U(1)] if square >= U(64) else sets[place]
     return (half >> (square & U(63))) & U(1)
 
 
 @kernel
 def _find_attacks(pos, scratch):  # type: ignore[no-untyped-def]
-    """Find what both sides attack."""
     us = U(pos.side_to_move) - U(1)
     occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
     occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
@@ -199,7 +190,7 @@ def _find_attacks(pos, scratch):  # type: ignore[no-untyped-def]
 
 @inlined
 def _attacked(scratch, side, kind, square):  # type: ignore[no-untyped-def]
-    """Return whether a piece of the side to move (0) or the other (1) is attacked, as in FLAGS."""
+    """Return the attack part of FLAGS of a piece of the side to move (0) or the opponent (1)."""
     other = U(1) - side
     cheaply = (other * U(COSTS) + U(COST_OF[kind])) * U(2)
     return U(2) * (_has(scratch.attacked, other * U(2), square) + _has(scratch.cheaply, cheaply, square))
@@ -207,22 +198,23 @@ def _attacked(scratch, side, kind, square):  # type: ignore[no-untyped-def]
 
 @inlined
 def _flags(scratch, side, kind, square):  # type: ignore[no-untyped-def]
-    """Return the flags of a piece of the side to move (0) or the other (1)."""
+    """Return the FLAGS of a piece of the side to move (0) or the opponent (1)."""
     return _attacked(scratch, side, kind, square) + _has(scratch.attacked, side * U(2), square)
 
 
 @kernel
 def find_rows(pos, scratch):  # type: ignore[no-untyped-def]
-    """Write the rows of a position into scratch.rows, and what `find_move_rows` needs; return how many there are."""
+    """Write the rows of a position into scratch.rows, and the input of `find_threats`; return their number."""
     us = U(pos.side_to_move) - U(1)
     _find_attacks(pos, scratch)
     king = U(pos.king[us])
     view = us * U(2 * ROWS)
-    if king != U(NO_SQUARE) and VIEWS[view + king] >= 45:  # file 5 is in the middle
+    if king != U(NO_SQUARE) and VIEWS[view + king] >= 45:  # beyond file 5, the middle
         view += U(ROWS)
     scratch.chair = view
     ours, theirs = U(VIEWS[view + king]), U(VIEWS[view + U(pos.king[U(1) - us])])
     count = U(0)
+    # The mover's pieces first, then the opponent's.
     for side in range(U(2)):
         color = us ^ side
         low = pos.color_bits[color * U(2)]
@@ -251,7 +243,7 @@ def find_rows(pos, scratch):  # type: ignore[no-untyped-def]
 
 @inlined
 def _add_near(scratch, count, piece, king, square):  # type: ignore[no-untyped-def]
-    """Write the row of a piece behind `count` others if it is near a king; return how many there are then."""
+    """Append the row of a piece if it is near a king; return the new number of rows."""
     place = U(PLACE_NEAR[king * U(ROWS) + square])
     if place != U(FAR):
         scratch.rows[count] = U(FIRST_NEAR) + piece * U(PLACES_NEAR) + place
@@ -261,7 +253,7 @@ def _add_near(scratch, count, piece, king, square):  # type: ignore[no-untyped-d
 
 @kernel
 def _add_beside(pos, scratch, side, count):  # type: ignore[no-untyped-def]
-    """Write the rows of the squares beside a side's king behind `count` others."""
+    """Append the rows of the squares beside a side's king."""
     color = U(pos.side_to_move) - U(1) ^ side
     own, other = side * U(2), (U(1) - side) * U(2)
     king = U(VIEWS[scratch.chair + U(pos.king[color])])
@@ -281,7 +273,7 @@ def _add_beside(pos, scratch, side, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_threats(pos, scratch):  # type: ignore[no-untyped-def]
-    """Find which pieces moves can threaten and guard, and from where they give check, after `find_rows`."""
+    """After `find_rows`: find the pieces that moves can threaten and guard, and the squares of checks."""
     us = U(pos.side_to_move) - U(1)
     them = U(1) - us
     for half in range(U(2)):
@@ -299,11 +291,12 @@ def find_threats(pos, scratch):  # type: ignore[no-untyped-def]
             scratch.targets[cost * U(2)] |= low ^ rest_low
             scratch.targets[cost * U(2) + U(1)] |= high ^ rest_high
         low, high = rest_low, rest_high
+    # Squares from which each kind of own piece checks.
     king = U(pos.king[them])
     occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
     occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
     for kind in range(U(1), U(KINDS + 1)):
-        # a piece gives check from where one of its kind and the other color would be attacked from the king's square
+        # Where a piece of this kind and the other color on the king's square attacks, an own piece gives check.
         low = high = U(0)
         if king != U(NO_SQUARE) and kind != U(KING):
             low, high = attacks(kind + them * U(WHITE_PIECE), king, occupied_low, occupied_high)
@@ -318,10 +311,7 @@ def find_threats(pos, scratch):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_move_rows(pos, scratch, move, first):  # type: ignore[no-untyped-def]
-    """Write the PARTS rows of a legal move into scratch.move_rows, from `first` on.
-
-    After `find_rows` and `find_threats`.
-    """
+    """Write the PARTS rows of a legal move into scratch.move_rows from `first` on, after `find_threats`."""
     us = U(pos.side_to_move) - U(1)
     to = U(move) & U(127)
     origin = (U(move) >> U(7)) & U(127)
@@ -368,7 +358,6 @@ def find_move_rows(pos, scratch, move, first):  # type: ignore[no-untyped-def]
 
 @inlined
 def _reached(pos, piece, square):  # type: ignore[no-untyped-def]
-    """Return the squares that a piece on a square attacks."""
     occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
     occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
     return attacks(piece, square, occupied_low, occupied_high)
@@ -376,7 +365,7 @@ def _reached(pos, piece, square):  # type: ignore[no-untyped-def]
 
 @inlined
 def _threats(pos, scratch, piece, to):  # type: ignore[no-untyped-def]
-    """Return how many pieces one would threaten on a square, up to two, and whether it would guard one in danger."""
+    """Return the number of pieces that a piece on `to` threatens, up to two, and whether it guards one in danger."""
     low, high = _reached(pos, piece, to)
     guards = U((low & scratch.in_danger[U(0)]) | (high & scratch.in_danger[U(1)]) != U(0))
     cost = U(2) * U(COST_OF[piece & U(15)])

@@ -1,36 +1,42 @@
-"""Tables of the shogi board: steps, rays and directions between squares, as sets of squares in two words.
+"""Tables of the shogi board: steps, rays and directions, as sets of squares in two words.
 
-square = file * 9 + rank, file 0 on Black's right, rank 0 at White's edge. A set of squares is two uint64 words, low
-(squares 0..63) and high (64..80), which stand next to each other in a table: index 2 * row, 2 * row + 1. All tables are
-flat: an index is one multiplication and one addition of unsigned numbers.
+square = file * 9 + rank, with file 0 on Black's right and rank 0 at White's edge. A set is two uint64 words, low
+(squares 0..63) and high (64..80), at indices 2 * row and 2 * row + 1 of a flat table.
 
-Directions are numbered so that 7 - d is the opposite of d, and those below 4 lead to higher squares.
+The kernels take and return a set as two uint64 (low, high); squares, directions and codes are uint64, too.
+
+Direction 7 - d is the opposite of d. Directions below 4 lead to higher squares.
 """
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+
+from yomi.native.bits import U, lowest_bit
+from yomi.native.jit import inlined, kernel, machine_code
 
 SQUARES = 81
-NO_SQUARE = 81
-"""The square of a king that is not on the board; tables by square have a row for it, which is empty."""
+NO_SQUARE = 81  # Square of a missing king. Tables by square have an empty row for it.
 ROWS = 82
 PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = 1, 2, 3, 4, 5, 6, 7, 8
 PROM_PAWN, PROM_LANCE, PROM_KNIGHT, PROM_SILVER, HORSE, DRAGON = 9, 10, 11, 12, 13, 14
-PROMOTED = 8
-"""A piece type and its promoted form differ by this."""
-WHITE_PIECE = 16
-"""A White piece's code is its type plus this."""
+PROMOTED = 8  # difference between a piece type and its promoted form
+WHITE_PIECE = 16  # difference between the codes of a White and a Black piece
+# Piece types in the order of a hand.
 HAND_TYPES = (PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK)
-"""Piece types in the order of a hand."""
 
+# (files, ranks) of a step in each direction. 0 and 7 run along a file.
 DIRECTIONS = ((0, 1), (1, -1), (1, 0), (1, 1), (-1, -1), (-1, 0), (-1, 1), (0, -1))
-"""(files, ranks) of a step in each direction; 0 and 7 run along a file."""
 NO_DIRECTION = 8
 
 _UP_LEFT, _UP_RIGHT, _DOWN_LEFT, _DOWN_RIGHT = (1, -1), (-1, -1), (1, 1), (-1, 1)
 _DIAGONAL = (_UP_LEFT, _UP_RIGHT, _DOWN_LEFT, _DOWN_RIGHT)
 _STRAIGHT = ((0, -1), (0, 1), (1, 0), (-1, 0))
 _GOLD = ((0, -1), (0, 1), (1, 0), (-1, 0), _UP_LEFT, _UP_RIGHT)
+# Steps of a Black piece by type. Slides are in `SLIDES`.
 BLACK_STEPS: dict[int, tuple[tuple[int, int], ...]] = {
     PAWN: ((0, -1),),
     LANCE: (),
@@ -47,7 +53,6 @@ BLACK_STEPS: dict[int, tuple[tuple[int, int], ...]] = {
     HORSE: _STRAIGHT,
     DRAGON: _DIAGONAL,
 }
-"""Steps of a Black piece by type; what a piece slides along stands in `SLIDES`."""
 _SLIDERS = {LANCE: ((0, -1),), BISHOP: _DIAGONAL, ROOK: _STRAIGHT, HORSE: _DIAGONAL, DRAGON: _STRAIGHT}
 
 Words = npt.NDArray[np.uint64]
@@ -113,7 +118,7 @@ def _ranks(ranks: set[int]) -> list[int]:
 
 
 def _make_dead() -> Words:
-    """Squares where a piece of each code could never move again."""
+    """Squares from which a piece of each code could never move."""
     far = {PAWN: 1, LANCE: 1, KNIGHT: 2}
     rows = []
     for code in range(32):
@@ -122,44 +127,108 @@ def _make_dead() -> Words:
     return _flat(rows)
 
 
+# uint64[32 * ROWS * 2]: squares that a piece steps to, row = code * ROWS + square
 STEPS = _make_steps()
-"""uint64[32 * ROWS * 2]: squares that a piece of a code steps to, row = code * ROWS + square."""
-SLIDES = _make_slides()
-"""uint8[32]: directions in which a piece of a code slides, a bit each."""
+SLIDES = _make_slides()  # uint8[32]: directions in which a piece slides, one bit each
+# uint64[8 * ROWS * 2]: squares from a square (excluded) to the edge, row = direction * ROWS + square.
 RAYS = _flat([_ray(square, step) for step in DIRECTIONS for square in range(ROWS)])
-"""uint64[8 * ROWS * 2]: squares from a square to the edge, row = direction * ROWS + square; the square is not in it."""
+# uint8[ROWS * ROWS]: direction from the first square to the second, or NO_DIRECTION
 DIRECTION = _make_direction()
-"""uint8[ROWS * ROWS]: direction from the first square to the second, NO_DIRECTION where no line joins them."""
-DIAGONALS = _union((1, 3, 4, 6))
-"""uint64[ROWS * 2]: squares on a square's diagonals."""
-STRAIGHTS = _union((0, 2, 5, 7))
-"""uint64[ROWS * 2]: squares on a square's file and rank."""
+DIAGONALS = _union((1, 3, 4, 6))  # uint64[ROWS * 2]: squares on a square's diagonals
+STRAIGHTS = _union((0, 2, 5, 7))  # uint64[ROWS * 2]: squares on a square's file and rank
+# uint64[32 * 2]: squares from which an unpromoted piece could never move
 DEAD = _make_dead()
-"""uint64[32 * 2]: squares where an unpromoted piece of a code could never move again."""
+# uint64[2 * 2]: promotion zones of Black and White
 ZONE = _flat([_ranks({0, 1, 2}), _ranks({6, 7, 8})])
-"""uint64[2 * 2]: where Black and White may promote."""
+# uint64[SQUARES * 2]: the file of a square.
 FILES = _flat([list(range(square // 9 * 9, square // 9 * 9 + 9)) for square in range(SQUARES)])
-"""uint64[SQUARES * 2]: the file of a square."""
-HIGH = (1 << (SQUARES - 64)) - 1
-"""The bits of a high word that are squares."""
+HIGH = (1 << (SQUARES - 64)) - 1  # the bits of a high word that are squares
 
-HAND_TYPE = np.array(HAND_TYPES, np.uint8)
-"""uint8[7]: HAND_TYPES as kernels read them."""
+HAND_TYPE = np.array(HAND_TYPES, np.uint8)  # uint8[7]: HAND_TYPES for kernels
+# uint8[16]: index in a hand, by type, promoted or not (not for kings).
 HAND_INDEX = np.array([HAND_TYPES.index(t % PROMOTED) if t % PROMOTED else 0 for t in range(16)], np.uint8)
-"""uint8[16]: place in a hand of a piece of a type, promoted or not (a king has none)."""
+# uint8[2 * 7]: lowest bit of each count in packed hands. The bit above each count stays zero.
 HAND_SHIFT = np.array([0, 6, 10, 14, 18, 22, 25, 28, 34, 38, 42, 46, 50, 53], np.uint8)
-"""uint8[2 * 7]: lowest bit of each count in a packed pair of hands; above each count one bit stays zero."""
+# The bits above Black's counts: the comparison of two hands borrows from them.
 HAND_GUARD = sum(1 << bit for bit in (5, 9, 13, 17, 21, 24, 27))
-"""The bits above Black's counts; comparing two hands borrows from them."""
 HANDS_MASK = (1 << 56) - 1
 
+# uint8[16]: the set of `type_bits` for each type.
 GROUP = np.array([0, 0, 1, 2, 3, 5, 6, 4, 7, 4, 4, 4, 4, 5, 6, 0], np.uint8)
-"""uint8[16]: the set in a position's `type_bits` that a piece of a type belongs to."""
 
 
 def _make_zobrist() -> Words:
     return np.random.Generator(np.random.PCG64(18590611)).integers(1, 2**64, size=32 * SQUARES, dtype=np.uint64)
 
 
+# uint64[32 * SQUARES]: a key for each piece code and square, row = code * SQUARES + square
 ZOBRIST = _make_zobrist()
-"""uint64[32 * SQUARES]: a key for each piece code and square, row = code * SQUARES + square."""
+
+
+@machine_code(lambda word: U(int(word).bit_length() - 1))
+def highest_bit(typing_context: Any, word: Any) -> Any:
+    """Return the index of the highest set bit of a nonzero uint64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        zeros = builder.ctlz(args[0], ir.Constant(ir.IntType(1), 1))
+        return builder.xor(zeros, ir.Constant(ir.IntType(64), 63))
+
+    return types.uint64(types.uint64), codegen
+
+
+@inlined
+def first_square(low, high):  # type: ignore[no-untyped-def]
+    """Return the lowest square of a nonempty set."""
+    return lowest_bit(low) if low != U(0) else U(64) + lowest_bit(high)
+
+
+@inlined
+def without_first(low, high):  # type: ignore[no-untyped-def]
+    """Return a nonempty set without its lowest square."""
+    if low != U(0):
+        low &= low - U(1)
+    else:
+        high &= high - U(1)
+    return low, high
+
+
+@inlined
+def toggled(low, high, square):  # type: ignore[no-untyped-def]
+    """Return a set with a square added, or removed if it was a member."""
+    if square < U(64):
+        low ^= U(1) << square
+    else:
+        high ^= U(1) << (square & U(63))
+    return low, high
+
+
+@kernel
+def nearest(low, high, direction):  # type: ignore[no-untyped-def]
+    """Return the square of a nonempty set that is nearest to the origin of a ray in `direction`."""
+    if direction < U(4):
+        return first_square(low, high)
+    return U(64) + highest_bit(high) if high != U(0) else highest_bit(low)
+
+
+@kernel
+def attacks(code, square, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
+    """Return the squares that a piece of `code` on `square` attacks, with occupied squares."""
+    row = (code * U(ROWS) + square) * U(2)
+    low = STEPS[row]
+    high = STEPS[row + U(1)]
+    slides = U(SLIDES[code])
+    while slides != U(0):
+        d = lowest_bit(slides)
+        slides &= slides - U(1)
+        row = (d * U(ROWS) + square) * U(2)
+        ray_low = RAYS[row]
+        ray_high = RAYS[row + U(1)]
+        blockers_low = ray_low & occupied_low
+        blockers_high = ray_high & occupied_high
+        if blockers_low | blockers_high != U(0):
+            row = (d * U(ROWS) + nearest(blockers_low, blockers_high, d)) * U(2)
+            ray_low ^= RAYS[row]
+            ray_high ^= RAYS[row + U(1)]
+        low |= ray_low
+        high |= ray_high
+    return low, high

@@ -1,24 +1,17 @@
-"""The moves that a search of shogi tries: the legal ones without promotions that are waived to no purpose.
+"""The moves that a shogi search tries: legal moves without pointless waivers of promotion.
 
-A pawn, a bishop or a rook that promotes goes on attacking all that it attacked before, and so does a lance on the
-second rank. To waive that promotion can be right for one reason alone: a pawn must not be dropped to mate. What is
-tried here is a waived promotion that decides about such a drop at once:
+A promoted pawn, bishop or rook attacks all that it attacked before, and so does a lance on the second rank. Only the
+rule that a pawn drop must not mate can justify a waiver. A waived promotion is tried if it decides about such a drop
+at once (`decides_about_drop`).
 
-* after it the opponent's pawn, dropped before our king, would mate and may not be dropped; the promoted piece could
-  take it;
-* promoted, the piece would make our own next drop before their king a mate, which is forbidden, and waiving makes it
-  no mate; looked at after every way out where the promotion gives check, else with the position as it stands.
-
-A waived promotion whose pawn is dropped later still is left out, by the attacker as by the defender, and what the tree
-proves holds but for such moves. Other engines leave out all. df-pn (yomi.native.shogi.dfpn) tries every move of both
-sides.
+Waivers for a later drop are left out for both sides; proofs of the tree hold except for such moves. Other engines leave
+out all waivers. df-pn (yomi.native.shogi.dfpn) tries every move.
 """
 
 import numpy as np
 
 from yomi.native.bits import U
 from yomi.native.jit import allocating_kernel, inlined, kernel
-from yomi.native.shogi.bitboards import first_square
 from yomi.native.shogi.movegen import PROMOTES, drop_pawn_mates, generate
 from yomi.native.shogi.position import FIRST_DROP, MAX_HISTORY, MAX_MOVES, PAWNS, POSITION_DTYPE, copy, play
 from yomi.native.shogi.tables import (
@@ -35,24 +28,25 @@ from yomi.native.shogi.tables import (
     STEPS,
     WHITE_PIECE,
     ZONE,
+    first_square,
 )
 
 NO_DROP, LEGAL_DROP, MATING_DROP = 0, 1, 2
+# Distance from the king at which a promotion may take away a flight square: the king's step, the flight square beyond
+# it, and the promoted piece's extra attacks beside it.
 REACH = 3
-"""Squares from the king at which a promotion may take a way out of its: the king steps, its way out lies a step
-further, and what a promoted piece attacks besides is next to it."""
 
 
 @kernel
 def waives(pos, move):  # type: ignore[no-untyped-def]
-    """Whether a legal move waives a promotion that takes nothing from the piece's attacks."""
-    origin = U(move) >> U(7)  # with the bit of a promotion above it
+    """Return whether a legal move waives a promotion that would keep all of the piece's attacks."""
+    origin = U(move) >> U(7)  # with the promotion bit above it
     if origin >= U(FIRST_DROP):
         return False
     us = U(pos.side_to_move) - U(1)
     to = U(move) & U(127)
     kind = U(pos.board[origin]) & U(15)
-    if kind == U(LANCE):  # on the last rank but one a knight could not move
+    if kind == U(LANCE):  # true on the second rank, where a knight would be dead
         row = (U(KNIGHT) + us * U(WHITE_PIECE)) * U(2)
         return (DEAD[row + (to >> U(6))] >> (to & U(63))) & U(1) != U(0)
     if kind != U(PAWN) and kind != U(BISHOP) and kind != U(ROOK):
@@ -64,16 +58,16 @@ def waives(pos, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def _head(pos, color):  # type: ignore[no-untyped-def]
-    """Return the square before the king of a color (0, 1) as a set, which is empty at the edge."""
+    """Return the square in front of the king of a color (0, 1) as a set; empty at the edge."""
     row = ((U(PAWN) + color * U(WHITE_PIECE)) * U(ROWS) + U(pos.king[color])) * U(2)
     return STEPS[row], STEPS[row + U(1)]
 
 
 @kernel
 def dropped_pawn(pos):  # type: ignore[no-untyped-def]
-    """Say what the side to move can do with a pawn before the other king: NO_DROP, LEGAL_DROP or MATING_DROP.
+    """Return whether the side to move can drop a pawn in front of the other king: NO_DROP, LEGAL_DROP or MATING_DROP.
 
-    In check it is taken to have other cares: NO_DROP.
+    NO_DROP in check.
     """
     us = U(pos.side_to_move) - U(1)
     low, high = _head(pos, U(1) - us)
@@ -93,14 +87,14 @@ def dropped_pawn(pos):  # type: ignore[no-untyped-def]
 
 @inlined
 def _is_near(square, king):  # type: ignore[no-untyped-def]
-    """Whether a piece on a square may be within REACH of a king."""
+    """Return whether a square is within REACH of a king."""
     file, rank = np.int64(square) // 9, np.int64(square) % 9
     return max(abs(file - np.int64(king) // 9), abs(rank - np.int64(king) % 9)) <= REACH
 
 
 @inlined
 def _can_decide(pos, move):  # type: ignore[no-untyped-def]
-    """Whether a waived promotion may decide about a pawn's drop, as far as a glance shows."""
+    """Return whether a waiver may decide about a pawn drop, by a quick test."""
     us = U(pos.side_to_move) - U(1)
     to = U(move) & U(127)
     if pos.king[U(0)] == NO_SQUARE or pos.king[U(1)] == NO_SQUARE:
@@ -116,9 +110,9 @@ def _can_decide(pos, move):  # type: ignore[no-untyped-def]
 
 @allocating_kernel
 def decides_about_drop(pos, history, move):  # type: ignore[no-untyped-def]
-    """Whether a waived promotion makes a difference to a pawn's drop that mates; see the module.
+    """Return whether a waiver decides about a pawn drop that mates; see the module.
 
-    Entries of the history beyond the position's own are overwritten, and need room for two positions.
+    Overwrites history entries behind the position's own, for two positions.
     """
     positions = np.empty(3, POSITION_DTYPE)
     promoted, waived, later = positions[0], positions[1], positions[2]
@@ -126,8 +120,11 @@ def decides_about_drop(pos, history, move):  # type: ignore[no-untyped-def]
     play(promoted, history, U(move) | U(PROMOTES))
     copy(waived, pos)
     play(waived, history, move)
+    # The opponent's drop before our king would mate, and is illegal; the promoted piece could capture the pawn.
     if dropped_pawn(waived) == MATING_DROP and dropped_pawn(promoted) == LEGAL_DROP:
         return True
+    # With promotion our next drop before their king would mate, and be illegal; without it the drop does not mate.
+    # Tested after every evasion if the promotion gives check, otherwise on the position itself.
     if promoted.in_check == 0:
         promoted.side_to_move = pos.side_to_move
         waived.side_to_move = pos.side_to_move
@@ -146,10 +143,11 @@ def decides_about_drop(pos, history, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def searched_moves(pos, history, moves):  # type: ignore[no-untyped-def]
-    """Write the moves (uint16[MAX_MOVES]) that a search tries into `moves` and return how many there are.
+    """Write the moves (uint16[MAX_MOVES]) that a search tries into `moves`, in the order of the legal moves; return
+    their number.
 
-    All legal ones where the record says `all_moves`. The order is that of the legal moves. Where there is a legal move
-    there is one to try. Entries of the history beyond the position's own may be overwritten.
+    All legal moves with `all_moves`. There is at least one if there is a legal move. May overwrite later history
+    entries.
     """
     count = generate(pos, moves)
     promotions = np.uint16(0)

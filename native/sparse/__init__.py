@@ -1,1 +1,1 @@
-"""Sparse networks: their forward pass, and what evaluates a batch of each game's positions by it."""
+"""Sparse networks and NNUE: forward passes, and evaluators of batches."""

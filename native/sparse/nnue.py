@@ -1,11 +1,12 @@
-"""NNUE evaluations: sums of 16-bit rows for each view of the board, and small layers of 8-bit integers behind them.
+"""NNUE evaluations (Nasu 2018): incremental sums of 16-bit rows per view of the board, then small layers of 8-bit
+integers.
 
-The sums of a position are those of the position before plus the rows that a move adds, minus the rows that it takes
-away. They wrap around as in YaneuraOu, so that the order of additions does not matter and values agree to the unit.
-(Efficiently updatable networks: Nasu 2018.)
+    sums(ply) = sums(ply - 1) + rows added by the move - rows removed
 
-Weights of the layers lie by words of four inputs: for each word four weights of each output. Words that are all zero
-are not left out: SuishoPetite has a fifth of them, and to find them costs as much as they do.
+Sums wrap around as in YaneuraOu: the order of additions does not matter, and values agree exactly.
+
+Weights are stored by words of four inputs. Words of zeros are not skipped: SuishoPetite has a fifth of them, and the
+tests would cost as much as they save.
 """
 
 from collections.abc import Mapping
@@ -28,66 +29,44 @@ from yomi.native.forward.emit import (
 from yomi.native.jit import inlined_early, kernel
 from yomi.native.shogi.nnue import MAX_ROWS, NnueChanges, NnueInputs, find_rows, make_changes
 
-LANES = 2 * WIDTH
-"""16-bit integers of a vector."""
-CHUNK = 4
-"""Vectors of sums that are added up side by side, in registers."""
-ONE = 127
-"""1 in the outputs of a layer."""
-SHIFT = 6
-"""1 in the weights of a layer is 1 << SHIFT."""
-GROUP = 16
-"""Outputs of a layer come in groups."""
-WORD = 4
-"""Inputs of a layer that are multiplied together."""
-WORDS_STEP = 4
-"""Words of inputs come in multiples of this: a layer has a multiple of GROUP inputs."""
-MAX_VALUE = 31753
-"""Values are clamped to this, as in YaneuraOu."""
+LANES = 2 * WIDTH  # 16-bit integers of a vector
+CHUNK = 4  # vectors of sums that are computed in parallel, in registers
+ONE = 127  # 1.0 in the outputs of a layer
+SHIFT = 6  # 1.0 in the weights of a layer is 1 << SHIFT
+GROUP = 16  # outputs of a layer are padded to a multiple of this
+WORD = 4  # inputs of a layer that are multiplied together
+WORDS_STEP = 4  # the number of words of inputs is a multiple of this
+MAX_VALUE = 31753  # values are clamped to this, as in YaneuraOu
 
 
 class NnueNetwork(NamedTuple):
-    """The numbers of a network: N inputs, H sums for each view, layers of h1, h2 and 1 outputs."""
+    """The weights of a network: N inputs, H sums per view, layers of h1, h2 and 1 outputs."""
 
     inputs: NnueInputs
-    rows: Any
-    """int16[N, H]"""
-    bias: Any
-    """int16[H]"""
-    first: Any
-    """int8[2 H / 4, outputs, 4]: h1 outputs, filled up to a multiple of GROUP"""
-    first_bias: Any
-    """int32[outputs]"""
-    second: Any
-    """int8[outputs of `first` / 4, outputs, 4]"""
-    second_bias: Any
-    """int32[outputs]"""
-    last: Any
-    """int8[outputs of `second`]"""
-    facts: Any
-    """int32[2]: bias of the last layer, FV_SCALE"""
+    rows: Any  # int16[N, H]
+    bias: Any  # int16[H]
+    first: Any  # int8[2 H / 4, outputs, 4], with outputs padded
+    first_bias: Any  # int32[outputs]
+    second: Any  # int8[outputs of `first` / 4, outputs, 4]
+    second_bias: Any  # int8[outputs of `first` / 4, outputs, 4]
+    last: Any  # int8[outputs of `second`]
+    facts: Any  # int32[2]: bias of the last layer, FV_SCALE
 
 
 class NnueScratch(NamedTuple):
-    """Working memory of one thread, for a position and the plies behind it."""
+    """Working memory of one thread, for a line of positions."""
 
-    sums: Any
-    """int16[plies, 2, H]: of Black's view and of White's"""
-    is_summed: Any
-    """uint8[plies, 2]: whether these sums are computed"""
+    sums: Any  # int16[plies, 2, H]: of Black's and White's view
+    is_summed: Any  # uint8[plies, 2]: 1 if the sums are computed
     changes: NnueChanges
-    rows: Any
-    """int32[MAX_ROWS]"""
-    clipped: Any
-    """uint8[2 H]: the mover's clipped sums, then the other side's"""
-    first: Any
-    """uint8[outputs]"""
-    second: Any
-    """uint8[outputs]"""
+    rows: Any  # int32[MAX_ROWS]
+    clipped: Any  # uint8[2 H]: clipped sums of the side to move, then of the opponent
+    first: Any  # uint8[outputs]
+    second: Any  # uint8[outputs]
 
 
 def _by_words(weights: Any, inputs: int) -> Any:
-    """Return weights [outputs, inputs] as [inputs / 4, outputs, 4], filled up with zeros."""
+    """Return weights [outputs, inputs] as [inputs / 4, outputs, 4], padded with zeros."""
     outputs = -(-len(weights) // GROUP) * GROUP
     filled = np.zeros((outputs, inputs), np.int8)
     filled[: len(weights), : weights.shape[1]] = weights
@@ -99,13 +78,13 @@ def _filled(numbers: Any, count: int) -> Any:
 
 
 def network_of(inputs: NnueInputs, tensors: Mapping[str, Any], fv_scale: int) -> NnueNetwork:
-    """Return a network of the arrays of a file.
+    """Return the network of a file's arrays.
 
     Args:
         inputs: tables of its inputs.
-        tensors: rows int16[N, H], bias int16[H], and of the layers first, second and last the weights int8[outputs,
-            inputs] and the biases int32[outputs], as `first` and `first_bias` and so on.
-        fv_scale: divisor of the network's output.
+        tensors: rows int16[N, H], bias int16[H]; for the layers first, second and last: weights int8[outputs, inputs]
+            and biases int32[outputs], as `first`, `first_bias` and so on.
+        fv_scale: divisor of the output.
     """
     first = _by_words(tensors["first"], 2 * len(tensors["bias"]))
     second = _by_words(tensors["second"], first.shape[1])
@@ -123,7 +102,7 @@ def network_of(inputs: NnueInputs, tensors: Mapping[str, Any], fv_scale: int) ->
 
 
 def make_scratch(network: NnueNetwork, plies: int) -> NnueScratch:
-    """Return working memory for a network and `plies` positions, one behind the other."""
+    """Return working memory for a network and a line of `plies` positions."""
     width = len(network.bias)
     return NnueScratch(
         np.zeros((plies, 2, width), np.int16),
@@ -137,7 +116,7 @@ def make_scratch(network: NnueNetwork, plies: int) -> NnueScratch:
 
 
 def _row(e: Emitter, table: Any, row_bytes: Any, numbers: Any, index: Any) -> Any:
-    """Return the address of the row that `numbers` (int32) names at an index."""
+    """Return the address of row number `numbers[index]` (int32) of a table."""
     place = e.ir.inttoptr(e.at(numbers, e.times(index, 4)), I32.as_pointer())
     return e.at(table, e.ir.mul(e.ir.sext(e.ir.load(place, align=4), row_bytes.type), row_bytes))
 
@@ -145,7 +124,7 @@ def _row(e: Emitter, table: Any, row_bytes: Any, numbers: Any, index: Any) -> An
 def _write_sums(
     e: Emitter, sums: Any, before: Any, table: Any, width: Any, added: Any, adds: Any, removed: Any, removals: Any
 ) -> None:
-    """Write `before` plus some rows of a table minus others; all of 16-bit integers that wrap around."""
+    """Write `before` plus some rows minus others; 16-bit integers that wrap around."""
     row_bytes, vector_bytes = e.times(width, 2), 2 * LANES
     with e.loop(width, CHUNK * LANES) as chunks:
         first = e.times(chunks.index, 2)
@@ -163,20 +142,17 @@ def _write_sums(
 
 
 def _clip(e: Emitter, numbers: Any) -> Any:
-    """Return a vector of integers clipped to 0 to ONE."""
     zero, one = (ir.Constant(numbers.type, [n] * numbers.type.count) for n in (0, ONE))
     numbers = e.ir.select(e.ir.icmp_signed(">", numbers, zero), numbers, zero)
     return e.ir.select(e.ir.icmp_signed("<", numbers, one), numbers, one)
 
 
 def _store_bytes(e: Emitter, numbers: Any, address: Any) -> None:
-    """Store a vector of integers as bytes."""
     narrow = e.ir.trunc(numbers, ir.VectorType(I8, numbers.type.count))
     e.ir.store(narrow, e.ir.inttoptr(address, narrow.type.as_pointer()), align=1)
 
 
 def _write_clipped(e: Emitter, clipped: Any, sums: Any, width: Any) -> None:
-    """Write sums (int16) clipped to bytes."""
     with e.loop(width, LANES) as parts:
         wide = e.load(e.at(sums, e.times(parts.index, 2)), PAIR_VECTOR)
         _store_bytes(e, _clip(e, wide), e.at(clipped, parts.index))
@@ -184,12 +160,12 @@ def _write_clipped(e: Emitter, clipped: Any, sums: Any, width: Any) -> None:
 
 
 def _add_word(e: Emitter, word: Any, weights: Any, total: Any) -> Any:
-    """Return sums plus the products of a word of inputs, in every place, with four weights in each place."""
+    """Return sums plus the products of a word of inputs (in every place) with four weights per place."""
     if HAS_DOT_PRODUCTS:
         return e.add_products_of_bytes(word, weights, total)
     bits = 32 * WIDTH
     if WIDTH > 4:
-        # Sums of two products fit 16 bits: an input is at most 127.
+        # Sums of two products fit 16 bits, as an input is at most 127.
         byte_vector = ir.VectorType(I8, 4 * WIDTH)
         name = "llvm.x86.avx512.pmaddubs.w.512" if WIDTH == 16 else "llvm.x86.avx2.pmadd.ub.sw"
         pairs = _call(e, name, PAIR_VECTOR, [e.ir.bitcast(each, byte_vector) for each in (word, weights)])
@@ -213,17 +189,17 @@ def _call(e: Emitter, name: str, result: Any, values: list[Any]) -> Any:
 
 
 def _layer(outputs: int) -> Any:
-    """Return what writes the code of a layer, `outputs` of its outputs at a time."""
+    """Return a writer of a layer's code that computes `outputs` outputs at a time."""
     vectors, side_by_side = outputs // WIDTH, max(1, min(WORDS_STEP, 8 * WIDTH // outputs))
 
     def write(e: Emitter, target: Any, units: Any, words: Any, weights: Any, bias: Any, all_outputs: Any) -> None:
         """Write outputs as bytes.
 
         Args:
-            e: writes the code.
+            e: the emitter.
             target: uint8[all_outputs].
             units: uint8, the inputs.
-            words: how many words of four inputs there are; a multiple of WORDS_STEP.
+            words: number of words of four inputs, a multiple of WORDS_STEP.
             weights: int8[inputs / 4, all_outputs, 4].
             bias: int32[all_outputs].
             all_outputs: a multiple of `outputs`.
@@ -258,14 +234,14 @@ _layer_by_32 = Routine("nnue_layer_by_32", 6, _layer(32)).intrinsic()
 
 @kernel
 def begin(network, scratch, pos):  # type: ignore[no-untyped-def]
-    """Compute the sums of a position, as that of ply 0."""
+    """Compute the sums of a position at ply 0."""
     for view in range(U(2)):
         _sum_afresh(network, scratch, pos, U(0), view)
 
 
 @kernel
 def _sum_afresh(network, scratch, pos, ply, view):  # type: ignore[no-untyped-def]
-    """Compute the sums of a view of a position at `ply` from all of its rows."""
+    """Compute the sums of a view at `ply` from all of its rows."""
     count = find_rows(network.inputs, pos, view, scratch.rows)
     width = network.bias.size
     _sums(
@@ -283,7 +259,7 @@ def _sum_afresh(network, scratch, pos, ply, view):  # type: ignore[no-untyped-de
 
 @inlined_early
 def _sum_up_to(network, scratch, positions, ply, view):  # type: ignore[no-untyped-def]
-    """Compute the sums of a view at `ply` from the nearest ply before whose sums are known."""
+    """Compute the sums of a view at `ply` from the nearest earlier ply with sums."""
     known = ply
     while scratch.is_summed[U(known), U(view)] == 0:
         if scratch.changes.counts[U(known), U(view), U(0)] < 0:
@@ -308,13 +284,9 @@ def _sum_up_to(network, scratch, positions, ply, view):  # type: ignore[no-untyp
 
 @inlined_early
 def _output(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
-    """Return the network's output for positions[ply], undivided, for the side to move.
+    """Return the network's output for positions[ply] and the side to move, before the division by FV_SCALE.
 
-    Args:
-        network: an NnueNetwork.
-        scratch: an NnueScratch, with the changes that lead from each ply to the next, and `begin` done for ply 0.
-        positions: the positions of all plies up to this one.
-        ply: int64.
+    `scratch` must hold the changes from each ply to the next, and the sums of ply 0 (`begin`).
     """
     us = np.int64(positions[U(ply)].side_to_move) - 1
     width = network.bias.size
@@ -332,7 +304,6 @@ def _output(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
 
 @inlined_early
 def _apply(target, units, weights, bias):  # type: ignore[no-untyped-def]
-    """Write the outputs of a layer."""
     if bias.size & U(31) == U(0):
         _layer_by_32(
             target.ctypes.data,
@@ -355,19 +326,19 @@ def _apply(target, units, weights, bias):  # type: ignore[no-untyped-def]
 
 @kernel
 def raw_output(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
-    """Return the network's output for positions[ply], as `_output` does; Python can call it."""
+    """Return `_output`; for Python."""
     return _output(network, scratch, positions, ply)
 
 
 @kernel
 def value_of(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
-    """Return the value of positions[ply], as `static_value` does; Python can call it."""
+    """Return `static_value`; for Python."""
     return static_value(network, scratch, positions, ply)
 
 
 @inlined_early
 def static_value(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
-    """Return the value of positions[ply] for the side to move: the output by FV_SCALE, toward zero; a pawn is 90."""
+    """Return the value of positions[ply] for the side to move: output / FV_SCALE, rounded toward zero. A pawn is 90."""
     raw = _output(network, scratch, positions, ply)
     scale = np.int64(network.facts[U(1)])
     value = abs(raw) // scale

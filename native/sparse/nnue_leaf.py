@@ -1,7 +1,5 @@
-"""What a search at a leaf works with: positions by ply, a table of positions, and statistics that order moves.
-
-All of it belongs to one thread. It lies behind one address (yomi.native.calls), since kernels that call themselves
-would otherwise hand hundreds of words on with each call.
+"""Data of the search at leaves: positions by ply, a transposition table, and statistics that order moves. One thread
+owns all of it.
 """
 
 from typing import Any, NamedTuple
@@ -9,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import load, types_of
+from yomi.native.bound_kernels import load, types_of
 from yomi.native.jit import inlined, kernel
 from yomi.native.shogi.effects import CAPTURE, VALUE
 from yomi.native.shogi.nnue import find_changes, make_inputs, no_changes
@@ -20,18 +18,17 @@ from yomi.native.sparse.nnue import NnueNetwork, NnueScratch, make_scratch, netw
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
 
-PLIES = 64
-"""Positions of a line, the leaf's included."""
+# Kernels get the data by one address (yomi.native.bound_kernels): recursive kernels would otherwise pass hundreds of
+# words with each call.
+PLIES = 64  # maximum positions of a line, with the leaf
+# Indices in `counters`: nodes of this search, their limit, whether it was reached, best move of the current iteration
+# (0: none); results: value and completed depth; nodes of all searches.
 NODES, LIMIT, IS_STOPPED, BEST, VALUE_FOUND, DEPTH, ALL_NODES = range(7)
-"""Places in `counters`: nodes of this search, their limit, whether the limit was reached, the best move at the leaf in
-the current iteration (0: none yet); then the results: value and completed depth; then the nodes of all searches."""
 COUNTERS = 8
-TABLE_BITS = 17
-"""The table has 1 << TABLE_BITS entries of 16 bytes."""
+TABLE_BITS = 17  # the table has 1 << TABLE_BITS entries of 16 bytes
+# Bounds: the true value is at most, at least, or equal to the stored value.
 UPPER, LOWER, EXACT = 1, 2, 3
-"""What a value in the table is of the true one."""
-NO_VALUE = 32767
-"""Stands in the table for a static value that is not known."""
+NO_VALUE = 32767  # static value of a table entry if unknown
 PIECE_SQUARES = 32 * 128
 HISTORY_LIMIT = 1 << 13
 
@@ -40,46 +37,32 @@ class LeafScratch(NamedTuple):
     """Working memory of one thread."""
 
     network: NnueScratch
-    positions: Any
-    """POSITION_DTYPE[PLIES]"""
-    history: Any
-    """uint64[2 * PLIES + 2]: begins at the leaf, so that repetitions are found behind it only"""
-    moves: Any
-    """uint16[PLIES, MAX_MOVES]"""
-    scores: Any
-    """int32[PLIES, MAX_MOVES]: the greatest is tried first"""
-    is_pass: Any
-    """uint8[PLIES]: whether a pass led to the position"""
-    statics: Any
-    """int32[PLIES]: static values of the line's positions"""
-    killers: Any
-    """uint16[PLIES, 2]: quiet moves that refuted another move at this ply"""
-    quiets: Any
-    """int32[PIECE_SQUARES]: success of quiet moves by piece and target"""
-    table: Any
-    """uint64[entries, 2]: key of a position; move, value, static value, depth and bound"""
-    counters: Any
-    """int64[COUNTERS]"""
-    reductions: Any
-    """int32[64 * 64]: plies that a late move is searched less, by depth and number of the move"""
+    positions: Any  # POSITION_DTYPE[PLIES]
+    history: Any  # uint64[2 * PLIES + 2]: starts at the leaf, so that only repetitions after it are found
+    moves: Any  # uint16[PLIES, MAX_MOVES]
+    scores: Any  # int32[PLIES, MAX_MOVES]: the greatest is tried first
+    is_pass: Any  # uint8[PLIES]: 1 if a pass led to the position
+    statics: Any  # int32[PLIES]: static values of the line
+    killers: Any  # uint16[PLIES, 2]: quiet moves that refuted another move at this ply
+    quiets: Any  # int32[PIECE_SQUARES]: success of quiet moves by piece and target
+    table: Any  # uint64[entries, 2]: key; move, value, static value, depth and bound
+    counters: Any  # int64[COUNTERS]
+    reductions: Any  # int32[64 * 64]: reduction of late moves in plies, by depth and number of the move
 
 
 class LeafSettings(NamedTuple):
-    """What the evaluation of a leaf goes by."""
+    """Settings of the search at leaves."""
 
-    nodes: Any
-    """int64[1]: of a search, at most"""
-    numbers: Any
-    """float32[3]: SCALE, WEIGHT, BOOST"""
+    nodes: Any  # int64[1]: maximum nodes of a search
+    numbers: Any  # float32[3]: SCALE, WEIGHT, BOOST
 
 
+# Indices in `numbers`: value that maps to tanh(1 / 2); weight of the search's value against the batch's value; increase
+# of the best move's logit.
 SCALE, WEIGHT, BOOST = range(3)
-"""Places in `numbers`: value for which tanh(1 / 2) is the result; weight of the search's value beside the value that
-the batch has; what the logit of the search's best move gains."""
 
 
 def make_leaf_scratch(network: NnueNetwork) -> LeafScratch:
-    """Return working memory for searches with a network."""
     number = np.log(np.maximum(np.arange(64), 1))
     return LeafScratch(
         make_scratch(network, PLIES),
@@ -98,7 +81,6 @@ def make_leaf_scratch(network: NnueNetwork) -> LeafScratch:
 
 
 def make_settings(nodes: int, scale: float, weight: float, boost: float) -> LeafSettings:
-    """Return the settings of a search; see LeafSettings."""
     return LeafSettings(np.array([nodes], np.int64), np.array([scale, weight, boost], np.float32))
 
 
@@ -109,15 +91,14 @@ def _example() -> NnueNetwork:
     return network_of(make_inputs("K-P"), numbers, 1)
 
 
-EXAMPLE = _example()
-"""A network of the types that kernels take; it has one row only."""
+EXAMPLE = _example()  # A network of the types that kernels take, with one row
+# Types of batch, network, scratch and settings, stored at one address.
 ARGUMENTS = types_of(
     make_batch(shogi_spec(), 1, Inputs.POSITIONS),
     EXAMPLE,
     make_leaf_scratch(EXAMPLE),
     make_settings(1, 1.0, 1.0, 0.0),
 )
-"""Types of a batch, a network, the scratch and the settings, which lie at an address."""
 
 
 @kernel
@@ -129,7 +110,7 @@ def static_at(address, ply):  # type: ignore[no-untyped-def]
 
 @kernel
 def play_at(address, ply, move, check):  # type: ignore[no-untyped-def]
-    """Make the position at ply + 1 by a legal move; `check`: whether it gives check."""
+    """Set the position at ply + 1 by a legal move; `check`: whether it gives check."""
     _, network, leaf, _ = load(address, ARGUMENTS)
     pos = leaf.positions[U(ply)]
     find_changes(network.inputs, pos, move, leaf.network.changes, ply + 1)
@@ -143,7 +124,6 @@ def play_at(address, ply, move, check):  # type: ignore[no-untyped-def]
 
 @kernel
 def pass_at(address, ply):  # type: ignore[no-untyped-def]
-    """Make the position at ply + 1 by a pass."""
     _, _, leaf, _ = load(address, ARGUMENTS)
     no_changes(leaf.network.changes, ply + 1)
     leaf.network.is_summed[U(ply + 1), U(0)] = 0
@@ -156,7 +136,7 @@ def pass_at(address, ply):  # type: ignore[no-untyped-def]
 
 @kernel
 def store(table, key, move, value, static, depth, bound):  # type: ignore[no-untyped-def]
-    """Write a position into the table, in the place of whichever is there."""
+    """Write a position into the table, over the entry in its place."""
     slot = key & U(table.shape[0] - 1)
     if move == 0 and table[slot, U(0)] == key:
         move = table[slot, U(1)] & U(0xFFFF)
@@ -167,7 +147,7 @@ def store(table, key, move, value, static, depth, bound):  # type: ignore[no-unt
 
 @inlined
 def lookup(table, key):  # type: ignore[no-untyped-def]
-    """Return (move, value, static value, depth, bound) of a position; bound is 0 if the table does not have it."""
+    """Return (move, value, static value, depth, bound) of a position; bound 0 if it is not in the table."""
     slot = key & U(table.shape[0] - 1)
     if table[slot, U(0)] != key:
         return 0, 0, NO_VALUE, 0, 0
@@ -183,7 +163,7 @@ def lookup(table, key):  # type: ignore[no-untyped-def]
 
 @inlined
 def is_quiet(pos, move):  # type: ignore[no-untyped-def]
-    """Whether a move neither captures nor promotes a pawn."""
+    """Return whether a move neither captures nor promotes a pawn."""
     if pos.board[U(move) & U(127)] != 0:
         return False
     return U(move) >> U(14) == U(0) or U(pos.board[(U(move) >> U(7)) & U(127)]) & U(15) != U(PAWN)
@@ -191,7 +171,7 @@ def is_quiet(pos, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def place_of(pos, move):  # type: ignore[no-untyped-def]
-    """Return where the success of a move's piece and target is counted; a drop is a move of its piece."""
+    """Return the index in `quiets` of a move's piece and target. A drop counts as a move of its piece."""
     origin = (U(move) >> U(7)) & U(127)
     code = U(pos.board[origin]) if origin < U(FIRST_DROP) else origin - U(80) + (U(pos.side_to_move) - U(1)) * U(16)
     return (code << U(7)) | (U(move) & U(127))
@@ -199,7 +179,6 @@ def place_of(pos, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def score_moves(address, ply, count, table_move):  # type: ignore[no-untyped-def]
-    """Write the scores by which the moves at a ply are tried."""
     _, _, leaf, _ = load(address, ARGUMENTS)
     pos = leaf.positions[U(ply)]
     killers = leaf.killers[U(ply)]
@@ -220,7 +199,7 @@ def score_moves(address, ply, count, table_move):  # type: ignore[no-untyped-def
 
 @inlined
 def capture_score(pos, move):  # type: ignore[no-untyped-def]
-    """Return the score of a capture or promotion: most valuable victims first, least valuable attackers first."""
+    """Return the score of a capture or promotion: most valuable victim, then least valuable attacker."""
     victim = U(pos.board[U(move) & U(127)]) & U(15)
     attacker = U(pos.board[(U(move) >> U(7)) & U(127)]) & U(15)
     promoted = 400 * np.int64(U(move) >> U(14))
@@ -229,7 +208,7 @@ def capture_score(pos, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def take_best(moves, scores, i, count):  # type: ignore[no-untyped-def]
-    """Bring the move of the greatest score of those from `i` on to place `i`, and return it."""
+    """Move the best of the moves from `i` on to place `i`; return it."""
     best = U(i)
     for k in range(U(i) + U(1), U(count)):
         if scores[k] > scores[best]:
@@ -242,7 +221,7 @@ def take_best(moves, scores, i, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def reward(address, ply, depth, searched):  # type: ignore[no-untyped-def]
-    """Count the success of the quiet move at place `searched` and the failure of those before it, which were tried."""
+    """Reward the quiet move at place `searched`, and penalise the quiet moves tried before it."""
     _, _, leaf, _ = load(address, ARGUMENTS)
     pos = leaf.positions[U(ply)]
     move = leaf.moves[U(ply), U(searched)]

@@ -1,17 +1,18 @@
-"""A small alpha-beta search with a quiescence search behind it: what a leaf of the tree is worth.
+"""Evaluation of leaves by an NNUE network and a small alpha-beta search with a quiescence search.
 
-Values are those of the network, for the side to move; a mate in n plies is MATE - n. The search ends after a number of
-nodes. It is shallow, so that most of its work is in the quiescence search and in the last two plies.
+Values are the network's, for the side to move; a mate in n plies is MATE - n. The search ends after a number of nodes.
+It is shallow: most work is done in the quiescence search and the last two plies.
 """
+
+import math
 
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import load
+from yomi.native.bound_kernels import entry, load
 from yomi.native.jit import inlined_early, kernel
 from yomi.native.shogi import mate, rules
-from yomi.native.shogi.effects import CAPTURE
-from yomi.native.shogi.exchange import gains
+from yomi.native.shogi.effects import CAPTURE, gains
 from yomi.native.shogi.movegen import generate, generate_captures
 from yomi.native.shogi.position import copy, gives_check
 from yomi.native.sparse.nnue import begin
@@ -19,6 +20,7 @@ from yomi.native.sparse.nnue_leaf import (
     ALL_NODES,
     ARGUMENTS,
     BEST,
+    BOOST,
     DEPTH,
     EXACT,
     IS_STOPPED,
@@ -27,8 +29,10 @@ from yomi.native.sparse.nnue_leaf import (
     NO_VALUE,
     NODES,
     PLIES,
+    SCALE,
     UPPER,
     VALUE_FOUND,
+    WEIGHT,
     is_quiet,
     lookup,
     pass_at,
@@ -39,25 +43,22 @@ from yomi.native.sparse.nnue_leaf import (
     store,
     take_best,
 )
+from yomi.native.tree import arrays
 
 INFINITE, MATE = 32001, 32000
-WON = MATE - 2 * PLIES
-"""Values from here on are mates."""
-DEPTHS = 24
-"""Depth of a search, at most."""
+WON = MATE - 2 * PLIES  # values from here on are mates
+DEPTHS = 24  # maximum depth
+# Margin per ply above beta at which a static value ends the search of a position.
 MARGIN = 60
-"""A static value this far above the upper bound, for each ply left, ends the search of a position."""
-RAZOR = 220
-"""A static value this far below the lower bound, for each ply left, leaves the quiescence search only."""
-FUTILITY = 60
-"""Quiet moves are left out if the static value is this far below the lower bound, for each ply left and one more."""
+RAZOR = 220  # margin per ply below alpha at which only the quiescence search remains
+FUTILITY = 60  # margin per ply, and one more, below alpha at which quiet moves are skipped
+# Gain of a capture beyond the captured piece, at most, in the quiescence search.
 DELTA = 150
-"""What a capture may gain beyond the captured piece in the quiescence search."""
 
 
 @kernel
 def _stops(counters):  # type: ignore[no-untyped-def]
-    """Count a node; return whether there may be no more of them."""
+    """Count a node; return whether the limit is reached."""
     if counters[U(NODES)] >= counters[U(LIMIT)]:
         counters[U(IS_STOPPED)] = 1
         return True
@@ -67,7 +68,7 @@ def _stops(counters):  # type: ignore[no-untyped-def]
 
 @kernel
 def _ended(pos, history, ply):  # type: ignore[no-untyped-def]
-    """Return whether rules end the game here, other than by mate, and the value then."""
+    """Return whether the rules end the game, except by mate, and its value."""
     if pos.max_moves != 0 and pos.ply >= pos.max_moves:
         return True, 0
     kind = rules.repetition(pos, history)
@@ -82,7 +83,7 @@ def _ended(pos, history, ply):  # type: ignore[no-untyped-def]
 
 @kernel
 def _to_table(value, ply):  # type: ignore[no-untyped-def]
-    """Return a value as the table has it: mates are counted from the position on, not from the leaf."""
+    """Return a value for the table: mates count from the position, not from the leaf."""
     if value >= WON:
         return value + ply
     return value - ply if value <= -WON else value
@@ -90,7 +91,6 @@ def _to_table(value, ply):  # type: ignore[no-untyped-def]
 
 @kernel
 def _from_table(value, ply):  # type: ignore[no-untyped-def]
-    """Return a value of the table as it is at a ply."""
     if value >= WON:
         return value - ply
     return value + ply if value <= -WON else value
@@ -98,7 +98,7 @@ def _from_table(value, ply):  # type: ignore[no-untyped-def]
 
 @kernel
 def _holds(bound, value, alpha, beta):  # type: ignore[no-untyped-def]
-    """Whether a value of the table answers for a window."""
+    """Return whether a table's value decides a window."""
     if bound == EXACT:
         return True
     return (bound == LOWER and value >= beta) or (bound == UPPER and value <= alpha)
@@ -106,14 +106,14 @@ def _holds(bound, value, alpha, beta):  # type: ignore[no-untyped-def]
 
 @kernel
 def quiesce(address, ply, plies_behind, alpha, beta):  # type: ignore[no-untyped-def]
-    """Return the value of the position at a ply when captures, promotions of pawns and evasions are searched.
+    """Return the value of the position at a ply by captures, pawn promotions and evasions.
 
     Args:
-        address: of a batch, a network, the scratch and the settings.
+        address: of batch, network, scratch and settings.
         ply: of the position.
-        plies_behind: plies of this search so far.
-        alpha: values up to this one are of no interest.
-        beta: nor are values from this one on.
+        plies_behind: plies of this quiescence search so far.
+        alpha: lower bound of the window.
+        beta: upper bound.
     """
     _, _, leaf, _ = load(address, ARGUMENTS)
     if _stops(leaf.counters):
@@ -151,6 +151,7 @@ def quiesce(address, ply, plies_behind, alpha, beta):  # type: ignore[no-untyped
         move = np.int64(take_best(leaf.moves[U(ply)], leaf.scores[U(ply)], i, count))
         check = gives_check(pos, move)
         if not is_in_check and not check:
+            # Delta pruning, then static exchange evaluation.
             victim = U(pos.board[U(move) & U(127)]) & U(15)
             reached = static + np.int64(CAPTURE[victim]) * 9 // 10 + DELTA
             if U(move) >> U(14) != U(0):
@@ -180,12 +181,12 @@ def quiesce(address, ply, plies_behind, alpha, beta):  # type: ignore[no-untyped
 
 @kernel
 def search(address, ply, depth, alpha, beta):  # type: ignore[no-untyped-def]
-    """Return the value of the position at a ply, searched some plies deep; at ply 0 note the best move.
+    """Return the value of the position at a ply, searched to a depth; at ply 0 record the best move.
 
     Args:
         address: see `quiesce`.
         ply: of the position.
-        depth: plies; captures follow behind them.
+        depth: in plies, before the quiescence search.
         alpha: see `quiesce`.
         beta: see `quiesce`.
     """
@@ -207,6 +208,7 @@ def search(address, ply, depth, alpha, beta):  # type: ignore[no-untyped-def]
     is_in_check = pos.in_check != 0
     is_improving = False
     if is_in_check:
+        # In check the static value means nothing: take that of two plies before.
         static = NO_VALUE
         leaf.statics[U(ply)] = leaf.statics[U(ply - 2)] if ply >= 2 else 0
     else:
@@ -215,6 +217,7 @@ def search(address, ply, depth, alpha, beta):  # type: ignore[no-untyped-def]
         leaf.statics[U(ply)] = static
         is_improving = ply >= 2 and static > leaf.statics[U(ply - 2)]
         if not is_open:
+            # Razoring, then reverse futility pruning.
             if depth <= 2 and static + RAZOR * depth < alpha:
                 value = quiesce(address, ply, 0, alpha, beta)
                 if leaf.counters[U(IS_STOPPED)] != 0 or value <= alpha:
@@ -223,6 +226,7 @@ def search(address, ply, depth, alpha, beta):  # type: ignore[no-untyped-def]
                 return static
         if ply > 0 and mate.attack(leaf.positions, leaf.history, leaf.moves, ply, 1) != 0:
             return MATE - ply - 1
+        # Null move: if a pass is good enough, so is the best move.
         if not is_open and leaf.is_pass[U(ply)] == 0 and depth >= 3 and static >= beta and beta > -WON:
             pass_at(address, ply)
             value = -search(address, ply + 1, depth - 3 - depth // 4, -beta, -beta + 1)
@@ -230,6 +234,7 @@ def search(address, ply, depth, alpha, beta):  # type: ignore[no-untyped-def]
                 return 0
             if value >= beta:
                 return min(value, WON - 1)
+    # Internal iterative reduction.
     if table_move == 0 and depth >= 4:
         depth -= 1
     return _search_moves(address, ply, depth, alpha, beta, static, table_move, is_improving)
@@ -250,6 +255,7 @@ def _search_moves(address, ply, depth, alpha, beta, static, table_move, is_impro
         move = np.int64(take_best(leaf.moves[U(ply)], leaf.scores[U(ply)], i, count))
         quiet = is_quiet(pos, move)
         check = gives_check(pos, move)
+        # Futility pruning, and pruning by static exchange.
         if ply > 0 and best > -WON and not is_in_check and not check:
             if quiet:
                 if depth <= 4 and static + FUTILITY * (depth + 1) <= alpha:
@@ -258,13 +264,16 @@ def _search_moves(address, ply, depth, alpha, beta, static, table_move, is_impro
                     continue
             elif depth <= 4 and not gains(pos, move, -200 * depth):
                 continue
+        # Checks near the horizon that lose nothing are searched deeper.
         deeper = depth - 1 + (check and depth <= 3 and gains(pos, move, 0))
         reduction = 0
+        # Late quiet moves are searched less deeply.
         if depth >= 2 and i >= 2 and quiet and not check and not is_in_check:
             reduction = np.int64(leaf.reductions[U(min(depth, 63)) * U(64) + U(min(i, 63))])
             reduction += (not is_improving) - is_open
             reduction = min(max(reduction, 0), deeper)
         play_at(address, ply, move, check)
+        # Principal variation search: null windows after the first move, full windows if they fail high.
         if i == 0:
             value = -search(address, ply + 1, deeper, -beta, -alpha)
         else:
@@ -293,10 +302,9 @@ def _search_moves(address, ply, depth, alpha, beta, static, table_move, is_impro
 
 @kernel
 def search_leaf(address, pos):  # type: ignore[no-untyped-def]
-    """Search a position until the settings' number of nodes is reached, ever deeper; results are in the counters.
+    """Search a position by iterative deepening up to the settings' number of nodes; results are in the counters.
 
-    Returns:
-        The value for the side to move; `counters[BEST]` is the best move, 0 if none was found.
+    Returns the value for the side to move; `counters[BEST]` is the best move, or 0.
     """
     _, network, leaf, settings = load(address, ARGUMENTS)
     root = leaf.positions[U(0)]
@@ -317,7 +325,7 @@ def search_leaf(address, pos):  # type: ignore[no-untyped-def]
         leaf.killers[ply, U(1)] = 0
     value = quiesce(address, 0, 0, -INFINITE, INFINITE)
     if counters[U(IS_STOPPED)] != 0 and value <= -WON:
-        value = static_at(address, 0)  # in check, and no evasion was searched to its end
+        value = static_at(address, 0)  # in check, and no evasion was searched completely
     move = 0
     for depth in range(1, DEPTHS):
         if counters[U(NODES)] >= counters[U(LIMIT)]:
@@ -325,7 +333,7 @@ def search_leaf(address, pos):  # type: ignore[no-untyped-def]
         counters[U(BEST)] = 0
         found = search(address, 0, depth, -INFINITE, INFINITE)
         if counters[U(BEST)] != 0:
-            # Of an iteration that was cut short the moves before count: the first one was the best so far.
+            # Of an interrupted iteration the finished moves count: the first was the best so far.
             move, value = counters[U(BEST)], found
         if counters[U(IS_STOPPED)] != 0:
             break
@@ -336,3 +344,39 @@ def search_leaf(address, pos):  # type: ignore[no-untyped-def]
     counters[U(VALUE_FOUND)] = value
     counters[U(ALL_NODES)] += counters[U(NODES)]
     return value
+
+
+SURE = 0.998  # maximum value: a search at a leaf may miss what the tree finds
+
+
+@entry(ARGUMENTS)
+def evaluate_leaves(address, rows):  # type: ignore[no-untyped-def]
+    """Mix the search's values into a batch's values, and raise the logits of its best moves.
+
+    Args:
+        address: of a Batch with positions, values and logits, an NnueNetwork, a LeafScratch and LeafSettings.
+        rows: number of rows.
+    """
+    batch, _, leaf, settings = load(address, ARGUMENTS)
+    weight = settings.numbers[U(WEIGHT)]
+    for row in range(U(rows)):
+        score = search_leaf(address, batch.positions[row])
+        value = math.tanh(0.5 * score / settings.numbers[U(SCALE)])
+        value = min(max(value, -SURE), SURE)
+        before = batch.values[row, U(arrays.VALUE)]
+        batch.values[row, U(arrays.VALUE)] = np.float32(weight * value + (1.0 - weight) * before)
+        best = leaf.counters[U(BEST)]
+        for i in range(U(batch.move_count[row])):
+            if batch.moves[row, i] == best:
+                batch.logits[row, U(batch.indices[row, i])] += settings.numbers[U(BOOST)]
+
+
+@entry(ARGUMENTS)
+def clear_rows(address, rows):  # type: ignore[no-untyped-def]
+    """Write equal logits and values of zero into a batch's first `rows` rows."""
+    batch, _, _, _ = load(address, ARGUMENTS)
+    for row in range(U(rows)):
+        for i in range(U(arrays.VALUES)):
+            batch.values[row, i] = 0.0
+        for i in range(U(batch.move_count[row])):
+            batch.logits[row, U(batch.indices[row, i])] = 0.0

@@ -1,9 +1,9 @@
-"""Judging positions of shogi by a sparse network."""
+"""Evaluation of shogi positions by a sparse network."""
 
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.shogi import sparse
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.sparse.network import SparseNetwork, first_layer, make_scratch, move_logits, value_logit
@@ -12,6 +12,7 @@ from yomi.native.tree import arrays
 from yomi.native.tree.buffers import make_batch
 
 _BYTES, _SHORTS, _FLOATS = (np.zeros((1, 1), kind) for kind in (np.int8, np.int16, np.float32))
+# A network of the types that `evaluate_rows` takes.
 EXAMPLE = SparseNetwork(
     rows=_BYTES,
     bias=_SHORTS[0],
@@ -25,7 +26,6 @@ EXAMPLE = SparseNetwork(
     move_bias=_FLOATS[0],
     scales=_FLOATS[0],
 )
-"""Of the types that `evaluate_rows` takes; it says nothing."""
 _ARGUMENTS = types_of(
     make_batch(shogi_spec(), 1, Inputs.POSITIONS),
     EXAMPLE,
@@ -36,11 +36,11 @@ _ARGUMENTS = types_of(
 
 @entry(_ARGUMENTS)
 def evaluate_rows(address, rows):  # type: ignore[no-untyped-def]
-    """Write logits and values of a batch's first `rows` rows; scores are zero.
+    """Write logits and values of a batch; scores are zero.
 
     Args:
         address: of a Batch with positions, a SparseNetwork, its scratch and a record of SCRATCH_DTYPE.
-        rows: rows in use.
+        rows: number of rows.
     """
     batch, network, scratch, seen = load(address, _ARGUMENTS)
     for row in range(U(rows)):

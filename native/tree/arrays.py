@@ -1,11 +1,10 @@
-"""The arrays that a tree and a batch of leaves consist of.
+"""The arrays of a search tree and of a batch of leaves.
 
-A tree has two tiers. Every legal move of an expanded node is an edge of 4 bytes: prior and move. Only edges that were
-tried have statistics (16 bytes), in the same order as the edges: edges[0:tried] of a node belong to stats[0:tried], and
-the edge after them always has the greatest prior of the untried. Selection so scans the tried edges and one candidate.
+Every legal move of an expanded node is an edge of 4 bytes: prior and move. Only tried edges have statistics, 32 bytes
+each. edges[0:tried] of a node belong to stats[0:tried]. The edge behind them has the greatest prior of the untried
+edges, so that selection reads the tried edges and one candidate.
 
-Several threads work on one tree. Each node has a lock that guards its record, its edges and its statistics; it is a
-byte of the record, which fills a cache line, so that to take a lock is to fetch the node, and no two share a line.
+Several threads work on one tree. The lock of a node guards its record, its edges and its statistics.
 """
 
 from collections.abc import Sequence
@@ -14,108 +13,143 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from yomi.native.tree.parameters import PARAMETERS_DTYPE
+from yomi.native.spec import GameSpec
 
-CACHE_LINE = 64
-"""Bytes."""
-NONE = 0xFFFFFFFF
-"""No node, no block."""
+# The search parameters that kernels read as `tree.parameters[0].NAME`. A field has the name of its setting. To add one,
+# add it here and to the options (engine/options.py).
+PARAMETERS_DTYPE = np.dtype(
+    (
+        # A np.record, so that Python reads fields as kernels do.
+        np.record,
+        np.dtype(
+            [
+                ("c_puct", np.float64),
+                ("c_puct_log", np.float64),
+                ("c_puct_base", np.float64),
+                ("root_c_puct", np.float64),
+                ("root_c_puct_base", np.float64),
+                ("fpu_reduction", np.float64),
+                ("root_fpu_reduction", np.float64),
+                ("fpu_from_mean", np.bool_),  # first-play urgency: from the mean utility alone
+                ("forced_playouts", np.float64),  # a tried root move gets at least sqrt(this * prior * playouts)
+                ("halving", np.bool_),  # the root distributes playouts evenly
+                ("virtual_loss", np.float64),
+                ("graph", np.bool_),  # transpositions share a node
+                ("wide_root_noise", np.float64),  # widens exploration at the root
+                ("uncertainty", np.bool_),  # weight evaluations by the evaluator's predicted error
+                ("bias_correction", np.float64),  # share of the mean error that is corrected: native/tree/bias.py
+                ("noise_pruning", np.float64),  # native/tree/child_weights.py
+                ("value_weighting", np.float64),
+                ("spread_scale", np.float64),  # how strongly the spread of utilities scales exploration
+                ("score_utility", np.float64),
+                ("dynamic_score_utility", np.float64),
+                ("score_unit", np.float64),  # points; scale of the score utility
+                ("policy_temperature", np.float64),
+                ("root_policy_temperature", np.float64),
+                ("symmetry", np.int64),  # a symmetry or RANDOM_SYMMETRY; unused if rows_per_leaf is 8
+                ("rows_per_leaf", np.int64),  # 1, or 8 to average all symmetries
+                ("ownership", np.bool_),  # sum up ownership
+                ("solver", np.bool_),  # prove nodes from finished games of value 1 or -1
+            ],
+            align=True,
+        ),
+    )
+)
+RANDOM_SYMMETRY = -1
+
+
+CACHE_LINE = 64  # bytes
+NONE = 0xFFFFFFFF  # no node, or no block of statistics
+# Child of an edge whose node a thread is creating. No other thread can follow the edge until it is done.
 RESERVED = 0xFFFFFFFE
-"""Child of an edge whose node one thread is making or looking up; no other thread can follow the edge until then."""
 
+# States of a node: awaits its evaluation; has edges; the game is over; a root without any visit.
 PENDING, EXPANDED, TERMINAL, UNTOUCHED = 0, 1, 2, 3
-"""States of a node: waiting for its evaluation; has edges; the game is over here; a root nobody has descended to."""
 
 
 def _of_size(fields: Sequence[tuple[str, type[np.generic]]], size: int) -> np.dtype[Any]:
-    """Return a record of these fields that takes `size` bytes, so that none lies across cache lines."""
+    """Return an aligned record type of `size` bytes with these fields."""
+    # The size divides or is a multiple of a cache line: no field lies across two lines.
     packed = np.dtype(list(fields), align=True)
     offsets = [packed.fields[name][1] for name, _ in fields]  # type: ignore[index]  # it has fields
     names, kinds = zip(*fields, strict=True)
     return np.dtype({"names": names, "formats": kinds, "offsets": offsets, "itemsize": size}, align=True)
 
 
+# The lock is a byte of the record, and a record fills two cache lines: taking the lock fetches the node.
 NODE_DTYPE = _of_size(
     [
-        # of all evaluations below and at this node, each by its weight, for the side to move here; what lies below
-        # edges that are proven lost is left out
+        # Sums over all evaluations in the subtree, times their weights, for the side to move. Subtrees of lost edges
+        # are left out.
         ("weight_sum", np.float64),
         ("utility_sum", np.float64),
         ("value_sum", np.float64),  # expected win minus loss, each in [-1, 1]
         ("score_sum", np.float64),
         ("weight_squares", np.float64),
-        ("key", np.uint64),  # under which lines share the node: see native/tree/sharing.py
-        ("utility_variance", np.float32),  # of about the last VARIANCE_PLAYOUTS
-        ("score_variance", np.float32),  # likewise; the evaluator's uncertainty is part of it
+        ("key", np.uint64),  # position and history: native/tree/transpositions.py
+        ("utility_variance", np.float32),  # of about the last VARIANCE_PLAYOUTS playouts
+        ("score_variance", np.float32),  # of the same playouts; includes the evaluator's uncertainty
         ("edges", np.uint32),  # first edge in the pool
-        ("stats", np.uint32),  # first record in the pool, of as many as the next power of two from `tried` on
+        ("stats", np.uint32),  # first record in the pool; the block's size is a power of two
         ("visits", np.uint32),
         ("tried_prior", np.float32),  # sum of the priors of the tried edges
-        ("own_utility", np.float32),  # what the evaluator said of this node
-        ("own_weight", np.float32),  # weight of this evaluation
-        ("own_bias", np.float32),  # what its utility is corrected by: see native/tree/bias.py
-        ("bucket", np.uint32),  # place in Tree.biases; NONE for none
-        ("bucket_sum", np.float32),  # what this node has put there
+        ("own_utility", np.float32),  # the evaluation of the node itself
+        ("own_weight", np.float32),  # its weight
+        ("own_bias", np.float32),  # its correction: native/tree/bias.py
+        ("bucket", np.uint32),  # index into Tree.biases, or NONE
+        ("bucket_sum", np.float32),  # this node's part of the bucket
         ("bucket_weight", np.float32),
-        ("next", np.uint32),  # the next of the nodes in one place of Tree.shared, from 1 on; 0 for none
-        ("weigh_at", np.uint32),  # visits at which the shares of the edges are decided anew
-        ("edge_count", np.uint16),  # edges that there are: see native/tree/expansion.py
+        ("next", np.uint32),  # next node of the same place of Tree.shared, counted from 1; 0: none
+        ("weigh_at", np.uint32),  # visits at which child_weights.weigh runs next
+        ("edge_count", np.uint16),  # may be less than `legal`: native/tree/expansion.py
         ("legal", np.uint16),  # legal moves
         ("tried", np.uint16),
         ("state", np.uint8),
         ("lock", np.uint8),
-        ("proof", np.int8),  # +1 proven won for the side to move, -1 lost, 0 open
+        ("proof", np.int8),  # for the side to move: +1 won, -1 lost, 0 open
     ],
     2 * CACHE_LINE,
 )
 NODE_BYTES = NODE_DTYPE.itemsize
+# Offset of the lock in a node's record.
 LOCK_BYTE = NODE_DTYPE.fields["lock"][1]  # type: ignore[index]  # it has fields
-"""Place of the lock in a node."""
+# Playouts over which the variances of a node average. One part in so many is the precision of a float32.
 VARIANCE_PLAYOUTS = 1 << 20
-"""Playouts after which a node's variances begin to forget: one in so many is what a 32-bit mean still takes in."""
 STATS_DTYPE = _of_size(
     [
         ("child", np.uint32),
         ("visits", np.uint32),
-        # as its child's sums were when a playout last came back: means, for the side to move at the parent
+        # The child's means at this edge's last visit, for the side to move at the parent.
         ("utility", np.float32),
         ("value", np.float32),
         ("score", np.float32),
         ("weight", np.float32),  # of the child's evaluations; 0 if the edge is proven lost
-        ("share", np.float32),  # of this weight that counts in the parent's sums: see native/tree/weighing.py
-        ("in_flight", np.uint32),  # playouts that have passed and are not backed up yet; and WON_EDGE, LOST_EDGE
+        ("share", np.float32),  # part of the weight that counts at the parent: native/tree/child_weights.py
+        ("in_flight", np.uint32),  # visits that are not backed up yet, and the bits WON_EDGE and LOST_EDGE
     ],
     CACHE_LINE // 2,
 )
-LEAST_WEIGHT = 1e-3
-"""Less than this is the rounding of sums."""
-IN_FLIGHT = np.uint32(0x3FFFFFFF)
-"""The part of `in_flight` that counts."""
+MIN_WEIGHT = 1e-3  # smaller weights are rounding errors of sums
+IN_FLIGHT = np.uint32(0x3FFFFFFF)  # mask of the number in `in_flight`
+# Bit of `in_flight`: the child is proven lost for its side to move, so this edge wins.
 WON_EDGE = np.uint32(0x40000000)
-"""Mark in `in_flight`: the child is proven lost for its side to move, so that this edge wins."""
+# Bit of `in_flight`: the child is proven won for its side to move.
 LOST_EDGE = np.uint32(0x80000000)
-"""Mark in `in_flight`: the child is proven won for its side to move."""
-NO_INDEX = 0xFFFF
-"""No index of the policy."""
+NO_INDEX = 0xFFFF  # fills unused places of Tree.cache_moves
 BIAS_DTYPE = np.dtype([("sum", np.float64), ("weight", np.float64), ("lock", np.uint32)], align=True)
-NODES_A_BUCKET = 4
-"""Nodes of a large tree for which there is one bucket of corrections."""
-LEAST_BUCKETS = 1 << 14
-EDGE_BYTES = 4
-"""An edge is a uint32: see native/tree/edges.py."""
-SPARE_EDGES = 4096
-"""Edges that a pool has beyond the mean: one node may have many."""
+NODES_PER_BUCKET = 4  # nodes per bucket of corrections
+MIN_BUCKETS = 1 << 14
+EDGE_BYTES = 4  # see native/tree/edges.py
+SPARE_EDGES = 4096  # extra edges of a pool: one node may have many more than the mean
 
 STATS_CLASSES = 12
-STATS_A_NODE = 2.0
+STATS_PER_NODE = 2.0
 
 
 def _apart(*groups: dict[str, Any]) -> np.dtype[Any]:
-    """Return a record of the fields named; groups lie two cache lines apart.
-
-    Threads that read a field must not wait for each other because its neighbor was written.
-    """
+    """Return a record type with the fields of all groups. Each group starts two cache lines after the one before."""
     names, kinds, offsets = [], [], []
+    # Threads that read a field must not wait because another thread writes its neighbor.
     for number, group in enumerate(groups):
         offset = number * 2 * CACHE_LINE
         for name, kind in group.items():
@@ -124,197 +158,159 @@ def _apart(*groups: dict[str, Any]) -> np.dtype[Any]:
             offsets.append(offset)
             offset += np.dtype(kind).itemsize
     record = np.dtype({"names": names, "formats": kinds, "offsets": offsets}, align=True)
-    return np.dtype((np.record, record))  # so that Python reads fields as kernels do
+    # A np.record, so that Python reads fields as kernels do.
+    return np.dtype((np.record, record))
 
 
+# State that changes while a tree grows.
 COUNTERS_DTYPE = _apart(
     {
         "root": np.int64,
-        "full": np.int64,  # an allocation has failed: the tree must be pruned before it can grow
-        "broken": np.int64,  # SUMS_BROKEN or KEYS_BROKEN: a fault of the search was found, which has stopped it
-        "stop": np.int64,  # search threads return as soon as they see it
-        "claim_limit": np.int64,  # playouts that may be begun
-        "bans": np.int64,  # whether any root move is banned
+        "full": np.int64,  # an allocation failed: the tree cannot grow until it is pruned
+        "broken": np.int64,  # 0, SUMS_BROKEN or KEYS_BROKEN; a fault stops the search
+        "stop": np.int64,  # search threads return when it is set
+        "claim_limit": np.int64,  # playouts that may start
+        "bans": np.int64,  # 1 if any root move is banned
         "max_depth": np.int64,
-        "most_weight": np.float64,  # of an evaluation: that of a finished game
-        "score_center": np.float64,  # what dynamic_score_utility is measured from, for the side to move at the root
+        "most_weight": np.float64,  # weight of a finished game, the most of all evaluations
+        "score_center": np.float64,  # zero of dynamic_score_utility, for the side to move at the root
     },
-    {"claimed": np.int64},  # playouts begun since the search started
-    {"playouts": np.int64},  # playouts backed up since the search started
+    {"claimed": np.int64},  # playouts started in this search
+    {"playouts": np.int64},  # playouts backed up in this search
     {"node_top": np.int64},
     {"edge_top": np.int64},
     {
         "moves_made": np.int64,
-        "evaluated": np.int64,  # positions that came back from the evaluator since the search started
+        "evaluated": np.int64,  # positions evaluated in this search
     },
     {
-        "stats_lock": np.int64,  # guards what follows
+        "stats_lock": np.int64,  # guards the fields below
         "stats_top": np.int64,
-        # heads of the free lists of statistics blocks, by class: those of class c hold 2 ** c records
+        # Heads of the free lists of statistics blocks. Blocks of class c hold 2 ** c records.
         "free_stats": (np.int64, (STATS_CLASSES,)),
     },
 )
-"""What changes while a tree grows."""
+# Faults: the sums of a node are not finite or have no weight; a node belongs to another position (found by the checked
+# build only).
 SUMS_BROKEN, KEYS_BROKEN = 1, 2
-"""Faults in `broken`: a node's sums are not finite or have no weight; a node stands for another position (the checked
-build alone looks for that: CHECKED)."""
 
+# Columns of Batch.values. The utility is computed from SCORE, the expected final score, and STDEV. The score that the
+# tree carries up and reports is LEAD, the points that would make the game even.
 VALUE, SCORE, STDEV, LEAD, VALUE_ERROR, SCORE_ERROR = range(6)
-"""Columns of Batch.values. Utility is made of the score that the game would end with and its deviation; what is carried
-up the tree and reported as the score is the lead, the points that would make the game even."""
 VALUES = 6
 
 
 class Tree(NamedTuple):
-    """The arrays of one tree. Sizes are fixed when it is made; see `make_tree`."""
+    """The arrays of one tree. `make_tree` fixes their sizes."""
 
-    nodes: Any
-    """NODE_DTYPE[node_capacity]"""
+    nodes: Any  # NODE_DTYPE[node_capacity]
+    # uint8[node_capacity * NODE_BYTES], a view of `nodes`. The lock of node i is at i * NODE_BYTES + LOCK_BYTE.
     locks: Any
-    """uint8[node_capacity * NODE_BYTES]: the bytes of the nodes, of which LOCK_BYTE of each is its lock"""
-    edges: Any
-    """uint32[edge_capacity]: see native/tree/edges.py"""
-    stats: Any
-    """STATS_DTYPE[stats_capacity]"""
-    counters: Any
-    """COUNTERS_DTYPE[1]"""
-    parameters: Any
-    """PARAMETERS_DTYPE[1]; kernels only read them"""
-    banned: Any
-    """uint8[65536]: moves not to be tried at the root, by move"""
+    edges: Any  # uint32[edge_capacity]: see native/tree/edges.py
+    stats: Any  # STATS_DTYPE[stats_capacity]
+    counters: Any  # COUNTERS_DTYPE[1]
+    parameters: Any  # PARAMETERS_DTYPE[1]; kernels only read it
+    banned: Any  # uint8[65536], by move: 1 if it is banned at the root
+    # uint32[a power of two]: hash table of nodes (native/tree/transpositions.py), counted from 1; 0 is empty
     shared: Any
-    """uint32[a power of two]: the first node of each place, from 1 on: see native/tree/sharing.py"""
-    biases: Any
-    """BIAS_DTYPE[a power of two]: see native/tree/bias.py"""
-    cache_keys: Any
-    """uint64[cache_capacity]; 0 is an empty entry. The capacity is a power of two"""
-    cache_locks: Any
-    """uint32[cache_capacity]"""
-    cache_values: Any
-    """float32[cache_capacity, VALUES]: as Batch.values"""
+    biases: Any  # BIAS_DTYPE[a power of two]: see native/tree/bias.py
+    cache_keys: Any  # uint64[cache_capacity, a power of two]; 0 is an empty entry
+    cache_locks: Any  # uint32[cache_capacity]
+    cache_values: Any  # float32[cache_capacity, VALUES]: rows of Batch.values
+    # uint16[cache_capacity, policy_size]: priors in steps of 1 / PRIOR_SCALE, by policy index without symmetry; or
+    # [cache_capacity, K]: in the order of the position's moves
     cache_priors: Any
-    """uint16[cache_capacity, policy_size]: priors, quantised to PRIOR_SCALE, by policy index without symmetry; or
-    [cache_capacity, K]: in the order of the position's moves"""
+    # uint16[cache_capacity, K]: policy index of each prior, NO_INDEX after the last. K is 0 if priors are stored by
+    # policy index.
     cache_moves: Any
-    """uint16[cache_capacity, K]: policy index of each prior, NO_INDEX after the last; K is 0 where these stand by it"""
 
 
 class Batch(NamedTuple):
-    """One batch of leaves on its way from gather through the evaluator to scatter. B rows, P the policy's length.
-
-    A leaf takes one row, or eight where symmetries are averaged.
+    """One batch of leaves: gather fills it, the evaluator adds its outputs, scatter reads them. It has B rows; P is the
+    length of the policy. A leaf takes one row, or eight if symmetries are averaged.
     """
 
-    node: Any
-    """uint32[B]: the leaf of each row"""
+    node: Any  # uint32[B]: the leaf
+    # uint32[B, D]: the nodes from the root to the leaf, both included; first row of a leaf only, as slots and depth
     path: Any
-    """uint32[B, D]: the nodes from the root to the leaf of each leaf's first row, both included"""
-    slots: Any
-    """uint16[B, D]: the edge that leads on from each of them"""
-    depth: Any
-    """int32[B]: edges of this path"""
-    is_root: Any
-    """uint8[B]: 1 where the leaf is the root itself"""
-    symmetry: Any
-    """int32[B]: how the network sees the row"""
-    keys: Any
-    """uint64[B]"""
-    moves: Any
-    """uint16[B, M]: legal moves of the leaf"""
-    move_count: Any
-    """int32[B]"""
-    indices: Any
-    """uint16[B, M]: policy index of each legal move under the row's symmetry"""
+    slots: Any  # uint16[B, D]: the edge that the path follows at each node
+    depth: Any  # int32[B]: number of edges of the path
+    is_root: Any  # uint8[B]: 1 if the leaf is the root
+    symmetry: Any  # int32[B]: symmetry of the network's input
+    keys: Any  # uint64[B]
+    moves: Any  # uint16[B, M]: legal moves
+    move_count: Any  # int32[B]
+    indices: Any  # uint16[B, M]: policy index of each legal move in the row's symmetry
+    # uint16[B, M]: policy indices without symmetry; set in the first row of a leaf if there is a cache
     plain_indices: Any
-    """uint16[B, M]: the same without symmetry, in a leaf's first row, where there is a cache"""
-    planes: Any
-    """float32[B, ...]: the network's first input; float32[B, 0, ...] if nobody reads it"""
-    extras: Any
-    """float32[B, E]: the network's second input; float32[B, 0] if nobody reads it"""
-    bits: Any
-    """uint64[B, W]: GameSpec.bits of each row, from bit 0 of word 0 on; uint64[B, 0] if nobody reads them"""
-    positions: Any
-    """records[B] where the evaluator wants positions, else records[0]"""
-    logits: Any
-    """float32[B, P]: written by the evaluator, in the row's symmetry"""
+    planes: Any  # float32[B, ...]: the network's first input; float32[B, 0, ...] if unused
+    extras: Any  # float32[B, E]: the network's second input; float32[B, 0] if unused
+    bits: Any  # uint64[B, W]: GameSpec.bits of each row; uint64[B, 0] if unused
+    positions: Any  # records[B], or records[0] if unused
+    logits: Any  # float32[B, P]: output of the evaluator, in the row's symmetry
+    # float32[B, VALUES]: output of the evaluator for the side to move. VALUE: win minus loss in [-1, 1]. SCORE:
+    # expected score. STDEV: its standard deviation. LEAD: lead. VALUE_ERROR, SCORE_ERROR: expected distance from the
+    # result of a search, 0 if the evaluator does not predict it.
     values: Any
-    """float32[B, VALUES]: written by the evaluator for the side to move: win minus loss in [-1, 1] at VALUE, expected
-    score at SCORE, the score's standard deviation at STDEV, lead at LEAD; at VALUE_ERROR and SCORE_ERROR how far value
-    and score are expected to be from what a search would find, both 0 if the evaluator does not say"""
-    ownership: Any
-    """float32[B, A]: written by the evaluator for the side to move, in the row's symmetry, in [-1, 1]"""
+    ownership: Any  # float32[B, A]: output of the evaluator for the side to move, in the row's symmetry, in [-1, 1]
 
 
-GOES_ON, IS_NEW, JOINS, WAITS = 0, 1, 2, 3
-"""Kinds of groups of visits. GOES_ON: the node is in the tree. IS_NEW: the node was allocated for this group, which has
-reserved the edge to it. JOINS: the node has more visits than the edge has seen. WAITS: another thread has reserved the
-edge, so that these visits are cancelled."""
+# Kinds of groups of visits. DESCENDS: the node is in the tree. NEW_NODE: this group allocated the node and reserved the
+# edge to it. COPIES: the node has more visits than the edge has seen. BLOCKED: another thread has reserved the edge, so
+# these visits are cancelled.
+DESCENDS, NEW_NODE, COPIES, BLOCKED = 0, 1, 2, 3
+# Visits that descend together (native/tree/descent.py).
 GROUP_DTYPE = np.dtype(
     [
         ("node", np.uint32),
         ("depth", np.int32),
         ("visits", np.int32),
-        ("move", np.uint16),  # that leads to the node
-        ("slot", np.uint16),  # of the edge that does
-        ("kind", np.uint8),  # GOES_ON, IS_NEW, JOINS or WAITS
+        ("move", np.uint16),  # leads to the node
+        ("slot", np.uint16),  # number of the parent's edge to the node
+        ("kind", np.uint8),  # DESCENDS, NEW_NODE, COPIES or BLOCKED
     ],
     align=True,
 )
-"""Visits that go down the tree together: see native/tree/descent.py."""
-MOST_GROUPS = 256
-"""Visits of one descent, at most."""
-LEAST_PATH = 1024
-"""Nodes that a path has room for at least: games that keep no history end before."""
+MAX_GROUPS = 256  # maximum visits of one descent
+MIN_PATH = 1024  # Minimum length of a path. Games without a history end earlier.
 
 
 class Worker(NamedTuple):
-    """What one search thread needs for itself."""
+    """The private arrays of one search thread. Some belong to its Board (yomi.native.game_calls)."""
 
-    moves: Any
-    """uint16[M]: the Board's (yomi.native.game_calls)"""
-    priors: Any
-    """float32[M]"""
-    weights: Any
-    """float32[M]: one row's part of `priors`, before it is scaled"""
-    indices: Any
-    """uint16[M]: the Board's"""
-    facts: Any
-    """FACTS_DTYPE[1]: the Board's"""
-    values: Any
-    """float32[VALUES]: one leaf's evaluation, as Batch.values"""
-    rng: Any
-    """uint64[1]"""
-    ownership: Any
-    """float64[A + 1]: the Board's; the last entry is the number of leaves"""
-    groups: Any
-    """GROUP_DTYPE[MOST_GROUPS]: a stack of those that are still to go on"""
-    line: Any
-    """uint16[D]: the Board's; the moves from the root to the current group"""
-    path: Any
-    """uint32[D]: the nodes that they lead through, the root first"""
-    slots: Any
-    """uint16[D]: the edges"""
+    moves: Any  # uint16[M]; the Board's
+    priors: Any  # float32[M]
+    weights: Any  # float32[M]: the part of `priors` that comes from one row
+    indices: Any  # uint16[M]; the Board's
+    facts: Any  # FACTS_DTYPE[1]; the Board's
+    values: Any  # float32[VALUES]: evaluation of one leaf, as in Batch.values
+    rng: Any  # uint64[1]
+    ownership: Any  # float64[A + 1]; the Board's. The last entry is the number of leaves.
+    groups: Any  # GROUP_DTYPE[MAX_GROUPS]: a stack of the groups still to process
+    line: Any  # uint16[D]; the Board's. Moves from the root to the current group.
+    path: Any  # uint32[D]: the nodes on this line, beginning with the root
+    slots: Any  # uint16[D]: the edges between these nodes
 
 
-def bytes_a_node(mean_edges: float) -> float:
-    """Return the bytes that a node takes with its edges, their statistics and what it may be found by."""
-    found_by = BIAS_DTYPE.itemsize / NODES_A_BUCKET + np.dtype(np.uint32).itemsize
-    return NODE_BYTES + mean_edges * EDGE_BYTES + STATS_A_NODE * STATS_DTYPE.itemsize + found_by
+def bytes_per_node(mean_edges: float) -> float:
+    """Return the bytes per node: record, edges, statistics, and shares of the hash table and the buckets."""
+    found_by = BIAS_DTYPE.itemsize / NODES_PER_BUCKET + np.dtype(np.uint32).itemsize
+    return NODE_BYTES + mean_edges * EDGE_BYTES + STATS_PER_NODE * STATS_DTYPE.itemsize + found_by
 
 
 def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int, cached_moves: int = 0) -> Tree:
-    """Make a tree of at most `memory` bytes and its evaluation cache.
+    """Make a tree of at most `memory` bytes, and its evaluation cache.
 
     Args:
-        memory: bytes for nodes, edges and statistics. The system hands out pages as the tree grows. No more is
-            used than 2 ** 32 edges need (17 GiB on 19x19).
-        mean_edges: expected number of legal moves of a node; decides how the memory is shared out.
-        cache_size: bytes for the cache; 0 for none.
+        memory: bytes for nodes, edges and statistics. More than 2 ** 32 edges need (17 GiB on 19x19) is not used.
+        mean_edges: expected number of edges of a node; decides how memory is divided.
+        cache_size: bytes of the cache; 0 for none.
         policy_size: length of the policy vector.
         cached_moves: see GameSpec.
     """
-    capacity = max(64, int(memory / bytes_a_node(mean_edges)))
-    capacity = min(capacity, int((NONE - SPARE_EDGES) / max(mean_edges, STATS_A_NODE)))  # what 32 bits can name
+    # The system hands out pages as the tree grows, so that a large tree costs nothing at first.
+    capacity = max(64, int(memory / bytes_per_node(mean_edges)))
+    capacity = min(capacity, int((NONE - SPARE_EDGES) / max(mean_edges, STATS_PER_NODE)))  # what 32 bits can name
     entry_bytes = 4 * cached_moves + 32 if cached_moves else 2 * policy_size + 32
     entries = 1 << max(0, (cache_size // entry_bytes).bit_length() - 1)  # a power of two; 1 is no cache
     priors = cached_moves or policy_size
@@ -323,12 +319,12 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
         nodes=nodes,
         locks=nodes.view(np.uint8),
         edges=np.zeros(int(capacity * mean_edges) + SPARE_EDGES, np.uint32),
-        stats=_at_cache_line(int(capacity * STATS_A_NODE) + 64, STATS_DTYPE),
+        stats=_at_cache_line(int(capacity * STATS_PER_NODE) + 64, STATS_DTYPE),
         counters=np.zeros(1, COUNTERS_DTYPE),
         parameters=np.zeros(1, PARAMETERS_DTYPE),
         banned=np.zeros(65536, np.uint8),
         shared=np.zeros(1 << capacity.bit_length() - 1, np.uint32),
-        biases=np.zeros(max(LEAST_BUCKETS, 1 << (capacity // NODES_A_BUCKET).bit_length() - 1), BIAS_DTYPE),
+        biases=np.zeros(max(MIN_BUCKETS, 1 << (capacity // NODES_PER_BUCKET).bit_length() - 1), BIAS_DTYPE),
         cache_keys=np.zeros(entries, np.uint64),
         cache_locks=np.zeros(entries, np.uint32),
         cache_values=np.zeros((entries, VALUES), np.float32),
@@ -340,7 +336,20 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
 
 
 def _at_cache_line(count: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return zeros that begin at a cache line, of which a node fills one."""
+    """Return zeros that begin at a cache line."""
     spare = np.zeros(count * dtype.itemsize + CACHE_LINE, np.uint8)
     first = -spare.ctypes.data % CACHE_LINE
     return spare[first : first + count * dtype.itemsize].view(dtype)
+
+
+# A forest is a `Tree` whose arrays have one more axis, the first: the number of the tree. It serves parallel games.
+def make_forest(spec: GameSpec, count: int, playouts: int) -> Tree:
+    """Return `count` empty trees without a cache, each for `playouts` playouts."""
+    one = make_tree(int((playouts + 1) * bytes_per_node(spec.mean_moves)), spec.mean_moves, 0, spec.policy_size)
+    arrays = {name: np.repeat(array[None], count, 0) for name, array in one._asdict().items()}
+    arrays["locks"] = arrays["nodes"].view(np.uint8)
+    return Tree(**arrays)
+
+
+def tree_of(forest: Tree, number: int) -> Tree:
+    return Tree(*(array[number] for array in forest))

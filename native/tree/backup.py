@@ -1,15 +1,18 @@
-"""Carrying a playout's result up the tree, and what is proven with it.
+"""Backing up: the result of a visit goes from the leaf to the root.
 
-The sums of a node are made of its own evaluation and of what its edges say: each edge keeps the means of its child and
-their weight, as far as the visits through the edge make it up where lines share the child (native/tree/sharing.py).
-When a playout comes back, what the edge has said is taken out of the parent's sums and what it says now is put in; so
-whatever has changed below, corrected, proven or found by another line, arrives above with the next playout.
+The sums of a node are its own evaluation plus the statistics of its edges. With m a mean of the child's (utility,
+value, score; for the other side to move) and W the child's weight:
 
-Proofs work as in an MCTS solver (Winands, Björnsson, Saito: Monte-Carlo Tree Search Solver, 2008). They stand on the
-edges: an edge is proven won if the node below is lost for its side to move, and lost if that is won. One won
-edge makes a node won, none but lost ones make it lost; then its mean is exact and stays so, whatever playouts come back
-that were under way. While others remain, a lost edge has no weight in its node's sums: nobody would play it, however
-often it was tried before it was refuted.
+    sum(node) = own_weight * (own + own_bias) - sum over edges of share * weight * m
+    weight(edge) = W * min(1, edge visits / child visits)
+
+At each node above the leaf, under its lock: remove the edge's old contribution from the sums,
+copy the child's statistics to the edge, add the new contribution. So every change below (a correction, a proof, visits
+of another line) reaches the node with its next visit.
+
+Proofs (Winands, Björnsson, Saito: Monte-Carlo Tree Search Solver, 2008): an edge is won if its child is lost for the
+side to move there, and lost if the child is won. One won edge makes a node won; only lost edges make it lost. A proven
+node keeps its exact mean. A lost edge counts nothing in its node's sums.
 """
 
 import math
@@ -20,14 +23,14 @@ from yomi.native.bits import U, atomic_add
 from yomi.native.jit import inlined, kernel
 from yomi.native.tree.arrays import EXPANDED, LOST_EDGE, SUMS_BROKEN, VARIANCE_PLAYOUTS, WON_EDGE
 from yomi.native.tree.bias import correct
+from yomi.native.tree.child_weights import add_edge, weigh
 from yomi.native.tree.memory import lock, unlock
 from yomi.native.tree.selection import all_lost
-from yomi.native.tree.weighing import add_edge, weigh
 
 
 @inlined
 def _add_own(tree, node, state, weight, utility, value, score):  # type: ignore[no-untyped-def]
-    """Add an evaluation of the locked leaf `node` itself to its sums, and let other threads use the node."""
+    """Add the evaluation of the locked leaf `node` to its sums. From now on other threads may use the node."""
     node.state = state
     node.own_utility = utility
     node.own_weight = weight
@@ -42,14 +45,14 @@ def _add_own(tree, node, state, weight, utility, value, score):  # type: ignore[
 
 @inlined
 def _add_spread(node, weight, utility, score, variances):  # type: ignore[no-untyped-def]
-    """Add a playout's result to the variances of the locked `node`, whose sums and visits it is part of."""
+    """Update the variances of the locked `node` by a result that its sums and visits include already."""
     of_utility, of_score = variances
     visits = float(node.visits)
     utility_off = utility - node.utility_sum / node.weight_sum
     score_off = score - node.score_sum / node.weight_sum
     # From the new mean a result is off by (visits - 1) / visits of what it is off from the old one.
     unbiased = visits / max(1.0, visits - 1.0)
-    share = min(1.0, weight / node.weight_sum)  # less where moves were proven lost, or taken for noise
+    share = min(1.0, weight / node.weight_sum)  # a proven loss or noise pruning may have taken weight away
     share = max(share, 1.0 / float(VARIANCE_PLAYOUTS))
     of_utility += utility_off * utility_off * unbiased
     of_score += score_off * score_off * unbiased
@@ -59,7 +62,7 @@ def _add_spread(node, weight, utility, score, variances):  # type: ignore[no-unt
 
 @inlined
 def _prove(node, proof):  # type: ignore[no-untyped-def]
-    """Make the locked `node` a proven one: +1 won for its side to move, -1 lost."""
+    """Set the proof of the locked `node`: +1 won for its side to move, -1 lost."""
     node.proof = proof
     node.utility_sum = float(proof) * node.weight_sum
     node.value_sum = node.utility_sum
@@ -68,10 +71,11 @@ def _prove(node, proof):  # type: ignore[no-untyped-def]
 
 @inlined
 def _mark_edge(tree, node, stat, child_proof):  # type: ignore[no-untyped-def]
-    """Mark the edge `stat` of the locked `node`, whose child is proven, and return what is so proven of the node."""
+    """Mark the edge `stat` of the locked `node` by its child's proof; return the node's own proof."""
     if child_proof < 0:
         stat.in_flight |= WON_EDGE
         return np.int64(1)
+    # Nobody would play it, however often it was visited before its refutation.
     stat.in_flight |= LOST_EDGE
     add_edge(node, stat, -1.0)
     stat.weight = 0.0
@@ -79,32 +83,33 @@ def _mark_edge(tree, node, stat, child_proof):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _seen(node):  # type: ignore[no-untyped-def]
-    """Return what the locked `node` says to an edge that leads to it: visits, weight, mean utility, value and score."""
+def _node_stats(node):  # type: ignore[no-untyped-def]
+    """Return the statistics that a parent edge copies: visits, weight, mean utility, value and score."""
     total = node.weight_sum
     return np.int64(node.visits), total, node.utility_sum / total, node.value_sum / total, node.score_sum / total
 
 
 @inlined
 def report_fault(tree, fault):  # type: ignore[no-untyped-def]
-    """Stop the search because of a fault of the tree, SUMS_BROKEN or KEYS_BROKEN."""
+    """Stop the search with a fault, SUMS_BROKEN or KEYS_BROKEN."""
     tree.counters[0].broken = fault
     tree.counters[0].stop = 1
 
 
 @inlined
-def _is_sound(seen):  # type: ignore[no-untyped-def]
-    """Whether the means that `_seen` returned are numbers, made of evaluations that have a weight."""
-    _, total, utility, value, score = seen
+def _is_sound(stats):  # type: ignore[no-untyped-def]
+    """Return whether the statistics are finite and have a weight."""
+    _, total, utility, value, score = stats
     return total > 0.0 and math.isfinite(utility + value + score)
 
 
 @inlined
-def _tell_edge(node, stat, seen):  # type: ignore[no-untyped-def]
-    """Let the edge `stat` of the locked `node` say what was seen of its child."""
-    visits, total, utility, value, score = seen
+def _update_edge(node, stat, stats):  # type: ignore[no-untyped-def]
+    """Replace the statistics of the edge `stat` of the locked `node` by its child's."""
+    visits, total, utility, value, score = stats
     add_edge(node, stat, -1.0)
     edge_visits = np.int64(stat.visits)
+    # Other lines may share the child: only the visits through this edge count.
     stat.weight = total if edge_visits >= visits else total * (float(edge_visits) / float(visits))
     stat.utility = -utility
     stat.value = -value
@@ -114,7 +119,7 @@ def _tell_edge(node, stat, seen):  # type: ignore[no-untyped-def]
 
 @inlined
 def _count(node, utility, score, variances, weight, proof):  # type: ignore[no-untyped-def]
-    """Count a playout's result, of which the sums of the locked `node` tell already."""
+    """Count a visit whose result the sums of the locked `node` include already."""
     node.visits += 1
     node.weight_squares += weight * weight
     _add_spread(node, weight, utility, score, variances)
@@ -123,8 +128,8 @@ def _count(node, utility, score, variances, weight, proof):  # type: ignore[no-u
 
 
 @kernel
-def take_back(tree, path, slots, depth, visits):  # type: ignore[no-untyped-def]
-    """Undo the in-flight marks of playouts that ended at the end of a path without a result, and their claims."""
+def cancel_visits(tree, path, slots, depth, visits):  # type: ignore[no-untyped-def]
+    """Cancel visits at the end of a path: undo their in-flight counts and claims."""
     for level in range(U(depth)):
         index = np.int64(path[level])
         lock(tree, index)
@@ -134,36 +139,26 @@ def take_back(tree, path, slots, depth, visits):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _climb(tree, path, slots, depth, utility, score, variances, weight, proof, seen):  # type: ignore[no-untyped-def]
-    """Carry a playout's result from the locked node at the end of a path to all above it.
+def _climb(tree, path, slots, depth, utility, score, variances, weight, proof, stats):  # type: ignore[no-untyped-def]
+    """Carry the result of a visit from the locked last node of a path to the root.
 
-    A node stays locked until the one above is: what its edge hears comes in the order in which it became true.
-    If the node's sums are broken the search is stopped, and the nodes above keep the means that they have.
-
-    Args:
-        tree: the Tree.
-        path: see back_up.
-        slots: see back_up.
-        depth: see back_up.
-        utility: of the result, for the side to move at the node.
-        score: likewise.
-        variances: of utility and score, which the result leaves open.
-        weight: of the result.
-        proof: of the node.
-        seen: what the node says.
+    `utility`, `score`, `variances` (of both, within the result) and `weight` describe the result, for the side to move
+    at the last node. `proof` and `stats` (_node_stats) are the last node's.
     """
     level = U(depth)
     below = np.int64(path[level])
     while level > U(0):
-        if not _is_sound(seen):
+        # A fault: the nodes above keep their means.
+        if not _is_sound(stats):
             unlock(tree, below)
             report_fault(tree, SUMS_BROKEN)
-            take_back(tree, path, slots, np.int64(level), 1)
+            cancel_visits(tree, path, slots, np.int64(level), 1)
             return
         level -= U(1)
         utility = -utility
         score = -score
         index = np.int64(path[level])
+        # The child is locked until its parent is, so that an edge gets its child's statistics in order.
         lock(tree, index)
         unlock(tree, below)
         below = index
@@ -171,12 +166,13 @@ def _climb(tree, path, slots, depth, utility, score, variances, weight, proof, s
         stat = tree.stats[U(node.stats) + U(slots[level])]
         stat.in_flight -= 1
         stat.visits += 1
-        is_lost = stat.in_flight & LOST_EDGE != 0  # the node's sums hold nothing of this child any more
+        # The result of a lost edge is ignored: the node keeps its mean.
+        is_lost = stat.in_flight & LOST_EDGE != 0
         if is_lost:
             utility = node.utility_sum / node.weight_sum
             proof = np.int64(0)
         else:
-            _tell_edge(node, stat, seen)
+            _update_edge(node, stat, stats)
             if proof != 0:
                 proof = _mark_edge(tree, node, stat, proof)
         if node.proof != 0:
@@ -187,53 +183,58 @@ def _climb(tree, path, slots, depth, utility, score, variances, weight, proof, s
         _count(node, utility, score, variances, weight, proof)
         if proof != 0:
             utility = float(proof)
-        seen = _seen(node)
+        stats = _node_stats(node)
     unlock(tree, below)
-    if not _is_sound(seen):
+    if not _is_sound(stats):
         report_fault(tree, SUMS_BROKEN)
     atomic_add(tree.counters[0], "playouts", 1)
 
 
 @kernel
 def back_up(tree, path, slots, depth, state, utility, value, score, stdev, weight, proof):  # type: ignore[no-untyped-def]
-    """Add one playout's result, for the side to move at the leaf, to the leaf and everything above it.
+    """Add the result of a visit to the leaf and to all nodes above it.
 
-    A new leaf gets its state here, under the same lock as its first evaluation: no thread sees one without the other.
-    If there are proofs, value and utility are one (SearchSettings.solver).
+        leaf:  weight_sum += weight, utility_sum += weight * utility, ... ; visits += 1
+        above: see the module's formulas; visits += 1
+
+    All results are for the side to move at the leaf. With `solver`, value and utility are equal.
 
     Args:
         tree: the Tree.
-        path: uint32[> depth], the nodes from the root to the leaf that the playout ended at.
+        path: uint32[> depth], nodes from the root to the leaf.
         slots: uint16[>= depth], the edges between them.
-        depth: how many edges.
-        state: of the leaf, EXPANDED or TERMINAL.
-        utility: what the search maximises.
+        depth: number of edges.
+        state: new state of the leaf, EXPANDED or TERMINAL.
+        utility: see leaf_utility.
         value: win minus loss.
         score: expected score.
         stdev: the evaluator's uncertainty of the score.
-        weight: of this evaluation among others.
-        proof: +1 if the leaf is proven won for its side to move, -1 lost, 0 open.
+        weight: of this evaluation.
+        proof: of the leaf: +1 won for its side to move, -1 lost, 0 open.
     """
     variances = 0.0, stdev * stdev
-    proof = np.int64(proof)  # of the node at hand
+    proof = np.int64(proof)
     leaf = np.int64(path[U(depth)])
     lock(tree, leaf)
     node = tree.nodes[U(leaf)]
+    # State and first evaluation change under one lock: no thread sees one without the other.
     _add_own(tree, node, state, weight, utility, value, score)
     utility += float(node.own_bias)
     _count(node, utility, score, variances, weight, proof)
     if proof != 0:
         utility = float(proof)
-    _climb(tree, path, slots, depth, utility, score, variances, weight, proof, _seen(node))
+    _climb(tree, path, slots, depth, utility, score, variances, weight, proof, _node_stats(node))
 
 
 @kernel
-def join(tree, path, slots, depth):  # type: ignore[no-untyped-def]
-    """Count a visit to the end of a path, a node of which the last edge has not heard all: the others tell it now."""
+def visit_shared(tree, path, slots, depth):  # type: ignore[no-untyped-def]
+    """Count a visit to a shared node with more visits than its last edge has seen: copy its statistics instead of
+    searching.
+    """
     index = np.int64(path[U(depth)])
     lock(tree, index)
     node = tree.nodes[U(index)]
-    seen = _seen(node)
-    visits, total, utility, _, score = seen
+    stats = _node_stats(node)
+    visits, total, utility, _, score = stats
     variances = float(node.utility_variance), float(node.score_variance)
-    _climb(tree, path, slots, depth, utility, score, variances, total / float(visits), np.int64(node.proof), seen)
+    _climb(tree, path, slots, depth, utility, score, variances, total / float(visits), np.int64(node.proof), stats)

@@ -1,4 +1,4 @@
-"""The arrays of batches, boards and workers for one game."""
+"""The arrays of batches, boards and workers."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import numpy.typing as npt
 
 from yomi.native.game_calls import FACTS_DTYPE, Board, GameCalls
 from yomi.native.spec import GameSpec, Inputs
-from yomi.native.tree.arrays import GROUP_DTYPE, LEAST_PATH, MOST_GROUPS, VALUES, Batch, Tree, Worker, make_tree
+from yomi.native.tree.arrays import GROUP_DTYPE, MAX_GROUPS, MIN_PATH, VALUES, Batch, Tree, Worker, make_tree
 
 
 def _path_size(spec: GameSpec) -> int:
-    """Return how many nodes a path from the root may have."""
-    return max(spec.max_history, LEAST_PATH)
+    """Return the maximum number of nodes of a path."""
+    return max(spec.max_history, MIN_PATH)
 
 
 def make_batch(spec: GameSpec, rows: int, inputs: Inputs) -> Batch:
-    """Return a batch of `rows` rows, with room for what an evaluator reads.
+    """Return a batch of `rows` rows with arrays for these inputs.
 
     Raises:
-        ValueError: it reads bits, and the game's planes are not zeros and ones.
+        ValueError: the inputs are bits, but the game's planes are not binary.
     """
     numbers, bits = Inputs.NUMBERS in inputs, Inputs.BITS in inputs
     if bits and not spec.bits:
-        raise ValueError(f"{inputs} found for planes of other numbers than 0 and 1, expected {Inputs.NUMBERS}")
+        raise ValueError(f"found inputs {inputs} for planes that are not binary: expected {Inputs.NUMBERS}")
     planes_shape = spec.planes_shape if numbers else (0, *spec.planes_shape[1:])
     has_extras = numbers or (bits and len(spec.bits) == 1)
     return Batch(
@@ -54,7 +54,7 @@ def make_board(spec: GameSpec, root: npt.NDArray[np.void], history: npt.NDArray[
     Args:
         spec: sizes of the game's arrays.
         root: records[1], the root's position.
-        history: uint64[H] to use; None for an empty one.
+        history: uint64[H] to use; None for a new one.
     """
     return Board(
         root=root,
@@ -70,7 +70,7 @@ def make_board(spec: GameSpec, root: npt.NDArray[np.void], history: npt.NDArray[
 
 
 def make_worker(spec: GameSpec, board: Board, seed: int) -> Worker:
-    """Return what one search thread needs besides its Board; equal seeds make equal choices."""
+    """Return a Worker that shares arrays with a Board. Equal seeds give equal random numbers."""
     return Worker(
         moves=board.moves,
         priors=np.zeros(spec.max_moves, np.float32),
@@ -80,7 +80,7 @@ def make_worker(spec: GameSpec, board: Board, seed: int) -> Worker:
         values=np.zeros(VALUES, np.float32),
         rng=np.array([int(seed) | 1], np.uint64),
         ownership=board.ownership,
-        groups=np.zeros(MOST_GROUPS, GROUP_DTYPE),
+        groups=np.zeros(MAX_GROUPS, GROUP_DTYPE),
         line=board.line,
         path=np.zeros(_path_size(spec), np.uint32),
         slots=np.zeros(_path_size(spec), np.uint16),

@@ -1,6 +1,6 @@
-"""The evaluation cache: what an evaluator said of a position, by the position's key.
+"""The evaluation cache: priors and values of a position, by its key.
 
-Priors stand by policy index, or in the order of the position's moves, their indices beside them (`Tree.cache_moves`).
+Priors are stored by policy index, or in the order of the position's moves with their indices (`Tree.cache_moves`).
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from yomi.native.tree.edges import quantized_prior
 
 @inlined
 def _has_moves(tree, slot, policy_indices, count):  # type: ignore[no-untyped-def]
-    """Whether these are the moves, in their order, that the entry has priors for."""
+    """Whether the entry holds priors for exactly these moves, in this order."""
     room = U(tree.cache_moves.shape[1])
     if U(count) > room or (U(count) < room and tree.cache_moves[slot, U(count)] != NO_INDEX):
         return False
@@ -25,8 +25,12 @@ def _has_moves(tree, slot, policy_indices, count):  # type: ignore[no-untyped-de
 
 @kernel
 def probe_cache(tree, key, policy_indices, count, priors, values):  # type: ignore[no-untyped-def]
-    """Read the evaluation under `key` into `priors` (normalised over the given policy indices) and `values`."""
+    """Read the evaluation of `key`; return whether it was found.
+
+    `priors` are normalised over the given policy indices, `values` is float32[VALUES].
+    """
     slot = U(key) & U(tree.cache_keys.size - 1)
+    # A look without the lock: most probes miss.
     if tree.cache_keys.size < 2 or tree.cache_keys[slot] != key:
         return False
     in_order = tree.cache_moves.shape[1] > 0
@@ -43,6 +47,7 @@ def probe_cache(tree, key, policy_indices, count, priors, values):  # type: igno
         for i in range(VALUES):
             values[i] = tree.cache_values[slot, U(i)]
     free_lock(tree.cache_locks, slot)
+    # Equal keys with other moves: nothing to normalise.
     if not found or total <= np.float32(0.0):
         return False
     for i in range(U(count)):
@@ -52,7 +57,7 @@ def probe_cache(tree, key, policy_indices, count, priors, values):  # type: igno
 
 @kernel
 def store_cache(tree, key, policy_indices, count, priors, values):  # type: ignore[no-untyped-def]
-    """Keep an evaluation, replacing whatever stands in its place; one of too many moves is not kept."""
+    """Store an evaluation in place of the entry's former one. With more moves than an entry holds nothing is stored."""
     room = U(tree.cache_moves.shape[1])
     if tree.cache_keys.size < 2 or (room > U(0) and U(count) > room):
         return
@@ -66,6 +71,7 @@ def store_cache(tree, key, policy_indices, count, priors, values):  # type: igno
         if U(count) < room:
             tree.cache_moves[slot, U(count)] = NO_INDEX
     else:
+        # Moves that are not legal get prior 0.
         for i in range(U(tree.cache_priors.shape[1])):
             tree.cache_priors[slot, i] = 0
         for i in range(U(count)):

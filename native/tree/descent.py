@@ -1,10 +1,9 @@
-"""Going down the tree: a group of visits descends together and splits where their ways part.
+"""Descending: a group of visits moves down together and splits where the visits choose different edges.
 
-A group takes a node's lock once for all of its visits. Each visit in turn follows the edge that selection
-(native/tree/selection.py) says, the visits before it being under way already, so a group chooses as single descents
-would. The parts go on one after the other, depth first: worker.line holds the moves to the part at hand, worker.path
-the nodes, and a position is set up at leaves only.
-Source: lc0's gathering of batches (PickNodesToExtend).
+A group locks a node once for all of its visits. Each visit chooses its edge (native/tree/selection.py) with the visits
+before it in flight, so that a group chooses like single descents. Groups are processed depth first. worker.line and
+worker.path lead to the current group; positions are set up at leaves only. Source: lc0's gathering of batches
+(PickNodesToExtend).
 """
 
 import numpy as np
@@ -13,30 +12,30 @@ from yomi.native.bits import U
 from yomi.native.game_calls import list_moves, replay
 from yomi.native.jit import inlined
 from yomi.native.tree.arrays import (
+    BLOCKED,
+    COPIES,
+    DESCENDS,
     EXPANDED,
-    GOES_ON,
     IN_FLIGHT,
-    IS_NEW,
-    JOINS,
+    NEW_NODE,
     NONE,
     PENDING,
     RESERVED,
     TERMINAL,
     UNTOUCHED,
-    WAITS,
 )
 from yomi.native.tree.edges import PRIOR_STEP, edge_move, edge_quantized
 from yomi.native.tree.expansion import complete
 from yomi.native.tree.memory import add_stats, lock, new_node, unlock
 from yomi.native.tree.selection import raise_candidate, select
 
-SHARED, NEW_LEAF, FINISHED, BUSY = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
-"""What a group finds: a node with edges; an untouched root; the end of a game; a leaf that is being evaluated."""
+# What a group finds: a node with edges; a root without visits; the end of a game; a leaf under evaluation.
+DISTRIBUTED, NEW_LEAF, FINISHED, BUSY = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
 
 
 @inlined
 def put_group(worker, place, node, depth, visits, move, slot, kind):  # type: ignore[no-untyped-def]
-    """Write a group of visits that is to go on from `node`, which `move` leads to, the edge `slot` of the one above."""
+    """Write a group of visits to `node`, which the parent's edge `slot` with this `move` leads to."""
     group = worker.groups[U(place)]
     group.node = node
     group.depth = depth
@@ -47,12 +46,12 @@ def put_group(worker, place, node, depth, visits, move, slot, kind):  # type: ig
 
 
 @inlined
-def share_out(tree, worker, calls, index, depth, visits, groups):  # type: ignore[no-untyped-def]
-    """Share the visits of a group at node `index` out among its children, whose groups stand behind the first `groups`.
+def distribute_visits(tree, worker, calls, index, depth, visits, groups):  # type: ignore[no-untyped-def]
+    """Distribute a group's visits at node `index` to its children, as groups from place `groups` on.
 
-    Returns:
-        What was found, the number of groups then, and how many visits found nothing to follow: every edge is banned or
-        proven lost, one is proven won, or there is no memory (`full` is set then). A leaf keeps all.
+    Returns what was found, the new number of groups, and the visits left over. Visits are left over if every edge is
+    banned or proven lost, if one is proven won, or if memory is used up (`full` is set). At a leaf all are left over,
+    except the first at a new leaf.
     """
     top = np.int64(groups)
     left = np.int64(visits)
@@ -63,6 +62,7 @@ def share_out(tree, worker, calls, index, depth, visits, groups):  # type: ignor
         if node.state == UNTOUCHED:
             node.state = PENDING
             found = NEW_LEAF
+            left -= 1
         elif node.state == TERMINAL:
             found = FINISHED
         unlock(tree, index)
@@ -73,19 +73,19 @@ def share_out(tree, worker, calls, index, depth, visits, groups):  # type: ignor
             break
         stat = tree.stats[U(node.stats) + U(slot)]
         child = np.int64(stat.child)
-        kind = np.int64(GOES_ON)
+        kind = np.int64(DESCENDS)
         if child == NONE:
-            kind = np.int64(IS_NEW)
+            kind = np.int64(NEW_NODE)
             child = new_node(tree)
             if child == NONE:
                 break
-            stat.child = RESERVED  # until the position is known, no other thread may reach the node
+            stat.child = RESERVED  # no other thread may reach the node before its position is known
             if stat.visits > 0:
                 _restore(tree.nodes[U(child)], stat, node)
         elif child == RESERVED:
-            kind = np.int64(WAITS)  # or one of the visits that this thread's new group has
-        elif _says_more(tree.nodes[U(child)], stat):
-            kind = np.int64(JOINS)
+            kind = np.int64(BLOCKED)  # or it joins this thread's own new group
+        elif _has_news(tree.nodes[U(child)], stat):
+            kind = np.int64(COPIES)
         place = np.int64(groups)
         while place < top and not _is_of(worker.groups[U(place)], slot, kind):
             place += 1
@@ -97,28 +97,27 @@ def share_out(tree, worker, calls, index, depth, visits, groups):  # type: ignor
         stat.in_flight += 1
         left -= 1
     unlock(tree, index)
-    return SHARED, top, left
+    return DISTRIBUTED, top, left
 
 
 @inlined
-def _says_more(child, stat):  # type: ignore[no-untyped-def]
-    """Whether a node has visits that this edge has neither seen nor waits for, or a proof.
-
-    While another thread brings that proof to the edge, the visit counts at the edge alone: a proven mean is exact.
-    """
+def _has_news(child, stat):  # type: ignore[no-untyped-def]
+    """Return whether the child has a proof, or visits that the edge has neither seen nor in flight."""
+    # After a proof visits count at the edge alone: the child's mean is exact.
     return child.state != PENDING and (child.proof != 0 or child.visits > stat.visits + (stat.in_flight & IN_FLIGHT))
 
 
 @inlined
 def _is_of(group, slot, kind):  # type: ignore[no-untyped-def]
-    """Whether visits of this kind to an edge belong to the group."""
-    return np.int64(group.slot) == slot and (np.int64(group.kind) == JOINS) == (kind == JOINS)
+    """Return whether visits of this kind to an edge belong to the group."""
+    return np.int64(group.slot) == slot and (np.int64(group.kind) == COPIES) == (kind == COPIES)
 
 
 @inlined
 def _try_edge(tree, worker, calls, node, slot, depth):  # type: ignore[no-untyped-def]
-    """Give the candidate edge of the locked `node` its statistics; False (and `full` set) if there is no memory."""
+    """Add statistics for the candidate edge of the locked `node`; False (and `full` set) if memory is used up."""
     has_room = True
+    # All edges are tried: the moves without an edge get theirs.
     if node.tried == node.edge_count:
         replay(calls, depth)
         has_room = complete(tree, node, worker.moves, list_moves(calls))
@@ -144,10 +143,7 @@ def _try_edge(tree, worker, calls, node, slot, depth):  # type: ignore[no-untype
 
 @inlined
 def _restore(node, stat, parent):  # type: ignore[no-untyped-def]
-    """Give a node that was pruned, and is now made anew, the visits and means that its edge has kept.
-
-    Variances, without which little below would be explored, are the parent's. They wash out as playouts come in.
-    """
+    """Give a node that is created again after pruning the visits and means that its edge has kept."""
     weight = float(stat.weight)
     node.visits = stat.visits
     node.weight_sum = weight
@@ -155,6 +151,7 @@ def _restore(node, stat, parent):  # type: ignore[no-untyped-def]
     node.value_sum = -weight * float(stat.value)
     node.score_sum = -weight * float(stat.score)
     node.weight_squares = weight * weight / float(stat.visits)
+    # Without a variance little below would be explored. It washes out as visits come in.
     node.utility_variance = parent.utility_variance
     node.score_variance = parent.score_variance
     node.own_utility = -stat.utility

@@ -1,9 +1,8 @@
-"""Giving a node its edges: those that matter, and the others once one of them is to be tried.
+"""Expansion: a node gets edges for its likely moves, and for the others once one of them is to be tried.
 
-A policy gives most moves next to nothing, and hardly any of these is ever tried. So a node has no edges for the moves
-of least prior, each less than GREATEST_DROPPED, and DROPPED together at most: on 19×19 those are five sixths of all.
-They get edges, with equal shares of what is left of the priors, where the search wants to try one of them. A root has
-all of its edges: each of its moves may be asked for.
+A policy gives most moves a tiny prior, and few of these are ever tried. Moves with a prior below MAX_DROPPED_PRIOR, of
+total prior DROPPED at most, get no edge: five sixths of all moves on 19×19. When the search reaches them, all get edges
+with equal shares of the remaining prior. A root always has all of its edges.
 """
 
 import numpy as np
@@ -15,16 +14,15 @@ from yomi.native.tree.edges import PRIOR_SCALE, edge_move, edge_quantized, pack_
 from yomi.native.tree.memory import new_edges
 from yomi.native.tree.selection import raise_candidate
 
-DROPPED = 0.02
-"""What the moves of a node that have no edge hold of the priors together, at most."""
-GREATEST_DROPPED = 1.0 / 1024.0
-"""Prior that each of them is smaller than; with so little, a move is tried in nodes of some ten thousand visits."""
+DROPPED = 0.02  # maximum total prior of the moves without an edge
+# Maximum prior of a move without an edge. Such a move is tried after some ten thousand visits.
+MAX_DROPPED_PRIOR = 1.0 / 1024.0
 
 
 @inlined
 def _least_prior(priors, count):  # type: ignore[no-untyped-def]
-    """Return a bound such that the priors below it add up to DROPPED at most."""
-    bound = np.float32(GREATEST_DROPPED)
+    """Return a bound such that the priors below it sum to DROPPED at most."""
+    bound = np.float32(MAX_DROPPED_PRIOR)
     while True:
         below = np.float32(0.0)
         for i in range(U(count)):
@@ -36,10 +34,7 @@ def _least_prior(priors, count):  # type: ignore[no-untyped-def]
 
 @inlined
 def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
-    """Give the pending node `index` its edges; False if the pool is used up.
-
-    The node stays pending: no other thread may look at the edges before the evaluation is in the sums (see back_up).
-    """
+    """Give the pending node `index` its edges; False if the pool is used up."""
     is_root = index == np.int64(tree.counters[0].root)
     least = np.float32(0.0)
     kept = np.int64(count)
@@ -56,6 +51,7 @@ def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
         if priors[i] >= least:
             tree.edges[top] = pack_edge(priors[i], moves[i])
             top += U(1)
+    # The node stays pending: other threads may not see its edges before back_up has added its evaluation.
     node = tree.nodes[U(index)]
     node.edges = first
     node.edge_count = kept
@@ -66,7 +62,7 @@ def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def complete(tree, node, moves, count):  # type: ignore[no-untyped-def]
-    """Give the locked `node` edges for all of its legal moves; False if the pool is used up (all stays as it was)."""
+    """Give the locked `node` edges for all legal moves; False (and no change) if the pool is used up."""
     first = new_edges(tree, count)
     if first == NONE:
         return False
@@ -78,6 +74,7 @@ def complete(tree, node, moves, count):  # type: ignore[no-untyped-def]
         left -= np.int64(edge_quantized(new[i]))
     prior = np.float32(max(left, np.int64(0))) / np.float32(PRIOR_SCALE) / np.float32(U(count) - kept)
     top = kept
+    # Edges for the legal moves without one.
     for i in range(U(count)):
         is_new = True
         for k in range(kept):
@@ -92,7 +89,7 @@ def complete(tree, node, moves, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def complete_root(tree, moves, count):  # type: ignore[no-untyped-def]
-    """Give an expanded root that was expanded further down the tree all of its edges; False if there is no room.
+    """Give an expanded node that has become the root all of its edges; False if the pool is used up.
 
     Args:
         tree: the Tree; no search thread may run.

@@ -1,8 +1,8 @@
-"""Allocation in a tree's pools, and compaction: dropping what a new root or a memory bound leaves behind.
+"""Allocation in a tree's pools, and compaction.
 
-Nodes and edges are taken from the top of their pools with one atomic operation. Blocks of statistics grow by doubling
-and go back to a free list by size. `compact` slides everything that stays to the bottom of its pool, in place, so that
-there is no other collector and no fragmentation; it runs while no search thread does.
+Nodes and edges come from the top of their pools by one atomic operation. Blocks of statistics have 2 ** c records; they
+double when full and return to a free list per size. `compact` moves all that stays to the bottom of its pool, in place,
+while no search thread runs.
 """
 
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from yomi.native.tree.arrays import (
     UNTOUCHED,
 )
 from yomi.native.tree.bias import forget
-from yomi.native.tree.sharing import enter_all, forget_shared
+from yomi.native.tree.transpositions import clear_transpositions, insert_all
 
 if TYPE_CHECKING:
     from yomi.native.tree.arrays import Tree
@@ -28,13 +28,11 @@ if TYPE_CHECKING:
 
 @kernel
 def lock(tree, node):  # type: ignore[no-untyped-def]
-    """Take the lock of `node`, waiting for it."""
     take_lock(tree.locks, U(node) * U(NODE_BYTES) + U(LOCK_BYTE))
 
 
 @kernel
 def unlock(tree, node):  # type: ignore[no-untyped-def]
-    """Release the lock of `node`."""
     free_lock(tree.locks, U(node) * U(NODE_BYTES) + U(LOCK_BYTE))
 
 
@@ -42,15 +40,13 @@ def unlock(tree, node):  # type: ignore[no-untyped-def]
 def _take_from_top(tree, pool, count, capacity):  # type: ignore[no-untyped-def]
     """Return the first of `count` adjacent places of a pool, or NONE (and set `full`) if fewer are left.
 
-    The top never stands beyond the capacity. A thread that added first and gave back what was too much could, between
-    the two, give back places that another has taken.
-
     Args:
         tree: the Tree.
         pool: name of the counter that is the pool's top.
-        count: places wanted.
-        capacity: places that the pool has.
+        count: number of places.
+        capacity: size of the pool.
     """
+    # Compare and exchange: adding first and giving back what is too much could give back another thread's places.
     counters = tree.counters[0]
     top = np.int64(counters[pool])
     while top + count <= capacity:
@@ -134,7 +130,6 @@ def _free_stats(tree, block, size_class):  # type: ignore[no-untyped-def]
 
 @inlined
 def _copy_stat(new, old):  # type: ignore[no-untyped-def]
-    """Copy one statistics record."""
     new.child = old.child
     new.visits = old.visits
     new.utility = old.utility
@@ -149,12 +144,13 @@ def _copy_stat(new, old):  # type: ignore[no-untyped-def]
 def add_stats(tree, node):  # type: ignore[no-untyped-def]
     """Make room for one more statistics record of the locked `node`; False (and `full` set) if there is none."""
     tried = U(node.tried)
-    if tried & (tried - U(1)) != U(0):
+    if tried & (tried - U(1)) != U(0):  # not a power of two: the block has room
         return True
-    size_class = np.int64(lowest_bit(tried)) if tried > U(0) else np.int64(-1)  # of the block that is full
+    size_class = np.int64(lowest_bit(tried)) if tried > U(0) else np.int64(-1)  # of the full block
     block = _new_stats(tree, size_class + 1)
     if block == NONE:
         return False
+    # The block doubles.
     for i in range(tried):
         _copy_stat(tree.stats[U(block) + i], tree.stats[U(node.stats) + i])
     if tried > U(0):
@@ -165,9 +161,9 @@ def add_stats(tree, node):  # type: ignore[no-untyped-def]
 
 @kernel
 def clear_tree(tree):  # type: ignore[no-untyped-def]
-    """Forget everything but the parameters and the evaluation cache; the root is a new pending node."""
+    """Reset the tree to a new pending root; keep parameters and evaluation cache."""
     counters = tree.counters[0]
-    forget_shared(tree)
+    clear_transpositions(tree)
     counters.node_top = 0
     counters.edge_top = 0
     counters.stats_top = 0
@@ -178,7 +174,7 @@ def clear_tree(tree):  # type: ignore[no-untyped-def]
         counters.free_stats[i] = NONE
     for i in range(U(tree.biases.size)):
         bucket = tree.biases[i]
-        if bucket.weight != 0.0 or bucket.sum != 0.0:  # what was never written takes no memory
+        if bucket.weight != 0.0 or bucket.sum != 0.0:  # a page that was never written takes no memory
             bucket.sum = 0.0
             bucket.weight = 0.0
     counters.root = new_node(tree)
@@ -186,15 +182,16 @@ def clear_tree(tree):  # type: ignore[no-untyped-def]
 
 
 def compact(tree: "Tree", root: int, min_visits: int) -> int:
-    """Keep what lies below `root` without the nodes that have fewer than `min_visits` visits; return the nodes kept.
+    """Keep the nodes below `root` that have at least `min_visits` visits; return the number of nodes kept.
 
-    An edge whose child is dropped keeps its visits and its utility. No search thread may run.
+    An edge keeps its visits and means when its child is dropped. No search thread may run.
     """
     top = int(tree.counters[0].node_top)
     forward = np.full(top, NONE, np.uint32)
     live = np.empty(top, np.uint32)
+    # Slides go from low to high places: nothing is overwritten before it has moved.
     live = live[: _mark_live(tree, root, min_visits, forward, live)]
-    # numpy sorts: numba would compile a sort of its own for two seconds
+    # numpy sorts: numba would spend two seconds on compiling its own sort
     _slide_edges(tree, live[np.argsort(tree.nodes["edges"][live])])
     _slide_stats(tree, live[np.argsort(tree.nodes["stats"][live])])
     _slide_nodes(tree, forward, root)
@@ -204,7 +201,7 @@ def compact(tree: "Tree", root: int, min_visits: int) -> int:
 
 @kernel
 def _mark_live(tree, root, min_visits, forward, queue):  # type: ignore[no-untyped-def]
-    """Set forward[i] to 0 for each node i that stays, list them in `queue` and return their number."""
+    """Set forward[i] to 0 for each node i to keep, list these nodes in `queue` and return their number."""
     queue[0] = root
     forward[U(root)] = 0
     tail = U(1)
@@ -228,7 +225,7 @@ def _mark_live(tree, root, min_visits, forward, queue):  # type: ignore[no-untyp
 
 @kernel
 def _slide_edges(tree, live):  # type: ignore[no-untyped-def]
-    """Move the edges of the nodes `live`, sorted by where these stand, to the bottom of their pool."""
+    """Move the edges of the nodes `live`, sorted by the place of their edges, to the bottom of the pool."""
     top = U(0)
     for k in range(U(live.size)):
         node = tree.nodes[U(live[k])]
@@ -243,7 +240,7 @@ def _slide_edges(tree, live):  # type: ignore[no-untyped-def]
 
 @kernel
 def _slide_stats(tree, live):  # type: ignore[no-untyped-def]
-    """Move the statistics of the nodes `live`, sorted by where these stand, to the bottom of their pool."""
+    """Move the statistics of the nodes `live`, sorted by the place of their statistics, to the bottom of the pool."""
     top = U(0)
     for k in range(U(live.size)):
         node = tree.nodes[U(live[k])]
@@ -253,6 +250,7 @@ def _slide_stats(tree, live):  # type: ignore[no-untyped-def]
             for i in range(tried):
                 _copy_stat(tree.stats[top + i], tree.stats[source + i])
             node.stats = top
+            # Blocks keep sizes of powers of two, as add_stats expects.
             room = U(1)
             while room < tried:
                 room += room
@@ -265,8 +263,8 @@ def _slide_stats(tree, live):  # type: ignore[no-untyped-def]
 
 @kernel
 def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
-    """Move the nodes marked in `forward` to the bottom of the pool and correct every reference to them."""
-    forget_shared(tree)
+    """Move the nodes marked in `forward` to the bottom of the pool and update all references to them."""
+    clear_transpositions(tree)
     top = U(0)
     for i in range(U(forward.size)):
         if forward[i] != NONE:
@@ -274,6 +272,7 @@ def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
             top += U(1)
     for i in range(U(forward.size)):
         if forward[i] == NONE:
+            # A dropped node leaves a part of its bias.
             forget(tree, tree.nodes[i])
             continue
         old = tree.nodes[i]
@@ -309,4 +308,4 @@ def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
     counters = tree.counters[0]
     counters.node_top = np.int64(top)
     counters.root = np.int64(forward[U(root)])
-    enter_all(tree)
+    insert_all(tree)

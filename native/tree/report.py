@@ -1,4 +1,4 @@
-"""Reading the tree: children of the root, principal variations. Safe while search threads run."""
+"""Reading the tree: children of the root and lines. Safe while search threads run."""
 
 import math
 
@@ -15,15 +15,15 @@ CHILD_DTYPE = np.dtype(
     [
         ("move", np.uint32),
         ("visits", np.uint32),
-        ("node_visits", np.uint32),  # of the position after it, to which other lines may have come, too
-        ("node_weight", np.float64),  # of all of its evaluations
-        ("weight", np.float64),  # of its evaluations: as the visits, if the evaluator does not weigh them
-        ("evidence", np.float64),  # visits of equal weight that would tell as much
+        ("node_visits", np.uint32),  # of the child's node, which other lines may share
+        ("node_weight", np.float64),  # of all evaluations of this node
+        ("weight", np.float64),  # of the move's evaluations; equals visits if these have equal weights
+        ("evidence", np.float64),  # effective number of visits: weight ** 2 / sum of squares
         ("node", np.uint32),
         ("prior", np.float32),
         ("proven", np.int32),  # +1 the move wins, -1 it loses, 0 open
-        ("utility_stdev", np.float64),  # with what is assumed before any visit: selection.expected_stdev
-        # for the side to move at the root; NaN if the move was never tried, and what is unknown of a pruned node
+        ("utility_stdev", np.float64),  # selection.expected_stdev
+        # For the side to move at the root. NaN if the move was never tried, or if pruning lost the value.
         ("utility", np.float64),
         ("value", np.float64),
         ("score", np.float64),
@@ -35,7 +35,7 @@ CHILD_DTYPE = np.dtype(
 
 @kernel
 def root_children(tree, children):  # type: ignore[no-untyped-def]
-    """Write every legal root move into `children` (CHILD_DTYPE[>= edges]), tried ones first; return their number."""
+    """Write every legal root move into `children` (CHILD_DTYPE[>= edges]), tried moves first; return their number."""
     root = tree.counters[0].root
     lock(tree, root)
     node = tree.nodes[U(root)]
@@ -64,7 +64,7 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
             child.node = NONE if stat.child == RESERVED else stat.child
             if stat.in_flight > IN_FLIGHT:
                 child.proven = 1 if stat.in_flight & WON_EDGE != 0 else -1
-            if child.visits > 0:  # what the edge keeps where the node is pruned; a node that is there tells more
+            if child.visits > 0:  # of the edge; the loop below replaces it by the node's if the node exists
                 child.weight = float(stat.visits) if child.proven < 0 else float(stat.weight)
                 child.node_weight = child.weight
                 child.evidence = float(stat.visits)
@@ -81,6 +81,7 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
             if not (total > 0.0 and math.isfinite(below.utility_sum + below.value_sum + below.score_sum)):
                 unlock(tree, np.int64(child.node))  # a fault: the edge keeps the last sound means
                 continue
+            # Of a shared node only the visits through this edge count.
             share = min(1.0, float(child.visits) / float(below.visits))
             child.node_visits = below.visits
             child.node_weight = total
@@ -97,14 +98,12 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
 
 @inlined
 def _line_slot(tree, node):  # type: ignore[no-untyped-def]
-    """Return the slot of the edge that a line goes on with: one proven won, else the most visited; -1 for none.
-
-    An edge proven lost is taken only where all are.
-    """
+    """Return the slot of the edge that a line follows: a proven win, otherwise the most visited; -1 for none."""
     best = np.int64(-1)
     best_rank = np.int64(0)
     for i in range(U(node.tried)):
         stat = tree.stats[U(node.stats) + i]
+        # A lost edge is chosen only if all are lost.
         rank = np.int64(stat.visits)
         if rank > 0 and stat.in_flight & LOST_EDGE == 0:
             rank += np.int64(1) << (62 if stat.in_flight & WON_EDGE != 0 else 40)
@@ -116,7 +115,7 @@ def _line_slot(tree, node):  # type: ignore[no-untyped-def]
 
 @kernel
 def most_visited_path(tree, start, moves, visits, node_visits):  # type: ignore[no-untyped-def]
-    """Follow the best line from node `start`; write moves (uint16), visits of edges and of nodes, return the length."""
+    """Follow the best line from node `start`; write moves (uint16), visits of edges and nodes; return the length."""
     index = np.int64(start)
     length = U(0)
     while length < U(moves.size) and index != NONE:
@@ -140,7 +139,7 @@ def most_visited_path(tree, start, moves, visits, node_visits):  # type: ignore[
 
 @kernel
 def find_child(tree, move):  # type: ignore[no-untyped-def]
-    """Return the root's child after `move`, or -1 where it has no node."""
+    """Return the root's child after `move`, or -1 if it has no node."""
     node = tree.nodes[U(tree.counters[0].root)]
     if node.state != EXPANDED:
         return np.int64(-1)
@@ -153,7 +152,7 @@ def find_child(tree, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def restore_root_order(tree):  # type: ignore[no-untyped-def]
-    """Put the right candidate after the root's tried edges, after a change of priors or of the moves banned."""
+    """Put the right candidate behind the root's tried edges after a change of priors or bans."""
     root = tree.counters[0].root
     lock(tree, root)
     node = tree.nodes[U(root)]
@@ -164,5 +163,5 @@ def restore_root_order(tree):  # type: ignore[no-untyped-def]
 
 @kernel
 def root_exploration(tree, playouts):  # type: ignore[no-untyped-def]
-    """Return the factor of prior / (1 + visits) at the root, whose children have `playouts` visits in all."""
+    """Return the root's exploration factor (selection.exploration) with `playouts` visits of its children."""
     return exploration(tree, tree.nodes[U(tree.counters[0].root)], True, playouts)

@@ -1,7 +1,4 @@
-"""The search's one kernel: scatter the evaluated leaves of a batch into the tree, then gather the next ones into it.
-
-Selection, backing up and the evaluation cache have modules of their own.
-"""
+"""The kernels of the search: `gather` fills a batch with leaves, `scatter` puts the evaluated leaves into the tree."""
 
 import math
 from typing import TYPE_CHECKING
@@ -9,18 +6,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from yomi.native.bits import U, atomic_add, atomic_max, random_bits
-from yomi.native.calls import answering_entry, call_all, load, types_of
+from yomi.native.bound_kernels import answering_entry, call_all, load, types_of
 from yomi.native.game import OVER
 from yomi.native.game_calls import GRAPH, PATTERN, add_row_ownership, describe, replay, step
 from yomi.native.jit import CHECKED, inlined, kernel
 from yomi.native.tree.arrays import (
+    BLOCKED,
+    COPIES,
+    DESCENDS,
     EXPANDED,
-    GOES_ON,
-    IS_NEW,
-    JOINS,
     KEYS_BROKEN,
     LEAD,
-    LEAST_WEIGHT,
+    MIN_WEIGHT,
+    NEW_NODE,
     NONE,
     PENDING,
     SCORE,
@@ -30,45 +28,47 @@ from yomi.native.tree.arrays import (
     VALUE,
     VALUE_ERROR,
     VALUES,
-    WAITS,
 )
-from yomi.native.tree.backup import back_up, join, report_fault, take_back
+from yomi.native.tree.backup import back_up, cancel_visits, report_fault, visit_shared
 from yomi.native.tree.bias import bucket_of
 from yomi.native.tree.buffers import example_arguments
 from yomi.native.tree.cache import probe_cache, store_cache
-from yomi.native.tree.descent import FINISHED, NEW_LEAF, SHARED, put_group, share_out
+from yomi.native.tree.descent import DISTRIBUTED, FINISHED, NEW_LEAF, distribute_visits, put_group
 from yomi.native.tree.expansion import expand
 from yomi.native.tree.memory import lock, unlock
-from yomi.native.tree.sharing import find_or_enter, give_back
+from yomi.native.tree.transpositions import find_or_insert, free_node
 
 if TYPE_CHECKING:
     from yomi.native.tree.arrays import Tree
 
+# Score center as a share of the expected score. KataGo moves it a fifth towards zero.
 CENTER_SHARE = 0.8
-"""The center of the score's utility as a share of the score that is expected: KataGo draws it a fifth towards zero."""
+# Utility error at which an evaluation has about weight 1 (KataGo's value).
 ERROR_OF_ONE = 0.25
-"""Expected error of the utility at which an evaluation has about the weight 1 (KataGo's value)."""
-MOST_WEIGHT = 8.0
-"""Weight of an evaluation without error, as that of a finished game (KataGo's value)."""
-VISITS_PER_LEAF = 32
-"""A batch takes one leaf for so many visits of the root: a young tree has too few good leaves for a full batch.
-With 32, 64 leaves at once scored 54% against 4 at 800 visits (docs/MEASUREMENTS.md)."""
+# Weight of an evaluation without error, such as a finished game (KataGo's value).
+MAX_WEIGHT = 8.0
+# A young tree has too few good leaves for a full batch. With 32, 64 leaves at once scored 54% against 4 at 800
+# visits (docs/MEASUREMENTS.md).
+VISITS_PER_LEAF = 32  # root visits for each further leaf of a batch
+# Visits to leaves under evaluation, after which an empty batch is given up.
 MAX_COLLISIONS = 8
-"""Visits to leaves that are already being evaluated, after which a batch without any leaf is given up."""
-MOST_SETTLED = 100_000
-"""Descents to leaves that need no evaluation, after which a thread looks at the clock again."""
+# Visits without an evaluation, after which a thread looks at the clock again.
+MAX_UNEVALUATED = 100_000
 
 
 @kernel
 def expected_arctan(mean, stdev, center, unit):  # type: ignore[no-untyped-def]
-    """Return the mean of (2/pi) arctan((x - center) / unit) for x normal, by the usual widening of the sigmoid."""
+    """Return the mean of (2/pi) arctan((x - center) / unit) for a normal x.
+
+    Approximation: (2/pi) arctan((mean - center) / sqrt(unit**2 + stdev**2 / 2)).
+    """
     wide = math.sqrt(unit * unit + 0.5 * stdev * stdev)
     return math.atan((mean - center) / wide) * (2.0 / math.pi)
 
 
 @kernel
 def dynamic_utility(tree, mean, stdev, center):  # type: ignore[no-untyped-def]
-    """Return the utility of a score measured from `center`, all for one side."""
+    """Return the utility of a score relative to `center`, both for the same side."""
     p = tree.parameters[0]
     return p.dynamic_score_utility * expected_arctan(mean, stdev, center, 0.75 * p.score_unit)
 
@@ -77,7 +77,10 @@ def dynamic_utility(tree, mean, stdev, center):  # type: ignore[no-untyped-def]
 def leaf_utility(tree, values, opponent_to_move):  # type: ignore[no-untyped-def]
     """Return the utility of an evaluation (a row of Batch.values) for the side to move at the leaf.
 
-    `opponent_to_move` is not 0 if that is not the side to move at the root.
+        utility = value + score_utility * E[f(score / (2 unit))] + dynamic_score_utility * E[f((score - center) / (0.75
+            unit))]
+
+    with f(x) = (2/pi) arctan x. `opponent_to_move` is 1 if the side to move at the leaf is not that at the root.
     """
     p = tree.parameters[0]
     utility = float(values[VALUE])
@@ -92,9 +95,11 @@ def leaf_utility(tree, values, opponent_to_move):  # type: ignore[no-untyped-def
 
 @inlined
 def evaluation_weight(tree, values, opponent_to_move):  # type: ignore[no-untyped-def]
-    """Return the weight of an evaluation (a row of Batch.values): the surer the evaluator is of it, the more.
+    """Return the weight of an evaluation (a row of Batch.values), from the error that the evaluator predicts:
 
-    Source: KataGo's weighting of playouts by the network's short-term errors (docs/KataGoMethods.md), with its values.
+        ERROR_OF_ONE / (error + ERROR_OF_ONE / MAX_WEIGHT),    error = VALUE_ERROR + |d utility / d score| * SCORE_ERROR
+
+    Source: KataGo's weighting by short-term errors (docs/KataGoMethods.md), with its values.
     """
     p = tree.parameters[0]
     if not p.uncertainty or values[VALUE_ERROR] <= 0.0:
@@ -106,7 +111,7 @@ def evaluation_weight(tree, values, opponent_to_move):  # type: ignore[no-untype
         mean + center if opponent_to_move else mean - center, 0.75 * p.score_unit
     )
     error = float(values[VALUE_ERROR]) + slope * float(values[SCORE_ERROR])
-    return float(np.float32(ERROR_OF_ONE / (error + ERROR_OF_ONE / MOST_WEIGHT)))  # as the node keeps it
+    return float(np.float32(ERROR_OF_ONE / (error + ERROR_OF_ONE / MAX_WEIGHT)))  # rounded as in the node
 
 
 @inlined
@@ -117,26 +122,17 @@ def _arctan_slope(score, unit):  # type: ignore[no-untyped-def]
 
 @kernel
 def _recenter(tree, center, signs, order):  # type: ignore[no-untyped-def]
-    """See recenter.
-
-    A node's own score is what its edges do not account for in the node's sum. Its uncertainty is taken to be that of
-    all playouts through the node, which is exact for a leaf; so is that of a node that was pruned.
-
-    Args:
-        tree: the Tree.
-        center: see recenter.
-        signs: float64[nodes], working memory.
-        order: uint32[nodes], working memory.
-    """
+    """Implement `recenter`; `signs` (float64[nodes]) and `order` (uint32[nodes]) are working memory."""
     counters = tree.counters[0]
     before = counters.score_center
+    # Breadth first from the root: a node's children come after it in `order`.
     for i in range(U(counters.node_top)):
         signs[i] = 0.0
     order[U(0)] = counters.root
-    signs[U(counters.root)] = 1.0  # whose side to move
+    signs[U(counters.root)] = 1.0  # -1 where the opponent is to move
     head = U(0)
     tail = U(1)
-    while head < tail:  # all nodes after as many moves before those after one more
+    while head < tail:
         i = U(order[head])
         node = tree.nodes[i]
         for k in range(U(node.tried)):
@@ -146,6 +142,7 @@ def _recenter(tree, center, signs, order):  # type: ignore[no-untyped-def]
                 order[tail] = child
                 tail += U(1)
         head += U(1)
+    # Backwards: children have their new sums before their parent reads them.
     while tail > U(0):
         tail -= U(1)
         i = U(order[tail])
@@ -156,10 +153,11 @@ def _recenter(tree, center, signs, order):  # type: ignore[no-untyped-def]
         stdev = math.sqrt(node.score_variance)
         weight = node.weight_sum
         score = node.score_sum
-        change = 0.0  # of the node's sum
+        change = 0.0  # of utility_sum
         for k in range(U(node.tried)):
             stat = tree.stats[U(node.stats) + k]
             utility = stat.utility
+            # A pruned child has no score variance of its own: the parent's stands in.
             if stat.child == NONE:
                 off = dynamic_utility(tree, float(stat.score), stdev, new)
                 utility += np.float32(off - dynamic_utility(tree, float(stat.score), stdev, old))
@@ -171,7 +169,9 @@ def _recenter(tree, center, signs, order):  # type: ignore[no-untyped-def]
             score -= counted * float(stat.score)
             change += counted * float(utility - stat.utility)
             stat.utility = utility
-        if weight > LEAST_WEIGHT:
+        # The rest of the node's sum is its own evaluation. Its variance is taken to be the node's, which is exact for
+        # a leaf.
+        if weight > MIN_WEIGHT:
             mean = score / weight
             own_change = dynamic_utility(tree, mean, stdev, new) - dynamic_utility(tree, mean, stdev, old)
             node.own_utility += np.float32(own_change)
@@ -181,7 +181,7 @@ def _recenter(tree, center, signs, order):  # type: ignore[no-untyped-def]
 
 
 def recenter(tree: "Tree", center: float) -> None:
-    """Count every utility of the tree as if its score had been measured from another center. No search thread may run.
+    """Recompute all utilities of the tree for another score center. No search thread may run.
 
     Args:
         tree: the Tree.
@@ -191,8 +191,8 @@ def recenter(tree: "Tree", center: float) -> None:
     _recenter(tree, center, np.empty(nodes), np.empty(nodes, np.uint32))
 
 
+# Argument types of the entries below: a Tree, a Worker, a Batch without positions, and GameCalls.
 ARGUMENTS = types_of(*example_arguments())
-"""Type of the arguments of the entries below: a Tree, a Worker, a Batch without positions, and GameCalls."""
 
 
 @inlined
@@ -214,7 +214,7 @@ def _softmax(logits, indices, count, temperature, share, weights, priors):  # ty
 
 @inlined
 def _add_rows(tree, batch, worker, calls, row, leaf, depth):  # type: ignore[no-untyped-def]
-    """Write the leaf that the facts describe into the batch from `row` on and return the next free row."""
+    """Write the current leaf into the batch, from `row` on; return the next free row."""
     rows = tree.parameters[0].rows_per_leaf
     chosen = tree.parameters[0].symmetry
     facts = worker.facts[0]
@@ -247,17 +247,17 @@ def _add_rows(tree, batch, worker, calls, row, leaf, depth):  # type: ignore[no-
 
 @inlined
 def _back_up_evaluation(tree, path, slots, depth, state, utility, values):  # type: ignore[no-untyped-def]
-    """Back up the evaluation of the leaf at the end of a path, a row of Batch.values."""
+    """Back up the evaluation of a leaf, a row of Batch.values."""
     weight = evaluation_weight(tree, values, depth & 1)
     value, lead, stdev = float(values[VALUE]), float(values[LEAD]), float(values[STDEV])
     back_up(tree, path, slots, depth, state, utility, value, lead, stdev, weight, np.int64(0))
 
 
 @inlined
-def _open_leaf(tree, batch, worker, calls, row, leaf, depth):  # type: ignore[no-untyped-def]
-    """Settle the new leaf at the current position, or put it into the batch; return the next free row.
+def _evaluate_or_enqueue(tree, batch, worker, calls, row, leaf, depth):  # type: ignore[no-untyped-def]
+    """Back up the leaf at the current position if it is over or in the cache; otherwise add it to the batch.
 
-    A finished game and a cached evaluation are backed up at once.
+    Returns the next free row.
     """
     opponent_to_move = depth & 1
     has_cache = tree.cache_keys.size > 1
@@ -281,17 +281,17 @@ def _open_leaf(tree, batch, worker, calls, row, leaf, depth):  # type: ignore[no
         if expand(tree, leaf, worker.moves, worker.priors, count):
             _back_up_evaluation(tree, worker.path, worker.slots, depth, EXPANDED, utility, values)
         else:
-            take_back(tree, worker.path, worker.slots, depth, 1)
+            # Without memory for its edges the leaf stays pending, and the visit is undone.
+            cancel_visits(tree, worker.path, worker.slots, depth, 1)
         return row
     return _add_rows(tree, batch, worker, calls, row, leaf, depth)
 
 
 @inlined
-def _identify(tree, worker, calls, made, depth):  # type: ignore[no-untyped-def]
-    """Make the position at the end of worker.path the current one; return the node that stands for it.
+def _resolve(tree, worker, calls, made, depth):  # type: ignore[no-untyped-def]
+    """Set up the position at the end of worker.path; return its node.
 
-    That is `made`, the node allocated for it, unless another line has come there first. An edge that has seen more
-    visits than that line's node has, from before its own node was pruned, keeps `made`.
+    The node is `made`, newly allocated for this visit, or that of a transposition.
     """
     p = tree.parameters[0]
     facts = worker.facts[0]
@@ -307,7 +307,9 @@ def _identify(tree, worker, calls, made, depth):  # type: ignore[no-untyped-def]
         tree.nodes[U(made)].bucket = bucket_of(tree, facts.pattern_key)
     found = np.int64(made)
     if p.graph:
-        found = np.int64(find_or_enter(tree, facts.graph_key, made))
+        found = np.int64(find_or_insert(tree, facts.graph_key, made))
+        # A re-created node starts with its edge's visits. If these are more than the transposition's, it stays
+        # separate.
         if tree.nodes[U(found)].visits < tree.nodes[U(made)].visits:
             found = np.int64(made)
     return found
@@ -315,7 +317,7 @@ def _identify(tree, worker, calls, made, depth):  # type: ignore[no-untyped-def]
 
 @kernel
 def back_up_again(tree, path, slots, depth, visits):  # type: ignore[no-untyped-def]
-    """Back the finished game at the end of a path up for each of the visits."""
+    """Back up the finished game at the end of a path once for each of `visits`."""
     leaf = np.int64(path[U(depth)])
     lock(tree, leaf)
     node = tree.nodes[U(leaf)]
@@ -332,7 +334,7 @@ def back_up_again(tree, path, slots, depth, visits):  # type: ignore[no-untyped-
 
 @inlined
 def _check_keys(tree, worker, calls, depth):  # type: ignore[no-untyped-def]
-    """Stop the search if a node on worker.path stands for another position than the moves lead to."""
+    """Stop the search if the key of a node on worker.path differs from the key of its position."""
     facts = worker.facts[0]
     replay(calls, 0)
     facts.above = tree.nodes[U(worker.path[U(0)])].key
@@ -345,7 +347,7 @@ def _check_keys(tree, worker, calls, depth):  # type: ignore[no-untyped-def]
 
 @inlined
 def _attach(tree, worker, node, depth):  # type: ignore[no-untyped-def]
-    """Let the reserved edge at the end of worker.path lead to `node`, for all threads."""
+    """Publish `node` as the child of the reserved edge at the end of worker.path."""
     above = np.int64(worker.path[U(depth - 1)])
     lock(tree, above)
     tree.stats[U(tree.nodes[U(above)].stats) + U(worker.slots[U(depth - 1)])].child = node
@@ -353,29 +355,56 @@ def _attach(tree, worker, node, depth):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _merge(tree, worker, groups, made, node, depth, visits):  # type: ignore[no-untyped-def]
+def _merge_transposition(tree, worker, groups, made, node, depth, visits):  # type: ignore[no-untyped-def]
     """Redirect the group at place `groups`, whose new node `made` is a transposition, to the existing `node`.
 
-    Returns the number of groups then: visits that copy the node's statistics, and visits that go on from it.
+    The group becomes up to two: visits that copy the node's statistics, and visits that descend from it. Returns the
+    new number of groups.
     """
     joining = np.int64(0)
     if tree.nodes[U(node)].state != PENDING:
         joining = min(visits, np.int64(tree.nodes[U(node)].visits) - np.int64(tree.nodes[U(made)].visits))
-    give_back(tree, made)
+    free_node(tree, made)
     group = worker.groups[U(groups)]
     move, slot = group.move, group.slot
     if visits > joining:
-        put_group(worker, groups, node, depth, visits - joining, move, slot, GOES_ON)
+        put_group(worker, groups, node, depth, visits - joining, move, slot, DESCENDS)
         groups += 1
     if joining > 0:
-        put_group(worker, groups, node, depth, joining, move, slot, JOINS)
+        put_group(worker, groups, node, depth, joining, move, slot, COPIES)
         groups += 1
     return groups
 
 
 @inlined
+def _enter_new_node(tree, worker, calls, made, depth, visits, groups):  # type: ignore[no-untyped-def]
+    """Resolve the group of a new node `made`; see distribute_visits for what is returned.
+
+    The first of the visits finds a new leaf, unless the position is a transposition.
+    """
+    node = _resolve(tree, worker, calls, made, depth)
+    _attach(tree, worker, node, depth)
+    if node == made:
+        return NEW_LEAF, groups, visits - 1
+    groups = _merge_transposition(tree, worker, groups, made, node, depth, visits)
+    return DISTRIBUTED, groups, np.int64(0)
+
+
+@inlined
+def _take_group(worker, place):  # type: ignore[no-untyped-def]
+    """Make the group at a place the end of worker.path; return its kind, node, depth and visits."""
+    group = worker.groups[U(place)]
+    index, depth = np.int64(group.node), np.int64(group.depth)
+    worker.path[U(depth)] = index
+    if depth > 0:
+        worker.line[U(depth - 1)] = group.move
+        worker.slots[U(depth - 1)] = group.slot
+    return np.int64(group.kind), index, depth, np.int64(group.visits)
+
+
+@inlined
 def _claim(counters, wanted):  # type: ignore[no-untyped-def]
-    """Claim as many of the playouts that may still be begun as there are, at most `wanted`; return how many."""
+    """Claim up to `wanted` of the playouts that may still start; return their number."""
     claimed = atomic_add(counters, "claimed", wanted)
     granted = max(np.int64(0), min(wanted, np.int64(counters.claim_limit) - claimed))
     if granted < wanted:
@@ -385,25 +414,24 @@ def _claim(counters, wanted):  # type: ignore[no-untyped-def]
 
 @answering_entry(ARGUMENTS)
 def gather(address, row, capacity):  # type: ignore[no-untyped-def]
-    """Descend until the rows from `row` to `capacity` of the batch are in use; return the row behind those that are.
+    """Descend until rows `row` to `capacity` of the batch are filled; return the first unfilled row.
 
-    A descent has a visit for each leaf that is wanted (native/tree/descent.py). Those that needed no evaluation, at
-    finished games and cached positions, are made up for by another descent; those to a leaf that is being evaluated
-    already are lost: nothing else looked as good.
+    One descent has a visit for each leaf wanted (native/tree/descent.py). Visits that end without an evaluation
+    (finished games, cached positions, transpositions) are repeated. Visits to a leaf under evaluation are cancelled.
 
-    Stops early at `stop`, at the playout limit, when the tree is full, after MAX_COLLISIONS lost visits and no leaf,
-    and after MOST_SETTLED that needed no evaluation. Sets `stop` if there is nothing to search: every move of the root
-    is banned or proven lost, or one is proven won.
+    Ends early if `stop` is set, at the playout limit, if the tree is full, after MAX_COLLISIONS cancelled visits
+    without a leaf, and after MAX_UNEVALUATED visits without an evaluation. Sets `stop` if nothing is left to search:
+    all root moves are banned or proven lost, or one is proven won.
     """
     tree, worker, batch, calls = load(address, ARGUMENTS)
     counters = tree.counters[0]
     rows = tree.parameters[0].rows_per_leaf
     first = row
     lost = np.int64(0)
-    settled = np.int64(0)
+    unevaluated = np.int64(0)
     moves_made = np.int64(0)
     deepest = np.int64(0)
-    while row + rows <= capacity and settled < MOST_SETTLED and counters.stop == 0 and counters.full == 0:
+    while row + rows <= capacity and unevaluated < MAX_UNEVALUATED and counters.stop == 0 and counters.full == 0:
         wanted = min((capacity - row) // rows - lost, np.int64(worker.groups.size))
         if wanted <= 0:
             if row > first or lost > MAX_COLLISIONS:
@@ -412,55 +440,41 @@ def gather(address, row, capacity):  # type: ignore[no-untyped-def]
         claimed = _claim(counters, wanted)
         if claimed == 0:
             break
-        put_group(worker, 0, counters.root, 0, claimed, 0, 0, GOES_ON)
+        put_group(worker, 0, counters.root, 0, claimed, 0, 0, DESCENDS)
         groups = np.int64(1)
         while groups > 0:
             groups -= 1
-            group = worker.groups[U(groups)]
-            index, depth, visits = np.int64(group.node), np.int64(group.depth), np.int64(group.visits)
-            kind = np.int64(group.kind)
-            worker.path[U(depth)] = index
-            if depth > 0:
-                worker.line[U(depth - 1)] = group.move
-                worker.slots[U(depth - 1)] = group.slot
+            kind, index, depth, visits = _take_group(worker, groups)
             deepest = max(deepest, depth)
-            if kind == JOINS:
+            # What the group finds, and the visits that are left over: they are cancelled below.
+            found, left = DISTRIBUTED, np.int64(0)
+            if kind == COPIES:
                 for _ in range(visits):
-                    join(tree, worker.path, worker.slots, depth)
-                settled += visits
-                continue
-            if kind == WAITS:
-                take_back(tree, worker.path, worker.slots, depth, visits)
-                lost += visits
-                continue
-            found, left = NEW_LEAF, visits
-            if kind == IS_NEW:
+                    visit_shared(tree, worker.path, worker.slots, depth)
+                unevaluated += visits
+            elif kind == BLOCKED:
+                left = visits
+            elif kind == NEW_NODE:
                 moves_made += depth
-                node = _identify(tree, worker, calls, index, depth)
-                _attach(tree, worker, node, depth)
-                if node != index:
-                    groups = _merge(tree, worker, groups, index, node, depth, visits)
-                    continue
+                found, groups, left = _enter_new_node(tree, worker, calls, index, depth, visits, groups)
             else:
-                found, groups, left = share_out(tree, worker, calls, index, depth, visits, groups)
+                found, groups, left = distribute_visits(tree, worker, calls, index, depth, visits, groups)
                 if found == NEW_LEAF:
                     replay(calls, depth)
-            if CHECKED and tree.parameters[0].graph:  # a constant: costs nothing in the usual build
+            # CHECKED is a constant: this costs nothing in the usual build.
+            if CHECKED and tree.parameters[0].graph and (kind == DESCENDS or found == NEW_LEAF):
                 _check_keys(tree, worker, calls, depth)
             if found == FINISHED:
                 back_up_again(tree, worker.path, worker.slots, depth, visits)
-                settled += visits
+                unevaluated += visits
                 moves_made += depth * visits
-                continue
-            if found == NEW_LEAF:
-                left -= 1
-            if left > 0:
-                take_back(tree, worker.path, worker.slots, depth, left)
+            elif left > 0:
+                cancel_visits(tree, worker.path, worker.slots, depth, left)
                 lost += left
             if found == NEW_LEAF:
-                row = _open_leaf(tree, batch, worker, calls, row, index, depth)
-            elif found == SHARED and left > 0 and depth == 0 and counters.full == 0:
-                counters.stop = 1
+                row = _evaluate_or_enqueue(tree, batch, worker, calls, row, index, depth)
+            elif kind == DESCENDS and found == DISTRIBUTED and left > 0 and depth == 0 and counters.full == 0:
+                counters.stop = 1  # no root move is left to search
     atomic_add(counters, "moves_made", moves_made)
     atomic_max(counters, "max_depth", deepest)
     return row
@@ -468,7 +482,7 @@ def gather(address, row, capacity):  # type: ignore[no-untyped-def]
 
 @answering_entry(ARGUMENTS)
 def good_rows(address, _, __):  # type: ignore[no-untyped-def]
-    """Return the rows of a batch that the leaves a tree is good for take, at most all."""
+    """Return the number of batch rows to fill: (1 + root visits / VISITS_PER_LEAF) leaves, at most all rows."""
     tree, _worker, batch, _calls = load(address, ARGUMENTS)
     root_visits = np.int64(tree.nodes[U(tree.counters[0].root)].visits)
     leaves = 1 + root_visits // VISITS_PER_LEAF
@@ -477,7 +491,7 @@ def good_rows(address, _, __):  # type: ignore[no-untyped-def]
 
 @answering_entry(ARGUMENTS)
 def scatter(address, row, end):  # type: ignore[no-untyped-def]
-    """Expand the leaves of rows `row` to `end` of an evaluated batch and back their values up."""
+    """Expand the evaluated leaves of rows `row` to `end` and back up their values."""
     tree, worker, batch, calls = load(address, ARGUMENTS)
     p = tree.parameters[0]
     rows = p.rows_per_leaf
@@ -504,19 +518,20 @@ def scatter(address, row, end):  # type: ignore[no-untyped-def]
                 add_row_ownership(calls, row + k, -rows if opponent_to_move else rows)
         if p.ownership:
             worker.ownership[worker.ownership.size - 1] += 1.0
+        # The first evaluation of the root sets the score center and the weight of finished games.
         if root_row and tree.nodes[U(leaf)].visits == 0:
             tree.counters[0].score_center = CENTER_SHARE * float(values[LEAD])
-            tree.counters[0].most_weight = MOST_WEIGHT if p.uncertainty and values[VALUE_ERROR] > 0.0 else 1.0
+            tree.counters[0].most_weight = MAX_WEIGHT if p.uncertainty and values[VALUE_ERROR] > 0.0 else 1.0
         utility = leaf_utility(tree, values, opponent_to_move)
-        _settle(tree, worker, batch, U(row), leaf, utility)
+        _store_leaf(tree, worker, batch, U(row), leaf, utility)
         row += rows
     atomic_add(tree.counters[0], "evaluated", np.int64(used))
     return 0
 
 
 @inlined
-def _settle(tree, worker, batch, row, leaf, utility):  # type: ignore[no-untyped-def]
-    """Expand one evaluated leaf and back it up; without memory for its edges it stays pending and is taken back."""
+def _store_leaf(tree, worker, batch, row, leaf, utility):  # type: ignore[no-untyped-def]
+    """Expand an evaluated leaf, store it in the cache and back it up."""
     path, slots, depth = batch.path[row], batch.slots[row], np.int64(batch.depth[row])
     count = np.int64(batch.move_count[row])
     state = TERMINAL
@@ -525,15 +540,17 @@ def _settle(tree, worker, batch, row, leaf, utility):  # type: ignore[no-untyped
         if batch.is_root[row] == 0:
             store_cache(tree, batch.keys[row], batch.plain_indices[row], count, worker.priors, worker.values)
         if not expand(tree, leaf, batch.moves[row], worker.priors, count):
-            take_back(tree, path, slots, depth, 1)
+            # No memory for its edges: it stays pending.
+            cancel_visits(tree, path, slots, depth, 1)
             return
     _back_up_evaluation(tree, path, slots, depth, state, utility, worker.values)
 
 
 @answering_entry(ARGUMENTS)
 def are_numbers(address, rows, _):  # type: ignore[no-untyped-def]
-    """Whether values and legal moves' logits of the first `rows` rows are finite: their sum is."""
+    """Return whether all values and the logits of all legal moves in the first `rows` rows are finite."""
     batch = load(address, ARGUMENTS)[2]
+    # One sum instead of many tests: it is finite if all terms are.
     total = 0.0
     for row in range(U(rows)):
         for i in range(U(batch.move_count[row])):

@@ -1,4 +1,4 @@
-"""One search thread's hold on a tree: its board and batch, bound to the kernels of the search."""
+"""A search thread's tree, board and batch, bound to the kernels of the search."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.native.bits import U
-from yomi.native.calls import NO_CALLS, Calls, ask, call_all, store
+from yomi.native.bound_kernels import NO_CALLS, Calls, ask, call_all, store
 from yomi.native.game_calls import BoundBoard
 from yomi.native.jit import inlined, kernel
 from yomi.native.tree.arrays import Batch, Tree, Worker
 from yomi.native.tree.buffers import without_positions
 from yomi.native.tree.search import ARGUMENTS, are_numbers, gather, good_rows, scatter
 
+# integers of a task: addresses of the arguments, and of gather, scatter, good_rows and are_numbers
 TASK = 5
-"""Integers of a task: addresses of the arguments, and of gather, scatter, good_rows and are_numbers."""
 
 
 @inlined
@@ -39,15 +39,15 @@ def _are_numbers(task, rows):  # type: ignore[no-untyped-def]
 
 @kernel
 def advance(task, used, most, calls, rounds):  # type: ignore[no-untyped-def]
-    """Put an evaluated batch into the tree, then fill it again; return its rows in use, 0 if nothing was to do.
+    """Put an evaluated batch into the tree and fill it again; return its number of rows, 0 if there are no leaves.
 
     Args:
-        task: int64[TASK], a Searcher's.
-        used: rows of the batch that were evaluated; 0 if there is nothing to put into the tree.
-        most: rows to fill at most.
-        calls: the table of the Calls that evaluate the batch, so that the rows returned are evaluated; or an empty one.
-            If they write something that is not finite, the rows come back negative, at once.
-        rounds: how often to do all of this, if there are calls.
+        task: int64[TASK] of a Searcher.
+        used: evaluated rows of the batch; 0 for none.
+        most: maximum number of rows to fill.
+        calls: the table of Calls that evaluate the batch, or an empty table. With calls, the returned rows are
+            evaluated. If a value is not finite, the number of rows is returned at once, negative.
+        rounds: number of repetitions with calls.
     """
     while True:
         if used > 0:
@@ -65,17 +65,18 @@ def advance(task, used, most, calls, rounds):  # type: ignore[no-untyped-def]
 
 @kernel
 def advance_all(tasks, owners, used, leaf_rows, wanted, idle, calls, rounds):  # type: ignore[no-untyped-def]
-    """Put an evaluated batch into the trees that its rows come from, then fill it again; return its rows in use.
+    """Put an evaluated batch into the trees of its rows and fill it again; return its number of rows.
 
     Args:
-        tasks: int64[trees, TASK], of Searchers that share one batch of at least one leaf's rows for each tree.
+        tasks: int64[trees, TASK] of Searchers that share one batch with rows for at least one leaf per tree.
         owners: int64[rows]: the tree of each row; written here.
-        used: rows of the batch that were evaluated.
+        used: evaluated rows of the batch.
         leaf_rows: rows of a leaf.
-        wanted: bool[trees]: the trees that are searched.
-        idle: bool[trees]: set for those of them that had no leaf to evaluate: their search is over, or has no memory.
-        calls: as in advance.
-        rounds: how often to do all of this, if there are calls and no tree becomes idle.
+        wanted: bool[trees]: the trees to search.
+        idle: bool[trees]: written; set for searched trees that have no leaf to evaluate: the search is over, or memory
+            is used up.
+        calls: see advance.
+        rounds: maximum number of repetitions with calls; ends when a tree becomes idle.
     """
     while True:
         row = np.int64(0)
@@ -111,10 +112,10 @@ def advance_all(tasks, owners, used, leaf_rows, wanted, idle, calls, rounds):  #
 
 
 class Searcher:
-    """A tree, a worker, its board and a batch, bound to the kernels that search with them. One thread uses it."""
+    """A tree, a worker, its board and a batch, bound to the kernels of the search, for one thread."""
 
     def __init__(self, tree: Tree, worker: Worker, board: BoundBoard, batch: Batch) -> None:
-        """Bind them; kernels that are not compiled yet are compiled now."""
+        """Bind the arguments; compile kernels that are not in the cache."""
         self.batch = batch
         calls, kept = board.with_batch(batch)
         stored = store(ARGUMENTS, tree, worker, without_positions(batch), calls)
@@ -123,5 +124,7 @@ class Searcher:
         self.task: npt.NDArray[np.int64] = np.array([stored.address, *(entry.address for entry in entries)], np.int64)
 
     def advance(self, used: int, calls: Calls = NO_CALLS, rounds: int = 1, most: int | None = None) -> int:
-        """Put evaluated rows into the tree and gather the next; see the kernel. `most` is all of the batch's rows."""
+        """Put evaluated rows into the tree and gather the next; see the kernel. Default of `most`: all rows of the
+        batch.
+        """
         return int(advance(self.task, used, len(self.batch.node) if most is None else most, calls.table, rounds))

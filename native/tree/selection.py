@@ -1,7 +1,10 @@
-"""Which edge a descent follows.
+"""Selection of the edge that a visit follows: PUCT.
 
-Source of the rule: PUCT as in AlphaZero, with KataGo's logarithmic growth of the exploration constant, its scaling by
-the spread of the utilities below a node, its first-play urgency, and its wideRootNoise (docs of KataGo v1.17).
+    maximise  utility(edge) + c * spread * sqrt(N + 0.01) * prior(edge) / (1 + n(edge))
+    c = c_puct + c_puct_log * log((N + base) / base)
+
+n is the weight of an edge plus its visits in flight, N the sum over all edges. Source: AlphaZero, with KataGo's growth
+of c, its scaling by the spread of utilities, its first-play urgency and wideRootNoise (docs of KataGo v1.17).
 """
 
 import math
@@ -10,28 +13,26 @@ import numpy as np
 
 from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel
-from yomi.native.tree.arrays import IN_FLIGHT, LEAST_WEIGHT, LOST_EDGE, WON_EDGE
+from yomi.native.tree.arrays import IN_FLIGHT, LOST_EDGE, MIN_WEIGHT, WON_EDGE
 from yomi.native.tree.edges import edge_move, edge_prior, edge_quantized
 
+# Assumed standard deviation of utilities before any visit (KataGo's value).
 ASSUMED_STDEV = 0.4
-"""Spread that the utilities below a node are taken to have while few were seen (KataGo's value)."""
-ASSUMED_STDEV_VISITS = 2.0
-"""Visits that this assumption weighs as much as (KataGo's value)."""
+ASSUMED_STDEV_VISITS = 2.0  # visits that the assumption counts as (KataGo's value)
 
-FORCED = 1e30
-"""What a root move is worth that has fewer playouts than it is to have."""
+FORCED = 1e30  # value of a root move that has fewer than its forced playouts
 
 
 @inlined
 def expected_stdev(variance, visits):  # type: ignore[no-untyped-def]
-    """Return the standard deviation of utilities by the `variance` of so many visits and what is assumed before any."""
+    """Return sqrt((variance * visits + ASSUMED_STDEV**2 * v) / (visits + v)), with v = ASSUMED_STDEV_VISITS."""
     assumed = ASSUMED_STDEV * ASSUMED_STDEV * ASSUMED_STDEV_VISITS
     return math.sqrt((variance * visits + assumed) / (visits + ASSUMED_STDEV_VISITS))
 
 
 @inlined
 def exploration(tree, node, is_root, weight):  # type: ignore[no-untyped-def]
-    """Return the factor of prior / (1 + visits) at `node`, whose children have `weight` visits in all."""
+    """Return the factor c * spread * sqrt(N + 0.01), with N = `weight`."""
     p = tree.parameters[0]
     base = p.root_c_puct_base if is_root else p.c_puct_base
     c_puct = (p.root_c_puct if is_root else p.c_puct) + p.c_puct_log * math.log((weight + base) / base)
@@ -44,11 +45,12 @@ def exploration(tree, node, is_root, weight):  # type: ignore[no-untyped-def]
 
 @inlined
 def _first_play_urgency(tree, node, is_root):  # type: ignore[no-untyped-def]
-    """Return the utility that an untried edge of `node` is taken to have."""
+    """Return the assumed utility of an untried edge: that of the node, less the more priors were tried."""
     p = tree.parameters[0]
+    # The more priors were tried, the better the mean stands for the rest.
     mass = min(1.0, float(node.tried_prior))
     weight = 1.0 if p.fpu_from_mean else mass * mass
-    mean = node.utility_sum / max(LEAST_WEIGHT, node.weight_sum)
+    mean = node.utility_sum / max(MIN_WEIGHT, node.weight_sum)
     parent = weight * mean + (1.0 - weight) * node.own_utility
     reduction = p.root_fpu_reduction if is_root else p.fpu_reduction
     return parent - reduction * math.sqrt(mass)
@@ -56,7 +58,7 @@ def _first_play_urgency(tree, node, is_root):  # type: ignore[no-untyped-def]
 
 @inlined
 def _noise(turn, move):  # type: ignore[no-untyped-def]
-    """Return the size of a normal number or, half of the times, 0: another one for each turn and move."""
+    """Return |x| for a normal x, or 0 with probability 1/2, as a hash of turn and move."""
     x = (turn + U(1)) * U(0x9E3779B97F4A7C15) ^ U(move) * U(0xD1B54A32D192ED03)
     x = (x ^ (x >> U(30))) * U(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> U(27))) * U(0x94D049BB133111EB)
@@ -69,7 +71,7 @@ def _noise(turn, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
-    """Swap the untried edge of greatest prior (banned root moves last) to the place after the tried ones."""
+    """Swap the untried edge of greatest prior to the place behind the tried edges. Banned root moves come last."""
     first = U(node.edges) + U(node.tried)
     end = U(node.edges) + U(node.edge_count)
     if is_root and tree.counters[0].bans != 0:
@@ -85,6 +87,7 @@ def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
     else:
         chosen = np.uint32(0)
         for i in range(first, end):
+            # Priors are the upper bits of an edge.
             chosen = max(chosen, tree.edges[i])
         best = first
         while best + U(1) < end and tree.edges[best] != chosen:
@@ -96,10 +99,11 @@ def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
 
 @inlined
 def _mean_utility(stat, virtual_loss, urgency):  # type: ignore[no-untyped-def]
-    """Return the utility that an edge is taken to have, each playout that is under way counting as a loss."""
+    """Return an edge's mean utility with each visit in flight counted as `virtual_loss` losses."""
     n, flying = float(stat.weight), float(stat.in_flight & IN_FLIGHT)
     if stat.in_flight == 0 and n > 0.0:
         q = float(stat.utility)
+    # (w * q - loss) / (w + loss)
     elif n + virtual_loss * flying > 0.0:
         loss = virtual_loss * flying
         q = (stat.utility * n - loss) / (n + loss)
@@ -110,19 +114,19 @@ def _mean_utility(stat, virtual_loss, urgency):  # type: ignore[no-untyped-def]
 
 @inlined
 def _worth(stat, utility, factor, prior):  # type: ignore[no-untyped-def]
-    """Return what PUCT says of a tried edge of this utility and prior."""
+    """Return the PUCT value of a tried edge."""
     return utility + factor * prior / (1.0 + float(stat.weight) + float(stat.in_flight & IN_FLIGHT))
 
 
 @inlined
 def _best_of_tried(tree, node, factor, urgency):  # type: ignore[no-untyped-def]
-    """Return the tried edge of greatest worth, -1 for none, what it is worth, and whether one is proven won."""
+    """Return the tried edge of greatest value (-1 for none), its value, and whether an edge is proven won."""
     base, edges = U(node.stats), U(node.edges)
     virtual_loss = tree.parameters[0].virtual_loss
     best, best_value, is_won = np.int64(-1), -1e30, False
     for i in range(U(node.tried)):
         stat = tree.stats[base + i]
-        if stat.in_flight > IN_FLIGHT:
+        if stat.in_flight > IN_FLIGHT:  # proven: WON_EDGE or LOST_EDGE is set
             is_won |= stat.in_flight & WON_EDGE != 0
             continue
         value = _worth(stat, _mean_utility(stat, virtual_loss, urgency), factor, edge_prior(tree.edges[edges + i]))
@@ -134,7 +138,7 @@ def _best_of_tried(tree, node, factor, urgency):  # type: ignore[no-untyped-def]
 
 @inlined
 def _best_of_tried_at_root(tree, node, factor, urgency, total, turn):  # type: ignore[no-untyped-def]
-    """Return the same at the root, whose moves may be banned, forced, compared in turn, or blurred by noise."""
+    """Return the same for the root, with banned and forced moves, halving and noise."""
     base, edges = U(node.stats), U(node.edges)
     p = tree.parameters[0]
     bans = tree.counters[0].bans != 0
@@ -155,6 +159,7 @@ def _best_of_tried_at_root(tree, node, factor, urgency, total, turn):  # type: i
             prior = _flattened(prior, wide)
         value = _worth(stat, utility, factor, prior)
         n, flying = float(stat.weight), float(stat.in_flight)
+        # Halving visits the moves in turn: the least visited first.
         if p.halving:
             value = -float(stat.visits) - flying
         elif forced > 0.0 and (n + flying) * (n + flying) < forced * edge_prior(edge):
@@ -167,18 +172,16 @@ def _best_of_tried_at_root(tree, node, factor, urgency, total, turn):  # type: i
 
 @inlined
 def _flattened(prior, wide):  # type: ignore[no-untyped-def]
-    """Return a prior under wideRootNoise; they are not scaled to the sum of 1 again."""
+    """Return prior ** (1 / (4 * wide + 1)), the prior under wideRootNoise, not normalised."""
     return prior ** (1.0 / (4.0 * wide + 1.0))
 
 
 @kernel
 def select(tree, node, is_root):  # type: ignore[no-untyped-def]
-    """Return the slot of the edge to follow at the locked, expanded `node`; `node.tried` means the candidate.
+    """Return the slot of the edge to follow at the locked, expanded `node`; `node.tried` is the candidate.
 
-    There is no such edge yet if it is `node.edge_count`, too: see native/tree/expansion.py.
-
-    Edges that are proven lost are left out. Returns -1 where nothing is to be searched: every edge is banned or proven
-    lost, or one is proven won.
+    Proven edges are left out. Returns -1 if nothing is to be searched: every edge is banned or proven lost, or one is
+    proven won. If the slot is also `node.edge_count`, its edge does not exist yet (native/tree/expansion.py).
     """
     tried = U(node.tried)
     base = U(node.stats)
@@ -188,6 +191,7 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
         stat = tree.stats[base + i]
         total += float(stat.weight) + float(stat.in_flight & IN_FLIGHT)
         under_way += U(stat.in_flight & IN_FLIGHT)
+    # N counts visits in flight, so that threads spread out.
     factor = exploration(tree, node, is_root, total)
     urgency = _first_play_urgency(tree, node, is_root)
     turn = U(node.visits) + under_way
@@ -195,6 +199,7 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
         best, best_value, is_won = _best_of_tried_at_root(tree, node, factor, urgency, total, turn)
     else:
         best, best_value, is_won = _best_of_tried(tree, node, factor, urgency)
+    # The candidate competes with its first-play urgency.
     if tried < U(node.edge_count):
         edge = tree.edges[U(node.edges) + tried]
         prior, noise, is_banned, in_turn = edge_prior(edge), 0.0, False, False
@@ -206,7 +211,7 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
                 prior, noise = _flattened(prior, wide), wide * _noise(turn, edge_move(edge))
         if not is_banned and (in_turn or urgency + noise + factor * prior > best_value):
             best = np.int64(tried)
-    elif tried < U(node.legal):  # the moves without an edge share what is left of the priors
+    elif tried < U(node.legal):  # moves without an edge share the remaining prior equally
         prior = max(0.0, 1.0 - float(node.tried_prior)) / float(U(node.legal) - tried)
         if urgency + factor * prior > best_value:
             best = np.int64(tried)
@@ -215,7 +220,7 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
 
 @kernel
 def all_lost(tree, node):  # type: ignore[no-untyped-def]
-    """Whether every edge of the locked `node` was tried and is proven lost."""
+    """Return whether every edge of the locked `node` is proven lost."""
     if node.tried < node.legal:
         return False
     for i in range(U(node.tried)):

@@ -1,9 +1,9 @@
-"""The evaluation that says nothing of any position: for tests and measurements of the rest."""
+"""An evaluator with equal priors and value 0, for tests and benchmarks of the search."""
 
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 
 _OUTPUT = np.zeros((1, 1), np.float32)
 _ARGUMENTS = types_of(_OUTPUT, _OUTPUT, _OUTPUT)

@@ -17,7 +17,7 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.shogi.game import ShogiGame
 from yomi.native import game
-from yomi.native.game import GOES_ON, OVER, OVER_UNSCORED
+from yomi.native.game import ONGOING, OVER, OVER_UNSCORED
 from yomi.native.go.spec import go_spec
 from yomi.native.jit import kernel
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI
@@ -153,7 +153,7 @@ def random_game(case: Case, seed: int) -> tuple[list[int], list[bytes], list[int
         state, value, _ = outcome(pos, history)
         legal = moves_of(case.spec, pos, history)
         assert len(set(legal)) == len(legal)
-        if state != GOES_ON or not legal:
+        if state != ONGOING or not legal:
             break
         move = legal[int(rng.integers(len(legal)))]
         before, length = records.tobytes(), int(pos["history_length"])
@@ -170,7 +170,7 @@ def random_game(case: Case, seed: int) -> tuple[list[int], list[bytes], list[int
         positions.append(records.tobytes())
         keys.append(key_of(case.spec, pos, history))
     state, value, score = outcome(pos, history)
-    assert state in (GOES_ON, OVER, OVER_UNSCORED)
+    assert state in (ONGOING, OVER, OVER_UNSCORED)
     assert -1.0 <= value <= 1.0
     if state == OVER and score:
         assert np.sign(value) == np.sign(score)
@@ -200,7 +200,7 @@ def test_policy_indices_are_one_for_each_move(case: Case) -> None:
             assert len(indices) == len(legal)
             assert min(indices) >= 0
             assert max(indices) < case.spec.policy_size
-        if outcome(records[0], history)[0] != GOES_ON:
+        if outcome(records[0], history)[0] != ONGOING:
             break
         play(records[0], history, legal[int(rng.integers(len(legal)))])
 
@@ -211,7 +211,7 @@ def test_inputs_are_finite_and_repeat_themselves(case: Case) -> None:
     rng = np.random.default_rng(2)
     for _ in range(5):
         legal = moves_of(case.spec, records[0], history)
-        if outcome(records[0], history)[0] != GOES_ON:
+        if outcome(records[0], history)[0] != ONGOING:
             break
         play(records[0], history, legal[int(rng.integers(len(legal)))])
         before = records.tobytes()
@@ -238,7 +238,7 @@ def test_bits_are_the_numbers(case: Case) -> None:
     rng = np.random.default_rng(6)
     for ply in range(case.plies):
         legal = moves_of(spec, records[0], history)
-        if outcome(records[0], history)[0] != GOES_ON or not legal:
+        if outcome(records[0], history)[0] != ONGOING or not legal:
             break
         play(records[0], history, legal[int(rng.integers(len(legal)))])
         symmetry = ply % case.symmetries

@@ -8,7 +8,7 @@ import cshogi
 import numpy as np
 import pytest
 
-from yomi.native.shogi.perft import perft
+from yomi.native.shogi.movegen import perft
 from yomi.native.shogi.position import MAX_HISTORY, POSITION_DTYPE, set_position
 
 LINES = Path(__file__).with_name("shogi_perft.txt").read_text().splitlines()

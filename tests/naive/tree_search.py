@@ -18,10 +18,10 @@ from yomi.engine.search.search import CENTER_TOLERANCE
 from yomi.engine.search.settings import SearchSettings
 from yomi.native.go import board, rules
 from yomi.native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS, pattern_key
-from yomi.native.go.game import graph_key, position_key
 from yomi.native.go.planes import policy_index
 from yomi.native.go.scratch import SCRATCH_DTYPE
-from yomi.native.tree.arrays import LEAD, LEAST_BUCKETS, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR
+from yomi.native.go.spec import graph_key, position_key
+from yomi.native.tree.arrays import LEAD, MIN_BUCKETS, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR
 
 F = np.float32
 ZERO = F(0)
@@ -167,7 +167,7 @@ class SlowSearch:
             edge = self.select(node)
             if edge is None:
                 return
-            pattern = int(pattern_key(pos, history, edge.move)) % LEAST_BUCKETS
+            pattern = int(pattern_key(pos, history, edge.move)) % MIN_BUCKETS
             rules.play(pos, history, edge.move)
             if edge.child is None:
                 edge.child = SlowNode(bucket=pattern if self.settings.bias_correction else None)

@@ -15,11 +15,9 @@ from tests.schedules import sums
 from tests.unit.trees import check_tree
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.native.calls import ask
+from yomi.native.bound_kernels import ask
 from yomi.native.spec import Inputs
-from yomi.native.tree.arrays import BIAS_DTYPE, EXPANDED, IN_FLIGHT, NONE, VALUE, Tree
-from yomi.native.tree.forest import make_forest
+from yomi.native.tree.arrays import BIAS_DTYPE, EXPANDED, IN_FLIGHT, NONE, VALUE, Tree, make_forest
 from yomi.native.tree.memory import clear_tree, compact
 from yomi.native.tree.report import CHILD_DTYPE, most_visited_path, root_children
 from yomi.native.tree.searcher import Searcher

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from yomi.native import bits, plain
+from yomi.native import bits, debug_kernels
 
 HOOKED = ("atomic_add", "atomic_exchange", "atomic_max", "atomic_compare_exchange", "atomic_load", "atomic_store")
 MAX_STEPS = 20_000
@@ -235,8 +235,8 @@ def install() -> None:
             setattr(bits, name, _hooked(getattr(bits, name)))
     bits.take_lock = _take_lock
     bits.free_lock = _free_lock
-    plain.Record.__getattr__ = plain.Record.__getitem__ = _noting(plain.Record.__getattr__)  # type: ignore[method-assign]
-    plain.Array.__getitem__ = _noting(plain.Array.__getitem__)  # type: ignore[method-assign]
+    debug_kernels.Record.__getattr__ = debug_kernels.Record.__getitem__ = _noting(debug_kernels.Record.__getattr__)  # type: ignore[method-assign]
+    debug_kernels.Array.__getitem__ = _noting(debug_kernels.Array.__getitem__)  # type: ignore[method-assign]
 
 
 def _hooked(operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -261,7 +261,7 @@ def _take_lock(locks: Any, index: Any) -> None:
 
 def _is_held(locks: Any, index: Any) -> bool:
     """Whether a lock is held; not a read of the calling thread."""
-    if isinstance(locks, plain.Record):
+    if isinstance(locks, debug_kernels.Record):
         return bool(locks.void[index])
     return bool(np.ndarray.__getitem__(locks, int(index)))
 

@@ -56,7 +56,7 @@ def outcome(pos: Any, history: Any) -> tuple[int, float, float]:
     """Return a win for the player who reached the goal exactly, a draw one above it, and no score two above it."""
     beyond = pos.sum - GOAL
     if beyond < 0:
-        return game.GOES_ON, 0.0, 0.0
+        return game.ONGOING, 0.0, 0.0
     if beyond == 2:
         return game.OVER_UNSCORED, 0.0, 0.0
     return game.OVER, -1.0 if beyond == 0 else 0.0, 0.0

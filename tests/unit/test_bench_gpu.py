@@ -138,7 +138,7 @@ def test_every_part_has_its_rows_whatever_another_does(
     told = capsys.readouterr().err.splitlines()
     assert "yomi: deliberate fault, in a process of its own: failed: the bus is gone" in told
     monkeypatch.setattr(gpu, "run", lambda *_: rows)
-    monkeypatch.setattr("yomi.native.warmup.compile_names", lambda names, report: None)
+    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     assert cli.main(["gpu"]) == 1
     monkeypatch.setattr(gpu, "run", lambda *_: [row for row in rows if row["part"] != "deliberate fault"])
     assert cli.main(["gpu"]) == 0

@@ -17,8 +17,8 @@ from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.search import search as search_module
-from yomi.engine.search.types import Limits
-from yomi.native.calls import NO_CALLS, Calls
+from yomi.engine.search.limits import Limits
+from yomi.native.bound_kernels import NO_CALLS, Calls
 from yomi.native.tree.searcher import Searcher
 from yomi.native.tree.uniform import write_zeros
 
@@ -62,7 +62,7 @@ def test_arguments_of_other_types_are_refused() -> None:
         (logits, values, ownership.astype(np.float64)),
         (logits, values, ownership[:, ::2]),
     ):
-        with pytest.raises(TypeError, match="found, expected"):
+        with pytest.raises(TypeError, match="found arguments"):
             write_zeros.bind(*wrong)
 
 

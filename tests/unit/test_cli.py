@@ -797,7 +797,7 @@ def test_kernels_that_cannot_be_compiled_are_one_line(
         raise CompileError("compiling failed: no room")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("yomi.native.warmup.compile_names", fail)
+    monkeypatch.setattr("yomi.native.precompile.compile_names", fail)
     assert main(words.split()) == 2
     assert capsys.readouterr().err.endswith("error: compiling failed: no room\n")
 

@@ -80,7 +80,7 @@ def test_data_sets_are_checked_and_described(made: Path, capsys: pytest.CaptureF
 def test_points_beside_an_even_board_and_rollouts(
     made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("yomi.native.warmup.compile_names", lambda names, report: None)
+    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     net, folder = made / "net.bin", made / "set"
     assert main(["bench", "score", str(net), str(folder), "--json", str(made / "rows.json")]) == 0
     rows = {row["method"]: row for row in json.loads((made / "rows.json").read_text())["results"]}

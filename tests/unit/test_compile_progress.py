@@ -13,7 +13,7 @@ import pytest
 from tests.waiting import wait_until
 from yomi.engine.cli.main import main
 from yomi.engine.go.descriptor import GAME as GO
-from yomi.native import compile_progress, warmup
+from yomi.native import compile_progress, precompile
 from yomi.native.compile_progress import Display, Progress
 from yomi.native.kernel_groups import NAMES
 
@@ -99,16 +99,16 @@ def test_times_are_short() -> None:
 def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Compile nothing, but report and mark the groups as compiling processes do; return the cache."""
     script = (
-        "import sys; from yomi.native import warmup; warmup._check = print; "
-        "warmup.GROUPS = {name: warmup.GROUPS[name].__class__(lambda: None, group.packages, 1.0) "
-        "for name, group in warmup.GROUPS.items()}; warmup.main(sys.argv[1:])"
+        "import sys; from yomi.native import precompile; precompile._check = print; "
+        "precompile.GROUPS = {name: precompile.GROUPS[name].__class__(lambda: None, group.packages, 1.0) "
+        "for name, group in precompile.GROUPS.items()}; precompile.main(sys.argv[1:])"
     )
     popen = subprocess.Popen
 
     def start(command: list[str], **how: Any) -> subprocess.Popen[bytes]:
-        return popen([sys.executable, "-c", script, *command[command.index("yomi.native.warmup") + 1 :]], **how)
+        return popen([sys.executable, "-c", script, *command[command.index("yomi.native.precompile") + 1 :]], **how)
 
-    monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path / "kernels")
+    monkeypatch.setattr(precompile, "CACHE_DIRECTORY", tmp_path / "kernels")
     (tmp_path / "kernels").mkdir(mode=0o700)
     monkeypatch.setattr(subprocess, "Popen", start)
     return tmp_path / "kernels"
@@ -116,13 +116,13 @@ def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_lines_elsewhere_are_two_if_it_is_quick(fake_compiler: Path) -> None:
     lines: list[str] = []
-    warmup.compile_names(["go"], lines.append)
+    precompile.compile_names(["go"], lines.append)
     assert len(lines) == 2
-    assert lines[0] == f"compiling the engine for go. {warmup.WHEN_AGAIN}"
+    assert lines[0] == f"compiling the engine for go. {precompile.WHEN_AGAIN}"
     assert lines[1].startswith("compiled in ")
-    warmup.compile_names(["go"], lines.append)
+    precompile.compile_names(["go"], lines.append)
     assert len(lines) == 2
-    assert not warmup.is_compiled("go-more")
+    assert not precompile.is_compiled("go-more")
 
 
 @pytest.mark.parametrize(("words", "games"), [("go", ["go"]), ("all", ["go", "shogi"]), ("", ["go", "shogi"])])
@@ -142,10 +142,10 @@ def test_setup_compiles_a_game(
 def test_what_the_first_game_does_not_need_is_compiled_in_the_background(fake_compiler: Path) -> None:
     lines: list[str] = []
     GO.compile(lines.append, everything=False)
-    assert warmup.is_compiled("go")
-    wait_until(lambda: warmup.is_compiled("go-more"), 60.0)
+    assert precompile.is_compiled("go")
+    wait_until(lambda: precompile.is_compiled("go-more"), 60.0)
     assert len(lines) == 2
-    (process,) = warmup._background
+    (process,) = precompile._background
     assert process.wait(10.0) == 0
 
 

@@ -101,7 +101,7 @@ def test_quantising(depth: int) -> None:
 
 
 def test_weights_that_are_not_finite_are_refused() -> None:
-    with pytest.raises(ValueError, match="weights that are not finite found, expected finite ones"):
+    with pytest.raises(ValueError, match="found weights that are not finite, expected finite weights"):
         quantise(np.full((1, 2, 3), np.nan, np.float32))
 
 
@@ -426,7 +426,7 @@ def test_what_is_not_supported(tmp_path: Path) -> None:
     path.write_bytes(write_network(wide))
     with pytest.raises(EvaluatorError, match="a convolution of 5x5 points: expected backend onnx"):
         load_go(path, 9, backend="native")
-    with pytest.raises(EvaluatorError, match="board size 38 found, expected 2 to 37"):
+    with pytest.raises(EvaluatorError, match="found board size 38, expected 2 to 37"):
         evaluator(made.network([]), 38)
 
 

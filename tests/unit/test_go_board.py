@@ -19,8 +19,8 @@ from yomi.native.go.board import (
     copy,
 )
 from yomi.native.go.board import PASS as NATIVE_PASS
-from yomi.native.go.game import position_key
 from yomi.native.go.rules import hash_after, is_legal, legal_moves, play
+from yomi.native.go.spec import position_key
 
 RULES = list(itertools.product((0, 1, 2), (False, True)))
 ENDS = {"": NOT_FINISHED, "passes": TWO_PASSES, "repeated pass": REPEATED_PASS, "no result": THIRD_REPETITION}

@@ -148,7 +148,7 @@ def test_areas_as_if_suicide_were_legal(scratch: Any) -> None:
             plain, numbers = planes_of(pos, history, 0, scratch)
             lenient = pos.copy()
             lenient["suicide"] = 1
-            shown, shown_numbers = planes_of(spec.marked(pos), history, 0, scratch)
+            shown, shown_numbers = planes_of(spec.with_flags(pos), history, 0, scratch)
             np.testing.assert_array_equal(shown_numbers, numbers)
             np.testing.assert_array_equal(shown[:18], plain[:18])
             np.testing.assert_array_equal(shown[18:20], planes_of(lenient, history, 0, scratch)[0][18:20])

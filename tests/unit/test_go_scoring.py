@@ -18,8 +18,8 @@ from yomi.engine.go.scoring import (
 )
 from yomi.native.game import OVER, OVER_UNSCORED
 from yomi.native.go.board import BLACK, PASS, WHITE
-from yomi.native.go.game import outcome
 from yomi.native.go.rules import area_points
+from yomi.native.go.spec import outcome
 
 AREA, TERRITORY = PRESETS["tromp-taylor"], PRESETS["japanese"]
 

@@ -19,11 +19,11 @@ from yomi.engine.search.types import Limits
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.notation import parse_usi
-from yomi.native.go import game as go_kernels
 from yomi.native.go import rules as go_rules
+from yomi.native.go import spec as go_kernels
 from yomi.native.go.spec import go_spec
-from yomi.native.shogi import game as shogi_kernels
 from yomi.native.shogi import position as shogi_position
+from yomi.native.shogi import spec as shogi_kernels
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.tree.arrays import NONE
 

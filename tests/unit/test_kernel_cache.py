@@ -21,7 +21,7 @@ import pytest
 from tests.waiting import wait_until
 from yomi.engine.cli import doctor
 from yomi.engine.cli.main import main
-from yomi.native import cache_folder, inventory, jit, warmup
+from yomi.native import cache_folder, inventory, jit, precompile
 from yomi.native.cache_folder import cache_directory
 from yomi.native.errors import CompileError
 from yomi.native.kernel_groups import GROUPS, NAMES, Group
@@ -53,9 +53,9 @@ def test_compiling_processes_keep_kernels_where_they_are_read(
     assert ("cannot write" in capsys.readouterr().err) is not is_writable
 
     started: dict[str, Any] = {}
-    monkeypatch.setattr(warmup, "CACHE_DIRECTORY", directory)
+    monkeypatch.setattr(precompile, "CACHE_DIRECTORY", directory)
     monkeypatch.setattr(subprocess, "Popen", lambda command, **how: started.update(how))
-    warmup._spawn(("rules",), io.BytesIO())
+    precompile._spawn(("rules",), io.BytesIO())
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")  # as the compiling process begins elsewhere
     monkeypatch.setenv("YOMI_CACHE_DIR", started["env"]["YOMI_CACHE_DIR"])
@@ -189,7 +189,7 @@ def test_a_command_refuses_a_shared_cache_in_one_line(
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a cache with kernels of many kinds."""
     monkeypatch.setattr(inventory, "CACHE_DIRECTORY", tmp_path)
-    monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path)
+    monkeypatch.setattr(precompile, "CACHE_DIRECTORY", tmp_path)
     monkeypatch.setattr(jit, "CACHE_DIRECTORY", tmp_path)
     for number, (fact, value) in enumerate(STALE):
         folder = tmp_path / f"tree-{number:016x}"
@@ -198,7 +198,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cache_folder.make_folder(tmp_path / f"others-{7:016x}", jit.kernel_facts("others"))
     (tmp_path / "notes-of-the-user").mkdir()
     for group in NAMES["go"]:
-        warmup._write_mark(group, 71.04)
+        precompile._write_mark(group, 71.04)
     (tmp_path / f"shogi-board-{1:016x}.complete").touch()
     return tmp_path
 
@@ -214,7 +214,7 @@ STALE = (
 
 
 def marks_of_go() -> list[str]:
-    return [warmup.mark_of(group).name for group in NAMES["go"]]
+    return [precompile.mark_of(group).name for group in NAMES["go"]]
 
 
 def test_the_inventory_gives_reasons(cache: Path) -> None:
@@ -260,11 +260,11 @@ def test_a_compiling_process_may_say_much(
 ) -> None:
     script = f"import sys; sys.stderr.write('x' * 200_000 + '\\nthe last line\\n'); sys.exit({status})"
     popen = subprocess.Popen
-    monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path)
+    monkeypatch.setattr(precompile, "CACHE_DIRECTORY", tmp_path)
     monkeypatch.setattr(subprocess, "Popen", lambda _, **how: popen([sys.executable, "-c", script], **how))
     with pytest.raises(RuntimeError, match=f"^compiling failed: {reason}"):
-        warmup.compile_names(["go"], lambda line: None)
-    assert not warmup.is_compiled("go")
+        precompile.compile_names(["go"], lambda line: None)
+    assert not precompile.is_compiled("go")
 
 
 def test_kernels_of_a_folder_that_cannot_be_written_are_used(
@@ -314,14 +314,14 @@ def test_a_full_disk_is_told_and_kernels_work_nevertheless(
     fault = f"{Cache.cache_path}: No space left on device"
     assert capsys.readouterr().err == f"yomi: compiled kernels cannot be kept: {fault}\n"
     assert [fault, fault] == jit.UNSAVED
-    monkeypatch.setattr(warmup, "_read_groups", lambda: ["forward"])
+    monkeypatch.setattr(precompile, "_read_groups", lambda: ["forward"])
     monkeypatch.setitem(GROUPS, "forward", Group(lambda: None, ("forward",), 1.0))
     with pytest.raises(SystemExit, match=rf"^{fault}: expected room for compiled kernels"):
-        warmup.main([])
+        precompile.main([])
     monkeypatch.setattr(jit, "UNSAVED", [])
     monkeypatch.setitem(GROUPS, "forward", Group(lambda: Cache().save_overload(None, None), (), 1.0))
     with pytest.raises(SystemExit, match=r"No space left on device: expected room for compiled kernels"):
-        warmup.main([])
+        precompile.main([])
 
 
 OUTSIDE = {
@@ -348,7 +348,7 @@ def through_the_tree(pos):
 """,
     "caller.py": """
 import rules
-from yomi.native.calls import entry, load, types_of
+from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.jit import kernel
 
 @kernel
@@ -386,19 +386,19 @@ def test_an_edit_of_a_game_outside_this_package_counts(tmp_path: Path) -> None:
 
 
 def test_a_cache_without_room_for_a_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path)
-    monkeypatch.setattr(warmup, "_run", lambda groups, display: warmup._write_mark(groups[0], 1.0))
+    monkeypatch.setattr(precompile, "CACHE_DIRECTORY", tmp_path)
+    monkeypatch.setattr(precompile, "_run", lambda groups, display: precompile._write_mark(groups[0], 1.0))
 
     def refuse(path: Path, text: str, encoding: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", refuse)
     with pytest.raises(CompileError, match=r"No space left on device: expected room for compiled kernels"):
-        warmup.compile_names(["go"], lambda line: None)
+        precompile.compile_names(["go"], lambda line: None)
 
 
 def test_of_two_starts_at_once_one_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path)
+    monkeypatch.setattr(precompile, "CACHE_DIRECTORY", tmp_path)
     lines: list[str] = []
     compiled: list[str] = []
 
@@ -406,10 +406,10 @@ def test_of_two_starts_at_once_one_compiles(tmp_path: Path, monkeypatch: pytest.
         wait_until(lambda: bool(lines), 10.0)
         compiled.append(what)
         for group in groups:
-            warmup.mark_of(group).touch()
+            precompile.mark_of(group).touch()
 
-    monkeypatch.setattr(warmup, "_compile", compile_slowly)
-    threads = [threading.Thread(target=warmup.compile_names, args=(["go"], lines.append)) for _ in range(2)]
+    monkeypatch.setattr(precompile, "_compile", compile_slowly)
+    threads = [threading.Thread(target=precompile.compile_names, args=(["go"], lines.append)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -431,7 +431,7 @@ def is_alive(process: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not list processes in /proc")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_start_that_is_ended_leaves_no_process(number: int, tmp_path: Path) -> None:
-    script = "from yomi.native.warmup import compile_names; compile_names(['go'], print)"
+    script = "from yomi.native.precompile import compile_names; compile_names(['go'], print)"
     environment = {**os.environ, "YOMI_CACHE_DIR": str(tmp_path)}
     children: list[int] = []
     parent = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.DEVNULL)

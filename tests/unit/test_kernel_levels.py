@@ -68,7 +68,7 @@ def test_variables_decide(
 
 def test_an_unknown_level_gets_a_line(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YOMI_KERNELS", "x86-64-v9")
-    with pytest.raises(CompileError, match=r"^YOMI_KERNELS=x86-64-v9 found, expected native or x86-64-v4-bf16 or "):
+    with pytest.raises(CompileError, match=r"^found YOMI_KERNELS=x86-64-v9, expected native or x86-64-v4-bf16 or "):
         levels.level_in_use(tmp_path / "choice")
 
 
@@ -78,11 +78,11 @@ def test_a_level_that_the_processor_lacks_gets_a_line(
     features = {feature: feature != "avx512bw" for feature in levels.LEVELS["x86-64-v4"].split(",")}
     monkeypatch.setattr(levels.llvm, "get_host_cpu_features", lambda: features)
     monkeypatch.setenv("YOMI_KERNELS", "x86-64-v4")
-    with pytest.raises(CompileError, match=r"^YOMI_KERNELS=x86-64-v4 found, expected a level without avx512bw: "):
+    with pytest.raises(CompileError, match=r"^found YOMI_KERNELS=x86-64-v4, expected a level without avx512bw, "):
         levels.level_in_use(tmp_path / "choice")
-    with pytest.raises(SystemExit, match="no kernels are built"):
+    with pytest.raises(SystemExit, match="built no kernels"):
         build_kernels.main(["x86-64-v4"])
-    assert capsys.readouterr().out == "x86-64-v4 is left out: this processor lacks avx512bw\n"
+    assert capsys.readouterr().out == "skipping x86-64-v4: this processor lacks avx512bw\n"
 
 
 def test_a_comparison_counts_for_its_sources_only() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from yomi.native import warmup
+from yomi.native import precompile as warmup
 
 LINE = "    total = half(word.number, 2.0)"
 KERNELS = f"""
@@ -35,7 +35,7 @@ def compile_outer():
     outer(np.zeros(1, np.dtype([("number", np.float64)])))
 """
 RUN = """
-from yomi.native import warmup
+from yomi.native import precompile as warmup
 from yomi.native.kernel_groups import Group
 
 def compile_edited():

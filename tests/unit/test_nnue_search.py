@@ -11,8 +11,8 @@ from tests.unit.shogi_boards import walk
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_usi
 from yomi.native.bits import U
-from yomi.native.calls import entry, load
-from yomi.native.shogi.exchange import gains
+from yomi.native.bound_kernels import entry, load
+from yomi.native.shogi.effects import gains
 from yomi.native.shogi.movegen import generate, generate_captures
 from yomi.native.shogi.nnue import make_inputs
 from yomi.native.shogi.position import MAX_MOVES, POSITION_DTYPE
@@ -30,8 +30,7 @@ from yomi.native.sparse.nnue_leaf import (
     make_settings,
     static_at,
 )
-from yomi.native.sparse.nnue_search import MATE, WON, search_leaf
-from yomi.native.sparse.nnue_shogi import SURE, clear_rows, evaluate_leaves
+from yomi.native.sparse.nnue_search import MATE, SURE, WON, clear_rows, evaluate_leaves, search_leaf
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import VALUE, Batch
 from yomi.native.tree.buffers import make_batch

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from yomi.native.plain import plain, plain_kernel
+from yomi.native.debug_kernels import plain, plain_kernel
 
 ROOT = Path(__file__).parents[2]
 DTYPE = np.dtype([("few", np.uint8), ("many", np.int8, (2,))])

@@ -15,8 +15,7 @@ from yomi.engine.players import setup
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.shogi.players import setup as shogi_setup
 from yomi.native.spec import Inputs
-from yomi.native.tree.arrays import make_tree
-from yomi.native.tree.parameters import PARAMETERS_DTYPE
+from yomi.native.tree.arrays import PARAMETERS_DTYPE, make_tree
 
 SEARCH_ROWS = {row.name for row in fields(SearchOptions)}
 

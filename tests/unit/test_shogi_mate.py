@@ -17,8 +17,8 @@ from yomi.engine.shogi.players import mate as shogi_mate
 from yomi.engine.shogi.players.mate import MateAnswer, MateSearch
 from yomi.native.game import OVER
 from yomi.native.shogi import mate, rules
-from yomi.native.shogi.game import outcome
 from yomi.native.shogi.position import MAX_MOVES
+from yomi.native.shogi.spec import outcome
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "shogi_mates.txt"
 MATES = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
-from yomi.native.game import GOES_ON, OVER
-from yomi.native.shogi.game import UNPROVEN_WIN, outcome
+from yomi.native.game import ONGOING, OVER
+from yomi.native.shogi.spec import UNPROVEN_WIN, outcome
 
 BARE_KINGS = "4k4/9/9/9/9/9/9/9/4K4 b - 1"
 MATED = "4k4/4G4/4P4/9/9/9/9/9/4K4 w - 100"
@@ -25,7 +25,7 @@ def outcome_of(sfen: str, moves: str = "", **rules: float | tuple[float, float])
 
 
 def test_a_game_goes_on() -> None:
-    assert outcome_of(BARE_KINGS) == (GOES_ON, 0.0)
+    assert outcome_of(BARE_KINGS) == (ONGOING, 0.0)
 
 
 def test_a_mated_side_has_lost_even_on_the_last_move() -> None:
@@ -34,14 +34,14 @@ def test_a_mated_side_has_lost_even_on_the_last_move() -> None:
 
 
 def test_a_side_without_a_move_has_lost() -> None:
-    assert outcome_of("k8/9/1GP6/9/9/9/9/9/4K4 w - 1")[0] == GOES_ON
+    assert outcome_of("k8/9/1GP6/9/9/9/9/9/4K4 w - 1")[0] == ONGOING
     assert outcome_of("k8/2G6/1G7/9/9/9/9/9/4K4 w - 1") == (OVER, -1.0)
 
 
 def test_draws_are_worth_what_the_record_says() -> None:
     assert outcome_of(BARE_KINGS, "5i5h 5a5b 5h5i 5b5a") == (OVER, 0.25)
     assert outcome_of(BARE_KINGS, "5i5h", max_moves=1) == (OVER, -0.25)
-    assert outcome_of(BARE_KINGS, "5i5h", max_moves=2) == (GOES_ON, 0.0)
+    assert outcome_of(BARE_KINGS, "5i5h", max_moves=2) == (ONGOING, 0.0)
 
 
 def test_a_draw_that_is_worth_a_loss_proves_nothing() -> None:
@@ -58,7 +58,7 @@ def test_a_perpetual_check_is_as_good_as_lost() -> None:
 
 def test_a_declaration_wins_under_its_rule() -> None:
     assert outcome_of(ENTERED) == (OVER, 1.0)
-    assert outcome_of(ENTERED, entering_king=0)[0] == GOES_ON
+    assert outcome_of(ENTERED, entering_king=0)[0] == ONGOING
 
 
 def test_a_declaration_is_too_late_at_the_limit_of_moves() -> None:
@@ -69,5 +69,5 @@ def test_a_declaration_is_too_late_at_the_limit_of_moves() -> None:
 
 def test_a_mate_at_hand_is_a_win_if_it_is_looked_for() -> None:
     before = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
-    assert outcome_of(before) == (GOES_ON, 0.0)
+    assert outcome_of(before) == (ONGOING, 0.0)
     assert outcome_of(before, mate_depth=1) == (OVER, 1.0)

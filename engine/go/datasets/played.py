@@ -27,7 +27,7 @@ from yomi.engine.go.datasets.teacher import LABELS_VERSION, TOP_MOVES, NetworkTe
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks.katago import raw_outputs
 from yomi.engine.go.rules import Rules
-from yomi.native.datasets.parallel_games import play_games, show_games
+from yomi.native.datasets.parallel_games import encode_games, play_games
 from yomi.native.go.board import MAX_AREA, POSITION_DTYPE
 from yomi.native.go.planes import GLOBALS, PLANES, symmetry_table
 from yomi.native.go.rules import MAX_HISTORY
@@ -156,7 +156,7 @@ class _ShardGames:
     def _marked(self) -> npt.NDArray[np.void]:
         """Return the positions with the flags that the network needs."""
         shown = self.positions.copy()
-        for name, value in self.evaluator.spec.marks:
+        for name, value in self.evaluator.spec.position_flags:
             shown[name] = value
         return shown
 

@@ -163,7 +163,7 @@ class NetworkTeacher:
         symmetries = [seed_of(row.position, self.seed) >> 7 & 7 for row in rows]
         spec = evaluator.spec
         for index, (row, symmetry) in enumerate(zip(rows, symmetries, strict=True)):
-            shown = spec.marked(row.position)
+            shown = spec.with_flags(row.position)
             write_planes(shown, row.history, symmetry, self._scratch.go, planes[index], globals_[index])
             for move in moves[: legal_moves(row.position, row.history, moves)]:
                 legal[index, policy_index(size, int(move), symmetry)] = True

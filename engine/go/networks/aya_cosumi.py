@@ -115,7 +115,7 @@ class Aya(PartialFormat):
     def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
         from yomi.native.go.aya import show_aya
 
-        return show_aya.bind(batch, self._scratch.aya, planes)
+        return encode_aya.bind(batch, self._scratch.aya, planes)
 
 
 class Cosumi(PartialFormat):
@@ -127,4 +127,4 @@ class Cosumi(PartialFormat):
     def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
         from yomi.native.go.stones import show_stones
 
-        return show_stones.bind(batch, planes)
+        return encode_stones.bind(batch, planes)

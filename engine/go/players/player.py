@@ -168,7 +168,7 @@ class GoPlayer(Player[GoGame]):
         if not options.prune_useless_moves:
             return list(self._twins)
         agrees = root.rules.has_agreement and not options.cleanup
-        judged = root.rules.scoring == "TERRITORY" or self._search.spec.marked(root.position)["judges_agreement"]
+        judged = root.rules.scoring == "TERRITORY" or self._search.spec.with_flags(root.position)["judges_agreement"]
         return [*self._twins, *useless_moves(root, counts_dead=not (agrees and judged))]
 
     def _shown(self, report: SearchReport) -> SearchReport:

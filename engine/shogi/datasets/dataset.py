@@ -168,7 +168,7 @@ def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, f
     spec = shogi_spec(int(positions["form"][0]), features.extras)
     planes = np.zeros((len(part), *spec.planes_shape), np.float32)
     extras = np.zeros((len(part), *spec.extras_shape), np.float32)
-    show_positions(positions, history, np.zeros(1, spec.scratch_dtype), planes, extras)
+    encode_positions(positions, history, np.zeros(1, spec.scratch_dtype), planes, extras)
     columns["planes"][place] = np.packbits(planes[:, : features.bits].reshape(len(part), -1) != 0.0, axis=1)
     columns["globals"][place] = planes[:, features.bits :, 0, 0] if features.joined else extras
 

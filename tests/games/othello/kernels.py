@@ -9,8 +9,8 @@ import numpy as np
 
 from yomi.native import game
 from yomi.native.bits import U, lowest_bit, mixed, popcount, random_below
-from yomi.native.calls import entry, load, types_of
-from yomi.native.game import GOES_ON, OVER
+from yomi.native.bound_kernels import entry, load, types_of
+from yomi.native.game import ONGOING, OVER
 from yomi.native.jit import inlined, kernel
 from yomi.native.packing import set_bit, unpack_bits
 from yomi.native.spec import GameSpec, Inputs, packed_words
@@ -134,7 +134,7 @@ def balance(pos):  # type: ignore[no-untyped-def]
 def outcome(pos, history):  # type: ignore[no-untyped-def]
     """Return (state, value, score): more discs win when neither side has a move."""
     if not is_over(pos):
-        return GOES_ON, 0.0, 0.0
+        return ONGOING, 0.0, 0.0
     score = balance(pos)
     return OVER, float(np.sign(score)), float(score)
 

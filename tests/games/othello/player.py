@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.options import Options
     from yomi.engine.search.search import Search
-    from yomi.engine.search.settings import SearchSettings
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.tree.arrays import Batch
 
 C_PUCT = 1.5

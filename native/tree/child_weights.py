@@ -1,13 +1,16 @@
-"""How much each move of a node counts in the node's mean: bad ones less than they were searched.
+"""Weights of the children in a node's mean: bad moves count less than they were visited.
 
-A search looks at moves that turn out to be bad, more so where noise or few visits made them look good; a player would
-not play them. Two corrections take weight away from them. Where a move has more than twice the weight that its prior
-would give it, beside those of greater prior, and yet looks worse than they do, the excess is noise. And the less likely
-a move seems to be better than their mean, the less it counts. Source: KataGo's noise pruning and value weighting
-(docs of v1.17), with its numbers.
+A search visits moves that prove bad, more so if noise made them look good. A player would not play them. For the tried
+edges i by falling prior, with weight w_i, utility u_i, and W, U, P the weight, mean utility and total prior of the
+edges before i:
 
-Both look at all tried moves of a node. That is done where the visits have grown by an eighth; in between each edge
-keeps the share of its weight that counts.
+    excess_i = w_i - LENIENCE * W * prior_i / P
+    w_i -= excess_i * (1 - exp(-(U - u_i) / noise_pruning))         if excess_i > 0 and U > u_i
+    z_i = (u_i - mean) * sqrt(PRECISION * sqrt(w_i))
+    w_i *= (P(t_3 < z_i) + MIN_CHANCE) ** value_weighting           scaled to the same total
+
+`share` of an edge is the new weight over the old. Source: KataGo's noise pruning and value weighting (docs of v1.17),
+with its numbers.
 """
 
 import math
@@ -18,16 +21,14 @@ from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel
 from yomi.native.tree.edges import edge_prior
 
-LENIENCE = 2.0
-"""Of what the prior would give a move: so much is no noise."""
+LENIENCE = 2.0  # multiple of the weight by prior that is not noise
 PRECISION = 1.5
-"""The precision of a move's utility is this times the root of its weight."""
-LEAST_CHANCE = 1e-4
+MIN_CHANCE = 1e-4
 
 
 @inlined
 def add_edge(node, stat, sign):  # type: ignore[no-untyped-def]
-    """Add to the sums of the locked `node` what one of its edges says; take it out if the sign is -1."""
+    """Add `sign` times the weighted statistics of an edge to the sums of the locked `node`."""
     weight = sign * float(stat.weight) * float(stat.share)
     node.weight_sum += weight
     node.utility_sum += weight * float(stat.utility)
@@ -37,24 +38,25 @@ def add_edge(node, stat, sign):  # type: ignore[no-untyped-def]
 
 @inlined
 def _chance_below(z):  # type: ignore[no-untyped-def]
-    """Return the probability of less than z for Student's t with three degrees of freedom."""
+    """Return P(t < z) for Student's t with three degrees of freedom."""
     x = z / math.sqrt(3.0)
     return 0.5 + (x / (1.0 + x * x) + math.atan(x)) / math.pi
 
 
 @kernel
 def weigh(tree, node):  # type: ignore[no-untyped-def]
-    """Decide anew what share of its weight each tried edge of the locked `node` counts with, if it is time."""
+    """Recompute the shares of the tried edges of the locked `node` if it is due."""
     p = tree.parameters[0]
     if (p.noise_pruning == 0.0 and p.value_weighting == 0.0) or node.visits < node.weigh_at:
         return
+    # The loop reads all tried edges: it runs only when the visits have grown by an eighth.
     node.weigh_at = node.visits + np.uint32(1) + node.visits // np.uint32(8)
     weight_sum = 0.0
     utility_sum = 0.0
     prior_sum = 0.0
     for i in range(U(node.tried)):  # by falling prior
         stat = tree.stats[U(node.stats) + i]
-        if stat.weight == 0.0:  # nothing has come back, or it is proven lost
+        if stat.weight == 0.0:  # not backed up yet, or proven lost
             continue
         add_edge(node, stat, -1.0)
         prior = edge_prior(tree.edges[U(node.edges) + i])
@@ -78,9 +80,10 @@ def weigh(tree, node):  # type: ignore[no-untyped-def]
             continue
         weight = float(stat.weight) * float(stat.share)
         z = (float(stat.utility) - mean) * math.sqrt(PRECISION * math.sqrt(weight))
-        share = (_chance_below(z) + LEAST_CHANCE) ** p.value_weighting
+        share = (_chance_below(z) + MIN_CHANCE) ** p.value_weighting
         stat.share *= np.float32(share)
         total += weight * share
+    # The total weight of the children stays as it was.
     factor = np.float32(weight_sum / total)
     for i in range(U(node.tried)):
         stat = tree.stats[U(node.stats) + i]

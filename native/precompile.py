@@ -1,8 +1,7 @@
-"""Compiling kernels before they are needed, with progress, in several processes.
+"""Compiles kernels before they are needed, in several processes, with progress.
 
-numba compiles a kernel when it is first called. A first start would so spend half a minute in the middle of a move,
-without a word; `compile_names` does it beforehand. Each group of kernels (yomi.native.kernel_groups) that is compiled
-has a mark in the cache, and later starts return at once.
+Otherwise numba would compile at the first call: half a minute in the middle of a move. Each compiled group
+(yomi.native.kernel_groups) has a mark in the cache, so that later starts return at once.
 """
 
 import contextlib
@@ -28,45 +27,40 @@ from yomi.native.kernel_groups import GROUPS, NAMES
 from yomi.native.levels import NATIVE, ROOT, SETTING
 from yomi.native.speed import compare
 
+# Prefix of a process's message about an error in a kernel's source.
 MISTAKE = "a mistake in a kernel: "
-"""Prefix of a compiling process's message for the person who edited a kernel."""
 WHEN_AGAIN = (
     "This happens again after an update or edit of yomi, after an update of numba or Python, and on another processor"
 )
-CHECK = "--check"
-"""Argument of this module's processes that find the line of a mistake and compile nothing."""
-LATER = "--later"
-"""Argument of the process that compiles in the background; names follow."""
+CHECK = "--check"  # option of a process that only finds the line of an error
+LATER = "--later"  # option of a process that compiles in the background; names follow
+# Option of a process that compiles native kernels and compares them with those of a level, which follows.
 COMPARE = "--compare"
-"""Argument of the process that compiles native kernels and compares them with those of a level, which follows."""
-MAX_PROCESSES = 4
-"""More would wait for the longest group."""
-LOW_PRIORITY = 19
-"""Niceness of compiling in the background."""
+MAX_PROCESSES = 4  # more would only wait for the slowest group
+LOW_PRIORITY = 19  # niceness of the background process
 
 
 def is_compiled(name: str) -> bool:
-    """Whether the kernels of a name of NAMES of this version, for this processor, are in the cache."""
+    """Return whether the kernels of a key of NAMES are in the cache, for this version and processor."""
     return not _missing([name])
 
 
 def _missing(names: Iterable[str]) -> list[str]:
-    """Return the groups of some names that are not compiled."""
+    """Return the groups of keys of NAMES that are not compiled."""
     groups = dict.fromkeys(group for name in names for group in NAMES[name])
     folders = [CACHE_DIRECTORY, *([] if PACKAGED is None else [PACKAGED])]
     return [group for group in groups if not any((folder / mark_of(group).name).exists() for folder in folders)]
 
 
 def compile_names(names: Sequence[str], report: Callable[[str], None]) -> None:
-    """Compile all kernels of names of NAMES that are not in the cache, with a bar on a terminal.
+    """Compile all kernels of keys of NAMES that are not in the cache, with a bar on a terminal.
 
     Args:
-        names: of NAMES.
-        report: receives a line before and after, and every 15 seconds in between if stderr is no terminal.
+        names: keys of NAMES.
+        report: receives a line before and after, and every 15 seconds in between if stderr is not a terminal.
 
     Raises:
-        CompileError: a compiling process failed, or the kernels cannot be kept. The message is that of the mistake in a
-            kernel, or the last line of the process.
+        CompileError: a process failed, or kernels cannot be stored.
     """
     if IS_PLAIN or not _missing(names):
         return
@@ -80,9 +74,9 @@ def compile_names(names: Sequence[str], report: Callable[[str], None]) -> None:
 
 @contextlib.contextmanager
 def _alone(names: Sequence[str], report: Callable[[str], None]) -> Iterator[None]:
-    """Wait until no other process compiles kernels of these names, and keep others waiting."""
+    """Hold the locks of these names; wait while another process compiles them."""
     with contextlib.ExitStack() as stack:
-        for name in NAMES:  # in one order, so that two starts never wait for each other
+        for name in NAMES:  # always in the same order: two starts never wait for each other
             if name in names:
                 text = f"another start compiles the engine for {name}: waiting for it"
                 stack.enter_context(locked(CACHE_DIRECTORY / f"{name}.lock", functools.partial(report, text)))
@@ -90,19 +84,15 @@ def _alone(names: Sequence[str], report: Callable[[str], None]) -> Iterator[None
 
 
 def compile_later(names: Sequence[str]) -> None:
-    """Compile the kernels of some names at low priority in a process that ends with this one, and return at once.
-
-    A failure is not reported: whoever needs these kernels compiles them with a report.
-    """
+    """Compile the kernels of some names at low priority in a process that ends with this one."""
+    # A failure is not reported: compile_names reports it when the kernels are needed.
     if not IS_PLAIN and _missing(names):
         _begin_background((LATER, *names), {})
 
 
 def compile_natively_later() -> None:
-    """If the kernels in use are those of a level that came with yomi, compile native ones in the background.
-
-    Once all are compiled they are compared, and the next start uses the faster ones.
-    """
+    """Compile native kernels in the background if the kernels in use came with yomi."""
+    # The process then compares both, and the next start uses the faster kernels.
     if PACKAGED is not None and not CHOICE.exists() and not IS_PLAIN:
         _begin_background((COMPARE, str(LEVEL)), {SETTING: NATIVE})
 
@@ -111,13 +101,13 @@ def _begin_background(words: Sequence[str], settings: Mapping[str, str]) -> None
     if _background:
         return
     command = ["nice", "-n", str(LOW_PRIORITY)] if os.name == "posix" else []
-    command += [sys.executable, "-m", "yomi.native.warmup", *words]
-    with contextlib.suppress(OSError):  # there is no such command, or no more process
+    command += [sys.executable, "-m", "yomi.native.precompile", *words]
+    with contextlib.suppress(OSError):  # no such command, or no more processes
         _background.append(_start(command, subprocess.DEVNULL, subprocess.DEVNULL, settings))
 
 
+# The background process. Its stdin stays open while this process lives.
 _background: list["subprocess.Popen[bytes]"] = []
-"""The process that compiles in the background; its stdin stays open as long as this process lives."""
 
 
 def _no_room(fault: str) -> str:
@@ -125,7 +115,7 @@ def _no_room(fault: str) -> str:
 
 
 def _compile(what: str, groups: Sequence[str], report: Callable[[str], None]) -> None:
-    """Compile groups whose locks this process has."""
+    """Compile groups whose locks this process holds."""
     report(f"compiling the engine for {what}. {WHEN_AGAIN}")
     display = Display(report)
     try:
@@ -144,26 +134,22 @@ def _processors() -> int:
 
 
 def _run(groups: Sequence[str], display: Display) -> None:
-    """Compile groups in processes of this module; if one fails, end the others.
-
-    Raises:
-        CompileError: one failed.
-    """
+    """Compile groups in processes of this module. If one fails, end the others."""
     waiting = queue.SimpleQueue[str]()
     for group in sorted(groups, key=lambda group: -GROUPS[group].seconds):
         waiting.put(group)
     count = max(1, min(_processors(), len(groups), MAX_PROCESSES))
     progress = Progress({group: GROUPS[group].seconds for group in groups}, count)
     with contextlib.ExitStack() as stack:
-        # Files, since a pipe that nobody reads holds a process up when it is full.
+        # Files: a full pipe that nobody reads would block a process.
         errors = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
         running = [stack.enter_context(_spawn((), file)) for file in errors]
         for process in running:
             thread = threading.Thread(target=_feed, args=(process, waiting, progress), daemon=True)
             thread.start()
-            stack.callback(thread.join)  # after the process has been ended, and before its pipes are closed
+            stack.callback(thread.join)  # after the process has ended, and before its pipes are closed
         for process in running:
-            stack.callback(process.kill)  # before it is waited for; nothing happens to one that has ended
+            stack.callback(process.kill)  # before it is waited for; harmless if it has ended
         while not all(process.poll() == 0 for process in running):
             for process, file in zip(running, errors, strict=True):
                 if process.poll():
@@ -174,57 +160,56 @@ def _run(groups: Sequence[str], display: Display) -> None:
 
 
 def _feed(process: "subprocess.Popen[bytes]", waiting: "queue.SimpleQueue[str]", progress: Progress) -> None:
-    """Let a process compile groups, one after another, until none is left."""
+    """Make a process compile groups one by one until none is left."""
     assert process.stdin is not None
     assert process.stdout is not None
-    with contextlib.suppress(BrokenPipeError, queue.Empty):  # the process has failed; all is done
+    with contextlib.suppress(BrokenPipeError, queue.Empty):  # the process failed; all groups are done
         while True:
             group = waiting.get_nowait()
             progress.begin(group)
             process.stdin.write(f"{group}\n".encode())
             process.stdin.flush()
             if process.stdout.readline().strip() != group.encode():
-                return  # it has failed
+                return  # the process failed
             progress.finish(group)
     with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(b"\n")  # so that it ends
+        process.stdin.write(b"\n")  # ends it
         process.stdin.flush()
 
 
 def _reason(text: str) -> str:
-    """Return what a failed process reported of a mistake in a kernel, or its last line."""
+    """Return a failed process's message about a kernel's source, or its last line."""
     _, is_known, mistake = text.rpartition(MISTAKE)
     return mistake.strip() if is_known else (text.strip().splitlines() or ["no message"])[-1]
 
 
 def mark_of(group: str) -> Path:
-    """Return the file that exists once the kernels of a group are compiled."""
+    """Return the file that marks a group as compiled."""
     keys = "".join(kernel_key(package) for package in GROUPS[group].packages)
     return CACHE_DIRECTORY / f"{group}-{hashlib.sha256(keys.encode()).hexdigest()[:16]}{COMPLETE}"
 
 
 def _write_mark(group: str, seconds: float) -> None:
-    """Note that the kernels of a group are compiled: by which facts, in which folders, and how long it took."""
     packages = GROUPS[group].packages
     folders = [f"{package}-{kernel_key(package)}" for package in packages]
     write_json(mark_of(group), {**kernel_facts(packages[0]), "folders": folders, "seconds": round(seconds, 1)})
 
 
 def _spawn(words: Sequence[str], errors: IO[bytes]) -> "subprocess.Popen[bytes]":
-    """Start a process of this module, in the folder that this one reads from; it writes to `errors`."""
-    return _start([sys.executable, "-m", "yomi.native.warmup", *words], subprocess.PIPE, errors)
+    """Start a process of this module that writes its errors to a file."""
+    return _start([sys.executable, "-m", "yomi.native.precompile", *words], subprocess.PIPE, errors)
 
 
 def _start(
     command: Sequence[str], output: Any, errors: Any, settings: Mapping[str, str] | None = None
 ) -> "subprocess.Popen[bytes]":
-    # The process ends itself when the pipe to its stdin is closed: also if this process is killed and can end nothing.
+    # The process ends itself when its stdin is closed: also if this process is killed.
     environment = {**os.environ, "YOMI_CACHE_DIR": str(CACHE_DIRECTORY.parent), **(settings or {})}
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=errors)
 
 
 def _read_groups() -> Iterator[str]:
-    """Yield the groups that stdin names, a line each, up to an empty line."""
+    """Yield the groups on stdin, one per line, up to an empty line."""
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     _watch_stdin(lines)
     while line := lines.get():
@@ -232,9 +217,9 @@ def _read_groups() -> Iterator[str]:
 
 
 def _watch_stdin(lines: "queue.SimpleQueue[bytes]") -> None:
-    """Put the lines of stdin into a queue, and end this process when nobody holds the other end any more."""
+    """Put the lines of stdin into a queue; end this process when the other end closes."""
 
-    def watch() -> None:  # not through sys.stdin, whose lock would be in the way of a regular end
+    def watch() -> None:  # not through sys.stdin, whose lock would block a regular exit
         rest = b""
         while piece := os.read(0, 4096):
             *whole, rest = (rest + piece).split(b"\n")
@@ -246,10 +231,9 @@ def _watch_stdin(lines: "queue.SimpleQueue[bytes]") -> None:
 
 
 def main(words: Sequence[str]) -> None:
-    """Compile the groups that stdin names, or after LATER those of some names; print each that is done.
+    """Compile the groups named on stdin, or those of the names after LATER; print each when it is done.
 
-    After CHECK only infer the types of some groups, to find the line of a mistake. A mistake is printed on stderr. A
-    kernel that cannot be kept ends the process with a line, since others would compile it again.
+    After CHECK only infer types. An error in a kernel's source is printed on stderr.
     """
     from yomi.native import typecheck
 
@@ -267,7 +251,7 @@ def main(words: Sequence[str]) -> None:
                 _compile_here(_missing(words[1:]))
         else:
             _compile_here(_read_groups())
-    except OSError as error:  # the disk may also be too full to make a folder or a file
+    except OSError as error:  # a full disk may also prevent a folder or a file
         raise SystemExit(_no_room(f"{CACHE_DIRECTORY}: {error.strerror or error}")) from None
     except Exception as error:
         if (text := typecheck.describe(error)) is None:
@@ -276,14 +260,15 @@ def main(words: Sequence[str]) -> None:
 
 
 def _compile_here(groups: Iterable[str]) -> None:
-    """Compile groups in this process; print each that is done."""
+    """Compile groups in this process; print each when it is done."""
     for group in groups:
         begin = time.monotonic()
         try:
             GROUPS[group].compile()
         except Exception:
-            _check(group)  # which knows the line
+            _check(group)  # finds the line
             raise
+        # Otherwise other processes would compile the kernel again.
         if jit.UNSAVED:
             raise SystemExit(_no_room(jit.UNSAVED[0]))
         _write_mark(group, time.monotonic() - begin)
@@ -291,8 +276,8 @@ def _compile_here(groups: Iterable[str]) -> None:
 
 
 def _check(group: str) -> None:
-    """End this process with the line of a mistake in a group's kernels, if types show it."""
-    command = [sys.executable, "-m", "yomi.native.warmup", CHECK, group]
+    """End this process with the line of an error in a group's kernels, if type inference finds it."""
+    command = [sys.executable, "-m", "yomi.native.precompile", CHECK, group]
     found = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if MISTAKE in found.stderr:
         raise SystemExit(found.stderr.strip())

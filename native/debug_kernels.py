@@ -1,9 +1,9 @@
-"""Kernels as plain Python, for debuggers: what NUMBA_DISABLE_JIT=1 makes of them. Some 1,000 times as slow.
+"""Kernels as plain Python for debuggers (NUMBA_DISABLE_JIT=1), about 1,000 times slower.
 
-numpy's own scalars are not numba's: records have no attributes, integers of 8 bits wrap around, int64 and uint64 become
-floats. Here, a kernel sees its arguments and its module's constants through `Array` and `Record`: all integers but
-uint64 are Python's, are wrapped around where they are written, and numpy's names for them (np.int64, ...) cut them off.
-What computes float32 may differ in the last bit. The forward pass writes machine code itself and has no plain form.
+numpy's scalars differ from numba's: records have no attributes, 8-bit integers wrap around, int64 and uint64 become
+floats. So kernels see arguments and constants through `Array` and `Record`. All integers except uint64 are Python's and
+wrap around when they are written; np.int64(...) and the like truncate. Results in float32 may differ in the last bit.
+The forward pass generates machine code and has no plain form.
 """
 
 import functools
@@ -19,38 +19,32 @@ class Array(np.ndarray[Any, np.dtype[Any]]):
     """An array whose elements are read as numba reads them."""
 
     def __getitem__(self, index: Any) -> Any:
-        """Return an element, or a part."""
         return plain(super().__getitem__(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        """Write an element, cut off to its bits, or a part."""
         super().__setitem__(index, _fitting(value, self.dtype))
 
 
 class Record:
-    """A record of a structured array, with its fields as attributes."""
+    """A record of a structured array with its fields as attributes."""
 
     __slots__ = ("void",)
     void: np.void
 
     def __init__(self, void: np.void) -> None:
-        """Take numpy's record, which leads to its array's memory."""
         object.__setattr__(self, "void", void)
 
     def __getattr__(self, name: str) -> Any:
-        """Return a field."""
         try:
             return plain(self.void[name])
         except ValueError:
             raise AttributeError(f"no field {name} in {self.void.dtype.names}") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Write a field."""
         assert self.void.dtype.fields is not None
         self.void[name] = _fitting(value, self.void.dtype.fields[name][0])
 
     def assign(self, other: "Record") -> None:
-        """Make all fields equal to those of a record of the same type."""
         for name in self.void.dtype.names or ():
             self.void[name] = other.void[name]
 
@@ -59,10 +53,10 @@ class Record:
 
 
 class _Integer:
-    """numpy's name of an integer type, which makes Python's integers of that many bits."""
+    """An integer type of numpy that makes Python integers of the same number of bits."""
 
     def __init__(self, kind: Any) -> None:
-        self.dtype = np.dtype(kind)  # np.zeros takes what has one
+        self.dtype = np.dtype(kind)  # np.zeros accepts objects with a dtype
 
     def __call__(self, value: Any = 0) -> Any:
         return _fitting(int(value), self.dtype)
@@ -83,7 +77,7 @@ _running = threading.local()
 
 
 def _fitting(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return what is to be written for a value: an integer cut off to the bits of a type, a record's own bytes."""
+    """Return a value as it is stored: integers truncated to the type's bits, records as numpy's."""
     if isinstance(value, Record):
         return value.void
     if dtype.kind not in "iu" or not np.isscalar(value):
@@ -114,14 +108,14 @@ def plain(value: Any) -> Any:
 
 
 def plain_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that runs as Python; a debugger steps through its own lines."""
+    """Return a kernel as a Python function; a debugger steps through its own lines."""
     made: list[Callable[..., Any]] = []
 
     @functools.wraps(function)
     def run(*arguments: Any) -> Any:
-        if not made:  # at the first call, when all of the module is there
+        if not made:  # at the first call, when the module is complete
             names = {name: plain(value) for name, value in function.__globals__.items()}
-            # numba's float is 64 bits wide, next to which Python's gives way to numpy's 32.
+            # numba's float has 64 bits; mixed with float32, Python's would give 32 bits.
             names["float"] = np.float64
             made.append(types.FunctionType(function.__code__, names, function.__name__, None, function.__closure__))
         if getattr(_running, "is_set", False):

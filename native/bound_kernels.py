@@ -1,12 +1,12 @@
-"""Calling kernels by address, with arguments bound to them: how the tree calls a game and an evaluator.
+"""Kernels bound to arguments and called by address: how the tree calls a game and an evaluator.
 
-A kernel that calls another by its name contains the other's code: it waits for it, and is compiled for each of its
-forms. A call by address keeps them apart. An entry is a C function of integers, the first of which is the address of
-its arguments; these are stored there once (`store`). There are two kinds of entries:
+A kernel that calls another by name contains its code: it must be compiled after it, and again for each variant. A call
+by address keeps the two apart. An entry is a C function of integers. The first is the address of the stored arguments
+(`store`).
 
-- `entry` has one more integer, a row or a number of rows of a batch. `bind` makes `Calls` of it, which Python (`run`)
-  and other kernels (`call_all`) can call.
-- `answering_entry` has two more integers and returns one. Kernels call it with `ask`.
+- `entry`: one more integer, a row or a number of rows. `bind` returns `Calls`, which Python runs (`run`) and kernels
+call (`call_all`).
+- `answering_entry`: two more integers, and an integer result. Kernels call it with `ask`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
 from yomi.native.bits import U
+from yomi.native.debug_kernels import plain, plain_kernel
 from yomi.native.jit import IS_PLAIN, compiling, keep_compiled, kernel, machine_code, mark_kernel
-from yomi.native.plain import plain, plain_kernel
 
+# Maximum size of an entry's arguments in uint64 words. An array takes 5, plus 2 per dimension.
 _WORDS = 512
-"""uint64 words that the arguments of one entry may take: an array takes 5 and 2 for each dimension."""
 
 
+# Functions and arguments for plain Python. Their indices take the place of addresses.
 _PLAIN: list[Any] = []
-"""Functions and arguments of kernels that run as plain Python; their places in this list stand for the addresses."""
 
 
 def _add_plain(value: Any) -> int:
@@ -47,7 +47,7 @@ def _call_plainly(address: int, *integers: int) -> Any:
 
 @machine_code(lambda address, kind: _PLAIN[address])
 def load(typing_context: Any, address: Any, kind: Any) -> Any:
-    """Return the value of a numba type that `_store` put at an address; its arrays are borrowed."""
+    """Return the arguments of numba type `kind` that `_store` put at an address. Arrays are borrowed."""
     loaded = kind.instance_type
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -58,7 +58,7 @@ def load(typing_context: Any, address: Any, kind: Any) -> Any:
 
 @intrinsic
 def _store(typing_context: Any, address: Any, room: Any, value: Any) -> Any:
-    """Put a value at an address where there are `room` bytes; return the bytes it takes, which may be too many."""
+    """Store a value at an address with `room` bytes; return its size, which is stored only if it fits."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size = ir.Constant(ir.IntType(64), context.get_abi_sizeof(args[2].type))
@@ -71,8 +71,6 @@ def _store(typing_context: Any, address: Any, room: Any, value: Any) -> Any:
 
 @machine_code(_call_plainly)
 def _call(typing_context: Any, address: Any, arguments: Any, rows: Any) -> Any:
-    """Call the entry at an address."""
-
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         integer = ir.IntType(64)
         function = ir.FunctionType(ir.VoidType(), [integer, integer])
@@ -84,7 +82,7 @@ def _call(typing_context: Any, address: Any, arguments: Any, rows: Any) -> Any:
 
 @machine_code(_call_plainly)
 def ask(typing_context: Any, address: Any, arguments: Any, first: Any, second: Any) -> Any:
-    """Return the answer of the answering entry at an address to two integers."""
+    """Call the answering entry at an address with two integers; return its result."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         integer = ir.IntType(64)
@@ -101,26 +99,23 @@ def _store_arguments(arguments, address, room):  # type: ignore[no-untyped-def]
 
 @kernel
 def call_all(calls, rows):  # type: ignore[no-untyped-def]
-    """Make every call of `Calls.table` for `rows` rows, in turn."""
+    """Call every entry of `Calls.table` for `rows` rows, in turn."""
     for i in range(U(calls.shape[0])):
         _call(calls[i, U(0)], calls[i, U(1)], rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """Entries with their arguments, to be called one after the other; by one thread at a time."""
+    """A sequence of entries with their arguments. One thread at a time may run it."""
 
-    table: npt.NDArray[np.int64]
-    """int64[calls, 2]: addresses of the entry and of its arguments"""
-    kept: tuple[Any, ...]
-    """What the addresses lead to."""
+    table: npt.NDArray[np.int64]  # int64[calls, 2]: addresses of the entry and of its arguments
+    kept: tuple[Any, ...]  # owners of the memory at these addresses
 
     def __add__(self, other: Calls) -> Calls:
-        """Return the calls of both, this one's first."""
+        """Return the calls of both, in this order."""
         return Calls(np.concatenate((self.table, other.table)), (self, other))
 
     def run(self, rows: int) -> None:
-        """Make the calls for the first `rows` rows."""
         call_all(self.table, rows)
 
 
@@ -129,7 +124,7 @@ NO_CALLS = Calls(np.zeros((0, 2), np.int64), ())
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """Arguments of entries in memory; they stay there as long as this object lives."""
+    """Arguments of entries in memory, which live as long as this object."""
 
     address: int
     kept: tuple[Any, ...]
@@ -139,16 +134,16 @@ def store(kind: Any, *arguments: Any) -> Stored:
     """Put the arguments of entries into memory.
 
     Raises:
-        TypeError: they are not of the type `kind`, a result of `types_of`, or take too much room.
+        TypeError: they differ from the type `kind`, a result of `types_of`, or are too large.
     """
     if (found := numba.typeof(arguments)) != kind:
-        raise TypeError(f"arguments {found} found, expected {kind}")
+        raise TypeError(f"found arguments {found}, expected {kind}")
     if IS_PLAIN:
         return Stored(_add_plain(plain(arguments)), arguments)
     place = np.zeros(_WORDS, np.uint64)
     size = _store_arguments(arguments, place.ctypes.data, place.nbytes)
     if size > place.nbytes:
-        raise TypeError(f"arguments of {size} bytes found, expected at most {place.nbytes}")
+        raise TypeError(f"found arguments of {size} bytes, expected at most {place.nbytes}")
     return Stored(place.ctypes.data, (place, arguments))
 
 
@@ -157,10 +152,10 @@ ANSWERING_ENTRY = types.int64(types.int64, types.int64, types.int64)
 
 
 class Entry:
-    """A function of integers that is compiled to a C function when its address is first asked for, and cached."""
+    """A C function of integers, compiled (or loaded from the cache) when its address is first used."""
 
     def __init__(self, function: Callable[..., Any], kind: Any, signature: Any) -> None:
-        """Hold what is to be compiled.
+        """Create an entry.
 
         Args:
             function: begins with load(address, kind).
@@ -174,7 +169,6 @@ class Entry:
 
     @property
     def address(self) -> int:
-        """Address of the C function."""
         if self._address is None:
             self._address = _add_plain(plain_kernel(self.function)) if IS_PLAIN else self._compile()
         return self._address
@@ -204,13 +198,13 @@ _OPTIONS = {"nopython": True, "error_model": "numpy", "_nrt": False}
 
 @dataclass(frozen=True)
 class _Named:
-    """Stands for numba's dispatcher in the events of compilations."""
+    """Replaces numba's dispatcher in events of compilations."""
 
     py_func: Callable[..., Any]
 
 
 def entry(kind: Any) -> Callable[[Callable[[Any, Any], None]], Entry]:
-    """Make a function an entry whose arguments are of the type `kind`, a result of `types_of`.
+    """Make a function an entry with arguments of type `kind`, a result of `types_of`.
 
     The function takes (address, rows) and begins with `load(address, kind)`. It may not allocate.
     """
@@ -223,5 +217,5 @@ def answering_entry(kind: Any) -> Callable[[Callable[[Any, Any, Any], Any]], Ent
 
 
 def types_of(*examples: Any) -> Any:
-    """Return the type of the tuple of arguments that `examples` are."""
+    """Return the type of a tuple of arguments like `examples`."""
     return numba.typeof(examples)
