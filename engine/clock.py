@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from yomi.errors import Error
+
 RESERVE_MOVES = 25
 """Own moves that lag is kept in reserve for at least, in games that go on longer than anyone expects."""
 RESERVE_SHARE = 0.6
@@ -21,7 +23,7 @@ MAX_TIME = 1e10
 """Largest number of seconds that a controller may set."""
 
 
-class ClockError(ValueError):
+class ClockError(Error, ValueError):
     """Time settings that do not exist or make no sense; the message says what was expected."""
 
 

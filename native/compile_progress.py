@@ -53,13 +53,13 @@ class Progress:
 class Display:
     """Shows a bar on stderr if that is a terminal. Otherwise `report` gets a line every 15 seconds."""
 
-    def __init__(self, report: Callable[[str], None]) -> None:
-        """Begin; `report` receives lines."""
+    def __init__(self, report: Callable[[str], None], *, bar: bool = True) -> None:
+        """Begin; `report` receives lines. Without `bar` there is no bar on a terminal either."""
         self._report = report
         self._begin = self._last = time.monotonic()
         self._fraction = 0.0
         self._bar: Any = None
-        if sys.stderr is not None and sys.stderr.isatty():
+        if bar and sys.stderr is not None and sys.stderr.isatty():
             from tqdm import tqdm
 
             form = "{desc} {percentage:3.0f}%|{bar}| {unit}"

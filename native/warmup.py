@@ -57,12 +57,13 @@ def _missing(names: Iterable[str]) -> list[str]:
     return [group for group in groups if not any((folder / mark_of(group).name).exists() for folder in folders)]
 
 
-def compile_names(names: Sequence[str], report: Callable[[str], None]) -> None:
+def compile_names(names: Sequence[str], report: Callable[[str], None], *, bar: bool = True) -> None:
     """Compile all kernels of names of NAMES that are not in the cache, with a bar on a terminal.
 
     Args:
         names: of NAMES.
-        report: receives a line before and after, and every 15 seconds in between if stderr is no terminal.
+        report: receives a line before and after, and every 15 seconds in between if there is no bar.
+        bar: show a bar if stderr is a terminal.
 
     Raises:
         CompileError: a compiling process failed, or the kernels cannot be kept. The message is that of the mistake in a
@@ -73,7 +74,7 @@ def compile_names(names: Sequence[str], report: Callable[[str], None]) -> None:
     try:
         with _alone(names, report):
             if groups := _missing(names):
-                _compile(" and ".join(names), groups, report)
+                _compile(" and ".join(names), groups, report, bar=bar)
     except OSError as error:
         raise CompileError(f"compiling failed: {_no_room(f'{CACHE_DIRECTORY}: {error.strerror or error}')}") from None
 
@@ -124,10 +125,10 @@ def _no_room(fault: str) -> str:
     return f"{fault}: expected room for compiled kernels (some 100 MB), or YOMI_CACHE_DIR to name a folder with room"
 
 
-def _compile(what: str, groups: Sequence[str], report: Callable[[str], None]) -> None:
+def _compile(what: str, groups: Sequence[str], report: Callable[[str], None], *, bar: bool = True) -> None:
     """Compile groups whose locks this process has."""
     report(f"compiling the engine for {what}. {WHEN_AGAIN}")
-    display = Display(report)
+    display = Display(report, bar=bar)
     try:
         _run(groups, display)
     finally:

@@ -16,6 +16,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO
 
+from yomi.errors import Error
+
 CHUNK = 1 << 16
 MAX_LINE = 1 << 22
 """Bytes; an engine that writes a longer line is broken."""
@@ -29,7 +31,7 @@ PATIENCE_AT_END = 3.0
 """Seconds that an engine has to end after it was told to."""
 
 
-class EngineError(Exception):
+class EngineError(Error):
     """An engine failed: it died, fell silent, or gave an answer that makes no sense. The message is one line."""
 
 

@@ -6,6 +6,7 @@ import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
+from yomi.errors import Error
 from yomi.nets.errors import one_line
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ stop_making: ContextVar[threading.Event] = ContextVar("stop_making", default=thr
 """Set once nobody wants the evaluator that this thread makes: what takes minutes has to look at it and give up."""
 
 
-class EvaluatorError(RuntimeError):
+class EvaluatorError(Error, RuntimeError):
     """An evaluator cannot be made or used as asked; the message says what is missing."""
 
 

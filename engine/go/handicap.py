@@ -4,13 +4,14 @@ from collections.abc import Iterable, Sequence
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.vertex import board_points, column_and_row, parse_vertex, point_at
+from yomi.errors import Error
 from yomi.native.go.board import PASS
 
 HANDICAP_KOMI = 0.5
 """Komi of a handicap game for which none is given."""
 
 
-class HandicapError(ValueError):
+class HandicapError(Error, ValueError):
     """A number or list of handicap stones that the board does not allow; the message is one line."""
 
 

@@ -19,6 +19,7 @@ from yomi.engine.shogi.moves import is_move, target_of
 from yomi.engine.shogi.notation import format_usi, illegal_action, parse_usi
 from yomi.engine.shogi.placement import DROP_PAWN_MATE, Placement
 from yomi.engine.shogi.sfen import START_WORD, STARTPOS, format_sfen, parse_sfen
+from yomi.errors import Error
 from yomi.native.shogi import rules, waivers
 from yomi.native.shogi.position import (
     CHECK_BIT,
@@ -55,7 +56,7 @@ KEPT, ROOM = 768, 1024
 """Positions whose history stays when there are more than ROOM of them; the rest of the array is the search's."""
 
 
-class IllegalMove(ValueError):  # noqa: N818  (the name that players use)
+class IllegalMove(Error, ValueError):  # noqa: N818  (the name that players use)
     """A move that the rules forbid; the message is one line."""
 
 
