@@ -235,12 +235,15 @@ class Engine(Generic[P]):
 
         games = [positions] if isinstance(positions, Position) else list(positions)
         raw = [self._raw(game) for game in games]
+        sizes = sorted({game.size for game in raw}) if self.game == "go" else []
+        if len(sizes) > 1:
+            raise OptionError(f"boards of sizes {', '.join(map(str, sizes))} found, expected one size")
         with self._turns.take() as player:
-            if raw and self.game == "go":
+            if raw:
                 player.load(raw[0])
             if self._evaluator is None or self._evaluator.search is not player.search:
                 self._evaluator = Evaluator(player.search)
-            return self._evaluator.evaluate(raw)
+            return self._evaluator.evaluate(raw, sizes[0] if sizes else None)
 
     async def aevaluate(self, positions: P | Sequence[P]) -> Evaluation:
         """Like `evaluate`, without blocking the event loop."""
