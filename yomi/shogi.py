@@ -122,10 +122,12 @@ class Game(Position[ShogiGame]):
         write_atomically(Path(path), to_bytes([self._record(info)], Path(path).suffix))
 
     def _record(self, info: Mapping[str, str]) -> GameRecord:
-        for name in info:
+        record = record_of(self._raw)
+        for name, text in info.items():
             if name not in ("black", "white", "ending"):
                 raise TypeError(f"{name!r} found, expected black, white or ending")
-        return record_of(self._raw, **info)
+            setattr(record, name, text)
+        return record
 
     # -- to look at ----------------------------------------------------------------------------------------------------
 

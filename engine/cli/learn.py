@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import importlib.util
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from yomi.nets.text import read_toml
 
 if TYPE_CHECKING:
     from yomi.engine.clients.spec import EngineSpec
-    from yomi.engine.game import Game
+    from yomi.engine.game import Game, Say
     from yomi.engine.learning.cluster import Asked
     from yomi.engine.learning.loop import Goal, Loop
     from yomi.engine.learning.workers import Workers
@@ -118,42 +119,64 @@ def run(args: argparse.Namespace) -> int:
     """Learn until the goal or a signal, and return the exit status."""
     from yomi.engine.evaluators.base import EvaluatorError
     from yomi.engine.learning.errors import LearningError
-    from yomi.engine.learning.loop import plain_anchors
     from yomi.nets.errors import NetworkError
 
     if args.game == STATUS:
         return _tell(args.folder)
-    for package in ("torch", "onnx"):
-        if importlib.util.find_spec(package) is None:
-            raise CliError(missing_line(package, "learning"))
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     game = GAMES[args.game]
     try:
-        given = {row.name: getattr(args, PREFIX + row.name) for row in dataclasses.fields(LearnSettings)}
-        settings = make_settings({name: value for name, value in given.items() if value is not None})
-        tables = _read_tables(args.network, args.game)
-        game = game.learning(args, tables.get("network"))
-        engines = _engines(args, settings, game)
-        goal = _goal(args, settings, [*plain_anchors(game), *(each.name for each in engines)])
         options = collect(args, game, **game.defaults.get(COMMAND, {}))
-        start = tables.get("network", {}).get("start")
-        if isinstance(start, str) and start:  # it is searched as it was tuned
-            options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
         logs.set_up(options)
-        with loading_errors():
-            prepare(game, options, learning=True)
-        loop = _make_loop(args, game, options, settings, tables, engines)
-
-        def stop() -> None:
-            logs.say("stopping; the same command goes on")
-            loop.stop()
-
-        with stopped_by_a_signal(stop) as stopped, _mirrored(args.mirror, loop.store.folder):
-            loop.run(goal)
+        return learn(args, options)
     except (OptionError, LearningError, NetworkError, EvaluatorError) as error:
         raise CliError(str(error)) from None
     except OSError as error:
         raise CliError(f"{error.filename or 'output'}: {error.strerror or error}") from None
+
+
+def learn(
+    args: argparse.Namespace, options: Options, say: Say = logs.say, total: Any = None, *, bar: bool = True
+) -> int:
+    """Learn until the goal or a signal, and return the exit status.
+
+    Args:
+        args: the flags of the command.
+        options: the engine's.
+        say: receives lines of progress.
+        total: makes the loss to minimize (yomi.nets.training.losses.Total); None for the weighted sum.
+        bar: show a bar while kernels are compiled if stderr is a terminal.
+
+    Raises:
+        OptionError, LearningError, NetworkError, EvaluatorError, OSError, CliError: the run cannot begin or go on.
+    """
+    from yomi.engine.learning.loop import plain_anchors
+
+    for package in ("torch", "onnx"):
+        if importlib.util.find_spec(package) is None:
+            raise CliError(missing_line(package, "learning"))
+    game = GAMES[args.game]
+    given = {row.name: getattr(args, PREFIX + row.name) for row in dataclasses.fields(LearnSettings)}
+    settings = make_settings({name: value for name, value in given.items() if value is not None})
+    tables = _read_tables(args.network, args.game)
+    game = game.learning(args, tables.get("network"))
+    engines = _engines(args, settings, game)
+    goal = _goal(args, settings, [*plain_anchors(game), *(each.name for each in engines)])
+    start = tables.get("network", {}).get("start")
+    if isinstance(start, str) and start:  # it is searched as it was tuned
+        options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
+    with loading_errors():
+        prepare(game, options, say, learning=True, bar=bar)
+    loop = _make_loop(args, game, options, settings, tables, engines, say, total)
+
+    def stop() -> None:
+        say("stopping; the same command goes on")
+        loop.stop()
+
+    is_main = threading.current_thread() is threading.main_thread()  # no other one may handle signals
+    signals = stopped_by_a_signal(stop) if is_main else contextlib.nullcontext(lambda: 0)
+    with signals as stopped, _mirrored(args.mirror, loop.store.folder, say):
+        loop.run(goal)
     return 128 + stopped() if stopped() else 0
 
 
@@ -217,6 +240,8 @@ def _make_loop(
     settings: LearnSettings,
     tables: dict[str, Any],
     engines: Sequence[EngineSpec],
+    say: Say,
+    total: Any,
 ) -> Loop:
     from yomi.engine.learning.cluster import LOCAL, Cluster, RayWorkers
     from yomi.engine.learning.loop import Loop
@@ -224,6 +249,7 @@ def _make_loop(
     from yomi.engine.learning.workers import InTurns, Processes
     from yomi.engine.matches.duel import Matches, play_match
     from yomi.nets.training.generations import Generations
+    from yomi.nets.training.losses import weighted
 
     cluster = _asked_cluster(args)
     folder = args.out or Path(f"learn-{game.name}")
@@ -247,7 +273,7 @@ def _make_loop(
 
     def on_loss(number: int, why: str) -> None:
         store.journal.append("lost", part=f"worker {number}", why=why)
-        logs.say(f"worker {number} is lost: {why}")
+        say(f"worker {number} is lost: {why}")
 
     if cluster is not None:
         workers = actors = RayWorkers(Cluster(cluster), game, settings, seed, on_loss)
@@ -262,7 +288,7 @@ def _make_loop(
 
     def make_learner() -> Generations:
         trained = training_tables(settings, network, tables, threads)
-        return Generations(folder / "train", trained, settings.window, find_encoder)
+        return Generations(folder / "train", trained, settings.window, find_encoder, total or weighted)
 
     return Loop(
         game,
@@ -271,7 +297,7 @@ def _make_loop(
         store,
         workers,
         make_learner,
-        logs.say,
+        say,
         beside=count > 0,
         engines=engines,
         matches=matches,
@@ -296,7 +322,7 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> O
 
 
 @contextlib.contextmanager
-def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
+def _mirrored(url: str | None, folder: Path, say: Say) -> Iterator[None]:
     """Copy what is there to another place, too, as long as the block lasts.
 
     Raises:
@@ -310,7 +336,7 @@ def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
         raise CliError(missing_line("fsspec", "--mirror"))
     from yomi.engine.learning.mirror import Mirror
 
-    mirror = Mirror(folder, url, logs.say)
+    mirror = Mirror(folder, url, say)
     mirror.start()
     with contextlib.closing(mirror):
         yield

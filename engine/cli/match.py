@@ -8,7 +8,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -39,7 +40,7 @@ from yomi.engine.options import Options
 from yomi.engine.records import LeftOut, printable
 
 if TYPE_CHECKING:
-    from yomi.engine.game import Game
+    from yomi.engine.game import Game, Say
     from yomi.engine.matches.journal import Journal
     from yomi.engine.matches.sprt import Sprt
 
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     args.game, words = split_game(args.players, args.game)
     settings = merge(args, from_file)
     try:
-        results = _play(settings, [*map(table_of, words), *tables])
+        results = play_match(settings, [*map(table_of, words), *tables])
     except (SpecError, MatchError) as error:
         raise CliError(str(error)) from None
     if results:
@@ -100,8 +101,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> list[GameResult]:
+def play_match(
+    settings: argparse.Namespace,
+    tables: Sequence[Mapping[str, Any]],
+    say: Say | None = None,
+    signals: Callable[[], AbstractContextManager[None]] = ended_by_a_signal,
+) -> list[GameResult]:
     """Play what is left of the match and return all games of it.
+
+    Args:
+        settings: of the match.
+        tables: the players.
+        say: receives lines of progress; None: the terminal shows them, with a table.
+        signals: a context in which the games are played.
 
     Raises:
         SpecError, MatchError: the match cannot be played.
@@ -118,7 +130,7 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     if settings.timeout is None:
         have_time = all(player.limits.has_clock or player.limits.seconds is not None for player in players)
         settings.timeout = 60.0 if have_time else 600.0
-    rules = _rules(settings, game)
+    rules = _rules(settings, game, say)
     source = _source(settings)
     description = {
         "game": game.name,
@@ -142,21 +154,21 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     with Journal(
         settings.out,
         description,
-        lambda: {"openings": make_openings(settings, game, rules)},
+        lambda: {"openings": make_openings(settings, game, rules, say=say or logs.say)},
         lambda found: _as_described_now(found, source),
     ) as journal:
         openings = journal.kept["openings"]
         last = max((result.number for result in journal.results), default=0)
         if openings_before(last, len(pairs)) < len(openings):  # else they come again, and more would shift them
-            openings = make_openings(settings, game, rules, openings)
+            openings = make_openings(settings, game, rules, openings, say or logs.say)
         if openings != journal.kept["openings"]:
             journal.keep({"openings": openings})
         pairings = list(schedule(pairs, settings.games, len(openings)))
         host = functools.partial(Host, game.matches(), rules, referee)
         plan = Plan(players, pairings, openings, host, settings.out, at_once, settings.cpus, settings.restart)
-        with _Progress(journal, [player.name for player in players], len(pairings), test) as progress:
+        with _Progress(journal, [player.name for player in players], len(pairings), test, say) as progress:
             if not progress.is_decided:
-                with ended_by_a_signal():
+                with signals():
                     Runner(plan, journal, progress.show).run()
         return sorted(journal.results, key=lambda result: result.number)
 
@@ -175,7 +187,11 @@ def _options(game: Game[Any, Any], settings: argparse.Namespace, *names: str) ->
 
 
 def make_openings(
-    settings: argparse.Namespace, game: Game[Any, Any], rules: Mapping[str, Any], known: Sequence[str] = ()
+    settings: argparse.Namespace,
+    game: Game[Any, Any],
+    rules: Mapping[str, Any],
+    known: Sequence[str] = (),
+    say: Say = logs.say,
 ) -> list[str]:
     """Return the openings that the settings want; a single empty one where they want none.
 
@@ -185,6 +201,7 @@ def make_openings(
         rules: those of the match.
         known: those that the match has already; they stay, and more are drawn where its games have become more. Where
             there are not enough, those that are found are returned.
+        say: receives lines of progress.
 
     Raises:
         MatchError: a file cannot be read, or there are too few.
@@ -196,7 +213,7 @@ def make_openings(
     if settings.openings is None:
         return [""]
     if settings.openings != POLICY:
-        found = load_openings(Path(settings.openings), settings.opening_moves, game.matches(), rules, LeftOut(logs.say))
+        found = load_openings(Path(settings.openings), settings.opening_moves, game.matches(), rules, LeftOut(say))
         return shuffled(found, settings.opening_seed)
     moves = settings.opening_moves or POLICY_MOVES
     options = _options(game, settings, "size")
@@ -207,19 +224,19 @@ def make_openings(
     }  # fmt: skip
     for name, value in values.items():
         options.set(name, value)
-    found = _policy_openings(game, options, moves, wanted, known)
+    found = _policy_openings(game, options, moves, wanted, known, say)
     if len(found) < wanted:
-        logs.say(f"--openings policy: only {len(found)} different ones of {moves} moves are found; they come again")
+        say(f"--openings policy: only {len(found)} different ones of {moves} moves are found; they come again")
     return found
 
 
 def _policy_openings(
-    game: Game[Any, Any], options: Options, moves: int, wanted: int, known: Sequence[str]
+    game: Game[Any, Any], options: Options, moves: int, wanted: int, known: Sequence[str], say: Say
 ) -> list[str]:
     from yomi.engine.cli.make import load_player
     from yomi.engine.play import FirstMoves, PlayerSide, play_game
 
-    player = load_player(game, options)
+    player = load_player(game, options, say)
     side = PlayerSide(player)
 
     def draw() -> str:
@@ -316,9 +333,9 @@ def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
         raise CliError(f"--sprt: {error}") from None
 
 
-def _rules(settings: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Any]:
+def _rules(settings: argparse.Namespace, game: Game[Any, Any], say: Say | None) -> dict[str, Any]:
     """Return the rules of the match, as the journal keeps them."""
-    game.compile(logs.say)
+    game.compile(say or logs.say, bar=say is None)
     try:
         options = _options(game, settings, "size", "komi", "rules", "entering_king")
         return game.matches().rules(options, settings.scorer, settings.max_moves)
@@ -329,7 +346,9 @@ def _rules(settings: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Any]
 class _Progress:
     """What is shown while a match runs: a line for each game, and on a terminal the table below them."""
 
-    def __init__(self, journal: Journal, players: Sequence[str], total: int, test: Sprt | None) -> None:
+    def __init__(
+        self, journal: Journal, players: Sequence[str], total: int, test: Sprt | None, say: Say | None = None
+    ) -> None:
         """Prepare it.
 
         Args:
@@ -337,7 +356,9 @@ class _Progress:
             players: names.
             total: games of the whole match.
             test: that ends the match, or None.
+            say: receives the lines; None: the terminal shows them.
         """
+        self._say = say
         self.journal, self.players, self.total, self.test = journal, players, total, test
         self._height = 0
         """Lines of the table that stands on the terminal."""
@@ -358,7 +379,7 @@ class _Progress:
         self._write(f"{text}, {result.ending} {result.detail}".rstrip() + faulty)
         if self.test is not None:
             self._write(self.test.line(self._pairs()))
-        if sys.stderr.isatty() and time.monotonic() >= self._due:
+        if self._say is None and sys.stderr.isatty() and time.monotonic() >= self._due:
             begin = time.monotonic()
             self._draw()
             spent = time.monotonic() - begin  # the next games wait meanwhile
@@ -385,7 +406,10 @@ class _Progress:
             self._height = 0
 
     def _write(self, text: str) -> None:
-        print(printable(text, keep=logs.LINE_ENDS), file=sys.stderr, flush=True)
+        if self._say is not None:
+            self._say(text)
+        else:
+            print(printable(text, keep=logs.LINE_ENDS), file=sys.stderr, flush=True)
 
     def __enter__(self) -> _Progress:
         """Say what was there before."""

@@ -10,6 +10,7 @@ the arrays it works on, and replaced as often.
 from __future__ import annotations
 
 import atexit
+import contextvars
 import logging
 import sys
 import threading
@@ -96,6 +97,7 @@ class EvaluationWorkers:
         self._workers = [_Worker(seat, factory, is_starting=True) for seat, factory in enumerate(factories)]
         self._leaving: list[_Worker] = []
         """Given up, but maybe still closing their evaluators."""
+        self._context = contextvars.copy_context()
         self._watcher = threading.Thread(target=self._watch, name="evaluation-watch", daemon=True)
         self._watcher.start()
         atexit.register(self.close)  # a thread that is in TensorRT or CUDA when the interpreter ends can abort it
@@ -173,7 +175,10 @@ class EvaluationWorkers:
 
     def _start(self, worker: _Worker, started: SimpleQueue[Evaluator | Exception] | None) -> None:
         worker.thread = threading.Thread(
-            target=self._live, args=(worker, started), name=f"evaluation-{worker.seat}", daemon=True
+            target=self._context.copy().run,  # as the thread that asked for the workers
+            args=(self._live, worker, started),
+            name=f"evaluation-{worker.seat}",
+            daemon=True,
         )
         worker.thread.start()
 

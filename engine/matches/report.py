@@ -115,6 +115,10 @@ class Report:
     """Games that were left out because another one has the same moves."""
     endings: tuple[tuple[str, int], ...]
 
+    def __str__(self) -> str:
+        """Return the tables as text."""
+        return to_text(self).rstrip()
+
 
 def without_duplicates(results: Iterable[GameResult]) -> list[GameResult]:
     """Return the games, of those with the same players, colors and moves only the first; games without moves stay."""

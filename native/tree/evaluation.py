@@ -1,4 +1,4 @@
-"""The evaluation of positions without a search: rows of a batch from positions, and probabilities of their legal moves."""
+"""Positions are evaluated without a search: rows of a batch from positions, probabilities of their legal moves."""
 
 import math
 
@@ -61,7 +61,8 @@ def read(batch, count, begin, policy, values, ownership):  # type: ignore[no-unt
         count: rows.
         begin: position of the first row.
         policy: float32[n, P], zeros: probabilities of the legal moves, by index without symmetry.
-        values: float32[n, 2]: value in [-1, 1] and lead, for the side to move.
+        values: float32[n, 2]: value in [-1, 1] and lead, for the side to move. A logit that is no finite number makes
+            the value NaN.
         ownership: float32[n, A], for the side to move; A is 0 if it is not wanted.
     """
     for k in range(count):
@@ -77,7 +78,8 @@ def read(batch, count, begin, policy, values, ownership):  # type: ignore[no-unt
             norm += weight
         for i in range(total):
             policy[target, U(batch.plain_indices[r, i])] /= norm
-        values[target, U(0)] = batch.values[r, U(VALUE)]
+        is_number = total == U(0) or norm - norm == np.float32(0.0)
+        values[target, U(0)] = batch.values[r, U(VALUE)] if is_number else np.float32(np.nan)
         values[target, U(1)] = batch.values[r, U(LEAD)]
         for i in range(U(ownership.shape[1])):
             ownership[target, i] = batch.ownership[r, i]

@@ -17,7 +17,7 @@ from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options, rows_for
 from yomi.library.analysis import Analysis, in_thread
 from yomi.library.position import Position
-from yomi.library.turns import Turns
+from yomi.library.turns import Turns, reported
 from yomi.library.values import Decision, Limit, Report, read
 
 if TYPE_CHECKING:
@@ -75,8 +75,9 @@ class Engine(Generic[P]):
             self._options.set(_known(name, game), _plain(value))
         self._level = LevelSwitch(self._descriptor, self._options, options)
         prepare(self._descriptor, self._options, progress, bar=False)
-        self._player = self._descriptor.make_player(self._options)
-        self._turns = Turns(self._player)
+        with reported(progress):
+            self._player = self._descriptor.make_player(self._options)
+        self._turns = Turns(self._player, progress)
         self._evaluator: Evaluator | None = None
         self._finalizer = weakref.finalize(self, self._turns.close)
 
@@ -106,7 +107,8 @@ class Engine(Generic[P]):
     @property
     def game(self) -> str:
         """Go or shogi."""
-        return self._descriptor.name
+        name: str = self._descriptor.name
+        return name
 
     @property
     def name(self) -> str:

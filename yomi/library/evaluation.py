@@ -105,7 +105,7 @@ class Evaluator:
         for begin in range(0, len(games), step):
             shares.put(begin)
         self._run(task, shares, step)
-        if not (np.isfinite(task.values).all() and np.isfinite(task.policy).all()):
+        if not np.isfinite(task.values).all():
             name = self.search.queue.evaluator.description
             raise EvaluatorError(f"{name}: a value or logit that is not finite found, expected numbers")
         return Evaluation(
@@ -210,7 +210,8 @@ class _Lane:
             self._submit(queue, task, begin, end)
             return
         slot = self._slots[0]
-        kernels.evaluate(*slot.position, *task.given, begin, end, slot.plain, self._calls.table, *task.wanted)
+        arguments = *slot.position, *task.given, begin, end, slot.plain, self._calls.table, *task.wanted
+        kernels.evaluate(*arguments)
 
     def _submit(self, queue: EvaluationQueue, task: _Task, begin: int, end: int) -> None:
         """Evaluate by the queue, with several batches in flight."""
@@ -223,7 +224,8 @@ class _Lane:
             if begin < end and idle:
                 slot = idle.pop()
                 count = min(len(slot.batch.node), end - begin)
-                kernels.fill(*slot.position, *task.given, begin, count, slot.plain)
+                arguments = *slot.position, *task.given, begin, count, slot.plain
+                kernels.fill(*arguments)
                 job = Job(slot.batch, count, done)
                 flying[id(slot.batch)] = slot, begin
                 queue.submit(job)
@@ -235,4 +237,3 @@ class _Lane:
             slot, first = flying.pop(id(job.batch))
             kernels.read(without_positions(job.batch), job.rows, first, *task.wanted)
             idle.append(slot)
-

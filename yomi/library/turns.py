@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from yomi.errors import ClosedError
@@ -14,12 +14,24 @@ if TYPE_CHECKING:
     from yomi.engine.players.request import Request
 
 
+@contextlib.contextmanager
+def reported(progress: Callable[[str], None]) -> Iterator[None]:
+    """Send what loading a network reports to `progress`; otherwise stderr shows it."""
+    from yomi.engine.players.precision import notices
+
+    token = notices.set(progress)
+    try:
+        yield
+    finally:
+        notices.reset(token)
+
+
 class Turns:
     """Gives a player to one call at a time. A call that waits ends a search without limit."""
 
-    def __init__(self, player: Player[Any]) -> None:
-        """Begin with a player that nobody uses."""
-        self._player = player
+    def __init__(self, player: Player[Any], progress: Callable[[str], None]) -> None:
+        """Begin with a player that nobody uses; `progress` receives lines while networks are loaded."""
+        self._player, self._progress = player, progress
         self._condition = threading.Condition()
         self._is_taken = self._is_closed = False
         self._request: Request[Any] | None = None
@@ -50,7 +62,8 @@ class Turns:
             if self._waiting:
                 self._end_unlimited()
         try:
-            yield self._player
+            with reported(self._progress):
+                yield self._player
         finally:
             with self._condition:
                 self._is_taken, self._request = False, None
