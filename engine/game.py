@@ -139,7 +139,7 @@ class Game(abc.ABC, Generic[G, P]):
 
         more = f"{self.name}-more"
         names = [self.name, *([more] if everything else []), *([f"{self.name}-learning"] if learning else [])]
-        compile_names(names, say)
+        compile_names(names, say, bar=bar)
         if not everything:
             compile_later([more])
         compile_natively_later()

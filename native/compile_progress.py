@@ -55,7 +55,7 @@ class Display:
         self._begin = self._last = time.monotonic()
         self._fraction = 0.0
         self._bar: Any = None
-        if sys.stderr is not None and sys.stderr.isatty():
+        if bar and sys.stderr is not None and sys.stderr.isatty():
             from tqdm import tqdm
 
             form = "{desc} {percentage:3.0f}%|{bar}| {unit}"

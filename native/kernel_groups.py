@@ -81,6 +81,13 @@ def compile_tree() -> None:
     expansion.complete_root(tree, worker.moves, 0)
     search.dynamic_utility(tree, 1.0, 0.0, 0.0)
     search.recenter(tree, 1.0)
+    rows, nothing, matrix = NO_CALLS.table, np.zeros(0, np.uint64), np.zeros((0, 1), np.float32)
+    numbers = np.zeros((0, 1), np.uint8)
+    position = (calls.board, rows, np.zeros(0, np.uint8), nothing, worker.facts, worker.moves, worker.indices)
+    given = (numbers, nothing, np.zeros(1, np.int64))
+    evaluation.fill(*position, *given, 0, 0, batch)
+    evaluation.read(batch, 0, 0, matrix, matrix, matrix)
+    evaluation.evaluate(*position, *given, 0, 0, batch, rows, matrix, matrix, matrix)
 
 
 def _compile_board(spec: "GameSpec", position: Any, history: Any, inputs: Inputs) -> "GameCalls":

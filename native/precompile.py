@@ -67,7 +67,7 @@ def compile_names(names: Sequence[str], report: Callable[[str], None]) -> None:
     try:
         with _alone(names, report):
             if groups := _missing(names):
-                _compile(" and ".join(names), groups, report)
+                _compile(" and ".join(names), groups, report, bar=bar)
     except OSError as error:
         raise CompileError(f"compiling failed: {_no_room(f'{CACHE_DIRECTORY}: {error.strerror or error}')}") from None
 
@@ -117,7 +117,7 @@ def _no_room(fault: str) -> str:
 def _compile(what: str, groups: Sequence[str], report: Callable[[str], None]) -> None:
     """Compile groups whose locks this process holds."""
     report(f"compiling the engine for {what}. {WHEN_AGAIN}")
-    display = Display(report)
+    display = Display(report, bar=bar)
     try:
         _run(groups, display)
     finally:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from yomi.errors import Error
+
 _HEAD, _TAIL = 700, 400
 """Characters that are kept of a longer text: its beginning names the file, its end what was expected."""
 
@@ -11,7 +13,7 @@ _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\
 """Characters that change the direction of the following text."""
 
 
-class LineError(Exception):
+class LineError(Error):
     """An error whose text is one printable line, even if it quotes a hostile file."""
 
     def __str__(self) -> str:

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,6 +192,8 @@ def _make_loop(
     settings: LearnSettings,
     tables: dict[str, Any],
     engines: Sequence[EngineSpec],
+    say: Say,
+    total: Any,
 ) -> Loop:
     from yomi.engine.learning.cluster import LOCAL, Cluster, RayWorkers
     from yomi.engine.learning.loop import Loop
@@ -198,6 +201,7 @@ def _make_loop(
     from yomi.engine.learning.workers import ProcessWorkers, SelfPlayWorker
     from yomi.engine.matches.duel import Matches, play_match
     from yomi.nets.training.generations import Generations
+    from yomi.nets.training.losses import weighted
 
     cluster = _asked_cluster(args)
     folder = args.out or Path(f"learn-{game.name}")
@@ -236,7 +240,7 @@ def _make_loop(
 
     def make_learner() -> Generations:
         trained = training_tables(settings, network, tables, threads)
-        return Generations(folder / "train", trained, settings.window, find_encoder)
+        return Generations(folder / "train", trained, settings.window, find_encoder, total or weighted)
 
     return Loop(
         game,

@@ -34,7 +34,9 @@ def make_player(game: Game[G, P], options: Options, say: Say = logs.say) -> P:
     return game.make_player(options)
 
 
-def prepare(game: Game[Any, Any], options: Options, say: Say = logs.say, *, learning: bool = False) -> None:
+def prepare(
+    game: Game[Any, Any], options: Options, say: Say = logs.say, *, learning: bool = False, bar: bool = True
+) -> None:
     """See that the network's device can be used, and compile the game's kernels if they never were.
 
     Raises:
@@ -47,7 +49,7 @@ def prepare(game: Game[Any, Any], options: Options, say: Say = logs.say, *, lear
     if has_network(options):
         choose_devices(options)
     try:
-        game.compile(say, everything=learning or not _plays_by_default(options), learning=learning)
+        game.compile(say, everything=learning or not _plays_by_default(options), learning=learning, bar=bar)
     except CompileError as error:
         raise LoadingError(str(error)) from None
 
@@ -58,14 +60,14 @@ def _plays_by_default(options: Options) -> bool:
     return own and options.value_net is None and options.evaluator == "auto" and options.device in ("auto", "cpu")
 
 
-def load_player(game: Game[G, P], options: Options) -> P:
+def load_player(game: Game[G, P], options: Options, say: Say = logs.say) -> P:
     """Like `make_player`, for commands of the terminal.
 
     Raises:
         CliError: What the options name cannot be used.
     """
     with loading_errors():
-        return make_player(game, options)
+        return make_player(game, options, say)
 
 
 @contextlib.contextmanager

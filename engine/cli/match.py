@@ -8,7 +8,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -142,7 +143,7 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     with MatchJournal(
         settings.out,
         description,
-        lambda: {"openings": make_openings(settings, game, rules)},
+        lambda: {"openings": make_openings(settings, game, rules, say=say or logs.say)},
         lambda found: _as_described_now(found, source),
     ) as journal:
         openings = journal.kept["openings"]
@@ -171,7 +172,11 @@ def _options(game: Game[Any, Any], settings: argparse.Namespace, *names: str) ->
 
 
 def make_openings(
-    settings: argparse.Namespace, game: Game[Any, Any], rules: Mapping[str, Any], known: Sequence[str] = ()
+    settings: argparse.Namespace,
+    game: Game[Any, Any],
+    rules: Mapping[str, Any],
+    known: Sequence[str] = (),
+    say: Say = logs.say,
 ) -> list[str]:
     """Return the openings of the match, or a single empty opening if none are wanted.
 
@@ -194,14 +199,14 @@ def make_openings(
     }  # fmt: skip
     for name, value in values.items():
         options.set(name, value)
-    found = _policy_openings(game, options, moves, wanted, known)
+    found = _policy_openings(game, options, moves, wanted, known, say)
     if len(found) < wanted:
         say(f"--openings policy: found only {len(found)} different openings of {moves} moves; they are repeated")
     return found
 
 
 def _policy_openings(
-    game: Game[Any, Any], options: Options, moves: int, wanted: int, known: Sequence[str]
+    game: Game[Any, Any], options: Options, moves: int, wanted: int, known: Sequence[str], say: Say
 ) -> list[str]:
     from yomi.engine.cli.loading import make_player
     from yomi.engine.play import FirstMoves, PlayerSide, play_game
@@ -305,7 +310,7 @@ class _Progress:
         self._write(f"{text}, {result.ending} {result.detail}".rstrip() + faulty)
         if self.test is not None:
             self._write(self.test.line(self._pairs()))
-        if sys.stderr.isatty() and time.monotonic() >= self._due:
+        if self._say is None and sys.stderr.isatty() and time.monotonic() >= self._due:
             begin = time.monotonic()
             self._draw()
             spent = time.monotonic() - begin  # the next games wait for the table

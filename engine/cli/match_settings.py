@@ -191,18 +191,27 @@ def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]
     players = data.pop(FILE_PLAYERS, [])
     if not isinstance(players, list) or not all(isinstance(player, Mapping) for player in players):
         raise CliError(f"--config {path}: expected players as tables [[players]]")
+    return read_values(data, f"--config {path}: "), players
+
+
+def read_values(data: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+    """Return settings by name from values as a TOML file has them; `place` begins the message of an error.
+
+    Raises:
+        CliError: a setting is unknown, or its value is wrong.
+    """
     known = {setting.name: setting for setting in SETTINGS}
     by_old_name = {setting.old_name: setting for setting in SETTINGS if setting.old_name}
     values = {}
     for key, value in data.items():
         setting = {**by_old_name, **known}.get(key.replace("-", "_"))
         if setting is None:
-            raise CliError(f"--config {path}: unknown key '{key}', expected one of {', '.join(known)}, players")
+            raise CliError(f"{place}unknown key '{key}', expected one of {', '.join(known)}, players")
         try:
             values[setting.name] = setting.read(_as_typed(value))
         except ValueError as error:
-            raise CliError(f"--config {path}: {key}: {error}") from None
-    return values, players
+            raise CliError(f"{place}{key}: {error}") from None
+    return values
 
 
 def _as_typed(value: object) -> str:

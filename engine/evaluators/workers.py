@@ -9,6 +9,7 @@ worker ends and the others continue. A worker that hangs is abandoned with its a
 from __future__ import annotations
 
 import atexit
+import contextvars
 import logging
 import sys
 import threading
@@ -154,7 +155,10 @@ class EvaluationWorkers:
 
     def _start(self, worker: _Worker, started: SimpleQueue[Evaluator | Exception] | None) -> None:
         worker.thread = threading.Thread(
-            target=self._live, args=(worker, started), name=f"evaluation-{worker.seat}", daemon=True
+            target=self._context.copy().run,  # as the thread that asked for the workers
+            args=(self._live, worker, started),
+            name=f"evaluation-{worker.seat}",
+            daemon=True,
         )
         worker.thread.start()
 

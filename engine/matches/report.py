@@ -68,6 +68,10 @@ class MatchReport:
     duplicates: int  # games left out because another one has the same moves
     endings: tuple[tuple[str, int], ...]
 
+    def __str__(self) -> str:
+        """Return the tables as text."""
+        return to_text(self).rstrip()
+
 
 def without_duplicates(results: Iterable[GameResult]) -> list[GameResult]:
     """Drop games with the same players, colors and moves as an earlier one. Games without moves stay."""

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -39,6 +40,14 @@ if TYPE_CHECKING:
     from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.networks")
+
+
+def _print(line: str) -> None:
+    print(f"yomi: {line}", file=sys.stderr, flush=True)
+
+
+notices: ContextVar[Callable[[str], None]] = ContextVar("notices", default=_print)
+"""Receives lines for the user."""
 
 MIN_SAME_MOVE, MAX_VALUE_ERROR = 0.95, 0.02
 """Requirements for fewer bits: share of positions with the same best move, and mean difference of the values."""
@@ -243,16 +252,12 @@ def _board(evaluator: FileEvaluator) -> str:
 
 def _announce(evaluator: FileEvaluator) -> None:
     board = _board(evaluator)
-    print(
-        f"yomi: comparing {evaluator.precision} with fp32, once for this network on {board} ...",
-        file=sys.stderr,
-        flush=True,
-    )
+    notices.get()(f"comparing {evaluator.precision} with fp32, once for this network on {board} ...")
 
 
 def _tell(evaluator: FileEvaluator, why: str) -> None:
     chosen = f"{evaluator.info.source_file} on {_board(evaluator)}: {evaluator.precision} by {evaluator.backend}"
-    print(f"yomi: {chosen}, {why}", file=sys.stderr, flush=True)
+    notices.get()(f"{chosen}, {why}")
 
 
 def _tell_once(evaluator: FileEvaluator) -> None:

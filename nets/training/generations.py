@@ -16,6 +16,7 @@ from yomi.nets.definitions.start import first_network
 from yomi.nets.training.config import parse_config
 from yomi.nets.training.export import export_file
 from yomi.nets.training.loop import Trainer
+from yomi.nets.training.losses import Total, weighted
 
 Progress = Callable[[int, dict[str, float]], None]
 """See yomi.nets.training.loop."""
@@ -25,7 +26,12 @@ class Generations:
     """A network with its optimizer and averaged weights, from one generation to the next."""
 
     def __init__(
-        self, folder: Path, tables: Mapping[str, Any], window: int, find_encoder: FindEncoder = no_encoder
+        self,
+        folder: Path,
+        tables: Mapping[str, Any],
+        window: int,
+        find_encoder: FindEncoder = no_encoder,
+        total: Total = weighted,
     ) -> None:
         """Check the configuration. A run that resumes loads its checkpoint at the first `run`.
 
@@ -34,6 +40,7 @@ class Generations:
             tables: a training configuration without steps and data folders.
             window: rows that the first networks learn from. It grows by `window_rows`.
             find_encoder: see Trainer.
+            total: see Trainer.
 
         Raises:
             NetworkError: the configuration is wrong.
@@ -42,7 +49,7 @@ class Generations:
         training = {"steps": 1, **tables.get("training", {})}
         config = parse_config({**tables, "data": data, "training": training})
         self._config = replace(config, training=replace(config.training, steps=0))
-        self._folder, self._window, self._find_encoder = folder, window, find_encoder
+        self._folder, self._window, self._find_encoder, self._total = folder, window, find_encoder, total
         self._trainer: Trainer | None = None
 
     def first(self) -> Path:
@@ -82,7 +89,9 @@ class Generations:
             dataset.manifest.features, shards, training.batch, steps - before, training.seed, generation
         )
         if self._trainer is None:
-            self._trainer = Trainer(self._config, self._folder, source=source, find_encoder=self._find_encoder)
+            self._trainer = Trainer(
+                self._config, self._folder, source=source, find_encoder=self._find_encoder, total=self._total
+            )
         else:
             self._trainer.use(source)
         self._trainer.run(progress, steps)

@@ -87,6 +87,7 @@ class Trainer:
         source: Source | None = None,
         group: Group | None = None,
         find_encoder: FindEncoder = no_encoder,
+        total: losses.Total = losses.weighted,
     ) -> None:
         """Begin, or go on from the checkpoint in `folder`.
 
@@ -98,6 +99,7 @@ class Trainer:
                 the source of the checkpoint training goes on where it stopped in it, with another one at its beginning.
             group: the processes that train it together, all with the same arguments; None: this one alone.
             find_encoder: finds a game's encoder, which sparse networks need.
+            total: makes the loss to minimize of the losses by name.
 
         Raises:
             NetworkError: the data or the configuration cannot be used, or the checkpoint belongs to another one.
@@ -105,6 +107,7 @@ class Trainer:
         settings = config.training
         self.config = config
         self.folder = folder
+        self._total = total
         self.group = group or Group()
         self.device = self.group.device(choose_device(device or settings.device))
         if settings.threads:
@@ -260,7 +263,7 @@ class Trainer:
         if wanted:
             found["hints"] = losses.hints(maps, wanted)
         found |= losses.losses(outputs, example)
-        loss = losses.total(found, self.config.loss)
+        loss = self._total(found, self.config.loss, outputs, example)
         self.scaler.scale(loss).backward()
         if settings.clip:
             self.scaler.unscale_(self.optimizer)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -86,6 +87,15 @@ def _missed_share(found: Tensor, wanted: Tensor) -> Tensor:
     flat = [each.permute(0, 2, 3, 1).reshape(-1, each.shape[1]).float() for each in (found, wanted)]
     share: Tensor = _MissedShare.apply(*flat)
     return share
+
+
+Total: TypeAlias = Callable[[dict[str, Tensor], LossConfig, dict[str, Tensor], Example], Tensor]
+"""Returns the loss to minimize, a scalar, from the mean losses by name, their weights, the outputs and the labels."""
+
+
+def weighted(found: dict[str, Tensor], weights: LossConfig, outputs: dict[str, Tensor], example: Example) -> Tensor:
+    """Return the sum of the losses by their weights: the loss of a training that sets no other."""
+    return total(found, weights)
 
 
 def total(found: dict[str, Tensor], weights: LossConfig) -> Tensor:

@@ -1,0 +1,300 @@
+"""Games of Go: `Game`, and records in SGF, GIB and NGF."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.go.game import GoGame, score_text
+from yomi.engine.go.handicap import HandicapError
+from yomi.engine.go.record_files import each_record, load_records
+from yomi.engine.go.rules import Rules
+from yomi.engine.go.sgf import GameRecord, SgfError, record_of
+from yomi.engine.go.svg import goban
+from yomi.engine.go.vertex import (
+    VertexError,
+    board_points,
+    column_and_row,
+    format_vertex,
+    parse_vertex,
+    point_at,
+)
+from yomi.library.position import IllegalMove, Position, Result
+from yomi.library.values import Names
+from yomi.native.go.board import PASS
+from yomi.nets.files import write_atomically
+
+if TYPE_CHECKING:
+    from yomi.engine.svg import Grid
+
+__all__ = ["Game", "Record", "parse", "read"]
+
+
+class Game(Position[GoGame]):
+    """A game of Go.
+
+    Moves are "D4" or "pass". As integers they are row * size + column from the top left, and size² for a pass.
+    """
+
+    game = "go"
+
+    def __init__(
+        self, size: int = 19, *, rules: str = "tromp-taylor", komi: float | None = None, handicap: Iterable[str] = ()
+    ) -> None:
+        """Begin a game.
+
+        Args:
+            size: 2 to 19.
+            rules: a name such as "japanese" (docs/OPTIONS.md), or KataGo's JSON.
+            komi: None for the komi of the rules.
+            handicap: points of handicap stones; White moves first then.
+
+        Raises:
+            Error: size, rules, komi or handicap cannot be.
+        """
+        self._raw = GoGame(size, Rules.parse(rules), komi)
+        points = [parse_vertex(text, size) for text in handicap]
+        if points:
+            try:
+                self._raw.place_handicap(points)
+            except HandicapError as error:
+                raise IllegalMove(str(error)) from None
+
+    @classmethod
+    def _of(cls, raw: GoGame) -> Game:
+        game = cls.__new__(cls)
+        game._raw = raw
+        return game
+
+    @property
+    def size(self) -> int:
+        """Length of the board's side."""
+        return self._raw.size
+
+    @property
+    def rules(self) -> str:
+        """Name of the rules, or KataGo's JSON for rules without a name."""
+        return self._raw.rules.name or str(self._raw.rules)
+
+    @property
+    def komi(self) -> float:
+        """Komi without compensation for handicap stones."""
+        return self._raw.komi
+
+    @property
+    def board(self) -> list[list[int]]:
+        """The stones: rows from the top of 0, BLACK or WHITE."""
+        colors = self._raw.position["color"].tolist()
+        points = board_points(self.size)
+        return [[colors[point] for point in points[row : row + self.size]] for row in range(0, len(points), self.size)]
+
+    @property
+    def key(self) -> int:
+        """A hash of stones, side to move and ko."""
+        position = self._raw.position
+        return hash((self.size, int(position["hash"]), self.side_to_move, int(position["simple_ko"])))
+
+    def play(self, move: str | int, color: int | None = None) -> Game:
+        """Play a move and return this game.
+
+        Args:
+            move: the move.
+            color: BLACK or WHITE, also out of turn; None for the side to move.
+
+        Raises:
+            IllegalMove: the move cannot be read or is illegal; the game has not changed.
+        """
+        code = self._code(move)
+        try:
+            self._raw.play(color or self.side_to_move, code)
+        except ValueError as error:
+            raise IllegalMove(str(error)) from None
+        return self
+
+    def result(self, dead: Iterable[str] = ()) -> Result | None:
+        """Return how the game ended; None if it is not over.
+
+        Args:
+            dead: stones to remove before counting. `Engine.dead_stones` finds them.
+        """
+        if not self.is_over:
+            return None
+        if self._raw.is_no_result:
+            return Result(DRAW, "Void")
+        lead = self.lead(dead)
+        return Result(BLACK if lead > 0 else WHITE if lead < 0 else DRAW, score_text(lead))
+
+    def lead(self, dead: Iterable[str] = ()) -> float:
+        """Return Black's points minus White's on the board as it is, komi included, without the `dead` stones."""
+        return self._raw.final_score([parse_vertex(text, self.size) for text in dead])
+
+    def move_index(self, move: str) -> int:
+        """Return the place of a move in a policy: row * size + column, or size² for a pass."""
+        code = self._parse(move)
+        if code == PASS:
+            return self.size**2
+        column, row = column_and_row(code, self.size)
+        return row * self.size + column
+
+    def move_at(self, index: int) -> str:
+        """Return the move at a place of a policy."""
+        if not 0 <= index <= self.size**2:
+            raise IllegalMove(f"move {index} found, expected 0 to {self.size**2}")
+        row, column = divmod(index, self.size)
+        return "pass" if row == self.size else format_vertex(point_at(column, row, self.size), self.size)
+
+    def _parse(self, text: str) -> int:
+        try:
+            return parse_vertex(text, self.size)
+        except VertexError as error:
+            raise IllegalMove(str(error)) from None
+
+    def _text(self, code: int) -> str:
+        return format_vertex(code, self.size)
+
+    def _is_legal(self, code: int) -> bool:
+        return self._raw.is_legal(self.side_to_move, code)
+
+    @property
+    def _names(self) -> Names:
+        return Names(self._text, True, (self.size, self.size))
+
+    # -- records -------------------------------------------------------------------------------------------------------
+
+    def to_sgf(self, comments: Sequence[str] = (), **info: Any) -> str:
+        """Return the game as SGF.
+
+        Args:
+            comments: one for the initial position, then one for each move; may be shorter.
+            info: black, white, result, date: text.
+        """
+        return self._record(comments, info).to_sgf()
+
+    def write(self, path: str | PathLike[str], comments: Sequence[str] = (), **info: Any) -> None:
+        """Write the game to a file in SGF; the arguments are those of `to_sgf`."""
+        write_atomically(Path(path), self.to_sgf(comments, **info).encode())
+
+    def _record(self, comments: Sequence[str], info: Mapping[str, Any]) -> GameRecord:
+        record = record_of(self._raw, comments)
+        for name, value in info.items():
+            if name not in ("black", "white", "result", "date"):
+                raise TypeError(f"{name!r} found, expected black, white, result or date")
+            setattr(record, name, value)
+        return record
+
+    # -- to look at ----------------------------------------------------------------------------------------------------
+
+    def svg(
+        self,
+        *,
+        heat: Grid | None = None,
+        ownership: Grid | None = None,
+        labels: Mapping[str, str] | None = None,
+        numbers: Mapping[str, int] | None = None,
+        coordinates: bool = True,
+    ) -> str:
+        """Return the board as SVG.
+
+        Args:
+            heat: a value from -1 to 1 for each point, such as a policy: rows from the top.
+            ownership: from -1 (White) to 1 (Black) for each point.
+            labels: short texts by move, such as {"D4": "A"}.
+            numbers: move numbers by move.
+            coordinates: draw letters and numbers beside the board.
+        """
+        last = self._raw.last_move
+        return goban(
+            self.board,
+            last=None if last is None or last[1] == PASS else column_and_row(last[1], self.size),
+            labels={self._place(move): text for move, text in (labels or {}).items()},
+            numbers={self._place(move): number for move, number in (numbers or {}).items()},
+            heat=heat,
+            ownership=ownership,
+            coordinates=coordinates,
+        )
+
+    def _place(self, move: str) -> tuple[int, int]:
+        return column_and_row(self._parse(move), self.size)
+
+    def _repr_svg_(self) -> str:
+        """Return the board as SVG, for notebooks."""
+        return self.svg()
+
+
+class Record:
+    """A game of a file: its moves and what the file tells about it."""
+
+    def __init__(self, raw: GameRecord) -> None:
+        """Wrap a record."""
+        self._raw = raw
+
+    @property
+    def black(self) -> str:
+        """Black's name."""
+        return self._raw.black
+
+    @property
+    def white(self) -> str:
+        """White's name."""
+        return self._raw.white
+
+    @property
+    def result(self) -> str:
+        """The result as in SGF: "B+3.5", "W+R", "0", or empty."""
+        return self._raw.result
+
+    @property
+    def date(self) -> str:
+        """The date."""
+        return self._raw.date
+
+    @property
+    def notes(self) -> list[str]:
+        """Faults of the file that did not stop the reader."""
+        return [str(note) for note in self._raw.notes]
+
+    def game(self, moves: int | None = None, *, rules: str = "chinese") -> Game:
+        """Return the game after some moves of the main line; None for all.
+
+        Args:
+            moves: how many.
+            rules: the rules of a record that names none.
+
+        Raises:
+            Error: a move or the set-up cannot be played.
+        """
+        return Game._of(self._raw.game(moves, rules=Rules.parse(rules)))
+
+    def positions(self, *, rules: str = "chinese") -> list[Game]:
+        """Return the game before each move of the main line, and at its end: independent copies."""
+        return [Game._of(game.copy()) for game in self._raw.replay(rules=Rules.parse(rules))]
+
+    @property
+    def moves(self) -> list[str]:
+        """The moves of the main line."""
+        return [format_vertex(node.move[1], self._raw.size) for node in self._raw.line() if node.move]
+
+
+def read(path: str | PathLike[str]) -> list[Record]:
+    """Read the games of a file: SGF, GIB or NGF.
+
+    Raises:
+        Error: the file cannot be read, or has no game.
+    """
+    return [Record(found) for found in load_records(Path(path))]
+
+
+def parse(text: str | bytes) -> list[Record]:
+    """Read the games of a text: SGF, GIB or NGF.
+
+    Raises:
+        Error: the text has no game.
+    """
+    found = list(each_record(text.encode() if isinstance(text, str) else text))
+    records = [Record(record) for record in found if isinstance(record, GameRecord)]
+    if not records:
+        raise next(error for error in found if isinstance(error, SgfError))
+    return records

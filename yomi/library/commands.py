@@ -1,0 +1,263 @@
+"""Self-play, matches, ratings and learning: what the commands of the same names do, with their defaults."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.main import build
+from yomi.engine.cli.make import prepare
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.matches.report import Report as Ratings
+from yomi.engine.matches.results import GameResult
+from yomi.engine.option_row import OptionError, did_you_mean
+from yomi.engine.options import TABLE, Options, rows_for
+from yomi.library.position import Position, Result
+from yomi.library.turns import reported
+
+if TYPE_CHECKING:
+    from yomi.engine.players.request import Decision
+
+Value: TypeAlias = bool | int | float | str | PathLike[str] | Sequence[Any] | None
+Progress: TypeAlias = Callable[[str], None]
+Player: TypeAlias = str | Mapping[str, Any]
+"""A player of a match: "yomi", "yomi:visits=100,net=FILE", the command line of an engine, or a table with `engine`,
+`name`, limits and the other settings of [[players]] in the TOML file of `yomi match`."""
+Loss: TypeAlias = Callable[[dict[str, Any], Any, dict[str, Any], Any], Any]
+"""Returns the loss to minimize, a tensor: see `learn`."""
+
+
+def _no_progress(line: str) -> None:
+    """Show nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SelfplayGame:
+    """A finished game of the engine against itself."""
+
+    game: Position[Any]
+    """The game at its end: yomi.go.Game or yomi.shogi.Game."""
+    result: Result
+    files: dict[str, bytes]
+    """The record by the ending of a file's name, such as {".sgf": ...}."""
+
+
+def selfplay(
+    game: str,
+    games: int = 10,
+    *,
+    out: str | PathLike[str] | None = None,
+    progress: Progress = _no_progress,
+    on_game: Callable[[SelfplayGame], None] | None = None,
+    **options: Value,
+) -> list[SelfplayGame]:
+    """Let the engine play against itself, as `yomi selfplay` does.
+
+    Args:
+        game: go or shogi.
+        games: number of games.
+        out: folder that receives the records; None: no files are written.
+        progress: see `Engine`.
+        on_game: called with each finished game.
+        options: options of the engine and other flags of `yomi selfplay`, with `_` for `-`. Without a limit a move
+            takes 200 visits.
+
+    Raises:
+        Error: an option is wrong, or the engine cannot be loaded.
+    """
+    from yomi.engine.cli import selfplay as command
+    from yomi.engine.play import PlayerSide, play_game
+
+    descriptor = _descriptor(game)
+    defaults = {**command.DEFAULTS, **descriptor.defaults.get(command.COMMAND, {})}
+    if all(options.get(name) is None for name in ("seconds", "visits", "playouts", "depth")):
+        defaults["visits"] = command.DEFAULT_VISITS
+    args, settings = _arguments([command.COMMAND, game], game, options, defaults)
+    prepare(descriptor, settings, progress, bar=False)
+    recorder = descriptor.recorder(args, settings)
+    with reported(progress):
+        player = descriptor.make_player(settings)
+    found: list[SelfplayGame] = []
+    with contextlib.closing(player):
+        files = None if out is None else command.Files(_folder(out), recorder.row_bytes)
+        for number in range(games):
+            raw = recorder.begin(number)
+            player.new_game(raw)
+            side = PlayerSide(player)
+
+            def record(decision: Decision, seconds: float, raw: Any = raw) -> None:
+                recorder.record(raw, decision, seconds)
+
+            ended = play_game(raw, {BLACK: side, WHITE: side}, descriptor.referee(player), record)
+            written = recorder.files(raw, ended, player.description)
+            result = Result(ended.winner, ended.detail or ended.ending)
+            played = SelfplayGame(_position(game, raw), result, written)
+            if files is not None:
+                files.write(written)
+            found.append(played)
+            if on_game is not None:
+                on_game(played)
+    return found
+
+
+def match(
+    players: Sequence[Player],
+    *,
+    game: str | None = None,
+    out: str | PathLike[str] = "match",
+    progress: Progress = _no_progress,
+    **settings: Value,
+) -> list[GameResult]:
+    """Play a match between engines, as `yomi match` does, and return its games.
+
+    The folder holds journal and records. A match that was interrupted goes on when it is started again with the same
+    arguments.
+
+    Args:
+        players: two or more.
+        game: go or shogi; None: the players decide.
+        out: folder of the match.
+        progress: receives a line for each game.
+        settings: flags of `yomi match` with `_` for `-`, such as games=10, visits=100, size=9.
+
+    Raises:
+        Error: a player or a setting is wrong, or the match cannot go on.
+    """
+    from yomi.engine.cli import match as command
+    from yomi.engine.cli.match_settings import merge, read_values
+    from yomi.engine.clients.spec import table_of
+
+    values = {name: fspath(value) if isinstance(value, PathLike) else value for name, value in settings.items()}
+    given = {name: value for name, value in {**values, "game": game, "out": fspath(out)}.items() if value is not None}
+    merged = merge(build(["match"]).parse_args(["match"]), read_values(given))
+    tables = [table_of(player) if isinstance(player, str) else player for player in players]
+    return command.play_match(merged, tables, progress, contextlib.nullcontext)
+
+
+def ratings(
+    games: Iterable[GameResult | tuple[str, str, int] | str | PathLike[str]],
+    *,
+    advantage: bool = True,
+    unique: bool = False,
+) -> Ratings:
+    """Return Elo ratings with mean 0 by maximum likelihood, as `yomi rate` does; `str` of the result is its table.
+
+    Args:
+        games: results of `match`; (black, white, winner) with the winner BLACK, WHITE or 0; journals, records, folders.
+        advantage: also fit the advantage of the first player.
+        unique: leave out games with the same moves as an earlier game.
+
+    Raises:
+        Error: a file cannot be read, or there is no game.
+    """
+    from yomi.engine.matches.read import read_results
+    from yomi.engine.matches.report import report
+    from yomi.engine.matches.results import MatchError
+
+    results: list[GameResult] = []
+    paths: list[Path] = []
+    for each in games:
+        if isinstance(each, GameResult):
+            results.append(each)
+        elif isinstance(each, tuple):
+            results.append(GameResult(len(results), *each, ending="score"))
+        else:
+            paths.append(Path(each))
+    if paths:
+        results += read_results(paths, list(GAMES.values()), None)
+    if not results:
+        raise MatchError("no games found, expected at least one")
+    return report(results, advantage=advantage, unique=unique)
+
+
+def learn(game: str, *, loss: Loss | None = None, progress: Progress = _no_progress, **settings: Value) -> Path:
+    """Learn a game by self-play, as `yomi learn` does, and return the folder of the run.
+
+    A run goes on where it ended when it is started again with the same arguments. Ctrl-C ends it in good order.
+
+    Args:
+        game: go or shogi.
+        loss: called as loss(losses, weights, outputs, labels) for each batch, returns the tensor to minimize. `losses`
+            holds the mean losses by name (policy, value, ...), `weights` their weights as attributes, `outputs` the
+            network's outputs by name, `labels` the inputs and labels (yomi.nets.training.tensors.Example).
+        progress: receives lines about the run.
+        settings: flags of `yomi learn` with `_` for `-`, such as size=5, hours=1, networks=10, out="folder".
+
+    Raises:
+        Error: a setting is wrong, PyTorch is missing, or the run cannot go on.
+    """
+    from yomi.engine.cli import learn as command
+    from yomi.engine.learning.settings import LearnSettings, flag_name
+
+    descriptor = _descriptor(game)
+    prefixed = {flag_name(row): command.PREFIX + row.name for row in dataclasses.fields(LearnSettings)}
+    renamed = {prefixed.get(name, name): value for name, value in settings.items()}
+    known = {row.name for row in rows_for(game)} & set(command.BOARD)
+    args, options = _arguments(
+        [command.COMMAND, game], game, renamed, descriptor.defaults.get(command.COMMAND, {}), known
+    )
+    command.learn(args, options, progress, loss, bar=False)
+    return args.out or Path(f"learn-{game}")
+
+
+def _descriptor(game: str) -> Any:
+    if game not in GAMES:
+        raise OptionError(f"game {game!r} found, expected {' or '.join(GAMES)}")
+    return GAMES[game]
+
+
+def _arguments(
+    words: list[str],
+    game: str,
+    given: Mapping[str, Value],
+    defaults: Mapping[str, Any],
+    known: set[str] | None = None,
+) -> tuple[argparse.Namespace, Options]:
+    """Return the arguments of a command with some set, and the engine's options.
+
+    Args:
+        words: the command line without flags.
+        game: its game.
+        given: values by the names of options or of flags.
+        defaults: options that the command sets.
+        known: options that the command has; None for all.
+
+    Raises:
+        OptionError: a name is unknown, or a value does not suit its option.
+    """
+    args = build(words).parse_args(words)
+    names = {row.name for row in rows_for(game)} if known is None else known
+    options = Options.for_game(game)
+    values: dict[str, Any] = dict(defaults)
+    for name, value in given.items():
+        if name in names:
+            values[name] = fspath(value) if isinstance(value, PathLike) else value
+        elif name in vars(args) and name not in TABLE and name not in ("game", "command", "run", "config"):
+            default = getattr(args, name)
+            is_path = isinstance(default, Path) or name in ("out", "network", "openings")
+            setattr(args, name, Path(cast(Any, value)) if is_path and value is not None else value)
+        else:
+            raise OptionError(f"unknown option {name!r}{did_you_mean(name, {*names, *vars(args)})}")
+    return args, options.with_values(values)
+
+
+def _folder(path: str | PathLike[str]) -> Path:
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OptionError(f"out {folder}: {error.strerror}; expected a folder that can be written") from None
+    return folder
+
+
+def _position(game: str, raw: Any) -> Position[Any]:
+    """Return a game of the engine as yomi.go.Game or yomi.shogi.Game."""
+    from importlib import import_module
+
+    return cast(Position[Any], import_module(f"yomi.{game}").Game._of(raw))

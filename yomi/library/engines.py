@@ -1,0 +1,349 @@
+"""The engine: a player of one game, with its network, for programs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
+
+from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.make import prepare
+from yomi.engine.levels import LevelSwitch
+from yomi.engine.option_row import OptionError
+from yomi.engine.options import Options, rows_for
+from yomi.library.analysis import Analysis, in_thread
+from yomi.library.position import Position
+from yomi.library.turns import Turns, reported
+from yomi.library.values import Decision, Limit, Report, read
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from yomi import go, shogi
+    from yomi.engine.go.players.player import GoPlayer
+    from yomi.engine.players.request import Request
+    from yomi.engine.shogi.players.player import ShogiPlayer
+    from yomi.library.evaluation import Evaluation, Evaluator
+
+P = TypeVar("P", bound=Position[Any])
+Value = bool | int | float | str | os.PathLike[str] | None
+Progress = Callable[[str], None]
+
+
+def _no_progress(line: str) -> None:
+    """Show nothing."""
+
+
+class Engine(Generic[P]):
+    """An engine for Go or shogi.
+
+    Several threads may use it: one call searches at a time, the others wait. A call ends an `analysis` without limit.
+    Ctrl-C ends a search and is raised as KeyboardInterrupt; the engine can be used afterwards.
+    """
+
+    @overload
+    def __init__(self: Engine[go.Game], game: Literal["go"], *, progress: Progress = ..., **options: Value) -> None: ...
+    @overload
+    def __init__(
+        self: Engine[shogi.Game], game: Literal["shogi"], *, progress: Progress = ..., **options: Value
+    ) -> None: ...
+    @overload
+    def __init__(self, game: str, *, progress: Progress = ..., **options: Value) -> None: ...
+    def __init__(self, game: str, *, progress: Progress = _no_progress, **options: Value) -> None:
+        """Load the network; kernels that were never compiled on this machine are compiled first.
+
+        Args:
+            game: go or shogi.
+            progress: receives a line of text from time to time while kernels are compiled and networks are compared.
+            options: the options of docs/OPTIONS.md by name, such as net, size, visits, workers, level, seed. The user's
+                file of options is not read.
+
+        Raises:
+            Error: an option is wrong, or the network or the device cannot be used.
+        """
+        if game not in GAMES:
+            raise OptionError(f"game {game!r} found, expected {' or '.join(GAMES)}")
+        logging.getLogger("yomi").addHandler(logging.NullHandler())  # otherwise logging prints warnings to stderr
+        self._descriptor = GAMES[game]
+        self._options = Options.for_game(game)
+        for name, value in options.items():
+            self._options.set(_known(name, game), _plain(value))
+        self._level = LevelSwitch(self._descriptor, self._options, options)
+        prepare(self._descriptor, self._options, progress, bar=False)
+        with reported(progress):
+            self._player = self._descriptor.make_player(self._options)
+        self._turns = Turns(self._player, progress)
+        self._evaluator: Evaluator | None = None
+        self._finalizer = weakref.finalize(self, self._turns.close)
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End all searches and release network, memory and threads; later calls raise ClosedError."""
+        self._turns.close()
+        self._finalizer.detach()
+
+    def __enter__(self) -> Self:
+        """Return this engine."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close the engine."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Return this engine."""
+        return self
+
+    async def __aexit__(self, *details: object) -> None:
+        """Close the engine."""
+        await in_thread(self.close, lambda: None)
+
+    @property
+    def game(self) -> str:
+        """Go or shogi."""
+        name: str = self._descriptor.name
+        return name
+
+    @property
+    def name(self) -> str:
+        """Network, device and precision on one line."""
+        return self._player.description
+
+    @property
+    def options(self) -> dict[str, bool | int | float | str | None]:
+        """Values of all options; a copy."""
+        return {row.name: self._options.get(row.name) for row in rows_for(self.game)}
+
+    def configure(self, **options: Value) -> None:
+        """Change options. A network, a device and other options marked `start` in docs/OPTIONS.md are loaded again.
+
+        Raises:
+            Error: an option is wrong or cannot be loaded; nothing has changed.
+        """
+        with self._turns.take() as player:
+            before = self._level.state()
+            try:
+                for name, value in options.items():
+                    self._level.set(_known(name, self.game), _plain(value), wins=True)
+                player.load(self._descriptor.new_game(self._options))
+            except Exception:
+                self._level.restore(before)
+                raise
+
+    def new_game(self) -> P:
+        """Return the beginning of a game by the options (size, rules, komi; entering_king, max_moves)."""
+        return self._wrap(self._descriptor.new_game(self._options))
+
+    def clear(self) -> None:
+        """Forget the search tree and all evaluations."""
+        with self._turns.take() as player:
+            player.clear()
+
+    # -- searching -----------------------------------------------------------------------------------------------------
+
+    def play(
+        self, position: P, limit: Limit | None = None, *, avoid: Iterable[str] = (), allow: Iterable[str] | None = None
+    ) -> Decision:
+        """Choose a move; the position does not change.
+
+        Args:
+            position: the game so far.
+            limit: limits besides the options'.
+            avoid: moves that are not chosen.
+            allow: the only moves to choose from.
+
+        Raises:
+            Error: the engine is closed, the position is of another game, or the network failed.
+        """
+        return self._play(position, self._request(position, limit, avoid, allow))
+
+    def analyse(
+        self, position: P, limit: Limit | None = None, *, avoid: Iterable[str] = (), allow: Iterable[str] | None = None
+    ) -> Report:
+        """Search a position and return the report; arguments and errors are those of `play`.
+
+        The engine neither resigns nor plays from a book. Go: the options `analysis_wide_root_noise` and
+        `analysis_ignore_pre_root_history` decide how widely the moves are searched.
+        """
+        return self._analyse(position, self._for_analysis(position, limit, avoid, allow))
+
+    def analysis(
+        self,
+        position: P,
+        limit: Limit | None = None,
+        *,
+        interval: float = 0.5,
+        avoid: Iterable[str] = (),
+        allow: Iterable[str] | None = None,
+    ) -> Analysis:
+        """Search a position in the background and return an iterator of reports.
+
+        Without a limit the search continues until it is stopped, memory is full or another call wants the engine.
+
+        Args:
+            position: the game so far; it may change afterwards.
+            limit: limits besides the options'.
+            interval: seconds between two reports.
+            avoid: moves that are not searched.
+            allow: the only moves to search.
+
+        Raises:
+            Error: see `play`; errors of the search are raised by the iterator.
+        """
+        position = position.copy()
+        request = self._for_analysis(position, limit, avoid, allow)
+        request.interval, request.infinite = interval, limit is None
+
+        def search(publish: Callable[[Report], None]) -> Report:
+            names = position._names
+            request.on_report = lambda raw: publish(Report(raw, names))
+            return self._analyse(position, request)
+
+        return Analysis(request, search)
+
+    async def aplay(
+        self, position: P, limit: Limit | None = None, *, avoid: Iterable[str] = (), allow: Iterable[str] | None = None
+    ) -> Decision:
+        """Like `play`, without blocking the event loop; cancelling ends the search."""
+        position = position.copy()
+        request = self._request(position, limit, avoid, allow)
+        return await in_thread(lambda: self._play(position, request), request.stop)
+
+    async def aanalyse(
+        self, position: P, limit: Limit | None = None, *, avoid: Iterable[str] = (), allow: Iterable[str] | None = None
+    ) -> Report:
+        """Like `analyse`, without blocking the event loop; cancelling ends the search. See also `analysis`."""
+        position = position.copy()
+        request = self._for_analysis(position, limit, avoid, allow)
+        return await in_thread(lambda: self._analyse(position, request), request.stop)
+
+    # -- opinions without search ---------------------------------------------------------------------------------------
+
+    def evaluate(self, positions: P | Sequence[P]) -> Evaluation:
+        """Return the network's opinion of positions, without search.
+
+        Boards of Go must have one size; the rows of the result are in the order of the positions.
+
+        Raises:
+            Error: see `play`.
+        """
+        from yomi.library.evaluation import Evaluator
+
+        games = [positions] if isinstance(positions, Position) else list(positions)
+        raw = [self._raw(game) for game in games]
+        sizes = sorted({game.size for game in raw}) if self.game == "go" else []
+        if len(sizes) > 1:
+            raise OptionError(f"boards of sizes {', '.join(map(str, sizes))} found, expected one size")
+        with self._turns.take() as player:
+            if raw:
+                player.load(raw[0])
+            if self._evaluator is None or self._evaluator.search is not player.search:
+                self._evaluator = Evaluator(player.search)
+            return self._evaluator.evaluate(raw, sizes[0] if sizes else None)
+
+    async def aevaluate(self, positions: P | Sequence[P]) -> Evaluation:
+        """Like `evaluate`, without blocking the event loop."""
+        return await in_thread(lambda: self.evaluate(positions), lambda: None)
+
+    def ownership(self: Engine[go.Game], position: go.Game) -> npt.NDArray[np.float32]:
+        """Go: return the expected owner of each point at the end, float32[size, size]: +1 Black, -1 White."""
+        raw = self._raw(position)
+        with self._turns.take() as player:
+            go_player: GoPlayer = player  # type: ignore[assignment]  # the player of an engine for Go
+            return go_player.final_ownership(raw).reshape(position.size, position.size)
+
+    def dead_stones(self: Engine[go.Game], position: go.Game) -> list[str]:
+        """Go: return the stones to remove before the board is counted, for `Game.result` and `Game.lead`."""
+        from yomi.engine.go.scoring import removed_stones
+
+        raw = self._raw(position)
+        dead = removed_stones(raw, lambda: self.ownership(position).reshape(-1))
+        return [position._text(point) for point in sorted(dead)]
+
+    def find_mate(self: Engine[shogi.Game], position: shogi.Game, seconds: float = 10.0) -> tuple[str, ...]:
+        """Shogi: return a mate by the side to move; no moves if there is none or the time did not suffice."""
+        request = self._request(position, Limit(seconds=seconds))
+        with self._turns.take(request) as player:
+            shogi_player: ShogiPlayer = player  # type: ignore[assignment]  # the player of an engine for shogi
+            found = shogi_player.find_mate(request)
+        return () if found is None else tuple(map(position._text, found.moves))
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _play(self, position: P, request: Request[Any]) -> Decision:
+        with self._turns.take(request) as player:
+            return read(player.decide(request), position._names)
+
+    def _analyse(self, position: P, request: Request[Any]) -> Report:
+        with self._turns.take(request) as player:
+            return Report(player.decide(request).report, position._names)
+
+    def _request(
+        self, position: P, limit: Limit | None, avoid: Iterable[str] = (), allow: Iterable[str] | None = None
+    ) -> Request[Any]:
+        from yomi.engine.players.request import Request
+
+        limit = limit or Limit()
+        request = Request(
+            self._raw(position),
+            clocks=limit._clocks,
+            limits=limit._limits,
+            depth=limit.depth,
+            hide_moves=self._options.ignore_pre_root_history,
+        )
+        request.avoid = [position._code(move) for move in avoid]
+        request.allow = None if allow is None else [position._code(move) for move in allow]
+        return request
+
+    def _for_analysis(
+        self, position: P, limit: Limit | None, avoid: Iterable[str], allow: Iterable[str] | None
+    ) -> Request[Any]:
+        request = self._request(position, limit, avoid, allow)
+        options = self._level.full()
+        if self.game == "go":
+            request.hide_moves = options.analysis_ignore_pre_root_history
+            options = replace(options, wide_root_noise=options.analysis_wide_root_noise)
+        request.options = replace(options, own_book=False)
+        return request
+
+    def _raw(self, position: P) -> Any:
+        """Return the engine's game of a position.
+
+        Raises:
+            OptionError: a position of another game.
+        """
+        if not isinstance(position, Position) or position.game != self.game:
+            found = position.game if isinstance(position, Position) else type(position).__name__
+            raise OptionError(f"a position of {found} found, expected yomi.{self.game}.Game")
+        return position._raw
+
+    def _wrap(self, raw: Any) -> P:
+        module: Any = __import__(f"yomi.{self.game}", fromlist=["Game"])
+        game: P = module.Game._of(raw)
+        return game
+
+    def __repr__(self) -> str:
+        """Return game and network."""
+        state = "closed" if self._turns.is_closed else self.name
+        return f"<yomi.Engine {self.game}: {state}>"
+
+
+def _known(name: str, game: str) -> str:
+    """Return the name of an option of a game.
+
+    Raises:
+        OptionError: there is none.
+    """
+    from yomi.engine.options import find
+
+    return find(name, game).name
+
+
+def _plain(value: Value) -> bool | int | float | str | None:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -1,0 +1,177 @@
+"""What positions of both games have in common; `yomi.go.Game` and `yomi.shogi.Game` add their own."""
+
+from __future__ import annotations
+
+import abc
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from yomi.engine.color import DRAW
+from yomi.errors import Error
+
+if TYPE_CHECKING:
+    from yomi.library.values import Names
+
+Raw = TypeVar("Raw", bound=Any)
+
+
+class IllegalMove(Error, ValueError):  # noqa: N818  (the name that players use)
+    """A move that cannot be read, or that the rules forbid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a game ended."""
+
+    winner: int
+    """BLACK, WHITE, or 0 for a draw or a game without result."""
+    text: str
+    """The result in words or as in SGF."""
+
+    def points(self, side: int) -> float:
+        """Return 1 if `side` won, 0 if it lost, otherwise 0.5."""
+        return 0.5 if self.winner == DRAW else float(self.winner == side)
+
+
+class Position(abc.ABC, Generic[Raw]):
+    """A game: an initial position and the moves played since.
+
+    Wherever a move is expected, pass text or the move's place in the policy of `Engine.evaluate`, an integer.
+    """
+
+    game: str
+    """go or shogi."""
+    _raw: Raw
+
+    # -- the position --------------------------------------------------------------------------------------------------
+
+    @property
+    def side_to_move(self) -> int:
+        """BLACK or WHITE."""
+        return int(self._raw.side_to_move)
+
+    @property
+    def ply(self) -> int:
+        """Moves played since the start of the game."""
+        return int(self._raw.ply)
+
+    @property
+    def moves(self) -> list[str]:
+        """The moves since the initial position."""
+        return [self._text(move) for _, move in self._raw.moves]
+
+    @property
+    @abc.abstractmethod
+    def key(self) -> int:
+        """A hash of the position, without the way that led to it. Equal positions have equal keys."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same moves led from the same initial position under the same rules to both."""
+        if not isinstance(other, Position) or type(other) is not type(self):
+            return NotImplemented
+        same = self._raw.search_key == other._raw.search_key and self._raw.moves == other._raw.moves
+        return bool(same) and self.side_to_move == other.side_to_move
+
+    __hash__ = None  # type: ignore[assignment]  # games change; use `key`
+
+    # -- playing -------------------------------------------------------------------------------------------------------
+
+    def legal_moves(self) -> list[str]:
+        """Return the legal moves of the side to move."""
+        return [self._text(move) for move in self._raw.legal_moves()]
+
+    def is_legal(self, move: str | int) -> bool:
+        """Return whether the side to move may play a move."""
+        try:
+            code = self._code(move)
+        except IllegalMove:
+            return False
+        return bool(self._is_legal(code))
+
+    def play(self, move: str | int) -> Self:
+        """Play a move of the side to move and return this game.
+
+        Raises:
+            IllegalMove: the move cannot be read or is illegal; the game has not changed.
+        """
+        code = self._code(move)
+        try:
+            self._raw.push(code)
+        except ValueError as error:
+            raise IllegalMove(str(error)) from None
+        return self
+
+    def undo(self) -> Self:
+        """Take the last move back and return this game.
+
+        Raises:
+            IllegalMove: no move has been played since the initial position.
+        """
+        try:
+            self._raw.undo()
+        except ValueError as error:
+            raise IllegalMove(str(error)) from None
+        return self
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        other = type(self).__new__(type(self))
+        other._raw = self._raw.copy()
+        return other
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Return an independent copy."""
+        return self.copy()
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the rules have ended the game."""
+        return bool(self._raw.is_over)
+
+    # -- moves as integers ---------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def move_index(self, move: str) -> int:
+        """Return the place of a move in the policy of `Engine.evaluate`."""
+
+    @abc.abstractmethod
+    def move_at(self, index: int) -> str:
+        """Return the move at a place of the policy.
+
+        Raises:
+            IllegalMove: the place belongs to no move in this position.
+        """
+
+    # -- for subclasses ------------------------------------------------------------------------------------------------
+
+    def _code(self, move: str | int) -> int:
+        """Return the engine's number of a move."""
+        return self._parse(move if isinstance(move, str) else self.move_at(operator.index(move)))
+
+    def _is_legal(self, code: int) -> bool:
+        return bool(self._raw.is_legal(code))
+
+    @abc.abstractmethod
+    def _parse(self, text: str) -> int: ...
+
+    @abc.abstractmethod
+    def _text(self, code: int) -> str: ...
+
+    @property
+    @abc.abstractmethod
+    def _names(self) -> Names: ...
+
+    # -- to look at ----------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        """Return the board as text."""
+        return str(self._raw)
+
+    @abc.abstractmethod
+    def _repr_svg_(self) -> str:
+        """Return the board as SVG, for notebooks."""

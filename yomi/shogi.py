@@ -1,0 +1,226 @@
+"""Games of shogi: `Game`, and records in CSA, KIF, KI2, JKF and USI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+
+from yomi.engine.color import BLACK
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.moves import source_of, target_of
+from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
+from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
+from yomi.engine.shogi.records.record import GameRecord, RecordError, record_of
+from yomi.engine.shogi.sfen import START_WORD, STARTPOS
+from yomi.engine.shogi.svg import shogi_board
+from yomi.library.position import IllegalMove, Position, Result
+from yomi.library.values import Names
+from yomi.native.shogi.planes import policy_index
+from yomi.nets.files import write_atomically
+
+__all__ = ["Game", "Record", "parse", "read"]
+
+FORMATS = {"csa": ".csa", "kif": ".kifu", "usi": ".usi"}
+NAMES = Names(format_usi, False, None)
+
+
+class Game(Position[ShogiGame]):
+    """A game of shogi. Moves are USI, such as "7g7f" and "P*5e". As integers they are dlshogi's labels, 0 to 2186."""
+
+    game = "shogi"
+
+    def __init__(self, sfen: str = START_WORD, *, entering_king: str = "27", max_moves: int = 0) -> None:
+        """Begin a game.
+
+        Args:
+            sfen: the initial position; "startpos" for the usual one.
+            entering_king: rule of the declaration win: none, 24, 24h, 27 or 27h.
+            max_moves: moves after which the game is drawn; 0 for no limit.
+
+        Raises:
+            Error: the position or the rules cannot be.
+        """
+        initial = STARTPOS if sfen == START_WORD else sfen
+        self._raw = ShogiGame(initial, entering_king=entering_king, max_moves=max_moves)
+
+    @classmethod
+    def _of(cls, raw: ShogiGame) -> Game:
+        game = cls.__new__(cls)
+        game._raw = raw
+        return game
+
+    @property
+    def sfen(self) -> str:
+        """The position as SFEN."""
+        return self._raw.sfen()
+
+    @property
+    def in_check(self) -> bool:
+        """Whether the side to move is in check."""
+        return self._raw.in_check
+
+    @property
+    def key(self) -> int:
+        """A hash of board, hands and side to move."""
+        return int(self._raw.position["key"])
+
+    def result(self) -> Result | None:
+        """Return how the game ended: mate, repetition or the limit of moves; None if it is not over."""
+        outcome = self._raw.outcome()
+        return None if outcome is None else Result(outcome.winner, str(outcome))
+
+    def move_index(self, move: str) -> int:
+        """Return the place of a move in a policy."""
+        return self._index(self._parse(move))
+
+    def move_at(self, index: int) -> str:
+        """Return the legal move at a place of a policy."""
+        for code in self._raw.legal_moves():
+            if self._index(code) == index:
+                return format_usi(code)
+        raise IllegalMove(f"move {index} found, expected the policy's place of a legal move")
+
+    def _index(self, code: int) -> int:
+        return int(policy_index(self._raw.position, code, 0))
+
+    def _parse(self, text: str) -> int:
+        try:
+            return parse_usi(text)
+        except NotationError as error:
+            raise IllegalMove(str(error)) from None
+
+    def _text(self, code: int) -> str:
+        return format_usi(code)
+
+    @property
+    def _names(self) -> Names:
+        return NAMES
+
+    # -- records -------------------------------------------------------------------------------------------------------
+
+    def to_text(self, form: str = "csa", **info: str) -> str:
+        """Return the game as a record.
+
+        Args:
+            form: csa, kif or usi.
+            info: black, white: names; ending: CSA's word, such as TORYO.
+
+        Raises:
+            Error: the form is unknown.
+        """
+        if form not in FORMATS:
+            raise RecordError(f"record format {form!r} found, expected one of {', '.join(FORMATS)}")
+        return to_bytes([self._record(info)], FORMATS[form]).decode()
+
+    def write(self, path: str | PathLike[str], **info: str) -> None:
+        """Write the game to a file: .csa, .kif, .kifu, .usi; the other arguments are those of `to_text`.
+
+        Raises:
+            Error: another ending of the name.
+        """
+        write_atomically(Path(path), to_bytes([self._record(info)], Path(path).suffix))
+
+    def _record(self, info: Mapping[str, str]) -> GameRecord:
+        record = record_of(self._raw)
+        for name, text in info.items():
+            if name not in ("black", "white", "ending"):
+                raise TypeError(f"{name!r} found, expected black, white or ending")
+            setattr(record, name, text)
+        return record
+
+    # -- to look at ----------------------------------------------------------------------------------------------------
+
+    def svg(self, *, bottom: int = BLACK) -> str:
+        """Return the board with both hands as SVG; `bottom` is the side at the bottom."""
+        placement = self._raw.placement
+        squares: tuple[int, ...] = ()
+        if self._raw.moves:
+            move = self._raw.moves[-1][1]
+            source = source_of(move)
+            squares = (target_of(move),) if source is None else (source, target_of(move))
+        return shogi_board(
+            placement.board, placement.hands, last=squares, side_to_move=self.side_to_move, bottom=bottom
+        )
+
+    def _repr_svg_(self) -> str:
+        """Return the board as SVG, for notebooks."""
+        return self.svg()
+
+
+class Record:
+    """A game of a file: its moves and what the file tells about it."""
+
+    def __init__(self, raw: GameRecord) -> None:
+        """Wrap a record."""
+        self._raw = raw
+
+    @property
+    def black(self) -> str:
+        """Black's (sente's) name."""
+        return self._raw.black
+
+    @property
+    def white(self) -> str:
+        """White's (gote's) name."""
+        return self._raw.white
+
+    @property
+    def ending(self) -> str:
+        """How the game ended, by CSA's word such as TORYO; empty if unknown."""
+        return self._raw.ending
+
+    @property
+    def winner(self) -> int | None:
+        """BLACK, WHITE, 0 for a draw, None if unknown."""
+        return self._raw.winner
+
+    @property
+    def info(self) -> dict[str, str]:
+        """Other headers by CSA's names, such as EVENT."""
+        return dict(self._raw.info)
+
+    @property
+    def notes(self) -> list[str]:
+        """Faults of the file that did not stop the reader."""
+        return [str(note) for note in self._raw.notes]
+
+    @property
+    def moves(self) -> list[str]:
+        """The moves of the game."""
+        return [format_usi(move.move) for move in self._raw.moves]
+
+    def game(self, moves: int | None = None) -> Game:
+        """Return the game after some moves; None for all.
+
+        Raises:
+            Error: a move that the rules forbid.
+        """
+        return Game._of(self._raw.game(moves))
+
+    def positions(self) -> list[Game]:
+        """Return the game before each move, and at its end: independent copies."""
+        game = self._raw.game(0)
+        found = [Game._of(game.copy())]
+        for move in self._raw.moves:
+            game.play(move.move)
+            found.append(Game._of(game.copy()))
+        return found
+
+
+def read(path: str | PathLike[str]) -> list[Record]:
+    """Read the games of a file: CSA, KIF, KI2, JKF or lines of USI.
+
+    Raises:
+        Error: the file cannot be read.
+    """
+    return [Record(record) for record in load_records(Path(path))]
+
+
+def parse(text: str | bytes) -> list[Record]:
+    """Read the games of a text in one of these forms.
+
+    Raises:
+        Error: the text cannot be read.
+    """
+    return [Record(record) for record in read_records(text)]
