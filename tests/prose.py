@@ -34,7 +34,7 @@ HABITS = (
         "contain, set, predict",
     ),
     (r"\btold\b(?! apart)|\btells\b", "report, show, pass"),
-    (r"\bthose (?:that|of|which|who)\b", "repeat the noun"),
+    (r"(?<!are\x20)\bthose of\b|\bthose (?:that|which|who)\b", "repeat the noun"),
     (
         r"\bstands? (?:in|at|on|there|here|beside|behind|before|after|by|together|below|above)\b|\bstood\b",
         "is, is stored",
