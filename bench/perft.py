@@ -20,7 +20,7 @@ def run(sfen: str, depth: int) -> list[dict[str, Any]]:
     Without cshogi its columns are None.
 
     Raises:
-        yomi.engine.shogi.sfen.SfenError: the text is not a possible position.
+        yomi.engine.shogi.placement.SfenError: the text is not a possible position.
         RuntimeError: cshogi's count differs.
     """
     game = ShogiGame(sfen)

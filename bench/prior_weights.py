@@ -1,4 +1,4 @@
-"""The program that made the weights of yomi.native.go.prior_weights: softmax regression of move features on a policy.
+"""The program that made the weights of yomi.native.go.priors: softmax regression of move features on a policy.
 
 `python -m yomi.bench.prior_weights NETWORK OUTPUT [SECONDS]` lets a KataGo network play against itself on 9×9 and
 19×19, for SECONDS (60) each. Moves are drawn from its policy, one in eight at random. The weights are fitted to the

@@ -2,5 +2,6 @@
 
 from yomi.errors import Error
 
+
 class CompileError(RuntimeError):
     """Kernels cannot be compiled or cached. The message is one line."""

@@ -2,7 +2,7 @@
 
 A position consists of planes of bits, planes of small whole numbers (`levels`) and numbers for the whole board
 (`globals`). The meaning of each plane is documented in the kernels that write it (yomi.native.go.stones,
-yomi.native.go.aya, yomi.native.go.planes, yomi.native.shogi.planes, yomi.native.datasets.boards).
+yomi.native.go.aya, yomi.native.go.planes, yomi.native.shogi.planes, yomi.native.datasets.packed).
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ from yomi.engine.go.measuring import go_subject
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits
-from yomi.engine.shogi.measuring import shogi_subject
-from yomi.engine.shogi.networks.material import MaterialEvaluator
+from yomi.engine.shogi.networks import MaterialEvaluator
+from yomi.engine.shogi.players.setup import shogi_subject
 from yomi.native.tree.memory import compact
 
 PLIES = 6

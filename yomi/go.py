@@ -28,7 +28,7 @@ from yomi.native.go.board import PASS
 from yomi.nets.files import write_atomically
 
 if TYPE_CHECKING:
-    from yomi.engine.svg import Grid
+    from yomi.engine.pictures import Grid
 
 __all__ = ["Game", "Record", "parse", "read"]
 

@@ -7,13 +7,12 @@ from os import PathLike
 from pathlib import Path
 
 from yomi.engine.color import BLACK
+from yomi.engine.shogi.diagram import shogi_board
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.moves import source_of, target_of
 from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
+from yomi.engine.shogi.placement import START_WORD, STARTPOS, source_of, target_of
 from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordError, record_of
-from yomi.engine.shogi.sfen import START_WORD, STARTPOS
-from yomi.engine.shogi.svg import shogi_board
 from yomi.library.position import IllegalMove, Position, Result
 from yomi.library.values import Names
 from yomi.native.shogi.planes import policy_index

@@ -13,10 +13,9 @@ from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, add_actions
 from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.default_network import network_path
-from yomi.engine.go.commands import SCORED_ROWS
-from yomi.engine.own_network import network_path
+from yomi.engine.go.descriptor import SCORED_ROWS
 from yomi.engine.records import LeftOut
-from yomi.engine.shogi.commands import add_score_scale, vary_boards
+from yomi.engine.shogi.descriptor import add_score_scale, vary_boards
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import atomic_writer, naming
 
@@ -188,7 +187,7 @@ def vary_dataset(args: argparse.Namespace) -> None:
 
 def check_dataset(args: argparse.Namespace) -> None:
     """Read every shard, and replay the games whose records are stored beside it."""
-    from yomi.engine.learning.replay import record_beside
+    from yomi.engine.learning.rows import record_beside
     from yomi.nets.data.shards import check_shard, open_dataset
 
     dataset = open_dataset(args.folder)
@@ -206,7 +205,7 @@ def check_dataset(args: argparse.Namespace) -> None:
 
 def _replay(features: FeatureSet, shard: Shard, record: Path) -> int:
     """Print the faults of a shard whose games are replayed, and return their number."""
-    from yomi.engine.learning.replay import check_rows
+    from yomi.engine.learning.rows import check_rows
 
     spec, show, games = GAMES[features.game].replay(record, features, shard.size)
     faults = 0

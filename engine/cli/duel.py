@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_old_names, add_value, check_counts
 from yomi.engine.cli.games import GAMES, add_flags, add_games
-from yomi.engine.cli.loading import add_options, check, collect, prepare, suited
+from yomi.engine.cli.loading import add_options, apply_network_defaults, check, collect, prepare
 from yomi.engine.cli.match_settings import bounds
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError
@@ -125,7 +125,7 @@ def read_players(
     own = {name: value for name, value in vars(args).items() if name != "seed"}
     options = collect(argparse.Namespace(**own), game, **_defaults(game))
     set_up_logs(options)
-    players = [suited(options.with_values(changes), args, game, changes) for changes in (first, second)]
+    players = [apply_network_defaults(options.with_values(changes), args, game, changes) for changes in (first, second)]
     for player in players:
         check(player, game)
         if player.visits is None:
@@ -133,9 +133,9 @@ def read_players(
     return players[0], players[1]
 
 
-def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> Terms:
+def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> DuelConfig:
     """Return the terms of the games."""
-    from yomi.engine.matches.duel import Terms
+    from yomi.engine.matches.duel import DuelConfig
     from yomi.engine.matches.schedule import load_openings, shuffled
 
     game.new_game(players[0])
@@ -151,8 +151,8 @@ def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Op
 
 
 def open_referees(
-    args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, games: int
-) -> AbstractContextManager[Referees]:
+    args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], terms: DuelConfig, games: int
+) -> AbstractContextManager[DuelPlayer]:
     """Return the context that plays the games, at most `games` at once."""
     from yomi.engine.evaluators.providers import chooses_cpu
     from yomi.engine.matches.duel import Duel, DuelProcesses
@@ -168,7 +168,7 @@ def open_referees(
 
 
 def run(args: argparse.Namespace) -> int:
-    from yomi.engine.matches.sprt import Sprt
+    from yomi.engine.matches.rating import Sprt
 
     game = GAMES[args.game]
     check_counts(args, games=2)
@@ -187,8 +187,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], test: Sprt | None) -> None:
     """Play the remaining games of the match and print the result."""
-    from yomi.engine.matches.duel import Standing, Task
-    from yomi.engine.matches.journal import Journal
+    from yomi.engine.matches.duel import MatchState, Task
+    from yomi.engine.matches.results import Journal
 
     terms = make_terms(args, game, players)
     names = _names(args)

@@ -25,7 +25,7 @@ from yomi.engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS, Options
 from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
-    from yomi.engine.go.analysis.overrides import Settings
+    from yomi.engine.go.analysis.fields import Settings
     from yomi.engine.go.players.analysis import Analyst
 
 GTP_EPILOG = """\
@@ -70,7 +70,7 @@ IGNORED = frozenset({"homeDataDir", "logDir", "logFile", "logToStderr", "logAllR
 
 
 def _run_gtp(args: argparse.Namespace) -> int:
-    from yomi.engine.go.gtp.serve import serve
+    from yomi.engine.go.gtp.session import serve
 
     options = collect(args, GO)
     level = LevelSwitch(GO, options, named_options(args, GO))
@@ -79,7 +79,7 @@ def _run_gtp(args: argparse.Namespace) -> int:
 
 
 def _run_usi(args: argparse.Namespace) -> int:
-    from yomi.engine.shogi.usi.serve import serve
+    from yomi.engine.shogi.usi.commands import serve
 
     try:
         options = collect(args, SHOGI)
@@ -109,7 +109,7 @@ def _add_analysis(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_analysis(args: argparse.Namespace) -> int:
-    from yomi.engine.go.analysis.serve import serve
+    from yomi.engine.go.analysis.session import serve
 
     options = collect(args, GO, **ANALYSIS_DEFAULTS, **visits_without_limit(args, DEFAULT_VISITS, GO))
     set_up_logs(options)
@@ -160,8 +160,7 @@ def _at_least_one(name: str, text: str) -> int:
 
 def override_settings(options: Options, pairs: Mapping[str, str]) -> Settings:
     """Return the settings that queries begin with. Unknown keys are reported on stderr."""
-    from yomi.engine.go.analysis.fields import FieldError
-    from yomi.engine.go.analysis.overrides import Settings, override
+    from yomi.engine.go.analysis.fields import FieldError, Settings, override
 
     try:
         settings, unknown = override(Settings(options), pairs)

@@ -23,7 +23,7 @@ __all__ = [
     "add_flags",
     "add_games",
     "find_encoder",
-    "game_of_files",
+    "game_in_flags",
     "game_of_network",
     "split_game",
     "with_game",
@@ -96,7 +96,7 @@ def with_game(words: Sequence[str]) -> list[str]:
         games = [name for name, game in GAMES.items() if command in game.examples]
         if not games or (rest and not rest[0].startswith("-")):
             continue
-        game = game_of_files(rest)
+        game = game_in_flags(rest)
         if game is None and any(word in rest for word in HELP):
             continue
         if game is None:
@@ -115,7 +115,7 @@ def split_game(words: Sequence[str], by_flag: str | None) -> tuple[str | None, l
     return words[0], list(words[1:])
 
 
-def game_of_files(flags: Sequence[str]) -> str | None:
+def game_in_flags(flags: Sequence[str]) -> str | None:
     """Return the game of a saved game (--resume) or of a network (--net, --teacher), or None."""
     values: dict[str, str] = {}
     for word, following in zip_longest(flags, flags[1:], fillvalue=""):
@@ -131,7 +131,7 @@ def game_of_files(flags: Sequence[str]) -> str | None:
 
 def game_of_network(name: str) -> str | None:
     """Return the game of a network, or None if no file has this name (such as `none`)."""
-    from yomi.engine.own_network import named_file
+    from yomi.engine.default_network import named_file
     from yomi.nets.errors import NetworkError
     from yomi.nets.load import game_of
 

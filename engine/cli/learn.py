@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_old_names, add_value
 from yomi.engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
-from yomi.engine.cli.loading import add_options, collect, prepare, suited
+from yomi.engine.cli.loading import add_options, apply_network_defaults, collect, prepare
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
@@ -22,7 +22,6 @@ from yomi.engine.default_network import is_bundled, named_file, network_fault
 from yomi.engine.learning.settings import LearnSettings, flag_name, make_settings, training_tables
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import TABLE
-from yomi.engine.own_network import is_bundled, named_file, network_fault
 from yomi.nets.text import read_toml
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from yomi.engine.learning.loop import plain_anchors
+    from yomi.engine.learning.loop import default_anchors
 
     if args.game == STATUS:
         return _show_status(args.folder)
@@ -126,11 +125,13 @@ def run(args: argparse.Namespace) -> int:
     tables = _read_tables(args.network, args.game)
     game = game.learning(args, tables.get("network"))
     engines = _engines(args, settings, game)
-    goal = _goal(args, settings, [*plain_anchors(game), *(engine.name for engine in engines)])
+    goal = _goal(args, settings, [*default_anchors(game), *(engine.name for engine in engines)])
     options = collect(args, game, **game.defaults.get(COMMAND, {}))
     start = tables.get("network", {}).get("start")
     if isinstance(start, str) and start:  # the search uses the values tuned for this network
-        options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
+        options = apply_network_defaults(options.with_values({"net": start}), args, game).with_values(
+            {"net": options.net}
+        )
     set_up_logs(options)
     prepare(game, options, learning=True)
     loop = _make_loop(args, game, options, settings, tables, engines)
@@ -158,7 +159,7 @@ def _show_status(folder: Path) -> int:
 
 def _engines(args: argparse.Namespace, settings: LearnSettings, game: Game[Any, Any]) -> list[EngineSpec]:
     """Return the engines that are anchors of the ladder, and check the opponent."""
-    from yomi.engine.learning.loop import plain_anchors
+    from yomi.engine.learning.loop import default_anchors
     from yomi.engine.learning.opponents import anchor_specs, opponent_spec
 
     if settings.opponent:
@@ -234,7 +235,7 @@ def _make_loop(
         workers = processes = ProcessWorkers(count, game, settings, seed, on_loss)
         matches = processes.match
     else:
-        workers = InTurns(game, settings, seed)
+        workers = SelfPlayWorker(game, settings, seed)
     shares = count and args.cluster in (None, LOCAL)  # more threads would wait for busy cores
     threads = max(1, usable_cores() - count) if shares else 0
 

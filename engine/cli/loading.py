@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.cli.output import say
 from yomi.engine.cli.parser import CliError
+from yomi.engine.default_network import has_network, is_bundled, network_fault
 from yomi.engine.levels import FULL
 from yomi.engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
-from yomi.engine.own_network import has_network, is_bundled, network_fault
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, P, Say
@@ -93,7 +93,9 @@ def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value
     return options
 
 
-def suited(options: Options, args: argparse.Namespace, game: Game[Any, Any], changes: Collection[str] = ()) -> Options:
+def apply_network_defaults(
+    options: Options, args: argparse.Namespace, game: Game[Any, Any], changes: Collection[str] = ()
+) -> Options:
     """Apply the network's recommended values, except to options that the user set.
 
     Players do this by themselves. Use it for commands that search without a player. `changes` are names of options that

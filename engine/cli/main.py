@@ -9,10 +9,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from yomi.engine.address_space import MIN_TO_START, address_space_limit, limit_text, memory_fault
 from yomi.engine.cli.output import LINE_ENDS
 from yomi.engine.cli.parser import CliError, Command, Parser, overview
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.machine import MIN_TO_START, address_space_limit, limit_text, memory_fault
 from yomi.engine.protocols.streams import CheckedStdout, OutputClosedError
 from yomi.engine.records import printable
 from yomi.native.errors import CompileError

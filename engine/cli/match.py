@@ -30,9 +30,9 @@ from yomi.engine.clients.spec import (
     EngineSpec,
     command_of,
     is_yomi,
-    spec_of,
-    table_of,
-    with_own_names,
+    parse_spec_table,
+    spec_table,
+    with_unique_names,
 )
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.matches.results import GameResult
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     from_file, tables = read_file(args.config)
     args.game, words = split_game(args.players, args.game)
     settings = merge(args, from_file)
-    results = _play(settings, [*map(table_of, words), *tables])
+    results = _play(settings, [*map(spec_table, words), *tables])
     if results:
         show(args, results)
     return 0
@@ -101,14 +101,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> list[GameResult]:
     """Play the remaining games of the match and return all of them. Raises SpecError or MatchError."""
-    from yomi.engine.matches.games import Host, RefereeSettings
-    from yomi.engine.matches.journal import Journal
+    from yomi.engine.matches.games import GameRunner, RefereeSettings
+    from yomi.engine.matches.rating import Sprt
+    from yomi.engine.matches.results import Journal
     from yomi.engine.matches.runner import Plan, Runner
-    from yomi.engine.matches.sprt import Sprt
 
     game = GAMES[settings.game] if settings.game else _find_game(tables)
     limits = EngineLimits(**{name: getattr(settings, name) for name in (*TIMES, *COUNTS)})
-    named = with_own_names([spec_of(table, game.name, game.protocol) for table in tables])
+    named = with_unique_names([parse_spec_table(table, game.name, game.protocol) for table in tables])
     players = [replace(player, limits=player.limits.over(limits)) for player in named]
     if settings.sprt is not None and len(players) != 2:
         raise CliError(f"--sprt with {len(players)} players: expected two")
@@ -284,7 +284,7 @@ def _find_game(tables: Sequence[Mapping[str, Any]]) -> Game[Any, Any]:
         networks = (option.removeprefix("net=") for option in options if option.startswith("net="))
         name = next(filter(None, map(game_of_network, networks)), first.name)
         return GAMES[name]
-    protocol = detect_protocol(spec_of(other, first.name, first.protocol))
+    protocol = detect_protocol(parse_spec_table(other, first.name, first.protocol))
     return next(game for game in GAMES.values() if game.protocol == protocol)
 
 

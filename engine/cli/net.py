@@ -11,8 +11,8 @@ from yomi.engine.arguments import add_value
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, add_actions
+from yomi.engine.default_network import check_network, network_path
 from yomi.engine.options import TABLE, Options
-from yomi.engine.own_network import check_network, network_path
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import write_atomically
 from yomi.nets.models import BUNDLED, FAST, Bundled, default_network, fast_network, network_of_levels

@@ -136,7 +136,7 @@ def write_json(path: str | Path, name: str, rows: Sequence[Row], *, command: Seq
 
 def plot_check(path: Path | None = None) -> None:
     """Raise CliError before a long run if matplotlib is missing or `path` has an unknown ending."""
-    from yomi.engine.plotting import PlotError, check
+    from yomi.engine.pictures import PlotError, check
 
     try:
         check(path)

@@ -48,7 +48,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from yomi.engine.matches.read import read_results
+    from yomi.engine.matches.results import read_results
 
     if args.plot is not None:
         plot_check(args.plot)

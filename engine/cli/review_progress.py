@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from yomi.engine.version import VERSION
+
 from yomi.engine.cli.output import say
-from yomi.engine.own_network import has_network, network_file
+from yomi.engine.default_network import has_network, network_file
 from yomi.engine.records import read_record_bytes
 from yomi.engine.review import KEPT_VISITS, Judgement, KnownPositions, Opinion, ReviewError, limit_text
-from yomi.engine.version import VERSION
 from yomi.nets.models import FAST, FOR_SPEED
 
 if TYPE_CHECKING:

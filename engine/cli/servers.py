@@ -95,7 +95,7 @@ def _chosen(accounts: tuple[Account, ...], args: argparse.Namespace) -> list[Acc
     return [replace(account, games=account.games if args.games is None else args.games) for account in chosen]
 
 
-def options_of(account: Account, game: Game[Any, Any], **defaults: Value) -> Options:
+def account_options(account: Account, game: Game[Any, Any], **defaults: Value) -> Options:
     """Return the options of an account, over the defaults of the command and the user's file."""
     options = Options.for_game(game.name)
     for name, value in {**user_values(game), **defaults, **account.options}.items():
@@ -107,10 +107,9 @@ def options_of(account: Account, game: Game[Any, Any], **defaults: Value) -> Opt
 
 def make_cgos_client(account: Account, password: Password, records: Path, reporter: Reporter) -> Client:
     from yomi.engine.go.cgos.client import CgosClient
-    from yomi.engine.go.cgos.gtp_seat import GtpSeat
-    from yomi.engine.go.cgos.yomi_seat import YomiGoSeat
+    from yomi.engine.go.cgos.seats import GtpSeat, YomiGoSeat
 
-    options = options_of(account, GO, size=account.server.size, cleanup=True)
+    options = account_options(account, GO, size=account.server.size, cleanup=True)
 
     def open_engine(account: Account) -> GtpSeat:
         GO.compile(say)  # the client checks moves
@@ -122,10 +121,9 @@ def make_cgos_client(account: Account, password: Password, records: Path, report
 
 def make_csa_client(account: Account, password: Password, records: Path, reporter: Reporter) -> Client:
     from yomi.engine.shogi.floodgate.client import CsaClient
-    from yomi.engine.shogi.floodgate.usi_seat import UsiSeat
-    from yomi.engine.shogi.floodgate.yomi_seat import YomiShogiSeat
+    from yomi.engine.shogi.floodgate.seats import UsiSeat, YomiShogiSeat
 
-    options = options_of(account, SHOGI)
+    options = account_options(account, SHOGI)
     open_seat = partial(_open_seat, account, SHOGI, options, YomiShogiSeat, UsiSeat)
     return CsaClient(account, password, records, reporter, open_seat)
 

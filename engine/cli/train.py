@@ -13,7 +13,7 @@ from yomi.engine.arguments import add_value, check_counts
 from yomi.engine.cli.games import GAMES, find_encoder
 from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
-from yomi.engine.own_network import named_file
+from yomi.engine.default_network import named_file
 
 if TYPE_CHECKING:
     from yomi.nets.training.loop import Trainer

@@ -104,7 +104,7 @@ def _tune(
     ranges: Mapping[str, list[float]],
 ) -> None:
     """Play the remaining games of the tuning and of the last match, and print the status of both."""
-    from yomi.engine.matches.journal import Journal
+    from yomi.engine.matches.results import Journal
 
     terms = make_terms(args, game, players)
     batch = min(args.pairs, -(-args.games // 2))
@@ -149,7 +149,7 @@ def make_spsa(tuned: Mapping[str, Any], start: Mapping[str, float]) -> Spsa:
     return Spsa(parameters, **{name: value for name, value in tuned.items() if name != "ranges"})
 
 
-def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, float]:
+def _play_iterations(journal: Any, spsa: Spsa, referees: DuelPlayer) -> dict[str, float]:
     """Play the remaining iterations, and return the tuned values."""
     points = points_of(journal.results)
     history = spsa.replay(points)
@@ -169,7 +169,7 @@ def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, 
     return spsa.settings(spsa.result(history))
 
 
-def _play_confirmation(journal: Any, values: Mapping[str, float], referees: Referees, begin: int, games: int) -> None:
+def _play_confirmation(journal: Any, values: Mapping[str, float], referees: DuelPlayer, begin: int, games: int) -> None:
     """Play the tuned values against the start, from openings that the tuning did not use."""
     from yomi.engine.matches.duel import Task
 

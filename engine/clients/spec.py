@@ -189,10 +189,10 @@ def parse_spec(text: str, game: str, protocol: str) -> EngineSpec:
         game: the game that yomi plays. It determines yomi's options.
         protocol: the protocol that yomi speaks.
     """
-    return spec_of(table_of(text), game, protocol)
+    return parse_spec_table(spec_table(text), game, protocol)
 
 
-def table_of(text: str) -> dict[str, object]:
+def spec_table(text: str) -> dict[str, object]:
     """Return the equivalent TOML table of a text."""
     engine, _, rest = text.partition(SEPARATOR)
     values: dict[str, object] = {"engine": engine.strip()}
@@ -212,7 +212,7 @@ def table_of(text: str) -> dict[str, object]:
     return values | {"options": tables["option"], "env": tables["env"], "init": init}
 
 
-def spec_of(values: Mapping[str, object], game: str, protocol: str) -> EngineSpec:
+def parse_spec_table(values: Mapping[str, object], game: str, protocol: str) -> EngineSpec:
     """Read a TOML table: the key engine, and the keys of `parse_spec` (as tables: options, env; as a list: init)."""
     command = command_of(values)
     left = {key: value for key, value in values.items() if key != "engine"}
@@ -258,7 +258,7 @@ def command_of(values: Mapping[str, object]) -> list[str]:
     return command
 
 
-def with_own_names(specs: Sequence[EngineSpec]) -> list[EngineSpec]:
+def with_unique_names(specs: Sequence[EngineSpec]) -> list[EngineSpec]:
     """Return the engines with unique names: a number is appended to repeated names."""
     named: list[EngineSpec] = []
     for spec in specs:

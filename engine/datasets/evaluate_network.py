@@ -67,11 +67,11 @@ def _batch_judge(
         _expect(form.feature_set, path, dataset)
         tensors = form.tensors
         return lambda batch: judge(tensors, encoder, batch.columns, features.policy_size(batch.size))
-    of_planes = make_judge(formats, path, dataset, device)
+    of_planes = make_plane_evaluator(formats, path, dataset, device)
     return lambda batch: of_planes(batch.size, *unpack(batch, features))
 
 
-def make_judge(formats: Formats, path: Path, dataset: Dataset, device: str) -> Judge:
+def make_plane_evaluator(formats: Formats, path: Path, dataset: Dataset, device: str) -> Judge:
     """Return a function that evaluates positions of the data set with a network of planes.
 
     Raises:

@@ -19,7 +19,7 @@ from typing import Any
 
 from yomi.engine.evaluators.base import LOG_ERRORS, EvaluatorError, Fault
 from yomi.engine.evaluators.cuda import compute_capability, gpu_names
-from yomi.engine.evaluators.vulkan import find_adapters
+from yomi.engine.evaluators.plugins import find_adapters
 from yomi.nets.installation import extra_command
 
 OLDEST = (1, 24, 4)  # the first onnxruntime with plug-in providers

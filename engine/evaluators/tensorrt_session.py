@@ -17,7 +17,7 @@ from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError
 from yomi.engine.evaluators.onnx_session import batch_sizes
 from yomi.engine.evaluators.providers import split_device
 from yomi.engine.evaluators.tensorrt_driver import Driver, open_driver
-from yomi.engine.evaluators.tensorrt_engine import Network, load_network
+from yomi.engine.evaluators.tensorrt_session import Network, load_network
 from yomi.native.packing import packed_bytes
 from yomi.nets.packed import SUFFIX, Variant
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
 from yomi.engine.datasets import SHARD_ROWS
+from yomi.engine.default_network import check_network, network_path
 from yomi.engine.game import Game
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import ANALYSIS_DEFAULTS
-from yomi.engine.own_network import check_network, network_path
-from yomi.engine.scores import Score
+from yomi.engine.records import Score
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
@@ -147,7 +147,7 @@ FLAGS = {"play": _add_play, "learn": _add_learn, "dataset make": _add_make, "dat
 
 def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
     """Return the scorer that labels points, and its description for the manifest."""
-    from yomi.engine.datasets.sources import named
+    from yomi.engine.datasets.making import named
     from yomi.engine.go.datasets.teacher import STAGES, KomiScorer, NetworkTeacher, parse_stages
 
     if args.score_search is None:
@@ -220,7 +220,7 @@ class Go(Game["GoGame", "GoPlayer"]):
         return FORMATS
 
     @property
-    def idle_moves(self) -> tuple[int, ...]:
+    def pass_moves(self) -> tuple[int, ...]:
         from yomi.native.go.board import PASS
 
         return (PASS,)
@@ -289,8 +289,7 @@ class Go(Game["GoGame", "GoPlayer"]):
         return go_sampling(options.size, PRESETS["tromp-taylor"], network)
 
     def make_dataset(self, args: Namespace, say: Say) -> Dataset:
-        from yomi.engine.datasets.making import announce_kernels
-        from yomi.engine.datasets.sources import GO_SUFFIXES, find_files, named
+        from yomi.engine.datasets.making import GO_SUFFIXES, announce_kernels, find_files, named
         from yomi.engine.go.datasets.dataset import GoDataOptions, make_go_dataset
         from yomi.engine.go.datasets.games import TRUSTS
         from yomi.engine.go.datasets.teacher import NetworkTeacher
@@ -326,8 +325,7 @@ class Go(Game["GoGame", "GoPlayer"]):
                     network.close()
 
     def play_dataset(self, args: Namespace, say: Say) -> Dataset:
-        from yomi.engine.datasets.making import announce_kernels
-        from yomi.engine.datasets.sources import named
+        from yomi.engine.datasets.making import announce_kernels, named
         from yomi.engine.go.datasets.played import PlayOptions, play_go_dataset
         from yomi.engine.go.datasets.teacher import NetworkTeacher
         from yomi.native.go.board import MAX_SIZE, MIN_SIZE

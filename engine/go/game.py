@@ -205,7 +205,7 @@ class GoGame:
         """Set the side to move, without recording a move. `undo` forgets it; `play` sets it by itself."""
         kernels.turn_to(self.position, color)
 
-    def hide_moves(self) -> None:
+    def hide_history(self) -> None:
         """Hide the moves so far and the ladders of earlier boards from the network (KataGo's ignorePreRootHistory).
 
         Ko, superko and passes still use the whole history. Meant for copies that are searched: undo and changes of the

@@ -24,14 +24,13 @@ from yomi.engine.go.rules import Ko, Rules
 from yomi.engine.go.scoring import owners, score
 from yomi.engine.go.sgf import GameRecord, SgfError, to_sgf
 from yomi.engine.learning.learnable import Outcome
-from yomi.engine.learning.replay import Recorded, Show
-from yomi.engine.learning.rows import counts_of, noted, planes_of
+from yomi.engine.learning.rows import Recorded, Show, counts_of, noted, planes_of
 from yomi.engine.learning.selfplay import Finished
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import MAX_KOMI, Options
 from yomi.engine.play import Ended
 from yomi.engine.players.request import Decision
-from yomi.engine.search.report import Counts
+from yomi.engine.search.types import Counts
 from yomi.native.go.planes import policy_index
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec

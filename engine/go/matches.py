@@ -22,7 +22,7 @@ from yomi.engine.go.scoring import dead_stones, ownership_by_rollouts
 from yomi.engine.go.sgf import GameRecord, SgfError, escaped, record_of
 from yomi.engine.go.vertex import VertexError, format_color, format_vertex, parse_vertex
 from yomi.engine.matches.games import MatchGame
-from yomi.engine.matches.results import GameResult, MatchError, Sheet, UnscoredError, key_of
+from yomi.engine.matches.results import GameLog, GameResult, MatchError, UnscoredError, key_of
 from yomi.engine.options import Options
 from yomi.engine.play import Ended
 from yomi.engine.players.request import Decision
@@ -74,7 +74,7 @@ class GoMatches(MatchGame[GoGame]):
             raise ValueError(f"{format_vertex(move, game.size)} at move {len(game.moves) + 1}: {why}")
         return Decision(move)
 
-    def records(self, sheet: Sheet[GoGame], ended: Ended, event: str) -> dict[str, bytes]:
+    def records(self, sheet: GameLog[GoGame], ended: Ended, event: str) -> dict[str, bytes]:
         comments = [f"{event}: {ended.ending} {ended.detail}".strip()]
         for answer in sheet.answers:
             said = "opening" if answer is None else f"{answer.seconds:.2f} s {answer.evaluation or ''}"

@@ -13,7 +13,7 @@ from yomi.engine.go.players.setup import make_queue, search_settings, spec_for
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.vertex import parse_vertex
 from yomi.engine.options import Options
-from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.settings import SearchSettings
 from yomi.native.go.planes import write_bits, write_planes
 from yomi.native.go.spec import go_spec
 

@@ -26,7 +26,6 @@ from yomi.engine.go.scoring import dead_stones
 from yomi.engine.go.sgf import GameRecord, Node, SgfError
 from yomi.engine.go.vertex import format_color, format_vertex
 from yomi.engine.options import Options
-from yomi.engine.own_network import network_file
 from yomi.engine.players.request import Request
 from yomi.engine.records import Note
 from yomi.engine.review import (

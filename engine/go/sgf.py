@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sgfmill import sgf_grammar
+from yomi.engine.version import VERSION
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame, IllegalMove, SetupError
@@ -19,8 +20,7 @@ from yomi.engine.go.handicap import HANDICAP_KOMI, HandicapError
 from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.go.vertex import format_color, sgf_letters
 from yomi.engine.records import Note
-from yomi.engine.search.report import Counts
-from yomi.engine.version import VERSION
+from yomi.engine.search.types import Counts
 from yomi.native.go.board import EMPTY, PASS
 from yomi.nets.errors import LineError
 

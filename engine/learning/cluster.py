@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from yomi.engine.version import VERSION
+
 from yomi import __version__
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.game import Game
@@ -34,7 +36,6 @@ from yomi.engine.machine import usable_cores
 from yomi.engine.matches.duel import SIDE_BY_SIDE, DuelScore, Players, play_match
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
-from yomi.engine.version import VERSION
 from yomi.nets.files import default_cache_dir, write_atomically
 
 LOCAL, AUTO = "local", "auto"

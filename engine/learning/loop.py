@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from yomi.engine.version import VERSION
+
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.game import Game
@@ -27,7 +29,6 @@ from yomi.engine.learning.workers import Delivery, Task, Workers
 from yomi.engine.matches.duel import DuelScore, Matches, play_match
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
-from yomi.engine.version import VERSION
 from yomi.nets.data.shards import Dataset
 from yomi.nets.files import write_atomically
 
@@ -52,7 +53,7 @@ class Goal:
 
 def default_anchors(game: Game[Any, Any]) -> tuple[str, str]:
     """Return the evaluators without a network, as values of the option `evaluator`."""
-    return UNIFORM, game.plain_evaluator
+    return UNIFORM, game.default_evaluator
 
 
 class Learner(Protocol):

@@ -12,10 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from yomi.engine.clients.client import EngineClient
-from yomi.engine.clients.limits import EngineLimits, GameClock, SpecError
-from yomi.engine.clients.process import EngineError, EngineProcess
-from yomi.engine.clients.spec import EngineSpec, parse_spec, with_own_names
+from yomi.engine.clients.client import EngineClient, EngineError, EngineProcess
+from yomi.engine.clients.spec import EngineLimits, EngineSpec, GameClock, SpecError, parse_spec, with_unique_names
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.game import Game
@@ -79,7 +77,7 @@ def anchor_specs(texts: Sequence[str], game: Game[Any, Any], taken: Sequence[str
     Raises:
         OptionError: from `opponent_spec`, or a name belongs to another player (`taken`).
     """
-    specs = with_own_names([opponent_spec(text, game) for text in texts])
+    specs = with_unique_names([opponent_spec(text, game) for text in texts])
     for spec in specs:
         if spec.name in taken or spec.name.startswith(EARLIER):
             raise OptionError(f"anchor {spec.name}: another player has this name: add ' ;; name=NAME'")

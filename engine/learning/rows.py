@@ -17,8 +17,8 @@ from yomi.engine.learning.policies import SearchResult
 from yomi.engine.learning.selfplay import FinishedGame, Ply
 from yomi.engine.play import Ended, G
 from yomi.engine.players.request import Decision
-from yomi.engine.search.report import Counts
-from yomi.native.datasets.positions import index_legal_moves, index_moves, show_positions
+from yomi.engine.search.types import Counts
+from yomi.native.datasets.positions import encode_positions, index_legal_moves, index_moves
 from yomi.native.spec import GameSpec
 from yomi.nets.data.shards import (
     COLUMNS,
@@ -306,7 +306,7 @@ def _played(recorded: RecordedGame[Any], count: int, spec: GameSpec) -> tuple[np
         if ply:
             game.push(recorded.moves[ply - 1])
         positions[ply] = game.position
-    for name, value in spec.marks:
+    for name, value in spec.position_flags:
         positions[name] = value
     return positions, game.history
 

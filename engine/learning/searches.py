@@ -14,17 +14,16 @@ import numpy.typing as npt
 
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import EvaluationQueue, Job, check_numbers
-from yomi.engine.search.parameters import SearchSettings
-from yomi.engine.search.position import SearchableGame
-from yomi.engine.search.reports import read_children
-from yomi.engine.search.root_evaluation import evaluate_root, is_renewed
-from yomi.engine.search.root_priors import RootPriors
+from yomi.engine.search.read_tree import read_children
+from yomi.engine.search.root import RootPriors, evaluate_root, is_renewed
 from yomi.engine.search.search import FAULTS
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchableGame
 from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.game_calls import BoundBoard
 from yomi.native.spec import GameSpec
 from yomi.native.tree import arrays
-from yomi.native.tree.arrays import LEAST_WEIGHT, Batch, Tree
+from yomi.native.tree.arrays import MIN_WEIGHT, Batch, Tree
 from yomi.native.tree.buffers import make_batch, make_board, make_worker
 from yomi.native.tree.expansion import complete_root
 from yomi.native.tree.memory import clear_tree, compact
@@ -233,7 +232,7 @@ class GameSearch:
         self.owner._wanted[self.number] = True
 
     def set(self, **parameters: float) -> None:
-        """Set parameters of this tree (see `yomi.native.tree.parameters`)."""
+        """Set parameters of this tree (see `yomi.native.tree.arrays`)."""
         for name, value in parameters.items():
             self.tree.parameters[name][0] = value
 

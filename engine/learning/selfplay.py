@@ -21,7 +21,7 @@ from yomi.engine.learning.searches import ConcurrentGames, GameCoroutine, GameSe
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION, Ended, G
-from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.settings import SearchSettings
 
 RECENT = 5  # searches in a row that must see the game decided before visits are reduced
 FORKABLE = 64  # latest games from which others branch off

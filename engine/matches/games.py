@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
 
-from yomi.engine.clients.client import RESIGN, EngineClient, Evaluation, OnStart
-from yomi.engine.clients.process import TIMEOUT, EngineError, RefusedError
+from yomi.engine.clients.client import RESIGN, TIMEOUT, EngineClient, EngineError, Evaluation, OnStart, RefusedError
 from yomi.engine.clock import TimeSettings
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.matches.results import GameLog, GameResult, MatchError, PlayedGame, UnscoredError

@@ -11,7 +11,7 @@ from pathlib import Path
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.matches.rating import Ratings, count, fit
 from yomi.engine.matches.results import FAULTS, ORDER, GameResult, WinDrawLoss
-from yomi.engine.plotting import figure, save
+from yomi.engine.pictures import figure, save
 
 HEADINGS = ("#", "PLAYER", "RATING", "ERROR", "POINTS", "PLAYED", "(%)", "CFS(%)", "W", "D", "L", "D(%)")
 MORE_HEADINGS = ("s/game", "s/move", "faults")

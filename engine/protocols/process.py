@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from yomi.engine.address_space import memory_fault
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.machine import memory_fault
 from yomi.engine.option_row import OptionError
 from yomi.engine.protocols.streams import Output, OutputClosedError, claim_stdout, read_lines
 from yomi.native.cache_folder import check_cache

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.search.types import MoveReport, SearchReport
-from yomi.native.tree.arrays import LEAST_WEIGHT
+from yomi.native.tree.arrays import MIN_WEIGHT
 from yomi.native.tree.report import CHILD_DTYPE, most_visited_path, root_children, root_exploration
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.floa
         weights = tried["weight"] / max(MIN_WEIGHT, float(tried["weight"].sum()))
         value, utility, score = (float(weights @ np.nan_to_num(tried[name])) for name in names)
         return value, utility, score
-    weight = max(LEAST_WEIGHT, float(root["weight_sum"]) - float(excess.sum()))
+    weight = max(MIN_WEIGHT, float(root["weight_sum"]) - float(excess.sum()))
     value, utility, score = ((float(root[f"{name}_sum"]) - float(excess @ tried[name])) / weight for name in names)
     return value, utility, score
 

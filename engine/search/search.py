@@ -33,7 +33,7 @@ from yomi.native.tree.searcher import Searcher
 
 if TYPE_CHECKING:
     from yomi.engine.search.settings import SearchSettings
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.spec import GameSpec
 
 _log = logging.getLogger("yomi.search")

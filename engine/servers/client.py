@@ -335,7 +335,7 @@ class Client(abc.ABC):
         """time.monotonic() of the last line received."""
         return self._last_line
 
-    def lost_at(self, at: float, why: str) -> Due:
+    def timeout_at(self, at: float, why: str) -> Due:
         """Return the end of the session if the server is silent until `at`."""
 
         def give_up() -> None:
@@ -384,7 +384,7 @@ class Client(abc.ABC):
         if self._noise > MAX_NOISE:
             raise ConnectionLostError(f"more than {MAX_NOISE} lines that mean nothing")
 
-    def let_in(self) -> None:
+    def login_accepted(self) -> None:
         """Note that the server has accepted the login."""
         self._was_let_in = True
         self._refusals = 0

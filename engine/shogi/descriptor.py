@@ -11,7 +11,7 @@ from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
 from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.game import Game
 from yomi.engine.option_row import OptionError
-from yomi.engine.scores import Score
+from yomi.engine.records import Score
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from yomi.engine.learning.rows import Encoder, RecordedGame
     from yomi.engine.options import Options, Value
     from yomi.engine.players.precision import Sampling
-    from yomi.engine.search.parameters import SearchSettings
+    from yomi.engine.search.settings import SearchSettings
     from yomi.engine.shogi.game import ShogiGame, ShogiReferee
     from yomi.engine.shogi.matches import ShogiMatches
     from yomi.engine.shogi.players.player import ShogiPlayer
@@ -177,10 +177,9 @@ def _score_scale(text: str | None, *, may_fit: bool = True) -> float:
 
 def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     """Make or continue a data set of positions near those of other data sets, valued by an engine."""
-    from yomi.engine.clients.limits import SpecError
-    from yomi.engine.clients.process import EngineError
-    from yomi.engine.clients.spec import parse_spec
-    from yomi.engine.datasets.sources import named
+    from yomi.engine.clients.client import EngineError
+    from yomi.engine.clients.spec import SpecError, parse_spec
+    from yomi.engine.datasets.making import named
     from yomi.engine.evaluators.load import load
     from yomi.engine.evaluators.sparse import SparseEvaluator
     from yomi.engine.shogi.datasets.varied import ShogiVaryOptions, vary_positions
@@ -233,7 +232,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     matches = lazy("yomi.engine.shogi.matches:ShogiMatches")
     start_play = lazy("yomi.engine.shogi.terminal:start_play")
     network_defaults = lazy("yomi.engine.shogi.players.setup:network_defaults")
-    benchmark_setup = lazy("yomi.engine.shogi.measuring:measured")
+    benchmark_setup = lazy("yomi.engine.shogi.players.setup:measured")
 
     def __init__(self) -> None:
         self._learned: dict[str, Any] = {}  # keyword arguments of LearnableShogi
@@ -306,8 +305,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         return ShogiRecorder(options, args.format, args.openings)
 
     def make_dataset(self, args: Namespace, say: Say) -> Dataset:
-        from yomi.engine.datasets.making import announce_kernels
-        from yomi.engine.datasets.sources import find_files
+        from yomi.engine.datasets.making import announce_kernels, find_files
         from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
         from yomi.engine.shogi.datasets.rows import SHOGI_SUFFIXES
 
@@ -325,10 +323,9 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         return ShogiEncoder() if features == SHOGI_BOARD else None
 
     def play_dataset(self, args: Namespace, say: Say) -> str:
-        from yomi.engine.clients.limits import SpecError
-        from yomi.engine.clients.process import EngineError
-        from yomi.engine.clients.spec import parse_spec
-        from yomi.engine.datasets.sources import named
+        from yomi.engine.clients.client import EngineError
+        from yomi.engine.clients.spec import SpecError, parse_spec
+        from yomi.engine.datasets.making import named
         from yomi.engine.shogi.datasets.played import ShogiPlayOptions, play_shogi_positions
         from yomi.engine.shogi.records.files import load_records
         from yomi.engine.shogi.records.record import RecordError
@@ -354,7 +351,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         return LearnableShogi(options, **self._learned)
 
     def learning(self, args: Namespace, network: Mapping[str, Any] | None) -> Shogi:
-        from yomi.engine.datasets.sources import named
+        from yomi.engine.datasets.making import named
         from yomi.engine.shogi.selfplay import read_openings
 
         other, openings = Shogi(), read_openings(args.openings)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
+from yomi.engine.pictures import INK, element, sheet, text_at
 from yomi.engine.shogi.notation import FILES, JAPANESE_NAMES, MARKS, RANKS, format_japanese, format_usi, japanese_number
 from yomi.engine.shogi.placement import (
     HAND_TYPES,
@@ -18,7 +19,6 @@ from yomi.engine.shogi.placement import (
     type_of,
     unpromoted,
 )
-from yomi.engine.svg import INK, element, sheet, text_at
 
 if TYPE_CHECKING:
     from yomi.engine.shogi.game import ShogiGame

@@ -12,7 +12,7 @@ from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import TimeSettings
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.matches.games import MatchGame
-from yomi.engine.matches.results import GameResult, Sheet, key_of
+from yomi.engine.matches.results import GameLog, GameResult, key_of
 from yomi.engine.options import Options
 from yomi.engine.play import Ended
 from yomi.engine.players.request import Decision
@@ -59,7 +59,7 @@ class ShogiMatches(MatchGame[ShogiGame]):
             raise ValueError(f"at move {len(game.moves) + 1}: {error}") from None
         return Decision(move)
 
-    def records(self, sheet: Sheet[ShogiGame], ended: Ended, event: str) -> dict[str, bytes]:
+    def records(self, sheet: GameLog[ShogiGame], ended: Ended, event: str) -> dict[str, bytes]:
         black, white = (sheet.clients[color] for color in (BLACK, WHITE))
         record = record_of(
             sheet.game, black=black.spec.name, white=white.spec.name, ending=csa_ending(ended, sheet.game)

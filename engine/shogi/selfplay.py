@@ -14,21 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.learning.learnable import Outcome
-from yomi.engine.learning.replay import Recorded, Show
-from yomi.engine.learning.rows import counts_of, noted, planes_of
+from yomi.engine.learning.rows import Recorded, Show, counts_of, noted, planes_of
 from yomi.engine.learning.selfplay import Finished
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options
 from yomi.engine.play import DECLARATION, Ended
 from yomi.engine.players.request import Decision
-from yomi.engine.scores import record_score
+from yomi.engine.records import record_score
 from yomi.engine.shogi.descriptor import RECORD_FORMATS
 from yomi.engine.shogi.game import ShogiGame, ShogiReferee, csa_ending, new_game
 from yomi.engine.shogi.placement import format_sfen
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, note_of, record_of
-from yomi.native.datasets.boards import write_boards
+from yomi.native.datasets.packed import write_boards
 from yomi.native.shogi.position import FORM_DLSHOGI
 from yomi.native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
 from yomi.native.shogi.tables import HAND_TYPES, SQUARES

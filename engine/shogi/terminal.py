@@ -12,7 +12,7 @@ from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options, Value
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision
-from yomi.engine.scores import record_score
+from yomi.engine.records import record_score
 from yomi.engine.shogi.diagram import draw
 from yomi.engine.shogi.game import IllegalMove, ShogiGame, new_game
 from yomi.engine.shogi.notation import format_japanese, format_usi, japanese_line, parse_any

@@ -2,7 +2,7 @@
 
 Both hold the side to move, the squares of both kings, and a Huffman code for each other square and each piece in hand,
 lowest bits first. PackedSfen swaps the codes of knight and silver, and puts promotion before color.
-`yomi.engine.shogi.records.hcpe` is a readable version of HCP.
+`yomi.engine.shogi.records.packed` is a readable version of HCP.
 """
 
 import numpy as np

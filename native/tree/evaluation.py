@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.calls import ask, call_all
+from yomi.native.bound_kernels import ask, call_all
 from yomi.native.jit import kernel
 from yomi.native.tree.arrays import LEAD, VALUE
 

@@ -26,7 +26,6 @@ from yomi.engine.go.networks import FORMATS as GO
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits
-from yomi.engine.shogi.measuring import shogi_subject
 from yomi.engine.shogi.networks import FORMATS as SHOGI
 from yomi.engine.shogi.players.setup import shogi_subject
 from yomi.native.tree.arrays import VALUE, Batch

@@ -11,7 +11,7 @@ from yomi.engine.clock import Clocks
 from yomi.engine.go.cgos.seats import GoReply, GoStart
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.search.types import MoveReport, SearchReport
-from yomi.engine.shogi.floodgate.yomi_seat import Turn
+from yomi.engine.shogi.floodgate.seats import Turn
 from yomi.engine.shogi.notation import parse_usi
 
 

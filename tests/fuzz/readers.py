@@ -27,7 +27,7 @@ from yomi.engine.cli import learn, match_settings, net
 from yomi.engine.cli.duel import points_of
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.parser import CliError
-from yomi.engine.clients.spec import SpecError, spec_of
+from yomi.engine.clients.spec import SpecError, parse_spec_table
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.datasets.making import sgf_texts
 from yomi.engine.evaluators import stored_program
@@ -46,8 +46,7 @@ from yomi.engine.matches.results import GameResult, MatchError, MatchJournal, re
 from yomi.engine.matches.schedule import load_openings
 from yomi.engine.options import OptionError, Options, read_config
 from yomi.engine.players import precision, setup
-from yomi.engine.servers.passwords import PasswordError, from_file
-from yomi.engine.servers.settings import SettingsError, read_settings
+from yomi.engine.servers.settings import PasswordError, SettingsError, from_file, read_settings
 from yomi.engine.shogi.book import BookError, BookMove, open_book
 from yomi.engine.shogi.datasets import played
 from yomi.engine.shogi.datasets.openings import BalanceLimits, balanced_openings
@@ -607,7 +606,7 @@ ownership = 0.5
 def _read_match(path: Path) -> None:
     values, players = match_settings.read_file(path)
     for player in players:
-        spec_of(player, "go", "gtp")
+        parse_spec_table(player, "go", "gtp")
     repr(values)
 
 

@@ -42,7 +42,7 @@ def test_start_is_quick() -> None:
 
 def test_nothing_slow_is_imported_for_usiok() -> None:
     code = (
-        "import sys, yomi.engine.cli.engines, yomi.engine.shogi.usi.serve; print(*sorted(m for m in sys.modules"
+        "import sys, yomi.engine.cli.engines, yomi.engine.shogi.usi.commands; print(*sorted(m for m in sys.modules"
         " if m.startswith(('numba','numpy','onnx','onnxruntime','cshogi','yomi.native'))))"
     )
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -18,7 +18,7 @@ from tests.process.fuzzing import mutate, run_as_script
 from tests.process.usi_process import UsiProcess
 from yomi.engine.options import USI_NAMES, Options
 from yomi.engine.protocols.streams import MAX_LINE
-from yomi.engine.shogi.sfen import STARTPOS
+from yomi.engine.shogi.placement import STARTPOS
 from yomi.engine.shogi.usi.session import HANDLERS, Session
 
 NUMBERS = [

@@ -17,7 +17,7 @@ from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.search import search as search_module
-from yomi.engine.search.limits import Limits
+from yomi.engine.search.types import Limits
 from yomi.native.bound_kernels import NO_CALLS, Calls
 from yomi.native.tree.searcher import Searcher
 from yomi.native.tree.uniform import write_zeros

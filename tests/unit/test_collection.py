@@ -16,7 +16,7 @@ from yomi.engine.cli.selfplay import Series
 from yomi.engine.go import record_files
 from yomi.engine.go.learning import GoRecorder
 from yomi.engine.go.sgf_reader import read_sgf
-from yomi.engine.learning.collection import Collection
+from yomi.engine.learning.rows import Collection
 from yomi.engine.options import Options
 from yomi.engine.shogi.records.csa import read_csa
 from yomi.engine.shogi.records.files import load_records

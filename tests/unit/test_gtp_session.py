@@ -23,8 +23,7 @@ from yomi.engine.go.players.analysis import Model
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.protocols.process import LoadError
-from yomi.engine.protocols.streams import Inbox, OutputClosedError
-from yomi.engine.protocols.text import MAX_LINE
+from yomi.engine.protocols.streams import MAX_LINE, Inbox, OutputClosedError
 from yomi.engine.search.types import SearchReport
 from yomi.native.go.board import BLACK, PASS
 

@@ -13,9 +13,8 @@ import pytest
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.svg import CELL, MAX_SIZE, ON_STONES, RADIUS, STONES, goban, stars
 from yomi.engine.pictures import COLD, INK, MARK, WARM, element, escaped, heat_color, number
-from yomi.engine.shogi.pieces import GOLD, HAND_TYPES, PAWN, code_of
-from yomi.engine.shogi.sfen import STARTPOS, parse_sfen
-from yomi.engine.shogi.svg import HEIGHT, LEFT, PROMOTED, SOURCE, TARGET, TOP, TURN, WIDTH, shogi_board
+from yomi.engine.shogi.diagram import HEIGHT, LEFT, PROMOTED, SOURCE, TARGET, TOP, TURN, WIDTH, shogi_board
+from yomi.engine.shogi.placement import GOLD, HAND_TYPES, PAWN, STARTPOS, code_of, parse_sfen
 
 NAME = "{http://www.w3.org/2000/svg}"
 MARGIN = 1.1 * CELL

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from yomi.engine.evaluators import tensorrt_engine
+from yomi.engine.evaluators import tensorrt_session as tensorrt_engine
 from yomi.engine.evaluators.base import EvaluatorError, stop_making
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from yomi.engine.default_network import network_file
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import TABLE, USI_NAMES, OptionError, Options, rows_for
-from yomi.engine.protocols.text import MAX_LINE
+from yomi.engine.protocols.streams import MAX_LINE
 from yomi.engine.shogi.descriptor import GAME as SHOGI
 from yomi.engine.shogi.usi.codec import (
     MAX_ERROR,

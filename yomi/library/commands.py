@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from yomi.engine.cli.games import GAMES
+from yomi.engine.cli.loading import prepare
 from yomi.engine.cli.main import build
-from yomi.engine.cli.make import prepare
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.matches.report import Report as Ratings
 from yomi.engine.matches.results import GameResult
@@ -131,12 +131,12 @@ def match(
     """
     from yomi.engine.cli import match as command
     from yomi.engine.cli.match_settings import merge, read_values
-    from yomi.engine.clients.spec import table_of
+    from yomi.engine.clients.spec import spec_table
 
     values = {name: fspath(value) if isinstance(value, PathLike) else value for name, value in settings.items()}
     given = {name: value for name, value in {**values, "game": game, "out": fspath(out)}.items() if value is not None}
     merged = merge(build(["match"]).parse_args(["match"]), read_values(given))
-    tables = [table_of(player) if isinstance(player, str) else player for player in players]
+    tables = [spec_table(player) if isinstance(player, str) else player for player in players]
     return command.play_match(merged, tables, progress, contextlib.nullcontext)
 
 
@@ -156,9 +156,8 @@ def ratings(
     Raises:
         Error: a file cannot be read, or there is no game.
     """
-    from yomi.engine.matches.read import read_results
     from yomi.engine.matches.report import report
-    from yomi.engine.matches.results import MatchError
+    from yomi.engine.matches.results import MatchError, read_results
 
     results: list[GameResult] = []
     paths: list[Path] = []

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 from yomi.engine.cli.games import GAMES
-from yomi.engine.cli.make import prepare
+from yomi.engine.cli.loading import prepare
 from yomi.engine.levels import LevelSwitch
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options, rows_for
@@ -295,7 +295,7 @@ class Engine(Generic[P]):
             clocks=limit._clocks,
             limits=limit._limits,
             depth=limit.depth,
-            hide_moves=self._options.ignore_pre_root_history,
+            hide_history=self._options.ignore_pre_root_history,
         )
         request.avoid = [position._code(move) for move in avoid]
         request.allow = None if allow is None else [position._code(move) for move in allow]
@@ -307,7 +307,7 @@ class Engine(Generic[P]):
         request = self._request(position, limit, avoid, allow)
         options = self._level.full()
         if self.game == "go":
-            request.hide_moves = options.analysis_ignore_pre_root_history
+            request.hide_history = options.analysis_ignore_pre_root_history
             options = replace(options, wide_root_noise=options.analysis_wide_root_noise)
         request.options = replace(options, own_book=False)
         return request

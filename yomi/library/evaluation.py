@@ -14,15 +14,15 @@ import numpy.typing as npt
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import Job
-from yomi.native.calls import Calls
+from yomi.native.bound_kernels import Calls
 from yomi.native.game_calls import BoundBoard
 from yomi.native.tree import evaluation as kernels
 from yomi.native.tree.buffers import make_batch, make_board, without_positions
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.position import SearchableGame
     from yomi.engine.search.search import Search
+    from yomi.engine.search.types import SearchableGame
     from yomi.native.spec import GameSpec
 
 FloatArray = npt.NDArray[np.float32]
@@ -153,7 +153,7 @@ class _Task:
         records = spec.positions(count)
         for index, game in enumerate(games):
             records[index] = game.position
-        for name, value in spec.marks:
+        for name, value in spec.position_flags:
             records[name] = value
         lengths = records["history_length"].astype(np.int64)
         self.ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from yomi.engine.svg import element, escaped
+from yomi.engine.pictures import element, escaped
 
 if TYPE_CHECKING:
     from yomi.library.values import MoveReport, Report

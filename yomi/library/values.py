@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from yomi.engine.clock import Clock as EngineClock
 from yomi.engine.clock import Left, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.search.limits import Limits
+from yomi.engine.search.types import Limits
 from yomi.errors import Error
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from yomi.engine.search.report import MoveReport as EngineMove
-    from yomi.engine.search.report import SearchReport
+    from yomi.engine.search.types import MoveReport as EngineMove
+    from yomi.engine.search.types import SearchReport
 
 
 class LimitError(Error, ValueError):

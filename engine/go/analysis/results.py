@@ -16,7 +16,7 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.analysis import Analysis, RawEvaluation
 from yomi.engine.go.vertex import board_points, format_color, format_vertex
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.native.go.planes import symmetry_table
 
 DIGITS = 8

@@ -23,7 +23,6 @@ from yomi.engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, pars
 from yomi.engine.go.analysis.results import ResponseParts, no_results, response, to_line
 from yomi.engine.go.players.analysis import Analysis
 from yomi.engine.go.players.analyst import GoAnalyst
-from yomi.engine.own_network import network_file
 from yomi.engine.protocols.process import LoadError, internal_error, loading, run_session
 from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 

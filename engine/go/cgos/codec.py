@@ -10,12 +10,13 @@ import json
 import re
 from dataclasses import dataclass
 
+from yomi.engine.version import VERSION
+
 from yomi import __version__
 from yomi.engine.color import BLACK, COLORS, WHITE
 from yomi.engine.go.vertex import VertexError, format_vertex, parse_vertex
 from yomi.engine.options import MAX_KOMI
-from yomi.engine.search.report import SearchReport
-from yomi.engine.version import VERSION
+from yomi.engine.search.types import SearchReport
 from yomi.native.go.board import MAX_SIZE, MIN_SIZE
 
 BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

@@ -10,10 +10,9 @@ import re
 import time
 from dataclasses import dataclass, replace
 
-from yomi.engine.clients.client import Evaluation
+from yomi.engine.clients.client import EngineError, Evaluation
 from yomi.engine.clients.gtp import GtpClient
-from yomi.engine.clients.limits import GameClock
-from yomi.engine.clients.process import EngineError
+from yomi.engine.clients.spec import GameClock
 from yomi.engine.clock import Clock, Left, TimeSettings, TimeSystem
 from yomi.engine.color import LETTERS, opponent
 from yomi.engine.go.cgos.codec import cgos_json
@@ -115,7 +114,7 @@ class YomiGoSeat(YomiSeat[GoPlayer]):
     def _request(self, color: int) -> Request[GoGame]:
         game = self._game.copy()
         game.turn_to(color)
-        return Request(game, hide_moves=self._player.options.ignore_pre_root_history)
+        return Request(game, hide_history=self._player.options.ignore_pre_root_history)
 
 
 NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove", "quit")

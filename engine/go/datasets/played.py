@@ -162,7 +162,7 @@ class _ShardGames:
 
     def _encode(self, positions: npt.NDArray[np.void], symmetries: npt.NDArray[np.int64]) -> None:
         """Encode all positions for the network, and find their legal moves."""
-        show_games(
+        encode_games(
             positions, self.histories, symmetries, self.scratch, self.moves, self.planes, self.extras, self.legal
         )
 

@@ -16,8 +16,7 @@ from yomi.engine.go.gtp.table import command
 from yomi.engine.go.players.analysis import RawEvaluation
 from yomi.engine.go.scoring import chains, final_status, removed_stones
 from yomi.engine.go.vertex import board_points, format_color, format_vertex, parse_color, parse_vertex
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import Limits, MoveReport, SearchReport
 from yomi.native.go.board import PASS
 
 # Outputs of kata-raw-nn that not all networks have.

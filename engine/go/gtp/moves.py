@@ -17,7 +17,7 @@ from yomi.engine.go.gtp.session import Finished, Session, Stream
 from yomi.engine.go.gtp.table import command
 from yomi.engine.go.vertex import board_points, format_color, format_vertex, parse_color, parse_vertex
 from yomi.engine.players.request import Decision
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.native.go.board import PASS
 
 log = logging.getLogger("yomi.gtp")

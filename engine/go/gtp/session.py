@@ -25,8 +25,7 @@ from yomi.engine.levels import LevelSwitch
 from yomi.engine.options import OptionError, Options
 from yomi.engine.players.request import Request
 from yomi.engine.protocols.process import LoadError, internal_error, load_error, loading, run_session
-from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
-from yomi.engine.protocols.text import MAX_LINE
+from yomi.engine.protocols.streams import MAX_LINE, Inbox, OutputClosedError, log_line, logged
 from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:

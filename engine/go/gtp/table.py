@@ -13,10 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from yomi.engine.version import VERSION
+
+from yomi.engine.default_network import network_file
 from yomi.engine.go.gtp.codec import Command, GtpError, expect_count
 from yomi.engine.options import Option, OptionError, Value, find, rows_for
-from yomi.engine.own_network import network_file
-from yomi.engine.version import VERSION
 
 if TYPE_CHECKING:
     from yomi.engine.go.gtp.session import Handler, Session

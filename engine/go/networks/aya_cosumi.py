@@ -12,7 +12,7 @@ import numpy as np
 
 from yomi.engine.evaluators.network import Array, Feed, FloatArray, Format
 from yomi.engine.evaluators.policy_value import graph_program
-from yomi.native.calls import Calls
+from yomi.native.bound_kernels import Calls
 from yomi.native.forward.builder import Program
 from yomi.native.go.partial import decode, decode_rows
 from yomi.native.go.spec import go_spec
@@ -113,7 +113,7 @@ class Aya(PartialFormat):
     _scratch = _Scratch()
 
     def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
-        from yomi.native.go.aya import show_aya
+        from yomi.native.go.aya import encode_aya
 
         return encode_aya.bind(batch, self._scratch.aya, planes)
 
@@ -125,6 +125,6 @@ class Cosumi(PartialFormat):
     features = "go-stones-2", "cosumi-3"
 
     def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
-        from yomi.native.go.stones import show_stones
+        from yomi.native.go.stones import encode_stones
 
         return encode_stones.bind(batch, planes)

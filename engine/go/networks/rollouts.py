@@ -8,7 +8,7 @@ import numpy as np
 
 from yomi.engine.evaluators.base import Evaluator
 from yomi.engine.evaluators.network import FileEvaluator
-from yomi.native.calls import Calls
+from yomi.native.bound_kernels import Calls
 from yomi.native.go.board import POSITION_DTYPE
 from yomi.native.go.rollout_evaluator import mix_rollouts, write_priors
 from yomi.native.spec import Inputs

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.search.report import SearchReport
+from yomi.engine.search.types import SearchReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ from yomi.engine.go.vertex import board_points
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
-from yomi.engine.players.tuning import tuned
-from yomi.engine.search.parameters import SearchSettings
-from yomi.engine.search.report import SearchReport
-from yomi.engine.search.reports import root_priors
+from yomi.engine.players.setup import tuned
+from yomi.engine.search.read_tree import root_priors
 from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchReport
 from yomi.native.go.board import PASS
 
 IDLE_QUEUES = 2  # number of unused evaluators for other boards that are kept

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from yomi.engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
+from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, TimeSystem, lag_reserve
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.handicap import handicap_stones
 from yomi.engine.go.vertex import board_points, column_and_row
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.native.go.area import pass_alive
 from yomi.native.go.board import MAX_POINTS, NO_POINT, PASS
 from yomi.native.go.planes import symmetry_table
@@ -53,7 +53,7 @@ def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -
         return Budget(spare / moves, min(3 * spare / moves, spare))
     first = settings.period / max(settings.count, 1) if system is TimeSystem.CANADIAN else settings.period
     # Byo-yomi: one period less lag and lateness; periods are kept. Canadian: an equal share of the period.
-    kept = lag + min(lateness, max(MOST_RESERVE * first - lag, 0.0))
+    kept = lag + min(lateness, max(MAX_RESERVE_SHARE * first - lag, 0.0))
     if system is TimeSystem.CANADIAN and not clock.is_exact:
         overtime = overtime_hard = max(first - kept, 0.0)
     elif system is TimeSystem.BYOYOMI:

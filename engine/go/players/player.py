@@ -39,12 +39,10 @@ from yomi.engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
 from yomi.engine.options import LOG, Options, rows_for
 from yomi.engine.players.player import Player, Restrictions
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.players.thinking import Schedule, choose
-from yomi.engine.players.tuning import tuned
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.parameters import SearchSettings
-from yomi.engine.search.report import SearchReport
+from yomi.engine.players.setup import tuned
+from yomi.engine.players.time_management import Schedule, choose
 from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits, SearchReport
 from yomi.native.go.board import PASS
 from yomi.native.spec import Inputs

@@ -7,6 +7,7 @@ import contextlib
 import numpy as np
 
 from yomi.engine.color import BLACK
+from yomi.engine.default_network import has_network, named_file
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import FileEvaluator, NetworkEvaluator, WithValues, network_in
@@ -18,10 +19,9 @@ from yomi.engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
 from yomi.engine.go.players.analysis import Model, RawEvaluation
 from yomi.engine.go.rules import Rules
 from yomi.engine.options import Options
-from yomi.engine.own_network import has_network, named_file
 from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import Judges, common_settings
-from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.settings import SearchSettings
 from yomi.native.go.planes import policy_index, symmetry_table, write_planes
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec, Inputs
@@ -176,7 +176,7 @@ def evaluate_position(
     """
     symmetries = list(range(8)) if symmetry is None else [symmetry]
     spec = network.spec
-    position = spec.marked(game.position)
+    position = spec.with_flags(game.position)
     planes = np.zeros((len(symmetries), *spec.planes_shape), np.float32)
     extras = np.zeros((len(symmetries), *spec.extras_shape), np.float32)
     legal = np.zeros((len(symmetries), spec.policy_size), np.bool_)

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
-from yomi.engine.datasets.sources import readable_files
+from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, readable_files, write_missing
 from yomi.engine.datasets.sparse import MoveProducts
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.datasets.rows import NO_MOVE, SHOGI_SUFFIXES, ShogiLimits, joined, merged, read_rows, why_not
-from yomi.native.datasets.boards import set_positions, write_boards
-from yomi.native.datasets.positions import show_positions
+from yomi.native.datasets.packed import set_positions, write_boards
+from yomi.native.datasets.positions import encode_positions
 from yomi.native.datasets.sparse import encode_boards
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
 from yomi.native.shogi.sparse import INPUTS, MAX_ACTIVE, PARTS, SCRATCH_DTYPE, TABLES

@@ -27,10 +27,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from yomi.engine.clients.client import RESIGN
-from yomi.engine.clients.limits import EngineLimits, GameClock
-from yomi.engine.clients.process import EngineError
-from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.clients.client import RESIGN, EngineError
+from yomi.engine.clients.spec import EngineLimits, EngineSpec, GameClock
 from yomi.engine.clients.usi import CENTIPAWNS, UsiClient
 from yomi.engine.clock import TimeSettings
 from yomi.engine.color import BLACK, DRAW, WHITE

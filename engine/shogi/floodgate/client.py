@@ -17,8 +17,8 @@ from yomi.engine.players.request import Decision, Request
 from yomi.engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
 from yomi.engine.servers.connection import ConnectionLostError, Line
 from yomi.engine.servers.reporter import Reporter
+from yomi.engine.servers.seat import Done
 from yomi.engine.servers.settings import Account
-from yomi.engine.servers.worker import Done
 from yomi.engine.shogi.floodgate import codec
 from yomi.engine.shogi.floodgate.game import CsaGame
 from yomi.engine.shogi.floodgate.seats import ShogiSeat, Turn
@@ -98,7 +98,7 @@ class CsaClient(Client):
                 self._deadline = None
                 self._resume_due = None if self._game is None else line.at + RESUME_TIMEOUT
                 self.lag.note(line.at - self._login_at)
-                self.let_in()
+                self.login_accepted()
                 self.status("waiting for a game")
             case codec.LoginRefused():
                 self.refused("the password is wrong, or the server still holds this name")
@@ -337,22 +337,22 @@ class CsaClient(Client):
         """Return the times for keep-alives and for giving up a silent server or a lost game."""
         dues: list[Due] = []
         if self._deadline is not None:
-            dues.append(self.lost_at(self._deadline, "no answer to the log-in"))
+            dues.append(self.timeout_at(self._deadline, "no answer to the log-in"))
         if self._resume_due is not None:
             dues.append(Due(self._resume_due, self._resume_no_game))
         if self._keepalive_due is not None:
-            dues.append(self.lost_at(self._keepalive_due, "no answer to a keep-alive"))
+            dues.append(self.timeout_at(self._keepalive_due, "no answer to a keep-alive"))
         if self.server.keepalive:
             dues.append(Due(self.last_sent + self.server.keepalive, self._keep_alive))
         game = self._game
         if game is not None and game.is_running:
             if game.sent_at is not None:
-                dues.append(self.lost_at(game.sent_at + ANSWER_TIMEOUT, "no answer to our move"))
+                dues.append(self.timeout_at(game.sent_at + ANSWER_TIMEOUT, "no answer to our move"))
             if game.clock.is_limited and not game.is_our_turn:
                 # Any line shows that the server lives, not that the opponent moves.
                 begin = max(self.last_line, game.asked_at)
                 patience = game.clock.allowed(opponent(game.color)) + OPPONENT_GRACE
-                dues.append(self.lost_at(begin + patience, "silence beyond the opponent's time"))
+                dues.append(self.timeout_at(begin + patience, "silence beyond the opponent's time"))
         return dues
 
     def _resume_no_game(self) -> None:

@@ -11,7 +11,7 @@ from yomi.engine.clock import Clock, Clocks
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.players.request import Decision
 from yomi.engine.servers.connection import OutOfStepError
-from yomi.engine.servers.recording import RecordFile
+from yomi.engine.servers.reporter import RecordFile
 from yomi.engine.shogi.floodgate.codec import Summary, TimeRule
 from yomi.engine.shogi.floodgate.seats import Turn
 from yomi.engine.shogi.notation import NotationError, format_csa, format_usi, illegal_action, parse_csa

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from yomi.engine.clients.client import EngineMove
-from yomi.engine.clients.process import TIMEOUT, EngineError
+from yomi.engine.clients.client import TIMEOUT, EngineError, EngineMove
 from yomi.engine.clients.usi import CENTIPAWNS, UsiClient, clock_words
 from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.options import OptionError
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.servers.seat import EngineSeat, Seat, YomiSeat
 from yomi.engine.servers.settings import Account
 from yomi.engine.shogi.game import ShogiGame

@@ -21,20 +21,18 @@ import time
 from collections.abc import Collection
 from dataclasses import replace
 
-from yomi.engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
+from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, TimeSystem, lag_reserve
 from yomi.engine.color import BLACK, opponent
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.options import Options
 from yomi.engine.players.player import Player, Restrictions
 from yomi.engine.players.request import Decision, LoadingError, Request
-from yomi.engine.players.thinking import PATIENCE, POLL, Schedule, end_search
-from yomi.engine.players.tuning import tuned
-from yomi.engine.scores import winrate_of
-from yomi.engine.search.limits import Limits
-from yomi.engine.search.parameters import SearchSettings
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.players.setup import tuned
+from yomi.engine.players.time_management import PATIENCE, POLL, Schedule, end_search
+from yomi.engine.records import winrate_of
 from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits, MoveReport, SearchReport
 from yomi.engine.shogi.book import Book, BookError
 from yomi.engine.shogi.book import choose as choose_from_book
@@ -235,14 +233,14 @@ class ShogiPlayer(Player[ShogiGame]):
     def _stop_mate_search(self) -> None:
         self._mate.stop()
 
-    def _line_beside(self) -> tuple[int, ...]:
+    def _mate_line(self) -> tuple[int, ...]:
         """Return the mate found so far. A mate that the game would end before is ignored."""
         line = self._mate.answer.moves if self._seeks_mate else ()
         if line != self._judged_mate:
             self._judged_mate, self._is_mate = line, can_be_played(self._mate_root, line)
         return line if self._is_mate else ()
 
-    def _has_answer(self, request: Request[ShogiGame]) -> bool:
+    def _mate_ends_search(self, request: Request[ShogiGame]) -> bool:
         """Whether a playable mate is found and the search for a shorter one has ended."""
         if request.infinite or request.is_pondering or self._mate.is_running:
             return False
@@ -342,6 +340,6 @@ def time_left(clock: Clock, lag: float, margin: float, lateness: float) -> float
     left, settings = clock.left.main, clock.settings
     if settings.system is TimeSystem.BYOYOMI:
         period = settings.period
-        reserve = min(min(lag + margin, MAX_RESERVE * period) + lateness, MOST_RESERVE * period)
+        reserve = min(min(lag + margin, MAX_RESERVE * period) + lateness, MAX_RESERVE_SHARE * period)
         return left + period - reserve
     return max(max(left, settings.increment) - lag - lateness, 0.0)

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from yomi.engine.default_network import has_network, named_file, network_file
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import FileEvaluator, network_in, recognise
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.game import Subject
 from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, Options, Value, rows_for
-from yomi.engine.own_network import has_network, named_file, network_file
 from yomi.engine.players.setup import Judges, common_settings
-from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.settings import SearchSettings
 from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS, LeafSearch, MaterialEvaluator, Nnue, WithLeafSearch
@@ -185,7 +185,7 @@ def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Subject:
     spec = spec or shogi_spec()
     games = shogi_positions()
     for game in games:
-        for name, value in (*spec.marks, ("mate_depth", mate_depth)):
+        for name, value in (*spec.position_flags, ("mate_depth", mate_depth)):
             game.position[name] = value
     return Subject("shogi", spec, tuple(games), write_planes, write_bits)
 
@@ -195,5 +195,5 @@ def measured(options: Options) -> Iterator[tuple[Subject, EvaluationQueue, Searc
     with contextlib.closing(make_queue(options)) as queue:
         spec = spec_for(queue.evaluator)
         searched = ("mate_depth", options.leaf_mate_depth), ("all_moves", int(options.all_legal_moves))
-        spec = replace(spec, marks=(*spec.marks, *searched))
+        spec = replace(spec, marks=(*spec.position_flags, *searched))
         yield shogi_subject(spec, options.leaf_mate_depth), queue, search_settings(options, queue)

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
-from yomi.engine.search.report import Counts
+from yomi.engine.search.types import Counts
 from yomi.engine.shogi.notation import illegal_action
 from yomi.engine.shogi.placement import (
     BISHOP,

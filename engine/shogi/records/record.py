@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.color import DRAW, opponent
-from yomi.engine.records import Note, printable
-from yomi.engine.scores import record_score
-from yomi.engine.search.report import Counts
+from yomi.engine.records import Note, printable, record_score
+from yomi.engine.search.types import Counts
 from yomi.engine.shogi.notation import NotationError, csa_line, format_usi, guilty_of, parse_usi
 from yomi.engine.shogi.placement import (
     START_WORD,

@@ -9,6 +9,8 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator
 
+from yomi.engine.version import VERSION
+
 from yomi.engine.levels import FULL, LevelSwitch, describe_level
 from yomi.engine.options import USI_NAMES, Option, OptionError, Options, rows_for
 from yomi.engine.protocols.process import run_session
@@ -24,7 +26,6 @@ from yomi.engine.shogi.usi.codec import (
     parse_setoption,
 )
 from yomi.engine.shogi.usi.session import MakePlayer, Session, UsiError, command
-from yomi.engine.version import VERSION
 
 CLEAR_TREE = "Clear_Tree"  # the one button: forget the tree and all evaluations
 TYPES = {"file": "filename", "text": "string", "choice": "combo", "flag": "check"}
