@@ -20,6 +20,7 @@ from yomi.bench.go_network import write_go_network
 from yomi.bench.gpu_proofs import KINDS, NotInstalledError, Proof
 from yomi.bench.measure import evaluator_rate
 from yomi.bench.options import GPU_OPTIONS
+from yomi.engine.calibration import search_counts
 from yomi.engine.cli.output import say
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.devices import choose_devices, device_numbers

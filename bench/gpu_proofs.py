@@ -238,7 +238,7 @@ def prove_fault(number: int) -> list[dict[str, Any]]:
 @functools.cache
 def reference(game: Game[Any, Any]) -> Batch:
     """Return POSITIONS positions with the processor's outputs in fp32."""
-    subject = game.subject(BOARD_9)
+    subject = game.benchmark_positions(BOARD_9)
     evaluator = _make(game, "cpu", "auto", "fp32")
     batch = _played(game, subject, random.Random(1))
     evaluator.evaluate(batch, POSITIONS)
@@ -322,7 +322,7 @@ def _job(batch: Batch, rows: Any, done: SimpleQueue[Job]) -> Job:
     return Job(part, len(rows), done)
 
 
-def _played(kind: Game[Any, Any], subject: Subject, draw: random.Random) -> Batch:
+def _played(kind: Game[Any, Any], subject: BenchmarkPositions, draw: random.Random) -> Batch:
     """Return positions a few random moves from those of a subject, with a network's inputs as bits and as numbers.
 
     `node` contains each row's number; evaluators do not touch it.

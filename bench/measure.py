@@ -124,7 +124,9 @@ def evaluator_rate(
     return run_threads(work, threads, seconds)
 
 
-def make_job(evaluator: Evaluator, subject: Subject, game: SearchableGame, rows: int, done: SimpleQueue[Job]) -> Job:
+def make_job(
+    evaluator: Evaluator, subject: BenchmarkPositions, game: SearchableGame, rows: int, done: SimpleQueue[Job]
+) -> Job:
     """Return a full batch of a game's position. If the evaluator reads planes, each row has another symmetry."""
     spec = subject.spec
     inputs = evaluator.inputs
@@ -163,7 +165,9 @@ def batch_sizes(queue: EvaluationQueue, settings: SearchSettings) -> list[int]:
     return sorted({own, *(1 << exponent for exponent in range(largest.bit_length()))})
 
 
-def best_batch(queue: EvaluationQueue, subject: Subject, settings: SearchSettings, seconds: float) -> dict[int, float]:
+def best_batch(
+    queue: EvaluationQueue, subject: BenchmarkPositions, settings: SearchSettings, seconds: float
+) -> dict[int, float]:
     """Return positions/s by batch size at the start of a game, with as many batches in flight as in the search."""
     workers, in_flight = settings.workers, settings.batches_in_flight
     return {

@@ -19,6 +19,8 @@ from yomi.engine.game import BenchmarkPositions
 from yomi.engine.go.measuring import go_subject
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.search.search import Search
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.players.setup import shogi_subject
 

@@ -17,7 +17,7 @@ from yomi.native.tree import arrays
 REPEATS = 3
 
 
-def run(subjects: Sequence[Subject], playouts: int, worker_counts: Sequence[int]) -> list[dict[str, Any]]:
+def run(subjects: Sequence[BenchmarkPositions], playouts: int, worker_counts: Sequence[int]) -> list[dict[str, Any]]:
     """Grow trees of `playouts` nodes. Times are the best of three, the memory is that of the last tree."""
     rows = []
     for subject in subjects:

@@ -125,7 +125,7 @@ class Game(abc.ABC, Generic[G, P]):
         """Return the options of a level of strength that differ from other games. See yomi.engine.levels."""
         return {}
 
-    def compile(self, say: Say, *, everything: bool = True, learning: bool = False) -> None:
+    def compile(self, say: Say, *, everything: bool = True, learning: bool = False, bar: bool = True) -> None:
         """Compile the kernels that are not in the cache, or raise CompileError.
 
         A game that is not in yomi.native.kernel_groups overrides this.
@@ -134,6 +134,7 @@ class Game(abc.ABC, Generic[G, P]):
             say: shows a line of progress.
             everything: compile also kernels that the default network does not need; otherwise in the background.
             learning: compile also the kernels of `yomi learn`.
+            bar: show a bar on stderr if stderr is a terminal.
         """
         from yomi.native.precompile import compile_later, compile_names, compile_natively_later
 
@@ -170,7 +171,7 @@ class Game(abc.ABC, Generic[G, P]):
     """
     reviewer: Callable[[Options, Path], Reviewer]
     """Loads a player, which is slow. The path is that of the first record. Raises LoadingError and ReviewError."""
-    replay: Callable[[Path, FeatureSet, int], tuple[GameSpec, Show, list[Recorded[G]]]]
+    replay: Callable[[Path, FeatureSet, int], tuple[GameSpec, Encoder, list[RecordedGame[G]]]]
     """From a record (in a format of `learnable`), the features of the rows beside it, and their board size: returns the
     game as in the rows, the encoder of its positions, and the games. Raises OptionError."""
 

@@ -37,6 +37,7 @@ class Ended:
     winner: int  # BLACK, WHITE or DRAW (also without a result)
     ending: str  # one of the names above
     detail: str = ""  # one line: score, illegal move or last words
+    score: float | None = field(default=None, compare=False)  # Black's points minus White's, if the game was counted
 
 
 G = TypeVar("G", bound=PlayableGame)

@@ -50,7 +50,7 @@ class Progress:
 class Display:
     """Shows a bar if stderr is a terminal; otherwise `report` receives a line every 15 seconds."""
 
-    def __init__(self, report: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None], *, bar: bool = True) -> None:
         self._report = report
         self._begin = self._last = time.monotonic()
         self._fraction = 0.0

@@ -61,7 +61,7 @@ def compile_gather() -> None:
 def compile_tree() -> None:
     """Compile the rest of the search tree, which all games share."""
     from yomi.native.bound_kernels import NO_CALLS, store
-    from yomi.native.tree import expansion, memory, report, search, searcher
+    from yomi.native.tree import evaluation, expansion, memory, report, search, searcher
     from yomi.native.tree.buffers import example_arguments
 
     tree, worker, batch, calls = example_arguments()

@@ -187,8 +187,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], test: Sprt | None) -> None:
     """Play the remaining games of the match and print the result."""
-    from yomi.engine.matches.duel import MatchState, Task
-    from yomi.engine.matches.results import Journal
+    from yomi.engine.matches.duel import DuelTask, MatchState
+    from yomi.engine.matches.results import MatchJournal
 
     terms = make_terms(args, game, players)
     names = _names(args)

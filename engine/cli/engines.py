@@ -26,7 +26,7 @@ from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
     from yomi.engine.go.analysis.fields import Settings
-    from yomi.engine.go.players.analysis import Analyst
+    from yomi.engine.go.players.analyst import GoAnalyst
 
 GTP_EPILOG = """\
 examples:
@@ -118,7 +118,7 @@ def _run_analysis(args: argparse.Namespace) -> int:
     settings = override_settings(options, pairs)
     check_limited(settings.options, GO)
 
-    def make() -> Sequence[Analyst]:
+    def make() -> Sequence[GoAnalyst]:
         from yomi.engine.go.players.analyst import make_analysts
 
         prepare(GO, settings.options)

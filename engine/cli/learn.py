@@ -26,7 +26,7 @@ from yomi.nets.text import read_toml
 
 if TYPE_CHECKING:
     from yomi.engine.clients.spec import EngineSpec
-    from yomi.engine.game import Game
+    from yomi.engine.game import Game, Say
     from yomi.engine.learning.cluster import ClusterOptions
     from yomi.engine.learning.loop import Goal, Loop
     from yomi.engine.learning.workers import Workers
@@ -112,13 +112,32 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from yomi.engine.learning.loop import default_anchors
-
     if args.game == STATUS:
         return _show_status(args.folder)
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    game = GAMES[args.game]
+    options = collect(args, game, **game.defaults.get(COMMAND, {}))
+    set_up_logs(options)
+    return learn(args, options)
+
+
+def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any = None, *, bar: bool = True) -> int:
+    """Learn until the goal or a signal, and return the exit status.
+
+    Args:
+        args: the flags of the command.
+        options: the engine's.
+        say: receives lines of progress.
+        total: makes the loss to minimize (yomi.nets.training.losses.Total); None for the weighted sum.
+        bar: show a bar while kernels are compiled if stderr is a terminal.
+
+    Raises:
+        OptionError, LearningError, NetworkError, EvaluatorError, OSError, CliError: the run cannot start or continue.
+    """
+    from yomi.engine.learning.loop import default_anchors
+
     for package in ("torch", "onnx"):
         require_package(package, "learning")
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     game = GAMES[args.game]
     given = {row.name: getattr(args, PREFIX + row.name) for row in dataclasses.fields(LearnSettings)}
     settings = make_settings({name: value for name, value in given.items() if value is not None})
@@ -126,21 +145,21 @@ def run(args: argparse.Namespace) -> int:
     game = game.learning(args, tables.get("network"))
     engines = _engines(args, settings, game)
     goal = _goal(args, settings, [*default_anchors(game), *(engine.name for engine in engines)])
-    options = collect(args, game, **game.defaults.get(COMMAND, {}))
     start = tables.get("network", {}).get("start")
     if isinstance(start, str) and start:  # the search uses the values tuned for this network
         options = apply_network_defaults(options.with_values({"net": start}), args, game).with_values(
             {"net": options.net}
         )
-    set_up_logs(options)
-    prepare(game, options, learning=True)
-    loop = _make_loop(args, game, options, settings, tables, engines)
+    prepare(game, options, say, learning=True, bar=bar)
+    loop = _make_loop(args, game, options, settings, tables, engines, say, total)
 
     def stop() -> None:
         say("stopping; the same command continues")
         loop.stop()
 
-    with stopped_by_a_signal(stop) as stopped, _mirrored(args.mirror, loop.store.folder):
+    is_main = threading.current_thread() is threading.main_thread()  # only this thread may handle signals
+    signals = stopped_by_a_signal(stop) if is_main else contextlib.nullcontext(lambda: 0)
+    with signals as stopped, _mirrored(args.mirror, loop.store.folder, say):
         loop.run(goal)
     return 128 + stopped() if stopped() else 0
 
@@ -275,7 +294,7 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> O
 
 
 @contextlib.contextmanager
-def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
+def _mirrored(url: str | None, folder: Path, say: Say) -> Iterator[None]:
     """Copy `folder` to another place while the block runs."""
     if url is None:
         yield
@@ -289,9 +308,9 @@ def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
         yield
 
 
-def _asked_cluster(args: argparse.Namespace) -> Asked | None:
+def _asked_cluster(args: argparse.Namespace) -> ClusterOptions | None:
     """Return the settings of the cluster, or None without one."""
-    from yomi.engine.learning.cluster import Asked
+    from yomi.engine.learning.cluster import ClusterOptions
 
     cores, gpus = args.cores_per_process, args.gpus_per_process
     if args.cluster is None:

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from yomi import __version__
 from yomi.engine.cli.output import LINE_ENDS
 from yomi.engine.cli.parser import CliError, Command, Parser, overview
 from yomi.engine.evaluators.base import EvaluatorError

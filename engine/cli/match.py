@@ -41,7 +41,7 @@ from yomi.engine.options import Options
 from yomi.engine.records import LeftOut, printable
 
 if TYPE_CHECKING:
-    from yomi.engine.game import Game
+    from yomi.engine.game import Game, Say
     from yomi.engine.matches.rating import Sprt
     from yomi.engine.matches.results import MatchJournal
 
@@ -93,18 +93,33 @@ def run(args: argparse.Namespace) -> int:
     from_file, tables = read_file(args.config)
     args.game, words = split_game(args.players, args.game)
     settings = merge(args, from_file)
-    results = _play(settings, [*map(spec_table, words), *tables])
+    results = play_match(settings, [*map(spec_table, words), *tables])
     if results:
         show(args, results)
     return 0
 
 
-def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> list[GameResult]:
-    """Play the remaining games of the match and return all of them. Raises SpecError or MatchError."""
+def play_match(
+    settings: argparse.Namespace,
+    tables: Sequence[Mapping[str, Any]],
+    report: Say | None = None,
+    signals: Callable[[], AbstractContextManager[None]] = ended_by_a_signal,
+) -> list[GameResult]:
+    """Play the remaining games of the match and return all of them.
+
+    Args:
+        settings: of the match.
+        tables: the players.
+        report: receives lines of progress. None: the terminal shows them, with a table.
+        signals: a context in which the games are played.
+
+    Raises:
+        SpecError, MatchError, CliError: a setting or a player is wrong.
+    """
     from yomi.engine.matches.games import GameRunner, RefereeSettings
     from yomi.engine.matches.rating import Sprt
-    from yomi.engine.matches.results import Journal
-    from yomi.engine.matches.runner import Plan, Runner
+    from yomi.engine.matches.results import MatchJournal
+    from yomi.engine.matches.runner import MatchPlan, MatchRunner
 
     game = GAMES[settings.game] if settings.game else _find_game(tables)
     limits = EngineLimits(**{name: getattr(settings, name) for name in (*TIMES, *COUNTS)})
@@ -115,7 +130,7 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     try:
         pairs = pairs_of(len(players), settings.form)
         test = None if settings.sprt is None else Sprt(*settings.sprt)
-        game.compile(say)
+        game.compile(report or say, bar=report is None)
         rules = game.matches().rules(
             _options(game, settings, "size", "komi", "rules", "entering_king"), settings.scorer, settings.max_moves
         )
@@ -143,21 +158,21 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     with MatchJournal(
         settings.out,
         description,
-        lambda: {"openings": make_openings(settings, game, rules, say=say or logs.say)},
+        lambda: {"openings": make_openings(settings, game, rules, say=report or say)},
         lambda found: _as_described_now(found, source),
     ) as journal:
         openings = journal.kept["openings"]
         last = max((result.number for result in journal.results), default=0)
         if openings_before(last, len(pairs)) < len(openings):  # more would shift openings that already came again
-            openings = make_openings(settings, game, rules, openings)
+            openings = make_openings(settings, game, rules, openings, report or say)
         if openings != journal.kept["openings"]:
             journal.keep({"openings": openings})
         pairings = list(schedule(pairs, settings.games, len(openings)))
         host = functools.partial(GameRunner, game.matches(), rules, referee)
         plan = MatchPlan(players, pairings, openings, host, settings.out, at_once, settings.cpus, settings.restart)
-        with _Progress(journal, [player.name for player in players], len(pairings), test) as progress:
+        with _Progress(journal, [player.name for player in players], len(pairings), test, report) as progress:
             if not progress.is_decided:
-                with ended_by_a_signal():
+                with signals():
                     MatchRunner(plan, journal, progress.show).run()
         return sorted(journal.results, key=lambda result: result.number)
 
@@ -176,7 +191,7 @@ def make_openings(
     game: Game[Any, Any],
     rules: Mapping[str, Any],
     known: Sequence[str] = (),
-    say: Say = logs.say,
+    say: Say = say,
 ) -> list[str]:
     """Return the openings of the match, or a single empty opening if none are wanted.
 
@@ -211,7 +226,7 @@ def _policy_openings(
     from yomi.engine.cli.loading import make_player
     from yomi.engine.play import FirstMoves, PlayerSide, play_game
 
-    player = make_player(game, options)
+    player = make_player(game, options, say)
     side = PlayerSide(player)
 
     def draw() -> str:
@@ -291,7 +306,10 @@ def _find_game(tables: Sequence[Mapping[str, Any]]) -> Game[Any, Any]:
 class _Progress:
     """The display of a running match: a line for each game and, on a terminal, a table below."""
 
-    def __init__(self, journal: Journal, players: Sequence[str], total: int, test: Sprt | None) -> None:
+    def __init__(
+        self, journal: MatchJournal, players: Sequence[str], total: int, test: Sprt | None, report: Say | None
+    ) -> None:
+        self._report = report  # receives the lines; None: the terminal shows them
         self.journal, self.players, self.total, self.test = journal, players, total, test
         self._height = 0  # lines of the table on the terminal
         self._due = 0.0
@@ -310,7 +328,7 @@ class _Progress:
         self._write(f"{text}, {result.ending} {result.detail}".rstrip() + faulty)
         if self.test is not None:
             self._write(self.test.line(self._pairs()))
-        if self._say is None and sys.stderr.isatty() and time.monotonic() >= self._due:
+        if self._report is None and sys.stderr.isatty() and time.monotonic() >= self._due:
             begin = time.monotonic()
             self._draw()
             spent = time.monotonic() - begin  # the next games wait for the table
@@ -337,7 +355,10 @@ class _Progress:
             self._height = 0
 
     def _write(self, text: str) -> None:
-        print(printable(text, keep=LINE_ENDS), file=sys.stderr, flush=True)
+        if self._report is not None:
+            self._report(text)
+        else:
+            print(printable(text, keep=LINE_ENDS), file=sys.stderr, flush=True)
 
     def __enter__(self) -> _Progress:
         before = len(self.journal.results)

@@ -222,6 +222,7 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
 
 def calibrate(path: Path, size: int, device: str, seconds: float) -> None:
     """Measure the ways to search with a network, print them and store the best."""
+    from yomi.engine.calibration import tune
     from yomi.engine.cli.output import print_facts, print_table
     from yomi.engine.evaluators.devices import choose_devices
     from yomi.engine.players.setup import save_tuning
@@ -238,7 +239,7 @@ def calibrate(path: Path, size: int, device: str, seconds: float) -> None:
         choose_devices(options)  # an error comes before kernels are compiled
     game.compile(say)
     tuning, rows = tune(options, game, seconds, say)
-    target = save(path, size, tuning)
+    target = save_tuning(path, size, tuning)
     print_facts()
     print_table(rows)
     echo(f"{path.name} on {size}x{size} is searched with {tuning}\nstored in {target}")

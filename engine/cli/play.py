@@ -51,7 +51,7 @@ def add(parser: argparse.ArgumentParser) -> None:
             "--save",
             metavar="FILE",
             default=AUTO,
-            help=f"save the game, move by move; ending: {' '.join(game.saved)}"
+            help=f"save the game, move by move; ending: {' '.join(game.save_suffixes)}"
             " (default: the resumed file, or a name made from date and time)",
         )
         child.add_argument("--resume", metavar="FILE", help="continue a saved game")
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     for name in game.flags_fixed_by_record if resumed is not None else ():
         if vars(args).get(name):
             raise CliError(f"--{name} with --resume: the record sets {name}, remove one of the two")
-    save = file_to_save(resumed if resumed is not None and args.save == AUTO else args.save, game.saved)
+    save = file_to_save(resumed if resumed is not None and args.save == AUTO else args.save, game.save_suffixes)
     set_up_logs(options)
     prepare(game, options)
     begun, names = game.start_play(args, options)

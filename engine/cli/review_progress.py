@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from yomi.engine.version import VERSION
-
+from yomi import __version__
 from yomi.engine.cli.output import say
 from yomi.engine.default_network import has_network, network_file
 from yomi.engine.records import read_record_bytes
@@ -34,7 +33,7 @@ LONG = 180.0
 class ReviewJournal:
     def __init__(self, folder: Path, settings: str) -> None:
         """Read the positions left by a command with the same `settings`: the options that change a search."""
-        digest = hashlib.sha256(f"{VERSION} {settings}".encode("utf-8", "backslashreplace")).hexdigest()
+        digest = hashlib.sha256(f"{__version__} {settings}".encode("utf-8", "backslashreplace")).hexdigest()
         self.path = folder / f".yomi-analyze-{digest[:12]}.jsonl"
         self._known: dict[str, dict[int, Judgement]] = {}
         self._stream: IO[str] | None = None

@@ -104,7 +104,7 @@ def _tune(
     ranges: Mapping[str, list[float]],
 ) -> None:
     """Play the remaining games of the tuning and of the last match, and print the status of both."""
-    from yomi.engine.matches.results import Journal
+    from yomi.engine.matches.results import MatchJournal
 
     terms = make_terms(args, game, players)
     batch = min(args.pairs, -(-args.games // 2))
@@ -171,10 +171,10 @@ def _play_iterations(journal: Any, spsa: Spsa, referees: DuelPlayer) -> dict[str
 
 def _play_confirmation(journal: Any, values: Mapping[str, float], referees: DuelPlayer, begin: int, games: int) -> None:
     """Play the tuned values against the start, from openings that the tuning did not use."""
-    from yomi.engine.matches.duel import Task
+    from yomi.engine.matches.duel import DuelTask
 
     known = points_of(journal.results)
-    tasks = [Task(number, (values, {})) for number in range(begin, begin + games) if number not in known]
+    tasks = [DuelTask(number, (values, {})) for number in range(begin, begin + games) if number not in known]
     say(f"{_format_values(values)} against the start: {len(tasks)} games")
     for played in referees.play(tasks):
         journal.add(played.result(CONFIRM_NAMES))

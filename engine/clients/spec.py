@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from yomi.engine.clock import Left, TimeSettings, TimeSystem, charge
+from yomi.engine.clock import Clock, TimeSettings, TimeSystem
 from yomi.engine.option_row import did_you_mean
 from yomi.engine.options import TABLE, OptionError, rows_for
 from yomi.nets.errors import LineError
@@ -130,7 +130,7 @@ class GameClock:
         """Start with the full time. `margin`: seconds beyond its time that a move may take without losing."""
         self.settings = settings
         self.margin = margin
-        self.left = Left(settings.main, settings.period, settings.count)
+        self.left = Clock.full(settings)
         self.used = 0.0
 
     @property
@@ -155,7 +155,7 @@ class GameClock:
         """Charge a move; return whether it was in time."""
         in_time = seconds <= self.allowed() + self.margin
         self.used += seconds
-        self.left = charge(self.settings, self.left, seconds)
+        self.left = self.left.after(seconds)
         return in_time
 
 

@@ -9,7 +9,6 @@ worker ends and the others continue. A worker that hangs is abandoned with its a
 from __future__ import annotations
 
 import atexit
-import contextvars
 import logging
 import sys
 import threading

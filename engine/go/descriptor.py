@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
 from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.default_network import check_network, network_path
-from yomi.engine.game import Game
+from yomi.engine.game import Game, lazy
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import ANALYSIS_DEFAULTS
 from yomi.engine.records import Score
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
     from collections.abc import Mapping
 
-    from yomi.engine.evaluators.network import FileEvaluator, FileFormat
-    from yomi.engine.game import Say, Subject
+    from yomi.engine.evaluators.network import FileEvaluator
+    from yomi.engine.game import BenchmarkPositions, Say
     from yomi.engine.go.datasets.teacher import KomiScorer
     from yomi.engine.go.game import GoGame
     from yomi.engine.go.learning import GoRecorder, LearnableGo
@@ -164,16 +163,6 @@ def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
     return KomiScorer(teacher, stages, args.seed), f"{named(path)} {text}"
 
 
-def _later(path: str) -> Any:
-    """Return a method that imports `module:name` when it is called, and calls it without `self`."""
-    module, _, name = path.partition(":")
-
-    def call(self: Go, *args: Any, **named: Any) -> Any:
-        return getattr(importlib.import_module(module), name)(*args, **named)
-
-    return call
-
-
 class Go(Game["GoGame", "GoPlayer"]):
     name = "go"
     title = "Go"
@@ -202,22 +191,8 @@ class Go(Game["GoGame", "GoPlayer"]):
     replay = lazy("yomi.engine.go.learning:replay")
     benchmark_setup = lazy("yomi.engine.go.measuring:measured")
 
-    new_game = _later("yomi.engine.go.game:new_game")
-    make_player = _later("yomi.engine.go.players.player:GoPlayer")
-    matches = _later("yomi.engine.go.matches:GoMatches")
-    start_play = _later("yomi.engine.go.terminal:start_play")
-    reviewer = _later("yomi.engine.go.review:open_reviewer")
-    replay = _later("yomi.engine.go.learning:replay")
-    measured = _later("yomi.engine.go.measuring:measured")
-
     def __init__(self) -> None:
         self._learned: dict[str, Any] = {}  # further arguments of LearnableGo
-
-    @property
-    def formats(self) -> tuple[type[FileFormat], ...]:
-        from yomi.engine.go.networks import FORMATS
-
-        return FORMATS
 
     @property
     def pass_moves(self) -> tuple[int, ...]:
@@ -277,7 +252,7 @@ class Go(Game["GoGame", "GoPlayer"]):
         other._learned = {"sizes": args.sizes, "handicap": args.handicap_share, "any_rules": args.any_rules}
         return other
 
-    def subject(self, options: Options) -> Subject:
+    def benchmark_positions(self, options: Options) -> BenchmarkPositions:
         from yomi.engine.go.measuring import go_subject
 
         return go_subject(options.size)

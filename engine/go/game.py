@@ -22,7 +22,6 @@ from yomi.engine.go.scoring import score
 from yomi.engine.go.vertex import COLUMNS, board_points, format_color, format_vertex, point_at
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import MAX_KOMI, Options
-from yomi.errors import Error
 from yomi.native.go import board
 from yomi.native.go import rules as kernels
 from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, NO_POINT, PASS, POSITION_DTYPE

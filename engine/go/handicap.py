@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.vertex import board_points, column_and_row, parse_vertex, point_at
-from yomi.errors import Error
 from yomi.native.go.board import PASS
 
 HANDICAP_KOMI = 0.5  # default komi of a handicap game

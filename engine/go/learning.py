@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi import __version__
 from yomi.engine.clients.client import Evaluation
 from yomi.engine.color import BLACK
 from yomi.engine.go.datasets.games import parse_result
@@ -24,8 +23,8 @@ from yomi.engine.go.rules import Ko, Rules
 from yomi.engine.go.scoring import owners, score
 from yomi.engine.go.sgf import GameRecord, SgfError, to_sgf
 from yomi.engine.learning.learnable import Outcome
-from yomi.engine.learning.rows import Recorded, Show, counts_of, noted, planes_of
-from yomi.engine.learning.selfplay import Finished
+from yomi.engine.learning.rows import Encoder, RecordedGame, counts_of, planes_of, plies_by_move
+from yomi.engine.learning.selfplay import FinishedGame
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import MAX_KOMI, Options
 from yomi.engine.play import Ended
@@ -72,7 +71,7 @@ class LearnableGo:
         self.spec = go_spec(self._size)
         self._referee = GoReferee(score)
 
-    def begin(self, rng: np.random.Generator, lead: float) -> GoGame:
+    def new_game(self, rng: np.random.Generator, lead: float) -> GoGame:
         """Return a board with a random komi around `lead`, and possibly handicap stones and other rules."""
         spread = WIDE_SPREAD * self._size if rng.random() < WIDE_SHARE else KOMI_SPREAD
         komi = round(2.0 * rng.normal(lead, spread)) / 2.0
@@ -87,7 +86,7 @@ class LearnableGo:
             game.place_handicap([int(point) for point in points])
         return game
 
-    def again(self, game: GoGame) -> GoGame:
+    def restart(self, game: GoGame) -> GoGame:
         """Return a new board with the same komi, rules and handicap stones."""
         other = GoGame(game.size, game.rules, game.komi)
         if game.handicap:
@@ -113,11 +112,11 @@ class LearnableGo:
         """Return KataGo's planes and numbers."""
         return planes_of(positions, history, self.spec, FEATURE_SETS[self.features])
 
-    def record(self, finished: Finished[GoGame], name: str) -> bytes:
+    def record(self, finished: FinishedGame[GoGame], name: str) -> bytes:
         """Return SGF. Comments contain winrate, lead and visits of each move, COUNTS the learned policy."""
         black, white = finished.names(name)
         comments, counts = [""], []
-        for ply in noted(finished):
+        for ply in plies_by_move(finished):
             found = None if ply is None else ply.found
             evaluation = None if found is None else Evaluation(0.5 + found.value / 2.0, found.score, found.visits)
             comments.append(str(evaluation or ""))
@@ -126,7 +125,7 @@ class LearnableGo:
         return to_sgf(finished.game, comments, counts, black=black, white=white, result=result).encode("utf-8")
 
 
-def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[GoGame]]]:
+def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Encoder, list[RecordedGame[GoGame]]]:
     if features.name != KATAGO_FEATURES:
         raise OptionError(f"{path}: rows of {features.name} found, expected {KATAGO_FEATURES}")
     try:
@@ -137,12 +136,12 @@ def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show,
         raise OptionError(f"{path}: {error}") from None
 
 
-def _recorded(record: GameRecord) -> Recorded[GoGame]:
+def _recorded(record: GameRecord) -> RecordedGame[GoGame]:
     """Return a recorded game, after playing through it once."""
     winner, _, points = parse_result(record.result)
     moves = [move for _, move in record.game().moves]
     margin = None if math.isnan(points) else points if winner == BLACK else -points
-    return Recorded(record.game(0), moves, winner if winner >= 0 else None, margin)
+    return RecordedGame(record.game(0), moves, winner if winner >= 0 else None, margin)
 
 
 class GoRecorder:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from yomi.engine.evaluators.queue import EvaluationQueue
-from yomi.engine.game import Subject
+from yomi.engine.game import BenchmarkPositions
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.setup import make_queue, search_settings, spec_for
 from yomi.engine.go.rules import PRESETS
@@ -46,12 +46,12 @@ def go_positions(size: int) -> list[GoGame]:
     return games
 
 
-def go_subject(size: int) -> Subject:
-    return Subject(f"{size}x{size}", go_spec(size), tuple(go_positions(size)), write_planes, write_bits)
+def go_subject(size: int) -> BenchmarkPositions:
+    return BenchmarkPositions(f"{size}x{size}", go_spec(size), tuple(go_positions(size)), write_planes, write_bits)
 
 
 @contextlib.contextmanager
-def measured(options: Options) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
+def measured(options: Options) -> Iterator[tuple[BenchmarkPositions, EvaluationQueue, SearchSettings]]:
     with contextlib.closing(make_queue(options, options.size, PRESETS["tromp-taylor"])) as queue:
         subject = replace(go_subject(options.size), spec=spec_for(options.size, queue.evaluator))
         yield subject, queue, search_settings(options, queue)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sgfmill import sgf_grammar
-from yomi.engine.version import VERSION
 
+from yomi import __version__
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame, IllegalMove, SetupError
 from yomi.engine.go.handicap import HANDICAP_KOMI, HandicapError
@@ -216,7 +216,7 @@ class GameRecord:
             "HA": str(self.handicap) if self.handicap >= 2 else "",
             "TM": "" if self.seconds is None else _number_text(self.seconds),
         }
-        fixed = {"FF": "4", "GM": "1", "CA": "UTF-8", "SZ": str(self.size), "AP": f"{APPLICATION}:{VERSION}"}
+        fixed = {"FF": "4", "GM": "1", "CA": "UTF-8", "SZ": str(self.size), "AP": f"{APPLICATION}:{__version__}"}
         return {name: [escaped(text)] for name, text in (fixed | texts).items() if text}
 
     def _pieces(self) -> Iterator[bytes]:

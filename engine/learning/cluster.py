@@ -23,8 +23,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.version import VERSION
-
 from yomi import __version__
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.game import Game
@@ -217,8 +215,8 @@ class ActorPlayer:
 
     def __init__(self, version: str, game: Game[Any, Any], settings: SelfPlaySettings, seed: int, gpus: float) -> None:
         """Prepare. Slow on a node that has not compiled the game's kernels yet."""
-        if version != VERSION:
-            raise LearningError(f"yomi {VERSION} found on the node, expected {version} as on the command's machine")
+        if version != __version__:
+            raise LearningError(f"yomi {__version__} found on the node, expected {version} as on the command's machine")
         if not gpus:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray leaves it as it is, and all actors would share the first
         self._game = game
@@ -406,7 +404,7 @@ class RayWorkers:
         seed = self._seed + 7919 * self._starts
         self._starts += 1
         self._started[number] = time.monotonic()
-        made = pickle.dumps((ActorPlayer, (VERSION, *self._arguments, seed, self._cluster.asked.gpus)))
+        made = pickle.dumps((ActorPlayer, (__version__, *self._arguments, seed, self._cluster.asked.gpus)))
         self._actors[number] = actor = self._remote.remote()
         self._calls[actor.begin.remote(made)] = number, "begin"
 

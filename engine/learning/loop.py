@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from yomi.engine.version import VERSION
-
+from yomi import __version__
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.game import Game

@@ -23,7 +23,7 @@ from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.game_calls import BoundBoard
 from yomi.native.spec import GameSpec
 from yomi.native.tree import arrays
-from yomi.native.tree.arrays import MIN_WEIGHT, Batch, Tree
+from yomi.native.tree.arrays import MIN_WEIGHT, Batch, Tree, make_forest, tree_of
 from yomi.native.tree.buffers import make_batch, make_board, make_worker
 from yomi.native.tree.expansion import complete_root
 from yomi.native.tree.memory import clear_tree, compact

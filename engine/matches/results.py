@@ -395,13 +395,13 @@ def _leave_out(file: Path, error: MatchError, left_out: LeftOut | None) -> None:
 
 
 def _of_suffix(file: Path, games: Collection[Game[Any, Any]]) -> Game[Any, Any] | None:
-    return next((game for game in games if file.suffix.lower() in game.rated), None)
+    return next((game for game in games if file.suffix.lower() in game.rated_suffixes), None)
 
 
 def _place(file: Path, games: Collection[Game[Any, Any]]) -> Path:
     """Return the identity of a file: resolved, and equal for all forms of a record."""
     place, game = file.resolve(), _of_suffix(file, games)
-    return place if game is None else place.with_suffix(game.rated[0])
+    return place if game is None else place.with_suffix(game.rated_suffixes[0])
 
 
 def _inside(folder: Path, games: Collection[Game[Any, Any]]) -> list[Path]:
@@ -416,7 +416,7 @@ def _read_record(file: Path, games: Collection[Game[Any, Any]], left_out: LeftOu
     """Return the games of a record. If several games use its extension, the first that can parse it decides."""
     known = _of_suffix(file, games)
     fault = ""
-    for game in [game for game in games if game.rated] if known is None else [known]:
+    for game in [game for game in games if game.rated_suffixes] if known is None else [known]:
         try:
             kind = game.matches()
             records = kind.load_records(file)

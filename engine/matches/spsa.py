@@ -112,7 +112,7 @@ class Spsa:
         """Return the search settings at some values, limited to the ranges."""
         pairs = zip(self.parameters, values.clip(0.0, 1.0).tolist(), strict=True)
         return {
-            parameter.name: parameter.value(share) for parameter, share in zip(self.parameters, shares, strict=True)
+            parameter.name: parameter.value(share) for parameter, share in zip(self.parameters, values, strict=True)
         }
 
     def _numbers(self, iteration: int) -> range:

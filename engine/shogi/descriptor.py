@@ -9,24 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
 from yomi.engine.datasets import SHARD_ROWS
-from yomi.engine.game import Game
+from yomi.engine.game import Game, lazy
 from yomi.engine.option_row import OptionError
 from yomi.engine.records import Score
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
     from collections.abc import Mapping
-    from contextlib import AbstractContextManager
 
-    from yomi.engine.evaluators.network import FileEvaluator, FileFormat
-    from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.game import Say, Subject
+    from yomi.engine.evaluators.network import FileEvaluator
+    from yomi.engine.game import BenchmarkPositions, Say
     from yomi.engine.learning.rows import Encoder, RecordedGame
     from yomi.engine.options import Options, Value
     from yomi.engine.players.precision import Sampling
-    from yomi.engine.search.settings import SearchSettings
     from yomi.engine.shogi.game import ShogiGame, ShogiReferee
-    from yomi.engine.shogi.matches import ShogiMatches
     from yomi.engine.shogi.players.player import ShogiPlayer
     from yomi.engine.shogi.review import ShogiReviewer
     from yomi.engine.shogi.selfplay import LearnableShogi, ShogiRecorder
@@ -237,12 +233,6 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     def __init__(self) -> None:
         self._learned: dict[str, Any] = {}  # keyword arguments of LearnableShogi
 
-    @property
-    def formats(self) -> tuple[type[FileFormat], ...]:
-        from yomi.engine.shogi.networks import FORMATS
-
-        return FORMATS
-
     def board_size(self, options: Options) -> int:
         return 9
 
@@ -252,16 +242,6 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         if not has_network and level in MATERIAL_VISITS:
             mates["visits"] = MATERIAL_VISITS[level]
         return mates
-
-    def new_game(self, options: Options) -> ShogiGame:
-        from yomi.engine.shogi.game import new_game
-
-        return new_game(options)
-
-    def make_player(self, options: Options) -> ShogiPlayer:
-        from yomi.engine.shogi.players.player import ShogiPlayer
-
-        return ShogiPlayer(options)
 
     def referee(self, player: ShogiPlayer) -> ShogiReferee:
         from yomi.engine.shogi.game import ShogiReferee
@@ -273,16 +253,6 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         from yomi.engine.shogi.placement import START_WORD
 
         return f"{START_WORD} moves {' '.join(format_usi(move) for _, move in game.moves)}"
-
-    def matches(self) -> ShogiMatches:
-        from yomi.engine.shogi.matches import ShogiMatches
-
-        return ShogiMatches()
-
-    def start_play(self, args: Namespace, options: Options) -> tuple[ShogiGame, tuple[str, str]]:
-        from yomi.engine.shogi.terminal import start_play
-
-        return start_play(args, options)
 
     def terminal(
         self, player: ShogiPlayer, game: ShogiGame, args: Namespace, advice: Mapping[str, Value]
@@ -359,25 +329,17 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         other._learned = {"openings": openings, "named": name, "network": network}
         return other
 
-    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[ShogiGame]]]:
+    def replay(
+        self, path: Path, features: FeatureSet, size: int
+    ) -> tuple[GameSpec, Encoder, list[RecordedGame[ShogiGame]]]:
         from yomi.engine.shogi.selfplay import replay
 
         return replay(path, features)
 
-    def network_defaults(self, options: Options) -> Mapping[str, Value]:
-        from yomi.engine.shogi.players.setup import network_defaults
-
-        return network_defaults(options)
-
-    def subject(self, options: Options) -> Subject:
+    def benchmark_positions(self, options: Options) -> BenchmarkPositions:
         from yomi.engine.shogi.players.setup import shogi_subject
 
         return shogi_subject(mate_depth=options.leaf_mate_depth)
-
-    def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
-        from yomi.engine.shogi.players.setup import measured
-
-        return measured(options)
 
     def sampling(self, network: FileEvaluator, options: Options) -> Sampling[ShogiGame]:
         from yomi.engine.players.precision import Sampling

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.learning.learnable import Outcome
-from yomi.engine.learning.rows import Recorded, Show, counts_of, noted, planes_of
-from yomi.engine.learning.selfplay import Finished
+from yomi.engine.learning.rows import Encoder, RecordedGame, counts_of, planes_of, plies_by_move
+from yomi.engine.learning.selfplay import FinishedGame
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options
 from yomi.engine.play import DECLARATION, Ended
@@ -100,7 +100,7 @@ class LearnableShogi:
     """Shogi without points and ownership targets. Implements yomi.engine.learning.learnable.Learnable."""
 
     suffix = ".csa"
-    points = False
+    has_score = False
     boards: Sequence[Mapping[str, Any]] = ({},)
 
     def __init__(
@@ -119,7 +119,7 @@ class LearnableShogi:
         is_sparse = self.network.get("kind") == SPARSE_KIND
         self.features = SHOGI_BOARD if is_sparse else f"dlshogi-{DLSHOGI_PLANES}-{extras}"
         self.spec, self._show = seen_by(FEATURE_SETS[self.features])
-        self.asked: Mapping[str, Any] = {"openings": named}
+        self.fixed_settings: Mapping[str, Any] = {"openings": named}
         self._options = options
         # Positions count their moves from 0: what comes before them is not known.
         self._openings = [replace(opening, initial=replace(opening.initial, number=1)) for opening in openings]
@@ -129,10 +129,10 @@ class LearnableShogi:
         for opening in self._openings:
             begin(options, opening)
 
-    def begin(self, rng: np.random.Generator, lead: float) -> ShogiGame:
+    def new_game(self, rng: np.random.Generator, lead: float) -> ShogiGame:
         return self._begin(self._openings[int(rng.integers(len(self._openings)))])
 
-    def again(self, game: ShogiGame) -> ShogiGame:
+    def restart(self, game: ShogiGame) -> ShogiGame:
         return self._begin(self._opened[game])
 
     def judge(self, game: ShogiGame) -> Ended | None:
@@ -146,13 +146,13 @@ class LearnableShogi:
     def komi(self, game: ShogiGame) -> float:
         return 0.0
 
-    def show(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
+    def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
         return self._show(positions, history)
 
-    def record(self, finished: Finished[ShogiGame], name: str) -> bytes:
+    def record(self, finished: FinishedGame[ShogiGame], name: str) -> bytes:
         """Return CSA with evaluations and visits as comments, and a separator."""
         game, notes = finished.game, []
-        for (_, move), ply in zip(game.moves, noted(finished), strict=True):
+        for (_, move), ply in zip(game.moves, plies_by_move(finished), strict=True):
             note = RecordedMove(move)
             if ply is not None and ply.found is not None:
                 note.score = record_score(0.5 + ply.found.value / 2.0, None, self._options.centipawns)
@@ -169,13 +169,15 @@ class LearnableShogi:
         return game
 
 
-def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Show, list[Recorded[ShogiGame]]]:
+def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Encoder, list[RecordedGame[ShogiGame]]]:
     """Return the spec, encoder and games of a record for `yomi learn`; searches may play all legal moves."""
     if features.joined:
         raise OptionError(f"{path}: rows of {features.name} found, expected dlshogi's features or {SHOGI_BOARD}")
     try:
         records = load_records(path)
-        games = [Recorded(record.game(0), [note.move for note in record.moves], record.winner) for record in records]
+        games = [
+            RecordedGame(record.game(0), [note.move for note in record.moves], record.winner) for record in records
+        ]
     except RecordError as error:
         raise OptionError(str(error)) from None
     for recorded in games:
@@ -184,7 +186,7 @@ def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Show, list[Recor
     return *seen_by(features), games
 
 
-def seen_by(features: FeatureSet) -> tuple[GameSpec, Show]:
+def seen_by(features: FeatureSet) -> tuple[GameSpec, Encoder]:
     """Return shogi's spec for a feature set, and the function that encodes positions for it."""
     if features.name == SHOGI_BOARD:
         return shogi_spec(), boards_of

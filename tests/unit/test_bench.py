@@ -30,7 +30,6 @@ from yomi.engine.go.measuring import go_positions, go_subject
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.options import Options
 from yomi.engine.search.settings import SearchSettings
-from yomi.engine.shogi import measuring as shogi_measuring
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.players.setup import shogi_positions, shogi_subject
 from yomi.native.go.planes import policy_index

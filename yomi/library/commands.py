@@ -14,7 +14,7 @@ from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import prepare
 from yomi.engine.cli.main import build
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.matches.report import Report as Ratings
+from yomi.engine.matches.report import MatchReport as Ratings
 from yomi.engine.matches.results import GameResult
 from yomi.engine.option_row import OptionError, did_you_mean
 from yomi.engine.options import TABLE, Options, rows_for

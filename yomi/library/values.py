@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.clock import Clock as EngineClock
-from yomi.engine.clock import Left, TimeSettings, TimeSystem
+from yomi.engine.clock import TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.search.types import Limits
 from yomi.errors import Error
@@ -48,7 +48,7 @@ class Clock:
     def _for_engine(self) -> EngineClock:
         if self.byoyomi:
             settings = TimeSettings(TimeSystem.BYOYOMI, self.main, self.byoyomi, self.periods)
-            return EngineClock(settings, Left(self.main, self.byoyomi, self.periods))
+            return EngineClock.full(settings)
         return EngineClock.of(self.main, increment=self.increment)
 
 

@@ -10,8 +10,6 @@ import json
 import re
 from dataclasses import dataclass
 
-from yomi.engine.version import VERSION
-
 from yomi import __version__
 from yomi.engine.color import BLACK, COLORS, WHITE
 from yomi.engine.go.vertex import VertexError, format_vertex, parse_vertex
@@ -213,7 +211,7 @@ def _seconds(word: str) -> float | None:
 
 def format_protocol(has_analysis: bool) -> str:
     """Return the protocol line. Analysis is announced only if the server offers it."""
-    return f"e1 yomi {VERSION}" + (f" {ANALYZE}" if has_analysis else "")
+    return f"e1 yomi {__version__}" + (f" {ANALYZE}" if has_analysis else "")
 
 
 def format_move(vertex: str, analysis: str = "") -> str:

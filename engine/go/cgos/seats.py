@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from yomi.engine.clients.client import EngineError, Evaluation
 from yomi.engine.clients.gtp import GtpClient
 from yomi.engine.clients.spec import GameClock
-from yomi.engine.clock import Clock, Left, TimeSettings, TimeSystem
+from yomi.engine.clock import Clock, TimeSettings, TimeSystem
 from yomi.engine.color import LETTERS, opponent
 from yomi.engine.go.cgos.codec import cgos_json
 from yomi.engine.go.game import GoGame
@@ -85,7 +85,7 @@ class YomiGoSeat(YomiSeat[GoPlayer]):
         player, size = self._player, self._game.size
         request = self._request(color)
         request.options = replace(player.options, lag=player.options.lag + lag)
-        request.clocks = dict.fromkeys((color, opponent(color)), Clock(self._settings, Left(left)))
+        request.clocks = dict.fromkeys((color, opponent(color)), Clock(self._settings, left))
         request.start = at
         self._current = request
         decision = player.decide(request)

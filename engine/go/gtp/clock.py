@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from yomi.engine.clock import MAX_TIME, Clock, ClockError, Clocks, Left, TimeSettings, TimeSystem, charge
+from yomi.engine.clock import MAX_TIME, Clock, ClockError, Clocks, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, COLORS, WHITE
 from yomi.engine.go.gtp.codec import Command, GtpError, expect_count, integer, real
 from yomi.engine.go.gtp.table import command
@@ -45,7 +46,7 @@ class GtpClocks:
             self._reported[color] = False
         self._started = None
 
-    def left(self, color: int) -> Left:
+    def left(self, color: int) -> Clock:
         """Return the clock of `color`. A running clock shows its value at the start."""
         return self._left[color]
 
@@ -96,7 +97,7 @@ class GtpClocks:
 
     def clocks(self) -> Clocks:
         """Return both clocks. A running clock shows its value at the start."""
-        return {color: Clock(self.settings, self._left[color], self._reported[color]) for color in (BLACK, WHITE)}
+        return {color: replace(left, is_exact=self._reported[color]) for color, left in self._left.items()}
 
 
 KGS_SYSTEMS = (TimeSystem.NONE, TimeSystem.ABSOLUTE, TimeSystem.BYOYOMI, TimeSystem.CANADIAN)

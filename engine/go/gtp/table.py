@@ -13,8 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from yomi.engine.version import VERSION
-
+from yomi import __version__
 from yomi.engine.default_network import network_file
 from yomi.engine.go.gtp.codec import Command, GtpError, expect_count
 from yomi.engine.options import Option, OptionError, Value, find, rows_for
@@ -153,9 +152,9 @@ def gtp_version(version: str) -> str:
 ANSWERS = {
     "protocol_version": "2",
     "name": NAME,
-    "version": gtp_version(VERSION),
+    "version": gtp_version(__version__),
     "gogui-version": "1.6.0",
-    "gogui-title": f"{NAME} {VERSION}",
+    "gogui-title": f"{NAME} {__version__}",
     "gogui-analyze_commands": ANALYZE_COMMANDS,
 }
 
@@ -170,7 +169,7 @@ def describe_engine(session: Session, request: Command) -> str:
     """Answer name, version and options that differ from their defaults."""
     values = [(row, session.options.get(row.name)) for row in rows_for("go")]
     changed = [f"{row.name} {row.format(value)}" for row, value in values if value != row.default]
-    return "\n".join([f"{NAME} {VERSION}", *changed])
+    return "\n".join([f"{NAME} {__version__}", *changed])
 
 
 @command("known_command")

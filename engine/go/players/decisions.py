@@ -36,7 +36,7 @@ def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -
         lag: possible loss on each move.
         lateness: further reserve for this move, on a loaded machine.
     """
-    settings, left = clock.settings, clock.left
+    settings, left = clock.settings, clock
     reserve = lag_reserve(lag, moves) + lateness
     system = settings.system
     # Fischer: as sudden death, plus the increment less the lag. Lateness and lag stay on the clock.

@@ -40,7 +40,7 @@ from yomi.engine.options import LOG, Options, rows_for
 from yomi.engine.players.player import Player, Restrictions
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.players.setup import tuned
-from yomi.engine.players.time_management import Schedule, choose
+from yomi.engine.players.time_management import choose
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits, SearchReport
@@ -148,7 +148,7 @@ class GoPlayer(Player[GoGame]):
         is_banned = self._search.is_banned
         return request.clock is not None and sum(not is_banned(move) for move in root.legal_moves()) == 1
 
-    def _restrictions(self, request: Request[GoGame], root: GoGame, schedule: Schedule) -> Restrictions:
+    def _restrictions(self, request: Request[GoGame], root: GoGame, schedule: Budget) -> Restrictions:
         """Forbid passing while dead stones are left, if the options ask for clean-up."""
         options = self._options(request)
         if options.cleanup and request.allow is None and len(root.legal_moves()) > 1 and self._has_dead(root, schedule):
@@ -174,7 +174,7 @@ class GoPlayer(Player[GoGame]):
         pruned = {move: twin for move, twin in self._twins.items() if self._search.is_banned(move)}
         return with_twins(report, pruned) if pruned else report
 
-    def _has_dead(self, root: GoGame, schedule: Schedule) -> bool:
+    def _has_dead(self, root: GoGame, schedule: Budget) -> bool:
         """Whether dead stones of the opponent are on the board, as far as a share of the move's time can show."""
         left = min(schedule.soft, schedule.hard) - time.monotonic()
         if left <= 0.0:

@@ -20,7 +20,7 @@ from yomi.engine.go.players.analysis import Model, RawEvaluation
 from yomi.engine.go.rules import Rules
 from yomi.engine.options import Options
 from yomi.engine.players.precision import Sampling
-from yomi.engine.players.setup import Judges, common_settings
+from yomi.engine.players.setup import EvaluatorFactory, common_settings
 from yomi.engine.search.settings import SearchSettings
 from yomi.native.go.planes import policy_index, symmetry_table, write_planes
 from yomi.native.go.spec import go_spec

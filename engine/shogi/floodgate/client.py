@@ -18,7 +18,7 @@ from yomi.engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIM
 from yomi.engine.servers.connection import ConnectionLostError, Line
 from yomi.engine.servers.reporter import Reporter
 from yomi.engine.servers.seat import Done
-from yomi.engine.servers.settings import Account
+from yomi.engine.servers.settings import STARS, Account, Password
 from yomi.engine.shogi.floodgate import codec
 from yomi.engine.shogi.floodgate.game import CsaGame
 from yomi.engine.shogi.floodgate.seats import ShogiSeat, Turn

@@ -85,7 +85,7 @@ class YomiShogiSeat(YomiSeat[ShogiPlayer]):
 
 def less_byoyomi(clock: Clock, lag: float) -> Clock:
     """Return a clock whose byo-yomi is shorter by `lag` seconds."""
-    return Clock.of(clock.left.main, max(clock.settings.period - lag, 0.0))
+    return Clock.of(clock.main, max(clock.settings.period - lag, 0.0))
 
 
 class UsiSeat(EngineSeat[UsiClient]):
@@ -135,7 +135,7 @@ def go_words(request: Request[Any], limit: str = "") -> str:
     clocks = request.clocks or dict.fromkeys((BLACK, WHITE), Clock.of(0.0, TIMEOUT))
     black, white = clocks[BLACK], clocks[WHITE]
     increments = black.settings.increment, white.settings.increment
-    words = limit or clock_words(black.left.main, white.left.main, _byoyomi(black), *increments)
+    words = limit or clock_words(black.main, white.main, _byoyomi(black), *increments)
     return f"ponder {words}" if request.ponder else words
 
 
@@ -143,7 +143,7 @@ def allowed(request: Request[Any]) -> float:
     """Return the seconds that the clocks allow a request; infinity without clocks or during pondering."""
     if request.clocks is None or request.is_pondering:
         return math.inf
-    return max(clock.left.main + clock.settings.increment + _byoyomi(clock) for clock in request.clocks.values())
+    return max(clock.main + clock.settings.increment + _byoyomi(clock) for clock in request.clocks.values())
 
 
 def _byoyomi(clock: Clock) -> float:
@@ -152,7 +152,7 @@ def _byoyomi(clock: Clock) -> float:
 
 def _less(clock: Clock, lag: float) -> Clock:
     """Return a clock with each time shorter by `lag` seconds."""
-    times = (clock.left.main, _byoyomi(clock), clock.settings.increment)
+    times = (clock.main, _byoyomi(clock), clock.settings.increment)
     return Clock.of(*(max(seconds - lag, 0.0) for seconds in times))
 
 

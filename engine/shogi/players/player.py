@@ -29,7 +29,7 @@ from yomi.engine.options import Options
 from yomi.engine.players.player import Player, Restrictions
 from yomi.engine.players.request import Decision, LoadingError, Request
 from yomi.engine.players.setup import tuned
-from yomi.engine.players.time_management import PATIENCE, POLL, Schedule, end_search
+from yomi.engine.players.time_management import PATIENCE, POLL, end_search
 from yomi.engine.records import winrate_of
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
@@ -318,7 +318,7 @@ def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: flo
     between the end of the search and the interface's clock, `margin` is a further reserve in byo-yomi, `lateness` the
     recent delay of this process.
     """
-    left, increment = clock.left.main, clock.settings.increment
+    left, increment = clock.main, clock.settings.increment
     moves = moves_left(ply)
     last = time_left(clock, lag, margin, lateness)
     if clock.settings.system is TimeSystem.BYOYOMI:
@@ -337,7 +337,7 @@ def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: flo
 
 def time_left(clock: Clock, lag: float, margin: float, lateness: float) -> float:
     """Return the seconds in which a move arrives in time; arguments as for find_budget."""
-    left, settings = clock.left.main, clock.settings
+    left, settings = clock.main, clock.settings
     if settings.system is TimeSystem.BYOYOMI:
         period = settings.period
         reserve = min(min(lag + margin, MAX_RESERVE * period) + lateness, MAX_RESERVE_SHARE * period)

@@ -13,9 +13,9 @@ from yomi.engine.evaluators.base import Evaluator, EvaluatorError
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import FileEvaluator, network_in, recognise
 from yomi.engine.evaluators.queue import EvaluationQueue
-from yomi.engine.game import Subject
+from yomi.engine.game import BenchmarkPositions
 from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, Options, Value, rows_for
-from yomi.engine.players.setup import Judges, common_settings
+from yomi.engine.players.setup import EvaluatorFactory, common_settings
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame
@@ -180,20 +180,20 @@ def shogi_positions() -> list[ShogiGame]:
     return games
 
 
-def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Subject:
+def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> BenchmarkPositions:
     """Return the benchmark's subject; without a spec dlshogi's usual one. `mate_depth` is in plies."""
     spec = spec or shogi_spec()
     games = shogi_positions()
     for game in games:
         for name, value in (*spec.position_flags, ("mate_depth", mate_depth)):
             game.position[name] = value
-    return Subject("shogi", spec, tuple(games), write_planes, write_bits)
+    return BenchmarkPositions("shogi", spec, tuple(games), write_planes, write_bits)
 
 
 @contextlib.contextmanager
-def measured(options: Options) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
+def measured(options: Options) -> Iterator[tuple[BenchmarkPositions, EvaluationQueue, SearchSettings]]:
     with contextlib.closing(make_queue(options)) as queue:
         spec = spec_for(queue.evaluator)
         searched = ("mate_depth", options.leaf_mate_depth), ("all_moves", int(options.all_legal_moves))
-        spec = replace(spec, marks=(*spec.position_flags, *searched))
+        spec = replace(spec, position_flags=(*spec.position_flags, *searched))
         yield shogi_subject(spec, options.leaf_mate_depth), queue, search_settings(options, queue)

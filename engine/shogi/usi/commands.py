@@ -9,8 +9,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator
 
-from yomi.engine.version import VERSION
-
+from yomi import __version__
 from yomi.engine.levels import FULL, LevelSwitch, describe_level
 from yomi.engine.options import USI_NAMES, Option, OptionError, Options, rows_for
 from yomi.engine.protocols.process import run_session
@@ -71,7 +70,7 @@ AUTHORS = "the yomi authors"
 @command("usi")
 def usi(session: Session, request: Command) -> None:
     # Nothing slow may be imported for this.
-    session.send(f"id name yomi {VERSION}", f"id author {AUTHORS}", *option_lines(session.level), "usiok")
+    session.send(f"id name yomi {__version__}", f"id author {AUTHORS}", *option_lines(session.level), "usiok")
 
 
 @command("isready")
