@@ -199,7 +199,7 @@ class EvaluationWorkers:
                 _log.warning("%s: cannot be closed: %s", worker.description, error)
             if error_met is None or is_hopeless or worker.is_lost or self._closing.is_set():
                 return
-            _log.warning("%s failed (%s): it is set up anew", worker.description, error_met)
+            _log.warning("%s failed (%s): it is set up again", worker.description, error_met)
 
     def _serve(self, worker: _Worker, evaluator: Evaluator) -> Exception | None:
         """Evaluate tasks until the end (None) or a failure, after which another worker has the task."""
@@ -250,7 +250,7 @@ class EvaluationWorkers:
                 self._end = EvaluatorError(f"{name} failed and no other device is left: {error}")
                 waiting = self._take_all()
         if left:
-            _log.error("%s is given up (%s): the search goes on with %s", name, error, ", ".join(left))
+            _log.error("%s is given up (%s): the search continues with %s", name, error, ", ".join(left))
         else:
             _log.error("%s", self._end)
         for task in waiting:
@@ -287,7 +287,7 @@ class EvaluationWorkers:
             for worker, is_making in lost:
                 if is_making:
                     seconds = self._hang * MAKING_LOOKS / LOOKS
-                    self._give_up(worker, EvaluatorError(f"it could not be set up anew within {seconds:g} s"))
+                    self._give_up(worker, EvaluatorError(f"it could not be set up again within {seconds:g} s"))
                 else:
                     self._replace(worker)
 
@@ -308,5 +308,5 @@ class EvaluationWorkers:
         if heir.failures >= MAX_FAILURES:
             self._give_up(heir, error)
             return
-        _log.warning("%s: it is set up anew", error)
+        _log.warning("%s: it is set up again", error)
         self._start(heir, None)

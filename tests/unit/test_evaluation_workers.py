@@ -93,7 +93,7 @@ def test_a_failure_is_repaired_and_nothing_is_lost(fault: str, caplog: pytest.Lo
     first, second = devices.made[0]
     assert first.inner.made_in == second.inner.made_in or fault == "hang"  # type: ignore[attr-defined]
     assert "net on cuda:0" in caplog.text
-    assert "set up anew" in caplog.text
+    assert "set up again" in caplog.text
     devices.release()
     queue.close()
 
@@ -114,7 +114,7 @@ def test_a_device_that_keeps_failing_is_dropped(fault: str, caplog: pytest.LogCa
         assert run(search, Limits(playouts=500)).playouts == 500
     assert queue.worker_count == 1
     assert "net on cuda:0 is given up" in caplog.text
-    assert "the search goes on with net on cuda:1" in caplog.text
+    assert "the search continues with net on cuda:1" in caplog.text
     check_tree(search)
     devices.release()
     queue.close()
@@ -161,7 +161,7 @@ def test_a_device_that_cannot_be_set_up_anew_is_given_up(caplog: pytest.LogCaptu
     queue = EvaluationWorkers(devices.factories(), hang=0.05)
     search = new_search(queue)
     search.set_position(new_game())
-    with pytest.raises(EvaluatorError, match=r"no other device is left: it could not be set up anew within 1\.2 s"):
+    with pytest.raises(EvaluatorError, match=r"no other device is left: it could not be set up again within 1\.2 s"):
         run(search, Limits(playouts=100))
     assert queue.worker_count == 0
     devices.release()
@@ -181,7 +181,7 @@ def test_a_device_that_hangs_while_it_is_closed_is_given_up() -> None:
     queue = EvaluationWorkers([lambda: Stuck(4, fail_at=1)], hang=0.05)
     search = new_search(queue)
     search.set_position(new_game())
-    with pytest.raises(EvaluatorError, match=r"no other device is left: it could not be set up anew within 1\.2 s"):
+    with pytest.raises(EvaluatorError, match=r"no other device is left: it could not be set up again within 1\.2 s"):
         run(search, Limits(playouts=100))
     assert queue.worker_count == 0
     released.set()
@@ -217,7 +217,7 @@ def test_a_device_that_is_set_up_just_when_it_is_given_up_stays_so() -> None:
 
         queue = EvaluationWorkers([lambda: make(0), lambda: make(1)], hang=0.05)
         with pytest.raises(OSError, match="lost"):
-            queue.call(fail)  # at both, which are now set up anew
+            queue.call(fail)  # at both, which are now set up again
         answer = ask(queue, lambda _: None)
         logger.addFilter(hold_the_first)
         try:
@@ -386,7 +386,7 @@ def test_a_lost_device_is_not_set_up_anew_even_if_it_cannot_be_closed(caplog: py
     search.set_position(new_game())
     while queue.worker_count == 2:
         run(search, Limits(playouts=50))
-    assert "net on cuda:0 is given up (CUDA error 700): the search goes on with scripted" in caplog.text
+    assert "net on cuda:0 is given up (CUDA error 700): the search continues with scripted" in caplog.text
     search.clear()
     search.set_position(new_game())
     assert run(search, Limits(playouts=300)).visits == 300
