@@ -60,8 +60,8 @@ class FileFormat(ABC):
     reads: ClassVar[Inputs] = Inputs.NUMBERS
     """The arrays of a batch that it reads. With NUMBERS the search writes planes and extras, or bits if the device
     takes them. With POSITIONS the format encodes the positions itself."""
-    says_value: bool = True  # whether the network has values; otherwise rollouts are needed
-    says_score: bool = True  # whether the network predicts points and ownership, in a game that has them
+    predicts_value: bool = True  # whether the network has values; otherwise rollouts are needed
+    predicts_score: bool = True  # whether the network predicts points and ownership, in a game that has them
     # whether games can end without a result by the rules, if the network predicts that
     may_have_no_result: bool = False
 

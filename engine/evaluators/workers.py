@@ -9,6 +9,7 @@ worker ends and the others continue. A worker that hangs is abandoned with its a
 from __future__ import annotations
 
 import atexit
+import contextvars
 import logging
 import sys
 import threading
@@ -82,6 +83,7 @@ class EvaluationWorkers:
         started: SimpleQueue[Evaluator | Exception] = SimpleQueue()
         self._workers = [_Worker(seat, factory, is_starting=True) for seat, factory in enumerate(factories)]
         self._leaving: list[_Worker] = []  # given up, but perhaps still closing their evaluators
+        self._context = contextvars.copy_context()
         self._watcher = threading.Thread(target=self._watch, name="evaluation-watch", daemon=True)
         self._watcher.start()
         atexit.register(self.close)  # a thread that is in TensorRT or CUDA when the interpreter ends can abort it

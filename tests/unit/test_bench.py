@@ -31,6 +31,7 @@ from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.options import Options
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.shogi.networks import MaterialEvaluator
+from yomi.engine.shogi.players import setup as shogi_setup
 from yomi.engine.shogi.players.setup import shogi_positions, shogi_subject
 from yomi.native.go.planes import policy_index
 from yomi.native.shogi.spec import shogi_spec

@@ -20,6 +20,7 @@ from yomi.engine.players import setup
 from yomi.engine.players.setup import TUNED, Tuning, load_tuning, save_tuning, tuned
 from yomi.engine.search.search import Search
 from yomi.engine.shogi import measuring as shogi_measuring
+from yomi.engine.shogi.players import setup as shogi_setup
 
 CHOICE: dict[str, Value] = {
     "device": "cpu",

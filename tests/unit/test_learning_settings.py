@@ -8,6 +8,7 @@ import pytest
 from yomi.engine.cli.learn import _asked_cluster, _read_tables
 from yomi.engine.cli.main import build
 from yomi.engine.cli.parser import CliError
+from yomi.engine.learning.cluster import ClusterOptions
 from yomi.engine.learning.settings import LearnSettings, make_settings, reference, training_tables
 from yomi.engine.option_row import OptionError
 

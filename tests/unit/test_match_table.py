@@ -21,7 +21,7 @@ from yomi.engine.matches.report import (
     to_text,
     without_duplicates,
 )
-from yomi.engine.matches.results import GameResult, MatchError
+from yomi.engine.matches.results import GameResult, MatchError, MatchJournal
 from yomi.engine.pictures import PlotError, check
 from yomi.engine.records import LeftOut
 from yomi.engine.shogi.notation import parse_usi

@@ -40,7 +40,6 @@ class GtpClocks:
 
     def reset(self) -> None:
         """Reset both clocks for a new game with the same settings."""
-        s = self.settings
         for color in (BLACK, WHITE):
             self._left[color] = Clock.full(self.settings)
             self._reported[color] = False

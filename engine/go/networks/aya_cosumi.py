@@ -60,8 +60,8 @@ class PartialFormat(Format):
             raise NetworkError(f"{file.path}: outputs {found} found, expected some of {', '.join(PLACES)}")
         self.output_shapes = tuple((1, self.size**2) if name == "policy" else (1,) for name in self.outputs)
         self.places = tuple(PLACES[name] for name in self.outputs)
-        self.says_value = self.outputs != ("policy",)
-        self.says_score = "score" in self.outputs
+        self.predicts_value = self.outputs != ("policy",)
+        self.predicts_score = "score" in self.outputs
 
     @classmethod
     def recognise(cls, file: NetworkFile, size: int) -> Self | None:
