@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import copy
 import threading
@@ -339,9 +340,15 @@ def test_errors_are_one_tree() -> None:
             yomi.Engine(name, **options)  # type: ignore[arg-type]  # a mapping of several kinds of values
     with pytest.raises(AttributeError):
         yomi.no_such_name  # noqa: B018
+
+
+def test_type_checkers_see_the_names_of_the_library() -> None:
     for name in yomi.__all__:
         assert getattr(yomi, name) is not None
         assert name in dir(yomi)
+    stub = ast.parse(Path(yomi.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    found = [alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert sorted([*map(str, found), "__version__"]) == sorted(yomi.__all__)
 
 
 def test_play_adds_little_to_a_search() -> None:

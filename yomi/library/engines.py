@@ -113,7 +113,8 @@ class Engine(Generic[P]):
     @property
     def name(self) -> str:
         """Network, device and precision on one line."""
-        return self._player.description
+        name: str = self._player.description
+        return name
 
     @property
     def options(self) -> dict[str, bool | int | float | str | None]:
