@@ -36,6 +36,7 @@ from yomi.engine.players.thinking import (
 from yomi.engine.search.limits import Limits
 from yomi.engine.search.report import SearchReport
 from yomi.engine.search.search import Search
+from yomi.errors import ClosedError
 from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -293,6 +294,8 @@ class Player(abc.ABC, Generic[G]):
 
     def _prepare(self, request: Request[G]) -> None:
         """End what runs, load what the game's board needs, and bring the search in line with the options."""
+        if self._is_closed:
+            raise ClosedError("the player is closed: make another one")
         self._end_background()
         self._load_board(request.game)
         settings = self._search_settings(self._options(request), request.game, self._search.queue)

@@ -20,6 +20,7 @@ from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.errors import ClosedError
+from yomi.nets.dlshogi.definition import NetworkShape, ShogiForm, write_network
 from yomi.nets.errors import NetworkError
 
 SHORT = yomi.Limit(visits=20)
@@ -221,6 +222,19 @@ def test_evaluations_are_those_of_the_search(shogi: yomi.Engine[yomi.shogi.Game]
         assert set(np.flatnonzero(opinion.policy[index]).tolist()) <= legal
         raw = shogi.analyse(games[index], yomi.Limit(visits=1)).score
         assert raw.mate is not None or raw.winrate == pytest.approx(opinion.winrate[index], abs=2e-3)
+
+
+def test_evaluations_of_alphazero_s_networks_have_the_same_labels(tmp_path: Path) -> None:
+    path = write_network(tmp_path / "a.onnx", NetworkShape(blocks=1, channels=8, form=ShogiForm.ALPHAZERO))
+    with yomi.Engine("shogi", net=path, precision="fp32", workers=1) as engine:
+        games = [yomi.shogi.Game().play("7g7f"), yomi.shogi.Game().play("7g7f").play("3c3d")]
+        opinion = engine.evaluate(games)
+        for game, policy in zip(games, opinion.policy, strict=True):
+            report = engine.analyse(game, yomi.Limit(visits=40))
+            priors = [(move.prior, policy[game.move_index(move.move)]) for move in report.moves]
+            assert len(priors) > 3
+            order = [found for _, found in sorted(priors)]
+            assert order == sorted(order)
 
 
 def test_evaluations_of_go_have_scores_and_owners() -> None:
