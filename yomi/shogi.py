@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from yomi.engine.color import BLACK
 from yomi.engine.shogi.diagram import shogi_board
@@ -21,6 +24,8 @@ from yomi.nets.files import write_atomically
 __all__ = ["Game", "Record", "parse", "read"]
 
 FORMATS = {"csa": ".csa", "kif": ".kifu", "usi": ".usi"}
+LABELS = 27 * 81
+"""Of dlshogi's policy."""
 NAMES = Names(format_usi, False, None)
 
 
@@ -145,6 +150,17 @@ class Game(Position[ShogiGame]):
     def _repr_svg_(self) -> str:
         """Return the board as SVG, for notebooks."""
         return self.svg()
+
+
+def relabelled(games: Sequence[ShogiGame], policy: NDArray[np.float32], form: int) -> NDArray[np.float32]:
+    """Return policies whose labels are those of a network's form with dlshogi's labels, which `Game` has."""
+    found = np.zeros((len(games), LABELS), np.float32)
+    for row, game in enumerate(games):
+        record = game.position.copy()
+        record["form"] = form
+        for code in game.legal_moves():
+            found[row, policy_index(game.position, code, 0)] = policy[row, policy_index(record, code, 0)]
+    return found
 
 
 class Record:

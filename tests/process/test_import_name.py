@@ -60,7 +60,8 @@ def test_packages_of_a_user_are_beside_yomi_in_any_order(groups: tuple[tuple[str
 
 def test_a_checkout_without_links(script: Path, tmp_path: Path) -> None:
     (tmp_path / "yomi").mkdir()
-    (tmp_path / "yomi" / "__init__.py").write_text((ROOT / "yomi" / "__init__.py").read_text(encoding="utf-8"))
+    for path in (ROOT / "yomi").glob("*.py"):
+        (tmp_path / "yomi" / path.name).write_text(path.read_text(encoding="utf-8"))
     for name in NAMES:
         (tmp_path / "yomi" / name).write_text(f"../{name}")  # git writes such files on Windows
         (tmp_path / name).symlink_to(ROOT / name)

@@ -19,7 +19,7 @@ from yomi.engine.matches.results import GameResult
 from yomi.engine.option_row import OptionError, did_you_mean
 from yomi.engine.options import TABLE, Options, rows_for
 from yomi.library.position import Position, Result
-from yomi.library.turns import reported
+from yomi.library.turns import keep_stderr_quiet, reported
 
 if TYPE_CHECKING:
     from yomi.engine.players.request import Decision
@@ -133,6 +133,7 @@ def match(
     from yomi.engine.cli.match_settings import merge, read_values
     from yomi.engine.clients.spec import spec_table
 
+    keep_stderr_quiet()
     values = {name: fspath(value) if isinstance(value, PathLike) else value for name, value in settings.items()}
     given = {name: value for name, value in {**values, "game": game, "out": fspath(out)}.items() if value is not None}
     merged = merge(build(["match"]).parse_args(["match"]), read_values(given))
@@ -206,6 +207,7 @@ def learn(game: str, *, loss: Loss | None = None, progress: Progress = _no_progr
 
 
 def _descriptor(game: str) -> Any:
+    keep_stderr_quiet()
     if game not in GAMES:
         raise OptionError(f"game {game!r} found, expected {' or '.join(GAMES)}")
     return GAMES[game]

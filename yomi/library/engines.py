@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +16,7 @@ from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options, rows_for
 from yomi.library.analysis import Analysis, in_thread
 from yomi.library.position import Position
-from yomi.library.turns import Turns, reported
+from yomi.library.turns import Turns, keep_stderr_quiet, reported
 from yomi.library.values import Decision, Limit, Report, read
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Engine(Generic[P]):
         """
         if game not in GAMES:
             raise OptionError(f"game {game!r} found, expected {' or '.join(GAMES)}")
-        logging.getLogger("yomi").addHandler(logging.NullHandler())  # otherwise logging prints warnings to stderr
+        keep_stderr_quiet()
         self._descriptor = GAMES[game]
         self._options = Options.for_game(game)
         for name, value in options.items():
@@ -87,6 +86,7 @@ class Engine(Generic[P]):
         """End all searches and release network, memory and threads; later calls raise ClosedError."""
         self._turns.close()
         self._finalizer.detach()
+        self._evaluator = None
 
     def __enter__(self) -> Self:
         """Return this engine."""
@@ -113,8 +113,8 @@ class Engine(Generic[P]):
     @property
     def name(self) -> str:
         """Network, device and precision on one line."""
-        description: str = self._player.description
-        return description
+        name: str = self._player.description
+        return name
 
     @property
     def options(self) -> dict[str, bool | int | float | str | None]:
@@ -246,7 +246,13 @@ class Engine(Generic[P]):
                 player.load(raw[0])
             if self._evaluator is None or self._evaluator.search is not player.search:
                 self._evaluator = Evaluator(player.search)
-            return self._evaluator.evaluate(raw, sizes[0] if sizes else None)
+            found = self._evaluator.evaluate(raw, sizes[0] if sizes else None)
+            form = dict(player.search.spec.marks).get("form", 0)
+        if form:  # a network with other labels than dlshogi's
+            from yomi.shogi import relabelled
+
+            found = replace(found, policy=relabelled(raw, found.policy, form))
+        return found
 
     async def aevaluate(self, positions: P | Sequence[P]) -> Evaluation:
         """Like `evaluate`, without blocking the event loop."""
@@ -310,6 +316,8 @@ class Engine(Generic[P]):
         if self.game == "go":
             request.hide_history = options.analysis_ignore_pre_root_history
             options = replace(options, wide_root_noise=options.analysis_wide_root_noise)
+        elif allow is None and request.game.can_declare:  # a declaration would take the place of the search
+            request.allow = request.game.searched_moves()
         request.options = replace(options, own_book=False)
         return request
 

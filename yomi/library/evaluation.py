@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -215,25 +216,25 @@ class _Lane:
 
     def _submit(self, queue: EvaluationQueue, task: _Task, begin: int, end: int) -> None:
         """Evaluate by the queue, with several batches in flight."""
-        done: SimpleQueue[Job] = SimpleQueue()
         while len(self._slots) < self._search.settings.batches_in_flight:
             self._slots.append(_Slot(self._search))
-        idle = list(self._slots)
-        flying: dict[int, tuple[_Slot, int]] = {}
+        idle, self._slots = self._slots, []  # after an error batches may still be in flight: they are not used again
+        flying: deque[tuple[_Slot, int, SimpleQueue[Job]]] = deque()
         while begin < end or flying:
             if begin < end and idle:
-                slot = idle.pop()
+                slot, done = idle.pop(), SimpleQueue[Job]()
                 count = min(len(slot.batch.node), end - begin)
                 arguments = *slot.position, *task.given, begin, count, slot.plain
                 kernels.fill(*arguments)
-                job = Job(slot.batch, count, done)
-                flying[id(slot.batch)] = slot, begin
-                queue.submit(job)
+                queue.submit(Job(slot.batch, count, done))
+                flying.append((slot, begin, done))
                 begin += count
                 continue
+            slot, first, done = flying.popleft()
             job = done.get()
             if job.error is not None:
                 raise job.error
-            slot, first = flying.pop(id(job.batch))
             kernels.read(without_positions(job.batch), job.rows, first, *task.wanted)
-            idle.append(slot)
+            # A device that hangs keeps the batch: the queue took a copy of it.
+            idle.append(slot if job.batch is slot.batch else _Slot(self._search))
+        self._slots = idle

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,13 @@ from yomi.errors import ClosedError
 if TYPE_CHECKING:
     from yomi.engine.players.player import Player
     from yomi.engine.players.request import Request
+
+
+def keep_stderr_quiet() -> None:
+    """Keep Python from printing yomi's warnings on stderr if the program has not set up logging."""
+    log = logging.getLogger("yomi")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
 
 
 @contextlib.contextmanager

@@ -194,6 +194,11 @@ class MoveReport:
         """The moves that the search expects, this one first."""
         return tuple(map(self._names.move, self._raw.pv))
 
+    @property
+    def symmetry_of(self) -> str | None:
+        """The move that was searched instead, because a symmetry of the board leads from it to this move."""
+        return None if self._raw.symmetry_of is None else self._names.move(self._raw.symmetry_of)
+
     def __repr__(self) -> str:
         """Return move, visits and score."""
         return f"<MoveReport {self.move}: {self.visits} visits, {self.score}>"

@@ -1,0 +1,91 @@
+"""The library in a process of its own: import, output, Ctrl-C and the end of the program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.process.engine_process import ROOT
+
+IMPORT_SECONDS = 0.15
+
+
+def run(code: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run a program and return its output."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | settings
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_import_loads_nothing_and_is_fast() -> None:
+    code = """
+import sys, time
+before, modules, switch = time.perf_counter(), set(sys.modules), sys.getswitchinterval()
+import yomi
+seconds = time.perf_counter() - before
+assert set(sys.modules) - modules == {"yomi"}, set(sys.modules) - modules
+yomi.Error, yomi.Limit(visits=1), yomi.BLACK
+assert "numba" not in sys.modules
+assert "numpy" not in sys.modules
+assert sys.getswitchinterval() == switch
+print(seconds)
+"""
+    found = run(code)
+    assert found.returncode == 0, found.stderr
+    assert float(found.stdout) < IMPORT_SECONDS
+
+
+def test_an_engine_prints_nothing_and_needs_no_close() -> None:
+    code = """
+import yomi
+engine = yomi.Engine("shogi")
+engine.play(engine.new_game(), yomi.Limit(visits=10))
+analysis = engine.analysis(engine.new_game())
+next(analysis)
+"""
+    found = run(code)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
+@pytest.mark.parametrize(
+    "search",
+    [
+        "engine.play(engine.new_game(), yomi.Limit(seconds=60))",
+        "engine.analysis(engine.new_game()).wait()",
+        "[report for report in engine.analysis(engine.new_game())]",
+        "while True: engine.evaluate([engine.new_game()] * 20000)",
+    ],
+)
+def test_ctrl_c_ends_a_search_and_the_engine_lives_on(search: str) -> None:
+    code = f"""
+import yomi
+with yomi.Engine("shogi") as engine:
+    try:
+        print("ready", flush=True)
+        {search}
+    except KeyboardInterrupt:
+        print(engine.play(engine.new_game(), yomi.Limit(visits=20)).move is not None, flush=True)
+        raise
+"""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert time.monotonic() - begin < 15.0
+    assert output == "True\n"
+    assert errors.splitlines()[-1] == "KeyboardInterrupt"
+    assert process.returncode == -signal.SIGINT

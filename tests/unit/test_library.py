@@ -1,0 +1,433 @@
+"""The library: games, searches, evaluations, threads, asyncio and errors of `import yomi`."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import copy
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import yomi
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.option_row import OptionError
+from yomi.engine.options import Options
+from yomi.engine.players.request import Request
+from yomi.engine.shogi.players.player import ShogiPlayer
+from yomi.errors import ClosedError
+from yomi.nets.dlshogi.definition import NetworkShape, ShogiForm, write_network
+from yomi.nets.errors import NetworkError
+
+SHORT = yomi.Limit(visits=20)
+
+
+@pytest.fixture(scope="module")
+def shogi() -> Iterator[yomi.Engine[yomi.shogi.Game]]:
+    with yomi.Engine("shogi", memory="64M", workers=2, seed=1) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def go() -> Iterator[yomi.Engine[yomi.go.Game]]:
+    with yomi.Engine("go", size=5, evaluator="rollouts", memory="64M", workers=1, seed=1) as engine:
+        yield engine
+
+
+# -- games -------------------------------------------------------------------------------------------------------------
+
+
+def test_moves_are_text_or_integers_and_are_undone() -> None:
+    game = yomi.go.Game(9)
+    game.play("D4").play(game.move_index("E5")).play("pass")
+    assert game.moves == ["D4", "E5", "pass"]
+    assert [game.move_at(game.move_index(move)) for move in game.moves] == game.moves
+    assert game.undo().undo().moves == ["D4"]
+    shogi = yomi.shogi.Game()
+    shogi.play(shogi.move_index("7g7f")).play("3c3d")
+    assert shogi.moves == ["7g7f", "3c3d"]
+    assert {shogi.move_at(shogi.move_index(move)) for move in shogi.legal_moves()} == set(shogi.legal_moves())
+
+
+@pytest.mark.parametrize("game", [yomi.go.Game(9), yomi.shogi.Game()], ids=["go", "shogi"])
+def test_illegal_moves_are_errors_that_change_nothing(game: yomi.go.Game | yomi.shogi.Game) -> None:
+    first = game.legal_moves()[0]
+    played = game.copy().play(first)
+    for move in ("Z99", "K*5e", -1, 99999):
+        assert not played.is_legal(move)
+        with pytest.raises(yomi.IllegalMove):
+            played.play(move)
+    assert played.moves == [first]
+    with pytest.raises(yomi.Error, match="cannot undo"):
+        game.copy().undo()
+
+
+def test_copies_are_independent_and_keys_tell_positions_apart() -> None:
+    game = yomi.go.Game(9).play("D4").play("E5").play("F6")
+    other = yomi.go.Game(9).play("F6").play("E5").play("D4")
+    assert game.key == other.key
+    assert game != other
+    assert game == copy.deepcopy(game) == game.copy()
+    assert game.copy().undo().key != game.key
+    assert yomi.shogi.Game().play("7g7f").key != yomi.shogi.Game().key
+
+
+def test_results_of_both_games() -> None:
+    game = yomi.go.Game(5, komi=0.5)
+    for move in ("C3", "pass", "C4", "pass", "pass"):
+        assert game.result() is None
+        game.play(move)
+    assert game.result() == yomi.Result(yomi.BLACK, "B+24.5")
+    assert game.lead(dead=["C3", "C4"]) == -0.5
+    mated = yomi.shogi.Game("4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1").play("G*5b")
+    result = mated.result()
+    assert result is not None
+    assert (result.winner, result.points(yomi.BLACK), result.points(yomi.WHITE)) == (yomi.BLACK, 1.0, 0.0)
+
+
+def test_records_are_written_and_read(tmp_path: Path) -> None:
+    game = yomi.go.Game(9, komi=6.5, handicap=["C3", "G7"]).play("E5")
+    game.write(tmp_path / "a.sgf", black="Anna", result="W+R")
+    (record,) = yomi.go.read(tmp_path / "a.sgf")
+    assert (record.black, record.result, record.moves) == ("Anna", "W+R", ["E5"])
+    assert record.game() == game
+    assert [position.ply for position in record.positions()] == [0, 1]
+    shogi = yomi.shogi.Game().play("7g7f").play("3c3d")
+    for form in ("csa", "kif", "usi"):
+        (found,) = yomi.shogi.parse(shogi.to_text(form, black="Anna"))
+        assert found.game() == shogi
+        assert [position.sfen for position in found.positions()][-1] == shogi.sfen
+    with pytest.raises(yomi.Error, match="expected one of csa, kif, usi"):
+        shogi.to_text("pdf")
+    with pytest.raises(yomi.Error):
+        yomi.go.read(tmp_path / "none.sgf")
+    with pytest.raises(yomi.Error):
+        yomi.shogi.parse("no record")
+
+
+# -- searching ---------------------------------------------------------------------------------------------------------
+
+
+def test_play_chooses_a_legal_move_and_leaves_the_position(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
+    game = shogi.new_game()
+    decision = shogi.play(game, SHORT)
+    assert decision.move in game.legal_moves()
+    assert game.moves == []
+    assert decision.report.visits >= 20
+    assert shogi.play(game, SHORT, allow=["1g1f"]).move == "1g1f"
+    assert shogi.play(game, SHORT, avoid=[str(decision.move)]).move != decision.move
+
+
+def test_reports_have_points_of_view(go: yomi.Engine[yomi.go.Game]) -> None:
+    game = go.new_game().play("C3")
+    report = go.analyse(game, yomi.Limit(visits=300))
+    score = report.score
+    assert score.side == yomi.WHITE
+    assert score.black.winrate == pytest.approx(1.0 - score.white.winrate)
+    assert score.lead is not None
+    assert score.black.lead == pytest.approx(-score.lead)
+    best = report.best
+    assert best is not None
+    assert report[best.move] is best
+    assert best.variation[0] == best.move
+    searched = [move for move in report.moves if move.symmetry_of is None]
+    assert len(searched) < len(report.moves)
+    assert sum(move.visits for move in searched) <= report.visits
+    with pytest.raises(KeyError, match="was not searched"):
+        report["A9"]
+
+
+def test_ownership_is_black_s() -> None:
+    game = yomi.go.Game(5)
+    for move in ("C1", "pass", "C2", "pass", "C3", "pass", "C4", "pass", "C5"):
+        game.play(move)
+    with yomi.Engine("go", size=5, evaluator="rollouts", workers=1) as engine:
+        assert (engine.ownership(game) > 0.3).all()
+        assert engine.dead_stones(game) == []
+
+
+def test_an_analysis_reports_until_it_is_stopped(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
+    with shogi.analysis(shogi.new_game(), interval=0.02) as analysis:
+        visits = [report.visits for report, _ in zip(analysis, range(3), strict=False)]
+        assert analysis.is_running
+    assert visits == sorted(visits)
+    assert not analysis.is_running
+    last = analysis.wait()
+    assert last.visits >= visits[-1]
+    assert list(shogi.analysis(shogi.new_game(), SHORT))[-1].visits >= 20
+
+
+def test_a_call_ends_an_analysis_without_limit(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
+    analysis = shogi.analysis(shogi.new_game())
+    assert shogi.play(shogi.new_game(), SHORT).move is not None
+    assert analysis.wait().moves
+    assert not analysis.is_running
+
+
+def test_clocks_limit_a_search(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
+    begin = time.monotonic()
+    decision = shogi.play(shogi.new_game(), yomi.Limit(clocks=yomi.Clock(main=0.0, byoyomi=0.5)))
+    assert decision.move is not None
+    assert time.monotonic() - begin < 2.0
+    for wrong in ({"seconds": -1.0}, {"visits": 0}, {"depth": 0}):
+        with pytest.raises(yomi.Error, match="expected a number"):
+            yomi.Limit(**wrong)  # type: ignore[arg-type]  # a mapping of both kinds of numbers
+    with pytest.raises(yomi.Error, match="expected one of them"):
+        yomi.Clock(byoyomi=1.0, increment=1.0)
+
+
+def test_a_mate_is_found(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
+    game = yomi.shogi.Game("4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1")
+    assert shogi.find_mate(game) == ("G*5b",)
+    assert shogi.find_mate(yomi.shogi.Game(), seconds=0.1) == ()
+    assert shogi.play(game, SHORT).report.score.mate == 1
+
+
+def test_options_change_and_faults_change_nothing(go: yomi.Engine[yomi.go.Game]) -> None:
+    with yomi.Engine("go", size=5, evaluator="uniform", visits=10) as engine:
+        assert engine.analyse(engine.new_game()).visits == 10
+        engine.configure(visits=15)
+        assert engine.analyse(engine.new_game()).visits == 15
+        for wrong in ({"visits": -1}, {"vizits": 1}, {"net": "none.bin.gz", "evaluator": "auto"}):
+            with pytest.raises(yomi.Error):
+                engine.configure(**wrong)  # type: ignore[arg-type]  # a mapping of several kinds of values
+        assert engine.options["visits"] == 15
+        assert engine.play(engine.new_game()).move is not None
+
+
+# -- evaluation --------------------------------------------------------------------------------------------------------
+
+
+def test_evaluations_are_those_of_the_search(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
+    games = [yomi.shogi.Game()]
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        moves = games[-1].legal_moves()
+        games.append(games[-1].copy().play(moves[rng.integers(len(moves))]))
+    games = [game for game in games if not game.is_over]
+    opinion = shogi.evaluate(games)
+    assert len(opinion) == len(games)
+    assert opinion.policy.sum(axis=1) == pytest.approx(np.ones(len(games)), abs=1e-4)
+    assert opinion.score is None
+    assert opinion.ownership is None
+    assert opinion.side.tolist() == [game.side_to_move for game in games]
+    assert opinion.black.white.black.value == pytest.approx(opinion.black.value)
+    shogi.clear()
+    for index in (0, 7, 33):
+        legal = {games[index].move_index(move) for move in games[index].legal_moves()}
+        assert set(np.flatnonzero(opinion.policy[index]).tolist()) <= legal
+        raw = shogi.analyse(games[index], yomi.Limit(visits=1)).score
+        assert raw.mate is not None or raw.winrate == pytest.approx(opinion.winrate[index], abs=2e-3)
+
+
+def test_evaluations_of_alphazero_s_networks_have_the_same_labels(tmp_path: Path) -> None:
+    path = write_network(tmp_path / "a.onnx", NetworkShape(blocks=1, channels=8, form=ShogiForm.ALPHAZERO))
+    with yomi.Engine("shogi", net=path, precision="fp32", workers=1) as engine:
+        games = [yomi.shogi.Game().play("7g7f"), yomi.shogi.Game().play("7g7f").play("3c3d")]
+        opinion = engine.evaluate(games)
+        for game, policy in zip(games, opinion.policy, strict=True):
+            report = engine.analyse(game, yomi.Limit(visits=40))
+            priors = [(move.prior, policy[game.move_index(move.move)]) for move in report.moves]
+            assert len(priors) > 3
+            order = [found for _, found in sorted(priors)]
+            assert order == sorted(order)
+
+
+def test_evaluations_of_go_have_scores_and_owners() -> None:
+    game = yomi.go.Game(9).play("E5").play("C3")
+    with yomi.Engine("go", size=9, symmetry="none") as engine:
+        opinion = engine.evaluate([game, game.copy().play("G7"), game])
+        assert opinion.ownership is not None
+        assert opinion.score is not None
+        assert opinion.ownership.shape == (3, 9, 9)
+        assert opinion.policy.shape == (3, 82)
+        assert opinion.value[0] == pytest.approx(opinion.value[2])
+        priors = {move.move: move.prior for move in engine.analyse(game, yomi.Limit(visits=4)).moves}
+        best = game.move_at(int(opinion.policy[0].argmax()))
+        assert priors[best] == max(priors.values())
+        with pytest.raises(yomi.Error, match="expected one size"):
+            engine.evaluate([yomi.go.Game(9), yomi.go.Game(7)])
+
+
+def test_evaluations_without_a_network(go: yomi.Engine[yomi.go.Game]) -> None:
+    opinion = go.evaluate([go.new_game().play("C3")] * 200)
+    assert opinion.black.value.mean() > 0.3
+    assert opinion.ownership is not None
+    assert len(go.evaluate([])) == 0
+
+
+# -- threads, asyncio, errors ------------------------------------------------------------------------------------------
+
+
+def test_threads_take_turns(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
+    found: list[object] = []
+
+    def work(number: int) -> None:
+        game = shogi.new_game().play(("7g7f", "2g2f", "5g5f", "6g6f")[number])
+        found.append(shogi.play(game, SHORT).move in game.legal_moves() and len(shogi.evaluate([game] * 5)) == 5)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == [True] * 4
+
+
+def test_two_engines_in_one_process(shogi: yomi.Engine[yomi.shogi.Game], go: yomi.Engine[yomi.go.Game]) -> None:
+    with shogi.analysis(shogi.new_game()) as analysis:
+        assert go.play(go.new_game(), SHORT).move is not None
+        assert analysis.is_running
+    with pytest.raises(yomi.Error, match=r"expected yomi\.go\.Game"):
+        go.play(shogi.new_game(), SHORT)  # type: ignore[arg-type]  # the wrong game
+
+
+def test_a_closed_engine_raises() -> None:
+    engine = yomi.Engine("go", size=5, evaluator="uniform")
+    game = engine.new_game()
+    analysis = engine.analysis(game)
+    errors: list[BaseException] = []
+
+    def play() -> None:
+        try:
+            engine.play(game, yomi.Limit(seconds=60.0))
+            engine.play(game, yomi.Limit(seconds=60.0))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=play)
+    thread.start()
+    time.sleep(0.2)
+    begin = time.monotonic()
+    engine.close()
+    engine.close()
+    thread.join(30)
+    assert time.monotonic() - begin < 5.0
+    assert [type(error) for error in errors] == [ClosedError]
+    analysis.wait()
+    for call in (engine.play, engine.analyse, engine.evaluate):
+        with pytest.raises(ClosedError, match="closed"):
+            call(game)
+    with pytest.raises(ClosedError):
+        engine.analysis(game).wait()
+    with pytest.raises(ClosedError):
+        engine.configure(visits=1)
+
+
+def test_coroutines(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
+    async def run() -> None:
+        game = shogi.new_game()
+        decision, report = await asyncio.gather(shogi.aplay(game, SHORT), shogi.aanalyse(game, SHORT))
+        assert decision.move in game.legal_moves()
+        assert report.visits >= 20
+        assert len(await shogi.aevaluate(game)) == 1
+        async with shogi.analysis(game, interval=0.02) as analysis:
+            visits = []
+            async for found in analysis:
+                visits.append(found.visits)
+                if len(visits) == 3:
+                    break
+        assert visits == sorted(visits)
+        task = asyncio.create_task(shogi.aplay(game, yomi.Limit(seconds=60.0)))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        begin = time.monotonic()
+        assert (await shogi.aplay(game, SHORT)).move is not None
+        assert time.monotonic() - begin < 10.0
+        with pytest.raises(OptionError):
+            await shogi.aplay(yomi.go.Game(9))  # type: ignore[arg-type]  # the wrong game
+
+    asyncio.run(run())
+
+
+def test_errors_are_one_tree() -> None:
+    for kind in (ClosedError, EvaluatorError, NetworkError, OptionError, yomi.IllegalMove):
+        assert issubclass(kind, yomi.Error)
+    for name, options in (("go", {"visits": 0}), ("go", {"sice": 9}), ("chess", {}), ("shogi", {"net": "none.onnx"})):
+        with pytest.raises(yomi.Error):
+            yomi.Engine(name, **options)  # type: ignore[arg-type]  # a mapping of several kinds of values
+    with pytest.raises(AttributeError):
+        yomi.no_such_name  # noqa: B018
+
+
+def test_type_checkers_see_the_names_of_the_library() -> None:
+    for name in yomi.__all__:
+        assert getattr(yomi, name) is not None
+        assert name in dir(yomi)
+    stub = ast.parse(Path(yomi.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    found = [alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert sorted([*map(str, found), "__version__"]) == sorted(yomi.__all__)
+
+
+def test_play_adds_little_to_a_search() -> None:
+    """The library may cost 0.3 ms a move beyond the player; a loaded machine gets ten times as much here."""
+    with yomi.Engine("shogi", visits=1, root_mate_search=0) as engine:
+        player = ShogiPlayer(Options.for_game("shogi").with_values({"visits": 1, "root_mate_search": 0}))
+        game = yomi.shogi.Game()
+
+        def least(call: object) -> float:
+            times = []
+            for _ in range(50):
+                begin = time.perf_counter()
+                call()  # type: ignore[operator]
+                times.append(time.perf_counter() - begin)
+            return min(times)
+
+        beyond = least(lambda: engine.play(game)) - least(lambda: player.decide(Request(game._raw)))
+        player.close()
+    assert beyond < 0.003
+
+
+# -- to look at --------------------------------------------------------------------------------------------------------
+
+
+def test_notebooks_see_boards_and_tables(go: yomi.Engine[yomi.go.Game]) -> None:
+    game = go.new_game().play("C3")
+    assert game._repr_svg_().startswith("<svg")
+    assert yomi.shogi.Game().play("7g7f")._repr_svg_().startswith("<svg")
+    assert "A&lt;" in game.svg(labels={"D4": "A<"}, heat=np.zeros((5, 5)))
+    report = go.analyse(game, yomi.Limit(visits=50))
+    html = report._repr_html_()
+    assert report.best is not None
+    assert f"<td>{report.best.move}</td>" in html
+    assert html.count("<svg") == min(10, len(report.moves))
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def test_selfplay_returns_games_and_writes_records(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    seen: list[object] = []
+    games = yomi.selfplay("go", 2, size=5, evaluator="uniform", visits=4, out=tmp_path, on_game=seen.append)
+    assert seen == games
+    assert len(list(tmp_path.glob("*.sgf"))) == 2
+    (record,) = yomi.go.parse(games[0].files[".sgf"])
+    assert record.moves == games[0].game.moves
+    assert record.result == games[0].result.text
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(yomi.Error, match="did you mean size"):
+        yomi.selfplay("go", sise=5)
+
+
+def test_a_match_and_its_ratings(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    lines: list[str] = []
+    players = ["yomi:evaluator=uniform,visits=2 ;; name=a", {"engine": "yomi:evaluator=uniform,visits=3", "name": "b"}]
+    out = tmp_path / "match"
+    results = yomi.match(players, game="go", size=5, games=2, max_moves=10, out=out, progress=lines.append)
+    assert [(each.black, each.white) for each in results] == [("a", "b"), ("b", "a")]
+    assert len([line for line in lines if "/2  game" in line]) == 2
+    assert yomi.match(players, game="go", size=5, games=2, max_moves=10, out=out) == results
+    assert {row.player for row in yomi.ratings(results).rows} == {"a", "b"}
+    assert yomi.ratings([out]).games == 2
+    assert "PLAYER" in str(yomi.ratings([("a", "b", yomi.BLACK), ("b", "a", 0)]))
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(yomi.Error, match="unknown key"):
+        yomi.match(players, game="go", gammes=1)
+    with pytest.raises(yomi.Error, match="no games"):
+        yomi.ratings([])

@@ -1,0 +1,26 @@
+"""The names of the library for type checkers and editors; `yomi/__init__.py` loads them when they are first used."""
+
+from yomi import go as go
+from yomi import shogi as shogi
+from yomi.engine.color import BLACK as BLACK
+from yomi.engine.color import WHITE as WHITE
+from yomi.errors import ClosedError as ClosedError
+from yomi.errors import Error as Error
+from yomi.library.analysis import Analysis as Analysis
+from yomi.library.commands import learn as learn
+from yomi.library.commands import match as match
+from yomi.library.commands import ratings as ratings
+from yomi.library.commands import selfplay as selfplay
+from yomi.library.engines import Engine as Engine
+from yomi.library.evaluation import Evaluation as Evaluation
+from yomi.library.position import IllegalMove as IllegalMove
+from yomi.library.position import Position as Position
+from yomi.library.position import Result as Result
+from yomi.library.values import Clock as Clock
+from yomi.library.values import Decision as Decision
+from yomi.library.values import Limit as Limit
+from yomi.library.values import MoveReport as MoveReport
+from yomi.library.values import Report as Report
+from yomi.library.values import Score as Score
+
+__version__: str
