@@ -117,7 +117,7 @@ def sentences(page: str) -> list[str]:
         is_text = line.strip() and not line.startswith(("#", "|", "    "))
         if lines and (is_item or not is_text):
             text = re.sub(r"`[^`]*`", "x", re.sub(r"\]\([^)]*\)", "]", " ".join(lines)))
-            found += re.split(r"(?<=[.!?])[\"')*]*\s+(?=[A-Z0-9x\"'(*\[])", text)
+            found += re.split(r"(?<=[.!?])[\"')*]*\s+(?=[A-Z0-9x\"'(*\[]|yomi)", text)
             lines = []
         if is_text:
             lines.append(re.sub(r"^\s*(?:[-*]|\d+\.) ", "", line).strip())
