@@ -24,7 +24,7 @@ MAX_WORDS = 35
 """Words of the longest sentence of a page."""
 
 HABITS = (
-    (r"\b(?:None|True|False|nothing|-?[01]|empty) where\b|[,;] (?!and|or|but)[\w.]+ where\b", "if, when"),
+    (r"\b(?:None|True|False|nothing|empty|(?<![+.])[01]) where\b|[,;] (?!and|or|but)[\w.]+ where\b", "if, when"),
     (r"\bwhere (?:not|none|nothing|nobody|no one)\b", "if, when"),
     (r"\b(?:of|by|with|from|to|in|than|as|Return|Answer|Compile|Make|makes?) what (?!to\b)", "a noun"),
     (r'(?:\A|""")What (?!to\b)', "a noun"),
@@ -117,7 +117,7 @@ def sentences(page: str) -> list[str]:
         is_text = line.strip() and not line.startswith(("#", "|", "    "))
         if lines and (is_item or not is_text):
             text = re.sub(r"`[^`]*`", "x", re.sub(r"\]\([^)]*\)", "]", " ".join(lines)))
-            found += re.split(r"(?<=[.!?])[\"')*]*\s+(?=[A-Z0-9x\"'(*\[])", text)
+            found += re.split(r"(?<=[.!?])[\"')*]*\s+(?=[A-Z0-9x\"'(*\[]|yomi)", text)
             lines = []
         if is_text:
             lines.append(re.sub(r"^\s*(?:[-*]|\d+\.) ", "", line).strip())

@@ -60,7 +60,7 @@ def test_habits_are_found(tmp_path: Path, source: str, expected: list[str]) -> N
     "source",
     [
         "told = so_many = anew = np.where(what is None, 0, 1) if judge else None",
-        '"""Say what to do, and where the file is. Two forms are told apart."""',
+        '"""Say what to do, and where the file is. Two forms are told apart, +1 where Black is."""',
         '"""The option `those_that` decides, else if that fails."""',
     ],
 )
