@@ -27,10 +27,10 @@ from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import NetworkEvaluator
 from yomi.engine.evaluators.providers import chooses_cpu
 from yomi.engine.evaluators.queue import InlineQueue, Job
-from yomi.engine.go.datasets.rows import Row, Scratch
+from yomi.engine.go.datasets.rows import Row
 from yomi.engine.go.game import KO_RULES, SCORINGS
 from yomi.engine.go.networks import FORMATS
-from yomi.engine.go.networks.katago import raw_outputs
+from yomi.engine.go.networks.katago import encode, raw_outputs
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
 from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_PER_LEAF, go_sampling
 from yomi.engine.go.rules import PRESETS
@@ -40,9 +40,8 @@ from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.search.report import SearchReport
 from yomi.engine.search.search import Search
 from yomi.native.calls import Calls
-from yomi.native.go.board import MAX_AREA, PASS
-from yomi.native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes
-from yomi.native.go.rules import legal_moves
+from yomi.native.go.board import PASS
+from yomi.native.go.planes import policy_index, symmetry_table
 from yomi.native.go.spec import go_spec
 from yomi.native.tree.arrays import Batch
 from yomi.nets.data.shards import OWNER_SCALE
@@ -85,7 +84,6 @@ class NetworkTeacher:
         # An evaluator on a GPU is bound to the thread that makes it; one on a processor serves all threads.
         self._thread = None if chooses_cpu(device) else ThreadPoolExecutor(1, "teacher")
         self._lock = threading.Lock()
-        self._scratch = Scratch()
 
     def evaluator(self, size: int, *, may_have_no_result: bool = False) -> NetworkEvaluator:
         """Return the evaluator for a board size, and for rules with or without games that have no result.
@@ -155,23 +153,14 @@ class NetworkTeacher:
             self._thread.shutdown()
 
     def _evaluate(self, rows: list[Row], size: int, evaluator: NetworkEvaluator, columns: Columns, first: int) -> None:
-        count, area = len(rows), size * size
-        planes = np.empty((count, PLANES, size, size), np.float32)
-        globals_ = np.empty((count, GLOBALS), np.float32)
-        legal = np.zeros((count, area + 1), np.bool_)
-        moves = np.zeros(MAX_AREA + 1, np.uint16)
         symmetries = [seed_of(row.position, self.seed) >> 7 & 7 for row in rows]
-        spec = evaluator.spec
-        for index, (row, symmetry) in enumerate(zip(rows, symmetries, strict=True)):
-            shown = spec.marked(row.position)
-            write_planes(shown, row.history, symmetry, self._scratch.go, planes[index], globals_[index])
-            for move in moves[: legal_moves(row.position, row.history, moves)]:
-                legal[index, policy_index(size, int(move), symmetry)] = True
+        shown = [(row.position, row.history, symmetry) for row, symmetry in zip(rows, symmetries, strict=True)]
+        planes, globals_, legal = encode(evaluator.spec, shown)
         possible = np.array([no_result_possible(row.position) for row in rows])
         raw = self.on_device(lambda: raw_outputs(evaluator, planes, globals_))
         outputs = post_process(raw, legal, possible, evaluator.info)
         seen = np.array([symmetry_table(size, symmetry) for symmetry in symmetries])
-        write_outputs(outputs, columns, slice(first, first + count), seen)
+        write_outputs(outputs, columns, slice(first, first + len(rows)), seen)
 
 
 def no_result_possible(position: Any) -> bool:

@@ -13,7 +13,7 @@ from yomi.engine.evaluators.network import FileEvaluator, NetworkEvaluator, With
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import FORMATS
-from yomi.engine.go.networks.katago import ROOT_OPTIMISM, KataGo, raw_outputs
+from yomi.engine.go.networks.katago import ROOT_OPTIMISM, KataGo, encode, raw_outputs
 from yomi.engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
 from yomi.engine.go.players.analysis import Model, RawEvaluation
 from yomi.engine.go.rules import Rules
@@ -22,7 +22,7 @@ from yomi.engine.own_network import has_network, named_file
 from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import Judges, common_settings
 from yomi.engine.search.parameters import SearchSettings
-from yomi.native.go.planes import policy_index, symmetry_table, write_planes
+from yomi.native.go.planes import symmetry_table
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec, Inputs
 from yomi.nets.errors import NetworkError
@@ -175,16 +175,7 @@ def evaluate_position(
         optimism: share of the optimistic policy, 0 to 1. Ignored by networks without that output.
     """
     symmetries = list(range(8)) if symmetry is None else [symmetry]
-    spec = network.spec
-    position = spec.marked(game.position)
-    planes = np.zeros((len(symmetries), *spec.planes_shape), np.float32)
-    extras = np.zeros((len(symmetries), *spec.extras_shape), np.float32)
-    legal = np.zeros((len(symmetries), spec.policy_size), np.bool_)
-    scratch = np.zeros(1, spec.scratch_dtype)[0]
-    for row, turn in enumerate(symmetries):
-        write_planes(position, game.history, turn, scratch, planes[row], extras[row])
-        for move in game.legal_moves():
-            legal[row, policy_index(game.size, move, turn)] = True
+    planes, extras, legal = encode(network.spec, [(game.position, game.history, turn) for turn in symmetries])
     raw = raw_outputs(network, planes, extras)
     possible = has_no_result(game.rules.ko, game.rules.scoring)
     outputs = post_process(raw, legal, possible, network.info, optimism=optimism)
