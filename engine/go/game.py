@@ -177,11 +177,7 @@ class GoGame:
         self._refresh_komi()
 
     def undo(self) -> None:
-        """Undo the last move.
-
-        Raises:
-            IllegalMove: there is none.
-        """
+        """Undo the last move, or raise IllegalMove if there is none."""
         if not self.moves:
             raise IllegalMove("cannot undo")
         self.moves.pop()
@@ -193,11 +189,7 @@ class GoGame:
         return len(self.moves)
 
     def push(self, move: int) -> None:
-        """Play a move of the side to move.
-
-        Raises:
-            IllegalMove: see `play`.
-        """
+        """Play a move of the side to move, or raise IllegalMove."""
         self.play(self.side_to_move, move)
 
     def turn_to(self, color: int) -> None:
@@ -234,11 +226,7 @@ class GoGame:
     # -- setting up ------------------------------------------------------------------------------------------------
 
     def set_komi(self, komi: float) -> None:
-        """Change the komi (without handicap compensation).
-
-        Raises:
-            SetupError: an impossible komi.
-        """
+        """Change the komi (without handicap compensation), or raise SetupError."""
         self.komi = _checked_komi(komi)
         self._refresh_komi()
 
@@ -286,11 +274,7 @@ class GoGame:
         self._set_initial(left, side or self.side_to_move, prisoners, self.handicap, kept_handicap)
 
     def place_handicap(self, points: Sequence[int]) -> None:
-        """Place handicap stones on an empty board. White is to move next.
-
-        Raises:
-            HandicapError: the board is not empty, or the points are not allowed.
-        """
+        """Place handicap stones on an empty board, or raise HandicapError. White is to move next."""
         if self.moves or self.setup:
             raise HandicapError("board not empty")
         check_free_handicap(list(points), self.size)
@@ -420,11 +404,7 @@ def _checked_komi(komi: float) -> float:
 
 
 def new_game(options: Options) -> GoGame:
-    """Return an empty board for the options.
-
-    Raises:
-        RulesError, SetupError: wrong size, rules or komi.
-    """
+    """Return an empty board for the options. Raises RulesError or SetupError."""
     return GoGame(options.size, Rules.parse(options.rules), options.komi)
 
 

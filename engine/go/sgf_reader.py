@@ -246,11 +246,7 @@ def each_sgf_game(data: bytes | str) -> Iterator[GameRecord | SgfError]:
 
 
 def read_size(data: bytes) -> int:
-    """Return the board size of the first game of SGF data. Only its root is read.
-
-    Raises:
-        SgfError: see `read_sgf`.
-    """
+    """Return the board size of the first game of SGF data, or raise SgfError. Only its root is read."""
     text, _ = decode_sgf(data)
     start = find_game(text)
     if start < 0:

@@ -87,11 +87,7 @@ class Query:
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of a line, with a string as `id`, or None for an empty line.
-
-    Raises:
-        QueryError: anything else.
-    """
+    """Return the JSON object of a line, with a string as `id`, or None for an empty line. Raises QueryError."""
     if len(line) > MAX_LINE:
         raise QueryError(f"line too long: expected at most {MAX_LINE} bytes", _guess_id(line))
     if not line.strip():
@@ -127,11 +123,7 @@ def _guess_id(line: bytes) -> str | None:
 
 
 def read_query(fields: Fields, settings: Settings) -> Query:
-    """Read a query; `settings` are its defaults.
-
-    Raises:
-        FieldError: a field is missing or wrong.
-    """
+    """Read a query; `settings` are its defaults. Raises FieldError."""
     warnings: list[QueryWarning] = []
     size = _size(fields)
     stones = moves(fields, "initialStones", size, passes=False) if "initialStones" in fields else []

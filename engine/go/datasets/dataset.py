@@ -122,11 +122,7 @@ def make_go_dataset(
 
 
 def choose_games(table: GameTable, options: GoDataOptions) -> tuple[GameTable, npt.NDArray[np.bool_]]:
-    """Return the chosen games, and a mask of those with a trusted result.
-
-    Raises:
-        NetworkError: no game is left.
-    """
+    """Return the chosen games, and a mask of those with a trusted result. Raises NetworkError if there are none."""
     games = table.games
     keep = (games["moves"] >= options.min_moves) & without_duplicates(table)
     if not options.handicap:

@@ -86,11 +86,7 @@ class NetworkTeacher:
         self._lock = threading.Lock()
 
     def evaluator(self, size: int, *, may_have_no_result: bool = False) -> NetworkEvaluator:
-        """Return the evaluator for a board size, and for rules with or without games that have no result.
-
-        Raises:
-            NetworkError, EvaluatorError: the file or the device cannot be used.
-        """
+        """Return the evaluator for a board size, and for rules with or without games that have no result."""
         with self._lock:
             if size not in self._evaluators:
                 evaluator = self.on_device(functools.partial(self._make, size))
@@ -262,11 +258,7 @@ class Stage:
 
 
 def parse_stages(text: str) -> tuple[Stage, ...]:
-    """Parse `POINTS:PLAYOUTS,...`.
-
-    Raises:
-        NetworkError: anything else.
-    """
+    """Parse `POINTS:PLAYOUTS,...`, or raise NetworkError."""
     if not re.fullmatch(r"[1-9]\d{0,2}:[1-9]\d{0,8}(,[1-9]\d{0,2}:[1-9]\d{0,8})*", text):
         raise NetworkError(f"score stages '{text}' found, expected POINTS:PLAYOUTS,... such as {STAGES}")
     pairs = (word.split(":") for word in text.split(","))

@@ -130,11 +130,7 @@ class Session:
 
     @property
     def player(self) -> GoPlayer:
-        """The player, once it is loaded.
-
-        Raises:
-            LoadError: the player could not be made.
-        """
+        """The player, once it is loaded. Raises LoadError if it could not be made."""
         self._loaded.wait()
         if self._player is None:
             raise LoadError(self._failure)

@@ -65,11 +65,7 @@ class KataGo(Format):
         return None
 
     def described(self, info: NetworkInfo) -> Self:
-        """Set the network's metadata.
-
-        Raises:
-            NetworkError: the network has too few outputs.
-        """
+        """Set the network's metadata. Raises NetworkError if it has too few outputs."""
         self.info = info
         size, area = self.size, self.size**2
         self.gpu_rows = default_rows(size)
@@ -92,11 +88,7 @@ class KataGo(Format):
         return go_spec(self.size, suicide_areas=areas, judges_agreement=True)
 
     def onnx_file(self) -> Path:
-        """Return the file, converted to ONNX if it is KataGo's.
-
-        Raises:
-            EvaluatorError: the file's inputs do not fit.
-        """
+        """Return the file, converted to ONNX if it is KataGo's. Raises EvaluatorError if its inputs do not fit."""
         path, info = prepare(self.path, self.size)
         header = read_onnx_header(path)
         for tensor in () if header is None else header.input_tensors:

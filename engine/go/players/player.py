@@ -80,11 +80,7 @@ class GoPlayer(Player[GoGame]):
             super().start(request)
 
     def evaluate(self, game: GoGame, symmetry: int | None, optimism: float | None = None) -> RawEvaluation:
-        """Evaluate a position once by the network, without search; see `evaluate_position`.
-
-        Raises:
-            EvaluatorError: there is no network.
-        """
+        """Evaluate a position once by the network; see `evaluate_position`. Raises EvaluatorError without a network."""
         self.load(game)
         return ask_network(self._search.queue, game, symmetry, ROOT_OPTIMISM if optimism is None else optimism)
 

@@ -50,11 +50,7 @@ JUDGES = Judges(
 
 
 def check_evaluator(options: Options) -> None:
-    """Check the options about evaluators.
-
-    Raises:
-        EvaluatorError: a network is required but not used, or a fault found by `Judges`.
-    """
+    """Raise EvaluatorError if options about evaluators contradict each other."""
     if options.rollout_weight > 0.0 and not has_network(options):
         raise EvaluatorError(
             f"rollout_weight {options.rollout_weight:g} mixes rollouts into a network's values: expected evaluator "
@@ -144,11 +140,7 @@ def spec_for(size: int, evaluator: Evaluator) -> GameSpec:
 def ask_network(
     queue: EvaluationQueue, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
 ) -> RawEvaluation:
-    """Evaluate a game by the network of a queue; see `evaluate_position`.
-
-    Raises:
-        EvaluatorError: there is no network with all outputs.
-    """
+    """Evaluate a game by the network of a queue; see `evaluate_position`. Raises EvaluatorError without a network."""
 
     def ask(evaluator: Evaluator) -> RawEvaluation:
         network = network_behind(evaluator)
