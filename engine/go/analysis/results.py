@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.players.analysis import Analysis, RawEvaluation
+from yomi.engine.go.players.setup import Analysis, RawEvaluation
 from yomi.engine.go.vertex import board_points, format_color, format_vertex
 from yomi.engine.search.report import MoveReport, SearchReport
 from yomi.native.go.planes import symmetry_table

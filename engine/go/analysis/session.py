@@ -19,8 +19,8 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.analysis.fields import FieldError, Fields, Settings, integers
 from yomi.engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
 from yomi.engine.go.analysis.results import ResponseParts, no_results, response, to_line
-from yomi.engine.go.players.analysis import Analysis
 from yomi.engine.go.players.analyst import GoAnalyst
+from yomi.engine.go.players.setup import Analysis
 from yomi.engine.own_network import network_file
 from yomi.engine.protocols.process import LoadError, internal_error, loading, run_session
 from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged

@@ -12,9 +12,8 @@ import numpy.typing as npt
 from yomi.engine.color import BLACK
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
 from yomi.engine.go.game import GoGame, new_game
-from yomi.engine.go.players.analysis import Analysis
 from yomi.engine.go.players.player import GoPlayer
-from yomi.engine.go.players.setup import QueueKey, make_queue, network_behind, queue_key
+from yomi.engine.go.players.setup import Analysis, QueueKey, make_queue, network_behind, queue_key
 from yomi.engine.go.vertex import board_points
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import Options

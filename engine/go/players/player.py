@@ -15,7 +15,6 @@ from yomi.engine.color import BLACK, opponent
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.networks.katago import ROOT_OPTIMISM
-from yomi.engine.go.players.analysis import Model, RawEvaluation
 from yomi.engine.go.players.decisions import (
     Twins,
     find_budget,
@@ -26,6 +25,8 @@ from yomi.engine.go.players.decisions import (
     with_twins,
 )
 from yomi.engine.go.players.setup import (
+    Model,
+    RawEvaluation,
     ask_network,
     check_evaluator,
     make_queue,
