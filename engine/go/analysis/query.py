@@ -82,7 +82,7 @@ class Turn:
 @dataclass(frozen=True, slots=True)
 class Query:
     turns: tuple[Turn, ...]
-    style: ResponseParts
+    parts: ResponseParts
     warnings: tuple[QueryWarning, ...]
 
 
@@ -135,7 +135,7 @@ def read_query(fields: Fields, settings: Settings) -> Query:
     priorities = _priorities(fields)
     game = _game(fields, size)
     settings = _settings(fields, settings, warnings)
-    style = ResponseParts(
+    parts = ResponseParts(
         perspective=settings.perspective,
         ownership=boolean(fields, "includeOwnership"),
         policy=boolean(fields, "includePolicy"),
@@ -167,7 +167,7 @@ def read_query(fields: Fields, settings: Settings) -> Query:
             interval=math.inf if every is None else every,
         )
         turns.append(Turn(number, priorities.get(number, priorities.get(None, 0)), request))
-    return Query(tuple(turns), style, tuple(warnings))
+    return Query(tuple(turns), parts, tuple(warnings))
 
 
 def _size(fields: Fields) -> int:
