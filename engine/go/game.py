@@ -80,7 +80,7 @@ class GoGame:
         self.history = np.zeros(kernels.MAX_HISTORY, np.uint64)
         self._restart()
 
-    # -- what stands on the board ------------------------------------------------------------------------------
+    # -- the position -----------------------------------------------------------------------------------------
 
     @property
     def side_to_move(self) -> int:

@@ -81,7 +81,7 @@ def only_size(net: str | None) -> int:
 
     try:
         header = None if net is None else read_onnx_header(Path(net))
-    except OSError:  # who loads it will say so
+    except OSError:  # loading it reports the error
         return 0
     if header is None or METADATA_KEY not in header.metadata:
         return 0

@@ -242,7 +242,7 @@ class GameRecord:
         """Apply the set-up of a node. The side to move is as stated, or as the next move implies."""
         follower = next((later.move[0] for later in rest if later.move), None)
         black_only = self.handicap >= 2 and all(color == BLACK for color, _ in node.setup)
-        stated = None if node.move else node.side  # beside a move, PL is about the position after it
+        stated = None if node.move else node.side  # beside a move, PL is the side after the move
         side = stated or follower or (WHITE if black_only else None)
         try:
             if black_only and node is self.root and len(node.setup) == self.handicap and side == WHITE:

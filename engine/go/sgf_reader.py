@@ -287,7 +287,7 @@ class _Reader:
         name = _text(raw, "RU").strip()
         record.rules = Rules.named(name) if name else None
         if record.rules is None:
-            record.rules_text = name  # `game` says so when the rules are needed; a viewer may not need them
+            record.rules_text = name  # `replay` raises if the rules are needed; a viewer may not need them
         last = self._read_node(raw, record.root)
         for key in ROOT_PROPERTIES:
             if not (key == "TM" and is_text):

@@ -67,7 +67,7 @@ def response(
     """Return the response for one position; `turn` is the number of moves before it."""
     report = analysis.report
     view = View(parts.perspective in (None, report.side_to_move))
-    # The search takes the best bound among the well visited; all else goes by weight.
+    # The first move has the best bound among well-visited moves. The others are sorted by weight.
     moves = sorted(report.moves, key=lambda move: (move.order != 0, -move.wanted))
     infos = [_move_info(move, game.size, view, parts) for move in moves]
     most = max((move.wanted for move in moves), default=0.0)

@@ -137,7 +137,7 @@ class CgosGame:
         setup = self.setup
         try:
             known = [(move.color, parse_vertex(move.vertex, setup.size)) for move in self.moves]
-        except VertexError:  # `to_sgf` says so
+        except VertexError:  # `to_sgf` writes a comment about it
             return False
         is_same = (record.size, record.black, record.white) == (setup.size, setup.names[BLACK], setup.names[WHITE])
         count = min(len(known), len(played))

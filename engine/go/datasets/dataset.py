@@ -89,7 +89,7 @@ def make_go_dataset(
     left_out = LeftOut(log)
     files, sources = readable_files(paths, GO_SUFFIXES, left_out)
     manifest = Manifest(options.features, dataclasses.asdict(options), sources)
-    # As it reads back: JSON has lists alone. Sets without such labels know nothing of them.
+    # The form that JSON reads back. Sets without these labels omit the options.
     kept = {**manifest.options, "sizes": list(options.sizes)}
     if not options.scores:
         del kept["scores"]

@@ -160,7 +160,7 @@ def _parts(
         kept = _load_part(part) if part.exists() else None
         if kept is not None:
             table, reasons, count = kept
-            next(itertools.islice(texts, count, count), None)  # skips what the part holds
+            next(itertools.islice(texts, count, count), None)  # skip the games of the part
         else:
             chunk = list(itertools.islice(texts, PART_GAMES))
             if not chunk:

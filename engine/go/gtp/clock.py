@@ -60,7 +60,7 @@ class GtpClocks:
         seconds = min(max(seconds, 0.0), MAX_TIME)
         if not self.settings.is_limited:
             if self._is_set:
-                return  # the game was said to have no limits
+                return  # the settings specify a game without limits
             system = TimeSystem.CANADIAN if stones else TimeSystem.ABSOLUTE
             self.settings = TimeSettings(system, 0.0 if stones else seconds, seconds if stones else 0.0, stones)
             self.reset()

@@ -71,7 +71,7 @@ class KataGo(Format):
         self.gpu_rows = default_rows(size)
         scales = scales_of(info)
         self._scales = np.array([scales.score_mean, scales.score_stdev, scales.lead, *error_scales(info)], np.float32)
-        misc = 6 if self._scales[3] > 0.0 else 4  # what the kernel reads
+        misc = 6 if self._scales[3] > 0.0 else 4  # channels that the decoder reads
         if info.misc_channels < misc or info.policy_channels < 1:
             raise NetworkError(
                 f"{self.path}: {info.policy_channels} policy and {info.misc_channels} misc channels found, "

@@ -46,7 +46,7 @@ class QueuePool:
             if key not in self._queues:
                 self._queues[key] = make_queue(tuned(self.options, "go", game.size), game.size, game.rules)
             self._users[key] = self._users.get(key, 0) + 1
-            self._queues[key] = self._queues.pop(key)  # the latest stands last
+            self._queues[key] = self._queues.pop(key)  # the latest is the last
             return self._queues[key]
 
     def release(self, queue: EvaluationQueue, kept: int = IDLE_QUEUES) -> None:

@@ -64,7 +64,7 @@ def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -
         overtime_hard = max(min(3 * overtime, left.period / 2 - lag * (stones - 1) - kept), overtime)
     if left.main <= 0:
         return Budget(overtime, overtime_hard)
-    # main time comes first; when it runs out within the move, what lies beyond is charged to the first period
+    # If the main time runs out during the move, the rest of the move is charged to the first period.
     in_overtime = max(first - kept, 0.0)
     soft = max(left.main / moves, min(in_overtime, left.main + in_overtime))
     hard = max(soft, min(3 * soft, left.main + in_overtime))

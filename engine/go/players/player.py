@@ -110,7 +110,7 @@ class GoPlayer(Player[GoGame]):
             return ownership_by_rollouts(after, rollouts)
         return -ask_network(queue, after, 0).white_ownership
 
-    # -- what the player asks of the game --------------------------------------------------------------------------
+    # -- hooks of Player --------------------------------------------------------------------------------------------
 
     def _loading_key(self, game: GoGame) -> object:
         return (queue_key(game.size, game.rules), *(self.options.get(name) for name in LOADED))
@@ -159,7 +159,7 @@ class GoPlayer(Player[GoGame]):
             return ()
         if options.root_symmetry_pruning:
             found = twins(root)
-            if not self._search.root_visits or all(map(self._search.is_banned, found)):  # else visits would be lost
+            if not self._search.root_visits or all(map(self._search.is_banned, found)):  # pruning would lose visits
                 self._twins = found
         if not options.prune_useless_moves:
             return list(self._twins)
@@ -188,7 +188,7 @@ class GoPlayer(Player[GoGame]):
 
     def _draw(self, report: SearchReport, temperature: float) -> int:
         moves = tuple(move for move in report.moves if move.symmetry_of is None)
-        if report.moves[0].move != PASS:  # nobody passes by chance
+        if report.moves[0].move != PASS:  # a pass is never drawn at random
             moves = tuple(move for move in moves if move.move != PASS)
         report = replace(report, moves=moves)
         return choose(report, temperature, self._rng)
