@@ -32,7 +32,7 @@ from yomi.engine.go.game import KO_RULES, SCORINGS
 from yomi.engine.go.networks import FORMATS
 from yomi.engine.go.networks.katago import encode, raw_outputs
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
-from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_PER_LEAF, go_sampling
+from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUT_SETTINGS, ROLLOUTS_PER_LEAF, go_sampling
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.limits import Limits
@@ -338,15 +338,4 @@ def _settings(has_network: bool, playouts: int) -> SearchSettings:
     settings = SearchSettings(
         memory=memory_for(playouts), cache_size=0, score_utility=0.0, dynamic_score_utility=0.0, ownership=False
     )
-    if has_network:
-        return settings
-    return replace(
-        settings,
-        symmetry="none",
-        c_puct=ROLLOUT_C_PUCT,
-        fpu_from_mean=True,
-        spread_scale=0.0,
-        bias_correction=0.0,
-        noise_pruning=0.0,
-        value_weighting=0.0,
-    )
+    return settings if has_network else replace(settings, c_puct=ROLLOUT_C_PUCT, **ROLLOUT_SETTINGS)

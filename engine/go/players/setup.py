@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,15 @@ class Model:
 ROLLOUTS_PER_LEAF = 1
 ROLLOUT_BATCH = 8  # leaves of a rollout batch: they share the cost of a call without a worse selection
 ROLLOUT_C_PUCT = 1.8  # won 58% ± 6 against 1.1 (9×9, 60 games): rollouts are far noisier than a network's values
+# Search settings for evaluations by rollouts.
+ROLLOUT_SETTINGS: Mapping[str, Any] = {
+    "symmetry": "none",
+    "fpu_from_mean": True,
+    "spread_scale": 0.0,
+    "bias_correction": 0.0,
+    "noise_pruning": 0.0,
+    "value_weighting": 0.0,
+}
 
 
 QueueKey = tuple[int, bool]  # (board size, whether the rules have games without result). Equal keys share an evaluator.
@@ -157,18 +167,7 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
     """Return the settings of a search. Open options get values for the machine."""
     if queue.evaluator.inputs & Inputs.NETWORK:
         return common_settings(options, "go", queue, SearchSettings.c_puct)
-    return common_settings(
-        options,
-        "go",
-        queue,
-        ROLLOUT_C_PUCT,
-        symmetry="none",
-        fpu_from_mean=True,
-        spread_scale=0.0,
-        bias_correction=0.0,
-        noise_pruning=0.0,
-        value_weighting=0.0,
-    )
+    return common_settings(options, "go", queue, ROLLOUT_C_PUCT, **ROLLOUT_SETTINGS)
 
 
 def network_behind(evaluator: Evaluator) -> NetworkEvaluator | None:
