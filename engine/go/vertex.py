@@ -53,6 +53,7 @@ def parse_vertex(text: str, size: int) -> int:
     return point_at(column, size - int(number), size)
 
 
+@functools.cache
 def sgf_letters(point: int, size: int) -> str:
     """Return a point in SGF's form, such as "cd"."""
     column, row = column_and_row(point, size)
