@@ -74,6 +74,8 @@ def _bytes_of(path: str | Path) -> bytes:
         raise SgfError(f"cannot read {path}: {error.strerror}") from None
 
 
+# -- GIB and NGF -------------------------------------------------------------------------------------------------------
+
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _GIB_FIELD = re.compile(r"\\\[(\w+)=(.*?)\\\]", re.DOTALL)
 _NGF_MOVE = re.compile(r"PM..([BW])([A-Z])([A-Z])")

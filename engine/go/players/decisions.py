@@ -19,6 +19,8 @@ from yomi.native.go.board import MAX_POINTS, NO_POINT, PASS
 from yomi.native.go.planes import symmetry_table
 from yomi.native.go.scratch import SCRATCH_DTYPE
 
+# -- time --------------------------------------------------------------------------------------------------------------
+
 
 def moves_left(area: int, ply: int) -> float:
     """Return an estimate of the moves that one side still has to play."""
@@ -71,6 +73,8 @@ def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -
     return Budget(soft, hard)
 
 
+# -- resignation -------------------------------------------------------------------------------------------------------
+
 STONE_POINTS = {"AREA": 15.0, "TERRITORY": 14.0}  # points that a handicap stone is worth, by scoring
 FAIR_KOMI = 7.0
 MIN_ADVANTAGE = 0.9  # Black's advantage (points) above which a game is not even
@@ -102,6 +106,8 @@ def may_resign(game: GoGame, color: int, lead: float) -> bool:
     schedule = advantage * (1.0 - caught_up)
     return lead <= -(schedule + BUFFER + BUFFER_SHARE * advantage)
 
+
+# -- moves of the root that need no search -----------------------------------------------------------------------------
 
 SYMMETRIES = 8
 

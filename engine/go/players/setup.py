@@ -33,6 +33,21 @@ from yomi.native.spec import GameSpec, Inputs
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.outputs import has_no_result, post_process
 
+ROLLOUTS_PER_LEAF = 1
+ROLLOUT_BATCH = 8  # leaves of a rollout batch: they share the cost of a call without a worse selection
+ROLLOUT_C_PUCT = 1.8  # won 58% ± 6 against 1.1 (9×9, 60 games): rollouts are far noisier than a network's values
+# Search settings for evaluations by rollouts.
+ROLLOUT_SETTINGS: Mapping[str, Any] = {
+    "symmetry": "none",
+    "fpu_from_mean": True,
+    "spread_scale": 0.0,
+    "bias_correction": 0.0,
+    "noise_pruning": 0.0,
+    "value_weighting": 0.0,
+}
+
+QueueKey = tuple[int, bool]  # (board size, whether the rules have games without result). Equal keys share an evaluator.
+
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
@@ -83,23 +98,6 @@ class Model:
             "version": self.version,
             "usingFP16": str(self.precision == "fp16").lower(),
         }
-
-
-ROLLOUTS_PER_LEAF = 1
-ROLLOUT_BATCH = 8  # leaves of a rollout batch: they share the cost of a call without a worse selection
-ROLLOUT_C_PUCT = 1.8  # won 58% ± 6 against 1.1 (9×9, 60 games): rollouts are far noisier than a network's values
-# Search settings for evaluations by rollouts.
-ROLLOUT_SETTINGS: Mapping[str, Any] = {
-    "symmetry": "none",
-    "fpu_from_mean": True,
-    "spread_scale": 0.0,
-    "bias_correction": 0.0,
-    "noise_pruning": 0.0,
-    "value_weighting": 0.0,
-}
-
-
-QueueKey = tuple[int, bool]  # (board size, whether the rules have games without result). Equal keys share an evaluator.
 
 
 def queue_key(size: int, rules: Rules) -> QueueKey:
