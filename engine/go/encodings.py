@@ -152,7 +152,7 @@ def _weight(character: str, codec: str) -> float:
     """Return how usual a character is in an encoding."""
     if character in _FREQUENT[codec]:
         return 3.0
-    if "\uff61" <= character <= "\uff9f":  # katakana of half width: two of them are one character of the others
+    if "\uff61" <= character <= "\uff9f":  # half-width katakana: two bytes of another encoding look like two of them
         return -1.5
     if "\u3041" <= character <= "\u30ff":
         return 2.0 if codec in ("cp932", "euc_jp") else -1.0

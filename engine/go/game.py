@@ -4,6 +4,7 @@ The kernels (yomi.native.go) implement the rules. This class adds undo, set-up, 
 color, and the result.
 """
 
+import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -53,6 +54,7 @@ class GoGame:
     moves: list[tuple[int, int]]  # (color, move) since the initial position
     setup: list[tuple[int, int]]  # (color, point) of the initial position's stones with handicap stones, in board order
     handicap: int  # number of stones from `place_handicap`
+    initial_side: int  # side to move in the initial position
     position: Any
     history: "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 
@@ -70,7 +72,7 @@ class GoGame:
         self.moves = []
         self.setup = []
         self.handicap = 0
-        self._initial_side = BLACK
+        self.initial_side = BLACK
         self._initial_prisoners = (0, 0)
         self._kept_handicap: int | None = None
         self._hides_moves = False
@@ -80,15 +82,11 @@ class GoGame:
         self.history = np.zeros(kernels.MAX_HISTORY, np.uint64)
         self._restart()
 
-    # -- what stands on the board ------------------------------------------------------------------------------
+    # -- the position -----------------------------------------------------------------------------------------
 
     @property
     def side_to_move(self) -> int:
         return int(self.position["side_to_move"])
-
-    @property
-    def initial_side(self) -> int:
-        return self._initial_side
 
     @property
     def last_move(self) -> tuple[int, int] | None:
@@ -107,7 +105,7 @@ class GoGame:
     def search_key(self) -> object:
         """Games with equal keys differ only in their moves, so they may share a search tree."""
         komi = float(self.position["komi"])
-        initial = (tuple(self.setup), self._initial_side, self._initial_prisoners)
+        initial = (tuple(self.setup), self.initial_side, self._initial_prisoners)
         return (self.size, self.rules, komi, *initial, self._hides_moves)
 
     def captures(self, color: int) -> int:
@@ -177,11 +175,7 @@ class GoGame:
         self._refresh_komi()
 
     def undo(self) -> None:
-        """Undo the last move.
-
-        Raises:
-            IllegalMove: there is none.
-        """
+        """Undo the last move, or raise IllegalMove if there is none."""
         if not self.moves:
             raise IllegalMove("cannot undo")
         self.moves.pop()
@@ -193,11 +187,7 @@ class GoGame:
         return len(self.moves)
 
     def push(self, move: int) -> None:
-        """Play a move of the side to move.
-
-        Raises:
-            IllegalMove: see `play`.
-        """
+        """Play a move of the side to move, or raise IllegalMove."""
         self.play(self.side_to_move, move)
 
     def turn_to(self, color: int) -> None:
@@ -234,11 +224,7 @@ class GoGame:
     # -- setting up ------------------------------------------------------------------------------------------------
 
     def set_komi(self, komi: float) -> None:
-        """Change the komi (without handicap compensation).
-
-        Raises:
-            SetupError: an impossible komi.
-        """
+        """Change the komi (without handicap compensation), or raise SetupError."""
         self.komi = _checked_komi(komi)
         self._refresh_komi()
 
@@ -286,11 +272,7 @@ class GoGame:
         self._set_initial(left, side or self.side_to_move, prisoners, self.handicap, kept_handicap)
 
     def place_handicap(self, points: Sequence[int]) -> None:
-        """Place handicap stones on an empty board. White is to move next.
-
-        Raises:
-            HandicapError: the board is not empty, or the points are not allowed.
-        """
+        """Place handicap stones on an empty board, or raise HandicapError. White is to move next."""
         if self.moves or self.setup:
             raise HandicapError("board not empty")
         check_free_handicap(list(points), self.size)
@@ -298,15 +280,10 @@ class GoGame:
 
     def copy(self) -> "GoGame":
         """Return an independent copy, with undo."""
-        other = GoGame.__new__(GoGame)
-        other.size, other.rules, other.komi, other.handicap = self.size, self.rules, self.komi, self.handicap
-        other.moves, other.setup = list(self.moves), list(self.setup)
-        other._initial_side, other._initial_prisoners = self._initial_side, self._initial_prisoners
-        other._kept_handicap, other._hides_moves = self._kept_handicap, self._hides_moves
-        other._record = self._record.copy()
-        other._snapshots = list(self._snapshots)
+        other = copy.copy(self)
+        other.moves, other.setup, other._snapshots = list(self.moves), list(self.setup), list(self._snapshots)
+        other._record, other.history = self._record.copy(), self.history.copy()
         other.position = other._record[0]
-        other.history = self.history.copy()
         return other
 
     # -- the result ------------------------------------------------------------------------------------------------
@@ -352,7 +329,7 @@ class GoGame:
         board.clear(pos, self.size)
         for color, point in self.setup:
             board.place_stone(pos, point, color)
-        pos["side_to_move"] = self._initial_side
+        pos["side_to_move"] = self.initial_side
         pos["prisoners"][BLACK], pos["prisoners"][WHITE] = self._initial_prisoners
         if self.rules.scoring == "TERRITORY":
             # KataGo counts the stones of a set-up position, on the board or captured, as moves
@@ -381,7 +358,7 @@ class GoGame:
         self.setup = sorted(stones, key=lambda stone: stone[1])
         self.moves = []
         self.handicap = handicap
-        self._initial_side = side
+        self.initial_side = side
         self._initial_prisoners = prisoners
         self._kept_handicap = kept_handicap
         self._restart()
@@ -420,11 +397,7 @@ def _checked_komi(komi: float) -> float:
 
 
 def new_game(options: Options) -> GoGame:
-    """Return an empty board for the options.
-
-    Raises:
-        RulesError, SetupError: wrong size, rules or komi.
-    """
+    """Return an empty board for the options. Raises RulesError or SetupError."""
     return GoGame(options.size, Rules.parse(options.rules), options.komi)
 
 

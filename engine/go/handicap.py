@@ -21,11 +21,7 @@ def max_fixed_handicap(size: int) -> int:
 
 
 def fixed_handicap(stones: int, size: int) -> list[int]:
-    """Return the points of a fixed handicap in GTP's order (GTP 2, section 4.1.1).
-
-    Raises:
-        HandicapError: fewer than 2 stones, or more than the board allows.
-    """
+    """Return the points of a fixed handicap in GTP's order (GTP 2, section 4.1.1), or raise HandicapError."""
     most = max_fixed_handicap(size)
     if most == 0:
         raise HandicapError(f"no fixed handicap on {size}x{size}: expected a board of 7x7 or larger")
@@ -84,11 +80,7 @@ def _appeal(point: int, chosen: list[int], size: int) -> tuple[int, float, float
 
 
 def check_free_handicap(points: list[int], size: int) -> None:
-    """Check points of a free handicap: 2 to area - 1 different points.
-
-    Raises:
-        HandicapError: otherwise.
-    """
+    """Raise HandicapError unless a free handicap has 2 to area - 1 different points."""
     if not 2 <= len(points) < size * size:
         raise HandicapError(f"invalid number of stones {len(points)}: expected 2 to {size * size - 1} on {size}x{size}")
     if PASS in points:
@@ -98,11 +90,7 @@ def check_free_handicap(points: list[int], size: int) -> None:
 
 
 def parse_free_handicap(vertices: Iterable[str], size: int) -> list[int]:
-    """Parse and check the vertices of `set_free_handicap`.
-
-    Raises:
-        HandicapError, VertexError: the list is not allowed, or a vertex is not on this board.
-    """
+    """Parse and check the vertices of `set_free_handicap`. Raises HandicapError or VertexError."""
     points = [parse_vertex(text, size) for text in vertices]
     check_free_handicap(points, size)
     return points

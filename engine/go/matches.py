@@ -145,11 +145,7 @@ class ScoringReferee(GoReferee):
             raise MatchError(self._fault(error)) from None
 
     def score(self, game: GoGame) -> float:
-        """Return Black's points minus White's. Call `start` first.
-
-        Raises:
-            UnscoredError: the scoring engine failed.
-        """
+        """Return Black's points minus White's. Call `start` first. Raises UnscoredError if the engine fails."""
         if self.scorer == AREA:
             return game.final_score()
         if self.scorer == OWNERSHIP:

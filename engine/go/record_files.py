@@ -52,11 +52,7 @@ def load_records(path: str | Path) -> list[GameRecord]:
 
 
 def load_record(path: str | Path) -> GameRecord:
-    """Read the first game of a file.
-
-    Raises:
-        SgfError: the file cannot be opened, or the game cannot be read.
-    """
+    """Read the first game of a file, or raise SgfError."""
     found = next(each_record(_bytes_of(path)))
     if isinstance(found, SgfError):
         raise found
@@ -64,11 +60,7 @@ def load_record(path: str | Path) -> GameRecord:
 
 
 def load_size(path: str | Path) -> int:
-    """Return the board size of a file's first game. For SGF only the root is read.
-
-    Raises:
-        SgfError: see `load_record`.
-    """
+    """Return the board size of a file's first game, or raise SgfError. For SGF only the root is read."""
     data = _bytes_of(path)
     if looks_like_gib(data) or looks_like_ngf(data):
         return load_record(path).size
@@ -81,6 +73,8 @@ def _bytes_of(path: str | Path) -> bytes:
     except OSError as error:
         raise SgfError(f"cannot read {path}: {error.strerror}") from None
 
+
+# -- GIB and NGF -------------------------------------------------------------------------------------------------------
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _GIB_FIELD = re.compile(r"\\\[(\w+)=(.*?)\\\]", re.DOTALL)
@@ -107,11 +101,7 @@ def looks_like_ngf(data: bytes) -> bool:
 
 
 def read_gib(data: bytes) -> GameRecord:
-    """Read a record of Tygem.
-
-    Raises:
-        SgfError: the record has no moves.
-    """
+    """Read a record of Tygem. Raises SgfError if it has no moves."""
     text, notes = decode_sgf(data)
     fields = dict(_GIB_FIELD.findall(text))
     record = GameRecord(_GIB_SIZE, notes=notes)
@@ -142,11 +132,7 @@ def read_gib(data: bytes) -> GameRecord:
 
 
 def read_ngf(data: bytes) -> GameRecord:
-    """Read a record of Cyberoro or WBaduk.
-
-    Raises:
-        SgfError: the record has no moves, or an impossible board size.
-    """
+    """Read a record of Cyberoro or WBaduk. Raises SgfError for no moves or an impossible board size."""
     text, notes = decode_sgf(data)
     lines = _LINE_END.split(text)
     header = [line.strip() for line in lines[:12] if not _NGF_MOVE.match(line)]

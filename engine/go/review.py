@@ -5,13 +5,10 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.default_network import network_file
@@ -84,7 +81,7 @@ def only_size(net: str | None) -> int:
 
     try:
         header = None if net is None else read_onnx_header(Path(net))
-    except OSError:  # who loads it will say so
+    except OSError:  # loading it reports the error
         return 0
     if header is None or METADATA_KEY not in header.metadata:
         return 0
@@ -106,9 +103,7 @@ class GoReviewer:
 
     def visits_per_second(self, loaded: LoadedGame) -> float:
         """Return the visits/s of all analysts together, in the middle of a game."""
-        rules = Rules.parse(self.options.rules)
-        replay = loaded.record.replay(rules=rules, override_rules=loaded.record.rules is None, komi=self.options.komi)
-        game = next(itertools.islice(replay, loaded.positions // 2, None)).copy()
+        game = next(itertools.islice(self._replay(loaded.record), loaded.positions // 2, None)).copy()
 
         def search(options: Options) -> int:
             def decide(analyst: GoPlayer) -> int:
@@ -125,9 +120,7 @@ class GoReviewer:
         """Search every position of a game, up to a fault of its record."""
         begin = time.monotonic()
         record = loaded.record
-        rules = Rules.parse(self.options.rules)
-        replay = record.replay(rules=rules, override_rules=record.rules is None, komi=self.options.komi)
-        games = [game.copy() for game in itertools.islice(replay, loaded.positions)]
+        games = [game.copy() for game in itertools.islice(self._replay(record), loaded.positions)]
         played = [node.move for node in record.line() if node.move is not None][: len(games) - 1]
         for game, (color, _) in zip(games[:-1], played, strict=True):
             game.turn_to(color)  # a side may have played twice
@@ -158,6 +151,10 @@ class GoReviewer:
         if loaded.fault:
             review.notes.append(loaded.fault)
         return AnnotatedGo(review, record)
+
+    def _replay(self, record: GameRecord) -> Iterator[GoGame]:
+        rules = Rules.parse(self.options.rules)
+        return record.replay(rules=rules, override_rules=record.rules is None, komi=self.options.komi)
 
     def close(self) -> None:
         for analyst in self.analysts:
@@ -197,7 +194,7 @@ class GoReviewer:
         if game.is_over:
             if game.is_no_result:
                 return Opinion(color, 0.5, 0.0), 0
-            dead = dead_stones(game, self._owners(player, game)) if game.rules.has_agreement else ()
+            dead = dead_stones(game, player.final_ownership(game)) if game.rules.has_agreement else ()
             score = game.final_score(dead)
             score = score if color == BLACK else -score
             return Opinion(color, 0.5 if score == 0 else float(score > 0), score), 0
@@ -210,9 +207,6 @@ class GoReviewer:
         best = report.moves[0]
         opinion = Opinion(color, best.winrate, best.score_lead, best.move, best.pv, visits=report.visits)
         return opinion, report.evaluations
-
-    def _owners(self, player: GoPlayer, game: GoGame) -> npt.NDArray[np.float32]:
-        return player.final_ownership(game)
 
 
 class Parts:

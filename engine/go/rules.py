@@ -87,11 +87,7 @@ class Rules:
         return PRESETS[found.pop()] if len(presets) == 1 else None
 
     def with_rule(self, key: str, value: str) -> "Rules":
-        """Return these rules with one field changed; `key` as in JSON, `value` unquoted in any case.
-
-        Raises:
-            RulesError: unknown key or value.
-        """
+        """Return these rules with one field changed, as in JSON but unquoted and in any case. Raises RulesError."""
         upper = value.strip().upper()
         plain: object = {"TRUE": True, "FALSE": False}.get(upper, upper)
         return _with_field(self, key.strip(), plain)

@@ -140,7 +140,7 @@ def score(game: "GoGame", dead: Iterable[int] = ()) -> float:
         taxed = game.rules.tax != "NONE"
         territory = 0 if taxed and group.in_seki else sum(group.eyes)
         if game.rules.tax == "ALL" and territory:
-            territory -= 2  # once a group: what dame still separates will be joined
+            territory -= 2  # once for each group, because groups separated by dame will be joined
         stones = len(group.points) - sum(group.eyes) if game.rules.scoring == "AREA" else 0
         points[group.color] += territory + stones
     if game.rules.scoring == "TERRITORY":

@@ -242,7 +242,7 @@ class GameRecord:
         """Apply the set-up of a node. The side to move is as stated, or as the next move implies."""
         follower = next((later.move[0] for later in rest if later.move), None)
         black_only = self.handicap >= 2 and all(color == BLACK for color, _ in node.setup)
-        stated = None if node.move else node.side  # beside a move, PL is about the position after it
+        stated = None if node.move else node.side  # beside a move, PL is the side after the move
         side = stated or follower or (WHITE if black_only else None)
         try:
             if black_only and node is self.root and len(node.setup) == self.handicap and side == WHITE:
@@ -304,10 +304,15 @@ def _properties_of(node: Node, size: int) -> dict[str, list[str]]:
     for name, values in node.other.items():
         if not sgf_grammar.is_valid_property_identifier(name):
             raise ValueError(f"property {name[:40]!r} found, expected 1 to 64 capital letters")
-        if not values or not all(sgf_grammar.is_valid_property_value(value.encode("utf-8")) for value in values):
+        text = "".join(values)  # most values need no escapes, so the check of each value can be skipped
+        if not values or (("]" in text or "\\" in text) and not all(map(_is_escaped, values))):
             raise ValueError(f"property {name}: expected values with a backslash before ']'")
         properties[name] = values
     return properties
+
+
+def _is_escaped(value: str) -> bool:
+    return bool(sgf_grammar.is_valid_property_value(value.encode("utf-8")))
 
 
 def escaped(text: str) -> str:

@@ -246,11 +246,7 @@ def each_sgf_game(data: bytes | str) -> Iterator[GameRecord | SgfError]:
 
 
 def read_size(data: bytes) -> int:
-    """Return the board size of the first game of SGF data. Only its root is read.
-
-    Raises:
-        SgfError: see `read_sgf`.
-    """
+    """Return the board size of the first game of SGF data, or raise SgfError. Only its root is read."""
     text, _ = decode_sgf(data)
     start = find_game(text)
     if start < 0:
@@ -291,7 +287,7 @@ class _Reader:
         name = _text(raw, "RU").strip()
         record.rules = Rules.named(name) if name else None
         if record.rules is None:
-            record.rules_text = name  # `game` says so when the rules are needed; a viewer may not need them
+            record.rules_text = name  # `replay` raises if the rules are needed; a viewer may not need them
         last = self._read_node(raw, record.root)
         for key in ROOT_PROPERTIES:
             if not (key == "TM" and is_text):

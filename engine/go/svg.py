@@ -120,6 +120,10 @@ class _Goban:
         """Return the picture's coordinates of a point."""
         return self.margin + CELL * point[0], self.margin + CELL * point[1]
 
+    def square(self, point: Point, side: float, content: str = "", **attributes: object) -> str:
+        x, y = self.place(point)
+        return element("rect", content, x=x - side / 2, y=y - side / 2, width=side, height=side, **attributes)
+
     def points(self) -> Iterator[tuple[Point, int]]:
         for row, stones in enumerate(self.board):
             for column, stone in enumerate(stones):
@@ -145,16 +149,8 @@ class _Goban:
         for (column, row), _ in self.points():
             value = values[row][column]
             if strength(value) >= MIN_STRENGTH:
-                x, y = self.place((column, row))
-                yield element(
-                    "rect",
-                    element("title", f"{point_name((column, row), self.height)}: {value:.3g}"),
-                    x=x - CELL / 2,
-                    y=y - CELL / 2,
-                    width=CELL,
-                    height=CELL,
-                    fill=heat_color(value),
-                )
+                name = f"{point_name((column, row), self.height)}: {value:.3g}"
+                yield self.square((column, row), CELL, element("title", name), fill=heat_color(value))
 
     def ownership(self, values: list[list[float]]) -> Iterator[str]:
         """Yield a small square of the owner's color for each point without the owner's stone."""
@@ -163,17 +159,7 @@ class _Goban:
             owner = BLACK if value > 0 else WHITE
             side = CELL * 0.5 * strength(value) ** 0.5
             if strength(value) >= MIN_STRENGTH and stone != owner:
-                x, y = self.place((column, row))
-                yield element(
-                    "rect",
-                    x=x - side / 2,
-                    y=y - side / 2,
-                    width=side,
-                    height=side,
-                    fill=STONES[owner],
-                    stroke=INK,
-                    stroke_width=0.5,
-                )
+                yield self.square((column, row), side, fill=STONES[owner], stroke=INK, stroke_width=0.5)
 
     def texts(self, texts: Mapping[Point, str]) -> Iterator[str]:
         """Yield labels and numbers, sorted by point."""

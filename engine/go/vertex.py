@@ -42,11 +42,7 @@ def format_vertex(move: int, size: int) -> str:
 
 
 def parse_vertex(text: str, size: int) -> int:
-    """Parse a GTP vertex or "pass", in any case.
-
-    Raises:
-        VertexError: not a vertex of this board.
-    """
+    """Parse a GTP vertex or "pass" in any case, or raise VertexError."""
     name = text.strip().upper()
     if name == "PASS":
         return PASS
@@ -57,6 +53,7 @@ def parse_vertex(text: str, size: int) -> int:
     return point_at(column, size - int(number), size)
 
 
+@functools.cache
 def sgf_letters(point: int, size: int) -> str:
     """Return a point in SGF's form, such as "cd"."""
     column, row = column_and_row(point, size)
@@ -64,11 +61,7 @@ def sgf_letters(point: int, size: int) -> str:
 
 
 def parse_sgf_letters(text: str, size: int) -> tuple[int, int]:
-    """Return (column, row) of a point in SGF's form, from the top left corner.
-
-    Raises:
-        ValueError: not a point of this board.
-    """
+    """Return (column, row) of a point in SGF's form, from the top left corner, or raise ValueError."""
     if len(text) != 2:
         raise ValueError(f"point '{text}' found, expected two letters")
     column, row = (ord(letter) - ord("a") for letter in text)
@@ -78,11 +71,7 @@ def parse_sgf_letters(text: str, size: int) -> tuple[int, int]:
 
 
 def parse_color(text: str) -> int:
-    """Parse "b", "black", "w" or "white" in any case.
-
-    Raises:
-        VertexError: anything else.
-    """
+    """Parse "b", "black", "w" or "white" in any case, or raise VertexError."""
     color = COLORS.get(text.strip().lower())
     if color is None:
         raise VertexError(f"invalid color '{text}': expected black or white")

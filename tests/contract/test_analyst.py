@@ -1,4 +1,4 @@
-"""What analysts of Go owe to the analysis protocol besides what players do (yomi.engine.go.players.analysis)."""
+"""What analysts of Go owe to the analysis protocol besides what players do (yomi.engine.go.players.setup)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from yomi.engine.go.analysis.results import response
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.players import analyst as go_analyst
 from yomi.engine.go.players import player as go
-from yomi.engine.go.players.analysis import Analysis
 from yomi.engine.go.players.analyst import IDLE_QUEUES, GoAnalyst, QueuePool, make_analysts
+from yomi.engine.go.players.setup import Analysis
 from yomi.engine.go.vertex import parse_vertex
 from yomi.engine.options import Options
 from yomi.engine.players.request import LoadingError, Request

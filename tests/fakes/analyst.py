@@ -11,7 +11,7 @@ from tests.fakes.player import FakePlayer
 from yomi.engine.go.analysis.fields import Settings
 from yomi.engine.go.analysis.session import Session
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.players.analysis import Analysis, Model
+from yomi.engine.go.players.setup import Analysis, Model
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 

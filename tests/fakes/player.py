@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.go.game import GoGame, new_game
-from yomi.engine.go.players.analysis import Model, RawEvaluation
+from yomi.engine.go.players.setup import Model, RawEvaluation
 from yomi.engine.go.vertex import board_points
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request

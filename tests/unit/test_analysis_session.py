@@ -15,7 +15,7 @@ from tests.waiting import wait_until
 from yomi.engine.go.analysis.fields import Settings
 from yomi.engine.go.analysis.session import Session
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.players.analysis import Analysis
+from yomi.engine.go.players.setup import Analysis
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 from yomi.engine.protocols.process import LoadError

@@ -409,7 +409,7 @@ def test_wrong_sources(tmp_path: Path) -> None:
         make(tmp_path / "nowhere", tmp_path / "a")
     empty = tmp_path / "empty.sgf"
     empty.write_text("")
-    with pytest.raises(NetworkError, match="no game that can be used"):
+    with pytest.raises(NetworkError, match="0 usable games found"):
         make(empty, tmp_path / "b")
     with pytest.raises(NetworkError, match="feature set dlshogi-62-57 of shogi found"):
         make(empty, tmp_path / "c", features="dlshogi-62-57")

@@ -110,7 +110,7 @@ def test_what_judges_positions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert described(tmp_path, net=policy, value_net=value).count("native kernels") == 2
     assert described(tmp_path, net=policy, value_net=value, rollout_weight=0.5).endswith("fp32), 50% rollouts")
     assert "rollouts" not in described(tmp_path, net=value)
-    with pytest.raises(NetworkError, match="a network that says no values found"):
+    with pytest.raises(NetworkError, match="a network without values found"):
         described(tmp_path, net=value, value_net=policy)
     with pytest.raises(EvaluatorError, match="leave out --value-net"):
         described(tmp_path, evaluator="rollouts", value_net=value)

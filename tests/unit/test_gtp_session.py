@@ -19,7 +19,7 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.gtp import table
 from yomi.engine.go.gtp.session import Session
 from yomi.engine.go.gtp.table import gtp_version
-from yomi.engine.go.players.analysis import Model
+from yomi.engine.go.players.setup import Model
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.protocols.process import LoadError

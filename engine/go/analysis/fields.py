@@ -32,11 +32,7 @@ class FieldError(ValueError):
 
 
 def integer(fields: Fields, name: str, low: int, high: int, message: str) -> int:
-    """Return an integer field.
-
-    Raises:
-        FieldError: not an integer, or out of range.
-    """
+    """Return an integer field, or raise FieldError with the message."""
     value = fields[name]
     if type(value) is not int or not low <= value <= high:
         raise FieldError(name, message)

@@ -82,16 +82,12 @@ class Turn:
 @dataclass(frozen=True, slots=True)
 class Query:
     turns: tuple[Turn, ...]
-    style: ResponseParts
+    parts: ResponseParts
     warnings: tuple[QueryWarning, ...]
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of a line, with a string as `id`, or None for an empty line.
-
-    Raises:
-        QueryError: anything else.
-    """
+    """Return the JSON object of a line, with a string as `id`, or None for an empty line. Raises QueryError."""
     if len(line) > MAX_LINE:
         raise QueryError(f"line too long: expected at most {MAX_LINE} bytes", _guess_id(line))
     if not line.strip():
@@ -127,11 +123,7 @@ def _guess_id(line: bytes) -> str | None:
 
 
 def read_query(fields: Fields, settings: Settings) -> Query:
-    """Read a query; `settings` are its defaults.
-
-    Raises:
-        FieldError: a field is missing or wrong.
-    """
+    """Read a query; `settings` are its defaults. Raises FieldError."""
     warnings: list[QueryWarning] = []
     size = _size(fields)
     stones = moves(fields, "initialStones", size, passes=False) if "initialStones" in fields else []
@@ -143,7 +135,7 @@ def read_query(fields: Fields, settings: Settings) -> Query:
     priorities = _priorities(fields)
     game = _game(fields, size)
     settings = _settings(fields, settings, warnings)
-    style = ResponseParts(
+    parts = ResponseParts(
         perspective=settings.perspective,
         ownership=boolean(fields, "includeOwnership"),
         policy=boolean(fields, "includePolicy"),
@@ -175,7 +167,7 @@ def read_query(fields: Fields, settings: Settings) -> Query:
             interval=math.inf if every is None else every,
         )
         turns.append(Turn(number, priorities.get(number, priorities.get(None, 0)), request))
-    return Query(tuple(turns), style, tuple(warnings))
+    return Query(tuple(turns), parts, tuple(warnings))
 
 
 def _size(fields: Fields) -> int:

@@ -7,17 +7,19 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.players.analysis import Analysis, RawEvaluation
 from yomi.engine.go.vertex import board_points, format_color, format_vertex
 from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.native.go.planes import symmetry_table
+
+if TYPE_CHECKING:  # the analysts load in the background
+    from yomi.engine.go.players.setup import Analysis, RawEvaluation
 
 DIGITS = 8
 SYMMETRIES = 8
@@ -60,14 +62,14 @@ def rounded(value: float) -> float:
 
 
 def response(
-    identity: str, turn: int, game: GoGame, analysis: Analysis, style: ResponseParts, *, is_during_search: bool
+    identity: str, turn: int, game: GoGame, analysis: Analysis, parts: ResponseParts, *, is_during_search: bool
 ) -> dict[str, Any]:
     """Return the response for one position; `turn` is the number of moves before it."""
     report = analysis.report
-    view = View(style.perspective in (None, report.side_to_move))
-    # The search takes the best bound among the well visited; all else goes by weight.
+    view = View(parts.perspective in (None, report.side_to_move))
+    # The first move has the best bound among well-visited moves. The others are sorted by weight.
     moves = sorted(report.moves, key=lambda move: (move.order != 0, -move.wanted))
-    infos = [_move_info(move, game.size, view, style) for move in moves]
+    infos = [_move_info(move, game.size, view, parts) for move in moves]
     most = max((move.wanted for move in moves), default=0.0)
     for order, (info, move) in enumerate(zip(infos, moves, strict=True)):
         info["order"] = order
@@ -81,10 +83,10 @@ def response(
         "moveInfos": infos,
         "rootInfo": _root_info(report, analysis.raw, game, view),
     }
-    if style.policy:
-        policy = map(float, _raised(analysis.policy, style.policy_power))
+    if parts.policy:
+        policy = map(float, _raised(analysis.policy, parts.policy_power))
         fields["policy"] = [-1.0 if math.isnan(value) else rounded(value) for value in policy]
-    if style.ownership and report.ownership is not None:
+    if parts.ownership and report.ownership is not None:
         fields["ownership"] = _numbers(report.ownership, view)
     return fields
 
@@ -106,7 +108,7 @@ def _numbers(values: Iterable[float], view: View) -> list[float]:
     return [view.signed(value) for value in map(float, values)]
 
 
-def _move_info(move: MoveReport, size: int, view: View, style: ResponseParts) -> dict[str, Any]:
+def _move_info(move: MoveReport, size: int, view: View, parts: ResponseParts) -> dict[str, Any]:
     info: dict[str, Any] = {
         "move": format_vertex(move.move, size),
         "visits": move.node_visits,
@@ -126,7 +128,7 @@ def _move_info(move: MoveReport, size: int, view: View, style: ResponseParts) ->
     }
     if move.symmetry_of is not None:
         info["isSymmetryOf"] = format_vertex(move.symmetry_of, size)
-    if style.pv_visits:
+    if parts.pv_visits:
         info["pvVisits"], info["pvEdgeVisits"] = list(move.pv_node_visits), list(move.pv_visits)
     return info
 

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from yomi import __version__
 from yomi.engine.default_network import network_file
@@ -21,10 +21,13 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.analysis.fields import FieldError, Fields, Settings, integers
 from yomi.engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
 from yomi.engine.go.analysis.results import ResponseParts, no_results, response, to_line
-from yomi.engine.go.players.analysis import Analysis
-from yomi.engine.go.players.analyst import GoAnalyst
+from yomi.engine.own_network import network_file
 from yomi.engine.protocols.process import LoadError, internal_error, loading, run_session
 from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
+
+if TYPE_CHECKING:  # the analysts load in the background
+    from yomi.engine.go.players.analyst import GoAnalyst
+    from yomi.engine.go.players.setup import Analysis
 
 log = logging.getLogger("yomi.analysis")
 
@@ -36,7 +39,7 @@ class QueuedTurn:
     urgency: tuple[int, int]  # smallest first: (negative priority, order of arrival)
     identity: str = field(compare=False)
     turn: Turn = field(compare=False)
-    style: ResponseParts = field(compare=False)
+    parts: ResponseParts = field(compare=False)
 
 
 class Session:
@@ -131,13 +134,13 @@ class Session:
                     task.turn.number,
                     request.game,
                     analysis,
-                    task.style,
+                    task.parts,
                     is_during_search=is_during_search,
                 )
             )
 
         try:
-            analysis = analyst.analyze(request, tell, moves_ownership=task.style.moves_ownership)
+            analysis = analyst.analyze(request, tell, moves_ownership=task.parts.moves_ownership)
             if not (self._ending and self._quits_early):
                 tell(analysis, is_during_search=False)
         except OutputClosedError:
@@ -188,7 +191,7 @@ class Session:
         with self._lock:
             for turn in query.turns:
                 heapq.heappush(
-                    self._waiting, QueuedTurn((-turn.priority, next(self._count)), identity, turn, query.style)
+                    self._waiting, QueuedTurn((-turn.priority, next(self._count)), identity, turn, query.parts)
                 )
             self._lock.notify_all()
 
@@ -289,7 +292,6 @@ def _turn_numbers(fields: Fields) -> set[int] | None:
 
 def serve(settings: Settings, make_analysts: Callable[[], Sequence[GoAnalyst]], *, quit_without_waiting: bool) -> int:
     """Serve the client on stdin and stdout; return the exit status. For the arguments see `Session`."""
-    from yomi.engine.go.analysis.session import Session
 
     def make_session(write: Callable[[str], None]) -> Session:
         session = Session(settings, make_analysts, write, _say, quit_without_waiting=quit_without_waiting)

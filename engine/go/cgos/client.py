@@ -101,7 +101,7 @@ class CgosClient(Client):
     def on_line(self, line: Line) -> None:
         """Handle a line from the server."""
         message = parse_line(line.text)
-        self._challenged_at = None  # a server that goes on talking has not thrown us out
+        self._challenged_at = None  # a server that still sends lines has not thrown us out
         match message:
             case AskProtocol():
                 self._has_analysis = message.has_analysis and self.server.comments

@@ -25,37 +25,43 @@ MAX_MILLISECONDS = 10**10
 ANOTHER_LOGIN = "another login is being attempted"
 
 
+class Message:
+    """A line of the server."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class AskProtocol:
+class AskProtocol(Message):
     """The server asks for protocol and client."""
 
     has_analysis: bool  # the server accepts an analysis with each move
 
 
 @dataclass(frozen=True, slots=True)
-class AskUser:
+class AskUser(Message):
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class AskPassword:
+class AskPassword(Message):
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class Info:
+class Info(Message):
     """A message for people."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class AnotherLogin:
+class AnotherLogin(Message):
     """Another client logs in with our name. The server closes this connection if it accepts the login."""
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Message):
     """A new game, or a game that continues after a break."""
 
     game_id: str
@@ -68,7 +74,7 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class OpponentMove:
+class OpponentMove(Message):
     """A move of the opponent."""
 
     color: int
@@ -77,7 +83,7 @@ class OpponentMove:
 
 
 @dataclass(frozen=True, slots=True)
-class Genmove:
+class Genmove(Message):
     """A request for our move."""
 
     color: int
@@ -85,45 +91,29 @@ class Genmove:
 
 
 @dataclass(frozen=True, slots=True)
-class Gameover:
+class Gameover(Message):
     date: str
     result: str  # such as `B+2.0`, `W+Resign`, `B+Time`, `Draw`, `Abort`
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Message):
     """An error, after which the server closes the connection."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Message):
     """A game that cannot be played."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class Other(Message):
     text: str
-
-
-Message = (
-    AskProtocol
-    | AskUser
-    | AskPassword
-    | Info
-    | AnotherLogin
-    | Setup
-    | Broken
-    | OpponentMove
-    | Genmove
-    | Gameover
-    | Refused
-    | Other
-)
 
 
 def parse_line(line: str) -> Message:

@@ -137,18 +137,14 @@ class CgosGame:
         setup = self.setup
         try:
             known = [(move.color, parse_vertex(move.vertex, setup.size)) for move in self.moves]
-        except VertexError:  # `to_sgf` says so
+        except VertexError:  # `to_sgf` writes a comment about it
             return False
         is_same = (record.size, record.black, record.white) == (setup.size, setup.names[BLACK], setup.names[WHITE])
         count = min(len(known), len(played))
         return is_same and not record.result and len(played) <= len(known) + 1 and played[:count] == known[:count]
 
     def play(self, color: int, vertex: str, left: float | None = None, comment: str = "") -> None:
-        """Add a move of either side.
-
-        Raises:
-            OutOfStepError: the move is illegal; nothing has changed.
-        """
+        """Add a move of either side. Raises OutOfStepError and changes nothing if it is illegal."""
         _play(self.board, color, vertex)
         self.moves.append(Move(color, vertex, left, comment))
         if left is not None:
@@ -191,11 +187,7 @@ class CgosGame:
         return record.to_sgf()
 
     def save(self) -> None:
-        """Write the record.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
+        """Write the record. Raises OSError."""
         self.file.write(self.to_sgf().encode("utf-8"))
 
 

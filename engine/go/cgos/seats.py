@@ -124,11 +124,7 @@ class GtpSeat(EngineSeat[GtpClient]):
     ponders = False  # the engine decides by itself whether it ponders
 
     def __init__(self, account: Account) -> None:
-        """Start the engine.
-
-        Raises:
-            GaveUpError: the engine cannot be started, or lacks a command.
-        """
+        """Start the engine. Raises GaveUpError if it does not start, or lacks a command."""
         super().__init__(account, GtpClient)
         missing = [command for command in NEEDED if not self._client.knows(command)]
         if missing:

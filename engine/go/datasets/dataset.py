@@ -88,7 +88,7 @@ def make_go_dataset(
     left_out = LeftOut(log)
     files, sources = readable_files(paths, GO_SUFFIXES, left_out)
     manifest = Manifest(options.features, dataclasses.asdict(options), sources)
-    # As it reads back: JSON has lists alone. Sets without such labels know nothing of them.
+    # The form that JSON reads back. Sets without these labels omit the options.
     kept = {**manifest.options, "sizes": list(options.sizes)}
     if not options.scores:
         del kept["scores"]
@@ -121,11 +121,7 @@ def make_go_dataset(
 
 
 def choose_games(table: GameTable, options: GoDataOptions) -> tuple[GameTable, npt.NDArray[np.bool_]]:
-    """Return the chosen games, and a mask of those with a trusted result.
-
-    Raises:
-        NetworkError: no game is left.
-    """
+    """Return the chosen games, and a mask of those with a trusted result. Raises NetworkError if there are none."""
     games = table.games
     keep = (games["moves"] >= options.min_moves) & without_duplicates(table)
     if not options.handicap:

@@ -83,11 +83,7 @@ def parse_result(text: str) -> tuple[int, bool, float]:
 
 
 def game_row(record: GameRecord, rules: Rules) -> tuple[npt.NDArray[np.void], list[int]]:
-    """Return a game's row, with start 0, and its codes. The game ends before a move off the board.
-
-    Raises:
-        SgfError: the record cannot be played.
-    """
+    """Return a game's row, with start 0, and its codes, up to a move off the board. Raises SgfError."""
     has_fault = any(node.fault for node in record.line())
     game: GoGame = record.game(rules=rules, override_rules=record.rules is None, cut=has_fault)
     row = np.zeros(1, GAME_DTYPE)
@@ -164,7 +160,7 @@ def _parts(
         kept = _load_part(part) if part.exists() else None
         if kept is not None:
             table, reasons, count = kept
-            next(itertools.islice(texts, count, count), None)  # skips what the part holds
+            next(itertools.islice(texts, count, count), None)  # skip the games of the part
         else:
             chunk = list(itertools.islice(texts, PART_GAMES))
             if not chunk:

@@ -139,11 +139,11 @@ class _ShardGames:
             symmetries = self.rng.integers(0, 8, GAMES)
             chosen = self._choose()[: options.shard_rows - filled]
             if options.visits > 1:
-                symmetries[chosen] = 0  # a search labels the board as it stands
+                symmetries[chosen] = 0  # a search labels the board without a symmetry
             self._encode(self._marked(), symmetries)
             outputs = post_process(self._evaluate(), self.legal, self.no_result, self.evaluator.info)
             if self.evaluator.info.prefer_pass_alive_under_suicide_rules:
-                self._encode(self.positions, symmetries)  # what is stored is what other networks see
+                self._encode(self.positions, symmetries)  # store the planes without this network's flags
             self._write(chosen, outputs, columns, filled)
             if options.visits > 1:
                 for row, game in enumerate(chosen.tolist(), filled):
@@ -225,7 +225,7 @@ class _ShardGames:
         any_move = rng.random(GAMES) < self.options.random_moves
         policy[any_move] = self.legal[any_move]
         policy[any_move, area] = 0.0
-        policy[policy.sum(1) == 0.0, area] = 1.0  # nothing but a pass is legal
+        policy[policy.sum(1) == 0.0, area] = 1.0  # only a pass is legal
         sums = np.cumsum(policy, axis=1)
         drawn = (sums > rng.random((GAMES, 1)) * sums[:, -1:]).argmax(1)
         points = self.points_seen[symmetries, drawn]

@@ -27,21 +27,18 @@ from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import NetworkEvaluator
 from yomi.engine.evaluators.providers import chooses_cpu
 from yomi.engine.evaluators.queue import InlineQueue, Job
-from yomi.engine.go.datasets.rows import Row, Scratch
+from yomi.engine.go.datasets.rows import Row
 from yomi.engine.go.game import KO_RULES, SCORINGS
 from yomi.engine.go.networks import FORMATS
-from yomi.engine.go.networks.katago import raw_outputs
+from yomi.engine.go.networks.katago import encode, raw_outputs
 from yomi.engine.go.networks.rollouts import RolloutEvaluator
-from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_PER_LEAF, go_sampling
+from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUT_SETTINGS, ROLLOUTS_PER_LEAF, go_sampling
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.search import Search
-from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits, SearchReport
-from yomi.native.bound_kernels import Calls
-from yomi.native.go.board import MAX_AREA, PASS
-from yomi.native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes
-from yomi.native.go.rules import legal_moves
+from yomi.native.calls import Calls
+from yomi.native.go.board import PASS
+from yomi.native.go.planes import policy_index, symmetry_table
 from yomi.native.go.spec import go_spec
 from yomi.native.tree.arrays import Batch
 from yomi.nets.data.shards import OWNER_SCALE
@@ -84,14 +81,9 @@ class NetworkTeacher:
         # An evaluator on a GPU is bound to the thread that makes it; one on a processor serves all threads.
         self._thread = None if chooses_cpu(device) else ThreadPoolExecutor(1, "teacher")
         self._lock = threading.Lock()
-        self._scratch = Scratch()
 
     def evaluator(self, size: int, *, may_have_no_result: bool = False) -> NetworkEvaluator:
-        """Return the evaluator for a board size, and for rules with or without games that have no result.
-
-        Raises:
-            NetworkError, EvaluatorError: the file or the device cannot be used.
-        """
+        """Return the evaluator for a board size, and for rules with or without games that have no result."""
         with self._lock:
             if size not in self._evaluators:
                 evaluator = self.on_device(functools.partial(self._make, size))
@@ -154,23 +146,14 @@ class NetworkTeacher:
             self._thread.shutdown()
 
     def _evaluate(self, rows: list[Row], size: int, evaluator: NetworkEvaluator, columns: Columns, first: int) -> None:
-        count, area = len(rows), size * size
-        planes = np.empty((count, PLANES, size, size), np.float32)
-        globals_ = np.empty((count, GLOBALS), np.float32)
-        legal = np.zeros((count, area + 1), np.bool_)
-        moves = np.zeros(MAX_AREA + 1, np.uint16)
         symmetries = [seed_of(row.position, self.seed) >> 7 & 7 for row in rows]
-        spec = evaluator.spec
-        for index, (row, symmetry) in enumerate(zip(rows, symmetries, strict=True)):
-            shown = spec.with_flags(row.position)
-            write_planes(shown, row.history, symmetry, self._scratch.go, planes[index], globals_[index])
-            for move in moves[: legal_moves(row.position, row.history, moves)]:
-                legal[index, policy_index(size, int(move), symmetry)] = True
+        shown = [(row.position, row.history, symmetry) for row, symmetry in zip(rows, symmetries, strict=True)]
+        planes, globals_, legal = encode(evaluator.spec, shown)
         possible = np.array([no_result_possible(row.position) for row in rows])
         raw = self.on_device(lambda: raw_outputs(evaluator, planes, globals_))
         outputs = post_process(raw, legal, possible, evaluator.info)
         seen = np.array([symmetry_table(size, symmetry) for symmetry in symmetries])
-        write_outputs(outputs, columns, slice(first, first + count), seen)
+        write_outputs(outputs, columns, slice(first, first + len(rows)), seen)
 
 
 def no_result_possible(position: Any) -> bool:
@@ -272,11 +255,7 @@ class Stage:
 
 
 def parse_stages(text: str) -> tuple[Stage, ...]:
-    """Parse `POINTS:PLAYOUTS,...`.
-
-    Raises:
-        NetworkError: anything else.
-    """
+    """Parse `POINTS:PLAYOUTS,...`, or raise NetworkError."""
     if not re.fullmatch(r"[1-9]\d{0,2}:[1-9]\d{0,8}(,[1-9]\d{0,2}:[1-9]\d{0,8})*", text):
         raise NetworkError(f"score stages '{text}' found, expected POINTS:PLAYOUTS,... such as {STAGES}")
     pairs = (word.split(":") for word in text.split(","))
@@ -356,15 +335,4 @@ def _settings(has_network: bool, playouts: int) -> SearchSettings:
     settings = SearchSettings(
         memory=memory_for(playouts), cache_size=0, score_utility=0.0, dynamic_score_utility=0.0, ownership=False
     )
-    if has_network:
-        return settings
-    return replace(
-        settings,
-        symmetry="none",
-        c_puct=ROLLOUT_C_PUCT,
-        fpu_from_mean=True,
-        spread_scale=0.0,
-        bias_correction=0.0,
-        noise_pruning=0.0,
-        value_weighting=0.0,
-    )
+    return settings if has_network else replace(settings, c_puct=ROLLOUT_C_PUCT, **ROLLOUT_SETTINGS)

@@ -28,6 +28,12 @@ USER_ERRORS += [VertexError, IllegalMove, SetupError, HandicapError, RulesError,
 COLOR_NAMES = {EMPTY: "empty", BLACK: "black", WHITE: "white"}
 
 
+def only_color(request: Command) -> int:
+    """Parse the only argument of a command."""
+    expect_count(request, 1, 1, "COLOR")
+    return parse_color(request.arguments[0])
+
+
 def new_game(session: Session, size: int) -> None:
     """Start a game with the same rules and komi."""
     game = session.game
@@ -119,22 +125,12 @@ def _vertices(points: list[int], size: int) -> str:
     return " ".join(format_vertex(point, size) for point in points)
 
 
-@command("fixed_handicap")
-def fixed_handicap_(session: Session, request: Command) -> str:
-    """Place handicap stones on the standard points."""
+@command("fixed_handicap", "place_free_handicap")
+def place_handicap(session: Session, request: Command) -> str:
+    """Place handicap stones on the standard points, or on points of the engine's choice."""
     expect_count(request, 1, 1, "NUMBER_OF_STONES")
-    game = session.game
-    points = fixed_handicap(integer(request.arguments[0], "number of stones"), game.size)
-    game.place_handicap(points)
-    return _vertices(points, game.size)
-
-
-@command("place_free_handicap")
-def place_free_handicap(session: Session, request: Command) -> str:
-    """Place handicap stones on points of the engine's choice."""
-    expect_count(request, 1, 1, "NUMBER_OF_STONES")
-    game = session.game
-    points = free_handicap(integer(request.arguments[0], "number of stones"), game.size)
+    game, choose = session.game, fixed_handicap if request.name == "fixed_handicap" else free_handicap
+    points = choose(integer(request.arguments[0], "number of stones"), game.size)
     game.place_handicap(points)
     return _vertices(points, game.size)
 
@@ -177,8 +173,7 @@ def gogui_setup(session: Session, request: Command) -> None:
 @command("gogui-setup_player")
 def gogui_setup_player(session: Session, request: Command) -> None:
     """Set the side to move in a set-up position."""
-    expect_count(request, 1, 1, "COLOR")
-    session.game.edit((), parse_color(request.arguments[0]))
+    session.game.edit((), only_color(request))
 
 
 @command("gogui-play_sequence")
@@ -249,8 +244,7 @@ def printsgf(session: Session, request: Command) -> str:
 
 @command("list_stones")
 def list_stones(session: Session, request: Command) -> str:
-    expect_count(request, 1, 1, "COLOR")
-    color = parse_color(request.arguments[0])
+    color = only_color(request)
     return _vertices([p for c, p in session.game.stones() if c == color], session.game.size)
 
 
@@ -275,17 +269,14 @@ def is_legal(session: Session, request: Command) -> str:
 @command("all_legal")
 def all_legal(session: Session, request: Command) -> str:
     """Answer the legal points of a color."""
-    expect_count(request, 1, 1, "COLOR")
-    game = session.game
-    color = parse_color(request.arguments[0])
+    color, game = only_color(request), session.game
     return _vertices([point for point in board_points(game.size) if game.is_legal(color, point)], game.size)
 
 
 @command("captures")
 def captures(session: Session, request: Command) -> str:
     """Answer the number of stones that a color has captured."""
-    expect_count(request, 1, 1, "COLOR")
-    return str(session.game.captures(parse_color(request.arguments[0])))
+    return str(session.game.captures(only_color(request)))
 
 
 @command("move_history")

@@ -60,7 +60,7 @@ class GtpClocks:
         seconds = min(max(seconds, 0.0), MAX_TIME)
         if not self.settings.is_limited:
             if self._is_set:
-                return  # the game was said to have no limits
+                return  # the settings specify a game without limits
             system = TimeSystem.CANADIAN if stones else TimeSystem.ABSOLUTE
             self.settings = TimeSettings(system, 0.0 if stones else seconds, seconds if stones else 0.0, stones)
             self.reset()
@@ -114,14 +114,11 @@ def time_settings(session: Session, request: Command) -> None:
     )
 
 
-@command("kgs-time_settings")
-def kgs_time_settings(session: Session, request: Command) -> None:
-    session.clock.set(TimeSettings.parse(list(request.arguments), KGS_SYSTEMS))
-
-
-@command("kata-time_settings")
-def kata_time_settings(session: Session, request: Command) -> None:
-    session.clock.set(TimeSettings.parse(list(request.arguments), tuple(TimeSystem)))
+@command("kgs-time_settings", "kata-time_settings")
+def named_time_settings(session: Session, request: Command) -> None:
+    """Set one of KGS's or KataGo's time systems."""
+    systems = KGS_SYSTEMS if request.name == "kgs-time_settings" else tuple(TimeSystem)
+    session.clock.set(TimeSettings.parse(list(request.arguments), systems))
 
 
 @command("kata-list_time_settings")

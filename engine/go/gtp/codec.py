@@ -74,11 +74,7 @@ def format_response(number: str | None, text: str = "", ok: bool = True) -> str:
 
 
 def expect_count(command: Command, least: int, most: int | None, usage: str) -> None:
-    """Check that there are `least` to `most` (None: any number of) arguments.
-
-    Raises:
-        GtpError: with the `usage`.
-    """
+    """Raise GtpError with the `usage` unless there are `least` to `most` (None: any number of) arguments."""
     count = len(command.arguments)
     if count < least or (most is not None and count > most):
         raise GtpError(f"syntax error: expected {command.name} {usage}".rstrip())

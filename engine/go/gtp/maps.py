@@ -13,7 +13,7 @@ from yomi.engine.go.game import score_text
 from yomi.engine.go.gtp.codec import Command, GtpError, expect_count, integer, real
 from yomi.engine.go.gtp.session import Session
 from yomi.engine.go.gtp.table import command
-from yomi.engine.go.players.analysis import RawEvaluation
+from yomi.engine.go.players.setup import RawEvaluation
 from yomi.engine.go.scoring import chains, final_status, removed_stones
 from yomi.engine.go.vertex import board_points, format_color, format_vertex, parse_color, parse_vertex
 from yomi.engine.search.types import Limits, MoveReport, SearchReport

@@ -106,11 +106,7 @@ def form_of(name: str) -> str:
 
 
 def read_arguments(session: Session, request: Command) -> AnalysisArguments:
-    """Parse `[color] [interval] [key value ...]`, as Leela Zero, KataGo and their clients write it.
-
-    Raises:
-        GtpError: an unknown argument, color or vertex.
-    """
+    """Parse `[color] [interval] [key value ...]`, as Leela Zero, KataGo and their clients write it."""
     game = session.game
     words = iter(request.arguments)
     arguments = AnalysisArguments(game.side_to_move, form_of(request.name))

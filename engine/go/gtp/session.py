@@ -129,11 +129,7 @@ class Session:
 
     @property
     def player(self) -> GoPlayer:
-        """The player, once it is loaded.
-
-        Raises:
-            LoadError: the player could not be made.
-        """
+        """The player, once it is loaded. Raises LoadError if it could not be made."""
         self._loaded.wait()
         if self._player is None:
             raise LoadError(self._failure)
@@ -287,7 +283,7 @@ class Session:
             log.error("the background search failed: %s", error, exc_info=is_ours)
 
     def _fail(self, message: str) -> None:
-        if self._has_begun:  # the header said success; the controller must still get the end of the answer
+        if self._has_begun:  # the answer has begun as a success, so it can only be ended
             log.error("%s", message)
             self.write("\n")
         else:

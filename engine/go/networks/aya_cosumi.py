@@ -36,11 +36,7 @@ class PartialFormat(Format):
     value_is_blacks = False  # whether the value is Black's instead of the side to move's
 
     def __init__(self, file: NetworkFile, size: int) -> None:
-        """Read a file's metadata.
-
-        Raises:
-            NetworkError: the file is for another board size, or has no known output.
-        """
+        """Raises NetworkError if the file is for another board size, or has no known output."""
         assert file.info is not None
         assert file.header is not None
         self.path = file.path

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from yomi.engine.evaluators.base import EvaluatorError, UnsupportedError
 from yomi.engine.evaluators.network import Array, Feed, FloatArray, Format, NetworkEvaluator
 from yomi.engine.evaluators.stored_program import keep_program, load_program
 from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, Program, ProgramBuilder
 from yomi.native.go.outputs import decode, decode_rows
+from yomi.native.go.planes import policy_index, write_planes
+from yomi.native.go.rules import legal_moves
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec
 from yomi.native.tree.arrays import Batch
@@ -62,17 +65,13 @@ class KataGo(Format):
         return None
 
     def described(self, info: NetworkInfo) -> Self:
-        """Set the network's metadata.
-
-        Raises:
-            NetworkError: the network has too few outputs.
-        """
+        """Set the network's metadata. Raises NetworkError if it has too few outputs."""
         self.info = info
         size, area = self.size, self.size**2
         self.gpu_rows = default_rows(size)
         scales = scales_of(info)
         self._scales = np.array([scales.score_mean, scales.score_stdev, scales.lead, *error_scales(info)], np.float32)
-        misc = 6 if self._scales[3] > 0.0 else 4  # what the kernel reads
+        misc = 6 if self._scales[3] > 0.0 else 4  # channels that the decoder reads
         if info.misc_channels < misc or info.policy_channels < 1:
             raise NetworkError(
                 f"{self.path}: {info.policy_channels} policy and {info.misc_channels} misc channels found, "
@@ -89,11 +88,7 @@ class KataGo(Format):
         return go_spec(self.size, suicide_areas=areas, judges_agreement=True)
 
     def onnx_file(self) -> Path:
-        """Return the file, converted to ONNX if it is KataGo's.
-
-        Raises:
-            EvaluatorError: the file's inputs do not fit.
-        """
+        """Return the file, converted to ONNX if it is KataGo's. Raises EvaluatorError if its inputs do not fit."""
         path, info = prepare(self.path, self.size)
         header = read_onnx_header(path)
         for tensor in () if header is None else header.input_tensors:
@@ -136,6 +131,21 @@ class KataGo(Format):
         policy, value, misc, ownership = outputs
         win, loss, _ = value_probabilities(value, False)
         return Judged(policy[:, 0], win - loss, misc[:, 2] * self._scales[2], np.tanh(ownership))
+
+
+def encode(
+    spec: GameSpec, rows: Sequence[tuple[Any, npt.NDArray[np.uint64], int]]
+) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
+    """Return planes [B, 22, N, N], numbers [B, 19] and legal moves [B, A + 1] of (position, history, symmetry) rows."""
+    planes = np.zeros((len(rows), *spec.planes_shape), np.float32)
+    extras = np.zeros((len(rows), *spec.extras_shape), np.float32)
+    legal = np.zeros((len(rows), spec.policy_size), np.bool_)
+    scratch, moves = np.zeros(1, spec.scratch_dtype)[0], np.zeros(spec.policy_size, np.uint16)
+    for index, (position, history, symmetry) in enumerate(rows):
+        write_planes(spec.marked(position), history, symmetry, scratch, planes[index], extras[index])
+        for move in moves[: legal_moves(position, history, moves)]:
+            legal[index, policy_index(int(position["size"]), int(move), symmetry)] = True
+    return planes, extras, legal
 
 
 def raw_outputs(network: NetworkEvaluator, planes: FloatArray, extras: FloatArray) -> RawOutputs:

@@ -12,9 +12,8 @@ import numpy.typing as npt
 from yomi.engine.color import BLACK
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
 from yomi.engine.go.game import GoGame, new_game
-from yomi.engine.go.players.analysis import Analysis
 from yomi.engine.go.players.player import GoPlayer
-from yomi.engine.go.players.setup import QueueKey, make_queue, network_behind, queue_key
+from yomi.engine.go.players.setup import Analysis, QueueKey, make_queue, network_behind, queue_key
 from yomi.engine.go.vertex import board_points
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import Options
@@ -47,7 +46,7 @@ class QueuePool:
             if key not in self._queues:
                 self._queues[key] = make_queue(tuned(self.options, "go", game.size), game.size, game.rules)
             self._users[key] = self._users.get(key, 0) + 1
-            self._queues[key] = self._queues.pop(key)  # the latest stands last
+            self._queues[key] = self._queues.pop(key)  # the latest is the last
             return self._queues[key]
 
     def release(self, queue: EvaluationQueue, kept: int = IDLE_QUEUES) -> None:

@@ -19,6 +19,8 @@ from yomi.native.go.board import MAX_POINTS, NO_POINT, PASS
 from yomi.native.go.planes import symmetry_table
 from yomi.native.go.scratch import SCRATCH_DTYPE
 
+# -- time --------------------------------------------------------------------------------------------------------------
+
 
 def moves_left(area: int, ply: int) -> float:
     """Return an estimate of the moves that one side still has to play."""
@@ -64,12 +66,14 @@ def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -
         overtime_hard = max(min(3 * overtime, left.period / 2 - lag * (stones - 1) - kept), overtime)
     if left.main <= 0:
         return Budget(overtime, overtime_hard)
-    # main time comes first; when it runs out within the move, what lies beyond is charged to the first period
+    # If the main time runs out during the move, the rest of the move is charged to the first period.
     in_overtime = max(first - kept, 0.0)
     soft = max(left.main / moves, min(in_overtime, left.main + in_overtime))
     hard = max(soft, min(3 * soft, left.main + in_overtime))
     return Budget(soft, hard)
 
+
+# -- resignation -------------------------------------------------------------------------------------------------------
 
 STONE_POINTS = {"AREA": 15.0, "TERRITORY": 14.0}  # points that a handicap stone is worth, by scoring
 FAIR_KOMI = 7.0
@@ -102,6 +106,8 @@ def may_resign(game: GoGame, color: int, lead: float) -> bool:
     schedule = advantage * (1.0 - caught_up)
     return lead <= -(schedule + BUFFER + BUFFER_SHARE * advantage)
 
+
+# -- moves of the root that need no search -----------------------------------------------------------------------------
 
 SYMMETRIES = 8
 

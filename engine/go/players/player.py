@@ -15,7 +15,6 @@ from yomi.engine.color import BLACK, opponent
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.networks.katago import ROOT_OPTIMISM
-from yomi.engine.go.players.analysis import Model, RawEvaluation
 from yomi.engine.go.players.decisions import (
     Twins,
     find_budget,
@@ -26,6 +25,8 @@ from yomi.engine.go.players.decisions import (
     with_twins,
 )
 from yomi.engine.go.players.setup import (
+    Model,
+    RawEvaluation,
     ask_network,
     check_evaluator,
     make_queue,
@@ -79,11 +80,7 @@ class GoPlayer(Player[GoGame]):
             super().start(request)
 
     def evaluate(self, game: GoGame, symmetry: int | None, optimism: float | None = None) -> RawEvaluation:
-        """Evaluate a position once by the network, without search; see `evaluate_position`.
-
-        Raises:
-            EvaluatorError: there is no network.
-        """
+        """Evaluate a position once by the network; see `evaluate_position`. Raises EvaluatorError without a network."""
         self.load(game)
         return ask_network(self._search.queue, game, symmetry, ROOT_OPTIMISM if optimism is None else optimism)
 
@@ -112,7 +109,7 @@ class GoPlayer(Player[GoGame]):
             return ownership_by_rollouts(after, rollouts)
         return -ask_network(queue, after, 0).white_ownership
 
-    # -- what the player asks of the game --------------------------------------------------------------------------
+    # -- hooks of Player --------------------------------------------------------------------------------------------
 
     def _loading_key(self, game: GoGame) -> object:
         return (queue_key(game.size, game.rules), *(self.options.get(name) for name in LOADED))
@@ -161,7 +158,7 @@ class GoPlayer(Player[GoGame]):
             return ()
         if options.root_symmetry_pruning:
             found = twins(root)
-            if not self._search.root_visits or all(map(self._search.is_banned, found)):  # else visits would be lost
+            if not self._search.root_visits or all(map(self._search.is_banned, found)):  # pruning would lose visits
                 self._twins = found
         if not options.prune_useless_moves:
             return list(self._twins)
@@ -190,7 +187,7 @@ class GoPlayer(Player[GoGame]):
 
     def _draw(self, report: SearchReport, temperature: float) -> int:
         moves = tuple(move for move in report.moves if move.symmetry_of is None)
-        if report.moves[0].move != PASS:  # nobody passes by chance
+        if report.moves[0].move != PASS:  # a pass is never drawn at random
             moves = tuple(move for move in moves if move.move != PASS)
         report = replace(report, moves=moves)
         return choose(report, temperature, self._rng)

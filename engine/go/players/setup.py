@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from yomi.engine.color import BLACK
 from yomi.engine.default_network import has_network, named_file
@@ -14,15 +19,15 @@ from yomi.engine.evaluators.network import FileEvaluator, NetworkEvaluator, With
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import FORMATS
-from yomi.engine.go.networks.katago import ROOT_OPTIMISM, KataGo, raw_outputs
+from yomi.engine.go.networks.katago import ROOT_OPTIMISM, KataGo, encode, raw_outputs
 from yomi.engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
-from yomi.engine.go.players.analysis import Model, RawEvaluation
 from yomi.engine.go.rules import Rules
 from yomi.engine.options import Options
 from yomi.engine.players.precision import Sampling
-from yomi.engine.players.setup import EvaluatorFactory, common_settings
-from yomi.engine.search.settings import SearchSettings
-from yomi.native.go.planes import policy_index, symmetry_table, write_planes
+from yomi.engine.players.setup import Judges, common_settings
+from yomi.engine.search.parameters import SearchSettings
+from yomi.engine.search.report import SearchReport
+from yomi.native.go.planes import symmetry_table
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec, Inputs
 from yomi.nets.errors import NetworkError
@@ -31,9 +36,68 @@ from yomi.nets.katago.outputs import has_no_result, post_process
 ROLLOUTS_PER_LEAF = 1
 ROLLOUT_BATCH = 8  # leaves of a rollout batch: they share the cost of a call without a worse selection
 ROLLOUT_C_PUCT = 1.8  # won 58% ± 6 against 1.1 (9×9, 60 games): rollouts are far noisier than a network's values
-
+# Search settings for evaluations by rollouts.
+ROLLOUT_SETTINGS: Mapping[str, Any] = {
+    "symmetry": "none",
+    "fpu_from_mean": True,
+    "spread_scale": 0.0,
+    "bias_correction": 0.0,
+    "noise_pruning": 0.0,
+    "value_weighting": 0.0,
+}
 
 QueueKey = tuple[int, bool]  # (board size, whether the rules have games without result). Equal keys share an evaluator.
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The state of a position's analysis, during or after the search."""
+
+    report: SearchReport
+    # Priors of the root [area + 1], row by row from the top left, pass last, NaN for illegal moves.
+    policy: npt.NDArray[np.float32]
+    raw: RawEvaluation | None = None  # the network's outputs without search; None without a network
+    # By move of the root: [area] ownership, +1 for the side to move at the root. Empty unless requested.
+    moves_ownership: dict[int, npt.NDArray[np.float32]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RawEvaluation:
+    """A network's outputs for one position, from White's point of view, as in KataGo's `kata-raw-nn`."""
+
+    # Symmetry of the evaluation, 0 to 7, or -1 for the average of all. The fields below are in the board's orientation.
+    symmetry: int
+    white_win: float  # probability; sums to 1 with `white_loss` and `no_result`
+    white_loss: float
+    no_result: float
+    white_lead: float  # points
+    white_score_selfplay: float  # mean final score of self-play, in points
+    white_score_stdev: float  # points
+    white_score_mean_square: float  # mean square of the final score
+    policy: npt.NDArray[np.float32]  # [area + 1], row by row from the top left, pass last, NaN for illegal moves
+    white_ownership: npt.NDArray[np.float32]  # [area], +1 for White
+    extra: tuple[tuple[str, float], ...] = ()  # further outputs by KataGo's names, such as varTimeLeft
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A network's metadata, as `query_models` and `kata-get-models` report it."""
+
+    name: str
+    version: int  # KataGo's model version
+    batch_size: int  # positions evaluated together
+    precision: str  # fp32, int16, int8, bf16 or fp16
+
+    def to_json(self, net: str | None) -> dict[str, Any]:
+        """Return KataGo's JSON for a network read from the file `net`."""
+        return {
+            "name": Path(net or self.name).name,
+            "internalName": self.name,
+            "maxBatchSize": self.batch_size,
+            "usesHumanSLProfile": False,
+            "version": self.version,
+            "usingFP16": str(self.precision == "fp16").lower(),
+        }
 
 
 def queue_key(size: int, rules: Rules) -> QueueKey:
@@ -50,11 +114,7 @@ EVALUATOR_FACTORY = EvaluatorFactory(
 
 
 def check_evaluator(options: Options) -> None:
-    """Check the options about evaluators.
-
-    Raises:
-        EvaluatorError: a network is required but not used, or a fault found by `Judges`.
-    """
+    """Raise EvaluatorError if options about evaluators contradict each other."""
     if options.rollout_weight > 0.0 and not has_network(options):
         raise EvaluatorError(
             f"rollout_weight {options.rollout_weight:g} mixes rollouts into a network's values: expected evaluator "
@@ -105,18 +165,7 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
     """Return the settings of a search. Open options get values for the machine."""
     if queue.evaluator.inputs & Inputs.NETWORK:
         return common_settings(options, "go", queue, SearchSettings.c_puct)
-    return common_settings(
-        options,
-        "go",
-        queue,
-        ROLLOUT_C_PUCT,
-        symmetry="none",
-        fpu_from_mean=True,
-        spread_scale=0.0,
-        bias_correction=0.0,
-        noise_pruning=0.0,
-        value_weighting=0.0,
-    )
+    return common_settings(options, "go", queue, ROLLOUT_C_PUCT, **ROLLOUT_SETTINGS)
 
 
 def network_behind(evaluator: Evaluator) -> NetworkEvaluator | None:
@@ -144,11 +193,7 @@ def spec_for(size: int, evaluator: Evaluator) -> GameSpec:
 def ask_network(
     queue: EvaluationQueue, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
 ) -> RawEvaluation:
-    """Evaluate a game by the network of a queue; see `evaluate_position`.
-
-    Raises:
-        EvaluatorError: there is no network with all outputs.
-    """
+    """Evaluate a game by the network of a queue; see `evaluate_position`. Raises EvaluatorError without a network."""
 
     def ask(evaluator: Evaluator) -> RawEvaluation:
         network = network_behind(evaluator)
@@ -175,16 +220,7 @@ def evaluate_position(
         optimism: share of the optimistic policy, 0 to 1. Ignored by networks without that output.
     """
     symmetries = list(range(8)) if symmetry is None else [symmetry]
-    spec = network.spec
-    position = spec.with_flags(game.position)
-    planes = np.zeros((len(symmetries), *spec.planes_shape), np.float32)
-    extras = np.zeros((len(symmetries), *spec.extras_shape), np.float32)
-    legal = np.zeros((len(symmetries), spec.policy_size), np.bool_)
-    scratch = np.zeros(1, spec.scratch_dtype)[0]
-    for row, turn in enumerate(symmetries):
-        write_planes(position, game.history, turn, scratch, planes[row], extras[row])
-        for move in game.legal_moves():
-            legal[row, policy_index(game.size, move, turn)] = True
+    planes, extras, legal = encode(network.spec, [(game.position, game.history, turn) for turn in symmetries])
     raw = raw_outputs(network, planes, extras)
     possible = has_no_result(game.rules.ko, game.rules.scoring)
     outputs = post_process(raw, legal, possible, network.info, optimism=optimism)
