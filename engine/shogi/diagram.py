@@ -166,7 +166,7 @@ def shogi_board(
         *_last_move(last, bottom),
         *_lines(),
         *_coordinates(bottom),
-        *(_piece(code, *_place(square, bottom), bottom) for square, code in enumerate(board) if code),
+        *(_piece(code, *_center(square, bottom), bottom) for square, code in enumerate(board) if code),
         *_hand_column(hands, bottom, bottom, side_to_move),
         *_hand_column(hands, opponent(bottom), bottom, side_to_move),
     ]
@@ -198,7 +198,7 @@ def _title(hands: Sequence[Sequence[int]]) -> str:
     return f"Shogi board. {'. '.join(texts)}"
 
 
-def _place(square: int, bottom: int) -> tuple[float, float]:
+def _center(square: int, bottom: int) -> tuple[float, float]:
     """Return the center of a square."""
     file, rank = divmod(square, 9)
     column, row = (8 - file, rank) if bottom == BLACK else (file, 8 - rank)
@@ -207,7 +207,7 @@ def _place(square: int, bottom: int) -> tuple[float, float]:
 
 def _last_move(last: Sequence[int], bottom: int) -> Iterator[str]:
     for number, square in enumerate(last, 1):
-        x, y = _place(square, bottom)
+        x, y = _center(square, bottom)
         fill = TARGET if number == len(last) else SOURCE
         yield element("rect", x=x - WIDTH / 2, y=y - HEIGHT / 2, width=WIDTH, height=HEIGHT, fill=fill)
 
@@ -224,7 +224,7 @@ def _lines() -> Iterator[str]:
 
 def _coordinates(bottom: int) -> Iterator[str]:
     for number in range(9):
-        x, y = _place(10 * number, bottom)  # the diagonal has every file and rank once
+        x, y = _center(10 * number, bottom)  # the diagonal has every file and rank once
         yield text_at(x, TOP / 2 + 1, number + 1, 14)
         yield text_at(LEFT + 9 * WIDTH + RIGHT / 2, y, RANKS[number], 14)
 
@@ -243,7 +243,7 @@ def _hand_column(hands: Sequence[Sequence[int]], color: int, bottom: int, side_t
     is_bottom = color == bottom
     x = LEFT + 9 * WIDTH + RIGHT + 22 if is_bottom else 21
     held = [(kind, count) for kind, count in zip(HAND_TYPES, hands[color - 1], strict=True) if count][::-1]
-    # The mark stands where the player sits, the pieces between it and the middle of the board.
+    # The mark is at the player's end, the pieces between it and the middle of the board.
     mark = TOP + HEIGHT * 8.5 if is_bottom else TOP + HEIGHT / 2
     if color == side_to_move:
         yield element("circle", cx=x, cy=mark, r=17, fill=TURN)

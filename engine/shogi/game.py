@@ -57,7 +57,7 @@ ENTERING_KING = {
 # Fields of the position record that are settings; `undo` keeps them.
 SETTINGS = ("max_moves", "entering_king", "mate_depth", "all_moves", "draw_value", "form")
 
-MAX_GAME = 10_000  # limit of `going_on`: more moves would take seconds
+MAX_GAME = 10_000  # limit of `continued`: more moves would take seconds
 MAX_PLY = 64_000  # limit of plies: kernels count them in 16 bits, and a search adds more
 # A history longer than ROOM positions is cut to the last KEPT. The rest of the array belongs to the search.
 KEPT, ROOM = 768, 1024
@@ -72,7 +72,7 @@ class SetupError(OptionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ShogiOutcome:
     winner: int  # BLACK, WHITE, or 0 for a draw
     # CSA's name: TSUMI, SENNICHITE, MAX_MOVES, +ILLEGAL_ACTION or -ILLEGAL_ACTION (Black or White checked perpetually).
     ending: str
@@ -194,7 +194,7 @@ class ShogiGame:
 
     push = play  # the name that all games share
 
-    def going_on(self, sfen: str, moves: Sequence[str]) -> ShogiGame:
+    def continued(self, sfen: str, moves: Sequence[str]) -> ShogiGame:
         """Return the game of USI's `position`, as a continued copy of this game if possible.
 
         Raises ValueError for a bad position, an illegal move, or more than MAX_GAME moves.
@@ -266,22 +266,22 @@ class ShogiGame:
         """Occurrences of this position in the game so far, with the same side to move."""
         return len(self._seen[self._entries[-1]])
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> ShogiOutcome | None:
         """Return how the game has ended, or None. Declaring and resigning are decisions of the players."""
         side = self.side_to_move
         if not rules.has_legal_move(self.position):
-            return Outcome(opponent(side), "TSUMI")
+            return ShogiOutcome(opponent(side), "TSUMI")
         if self.repetitions >= rules.OCCURRENCES:
             return self._repetition()
         if self.max_moves and self.ply >= self.max_moves:
-            return Outcome(0, "MAX_MOVES")
+            return ShogiOutcome(0, "MAX_MOVES")
         return None
 
     @property
     def is_over(self) -> bool:
         return self.outcome() is not None
 
-    def _repetition(self) -> Outcome:
+    def _repetition(self) -> ShogiOutcome:
         # The side that gave check with every move since the first occurrence loses.
         side = self.side_to_move
         first = self._seen[self._entries[-1]][0]
@@ -289,8 +289,8 @@ class ShogiGame:
         checks = [bool(hands & CHECK_BIT) for _, hands in self._entries[first + 1 :]]
         for loser, given in ((side, checks[0::2]), (opponent(side), checks[1::2])):
             if all(given):
-                return Outcome(opponent(loser), illegal_action(loser))
-        return Outcome(0, "SENNICHITE")
+                return ShogiOutcome(opponent(loser), illegal_action(loser))
+        return ShogiOutcome(0, "SENNICHITE")
 
     def __str__(self) -> str:
         return draw(self)
@@ -315,7 +315,7 @@ def new_game(options: Options, sfen: str = STARTPOS) -> ShogiGame:
 
 
 # Endings by CSA's name. All others are perpetual check.
-ENDINGS = {"TSUMI": play.MATE, "SENNICHITE": play.REPETITION, "MAX_MOVES": play.MAX_MOVES}
+OUTCOMES = {"TSUMI": play.MATE, "SENNICHITE": play.REPETITION, "MAX_MOVES": play.MAX_MOVES}
 # CSA names of endings that the referee does not decide. A failed engine counts as out of time.
 CSA_ENDINGS = {
     play.RESIGNATION: "TORYO",
@@ -334,7 +334,7 @@ def ending_of(record: GameRecord) -> str:
     times, otherwise an illegal move (recorded or not).
     """
     if record.ending != "ILLEGAL_MOVE" and guilty_of(record.ending) is None:
-        return {"TORYO": play.RESIGNATION, "TIME_UP": play.TIME, "KACHI": play.DECLARATION, **ENDINGS}.get(
+        return {"TORYO": play.RESIGNATION, "TIME_UP": play.TIME, "KACHI": play.DECLARATION, **OUTCOMES}.get(
             record.ending, record.ending
         )
     positions = [(placement.board, placement.hands, placement.side) for placement in record.placements()]
@@ -358,4 +358,4 @@ class ShogiReferee(Referee[ShogiGame]):
 
     def judge(self, game: ShogiGame) -> Ended | None:
         outcome = game.outcome()
-        return None if outcome is None else Ended(outcome.winner, ENDINGS.get(outcome.ending, play.PERPETUAL_CHECK))
+        return None if outcome is None else Ended(outcome.winner, OUTCOMES.get(outcome.ending, play.PERPETUAL_CHECK))

@@ -24,7 +24,7 @@ from yomi.nets.errors import NetworkError
 
 OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".usi", ".sfen", ".hcpe")
 # Endings by the rules. Losses on time or by a foul say little about an opening.
-ENDINGS = ("TORYO", "TSUMI", "SENNICHITE", "KACHI", "JISHOGI", "HIKIWAKE", "MAX_MOVES")
+FAIR_ENDINGS = ("TORYO", "TSUMI", "SENNICHITE", "KACHI", "JISHOGI", "HIKIWAKE", "MAX_MOVES")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def why_unbalanced(record: GameRecord, limits: BalanceLimits) -> str:
     scores = [recorded.score for recorded in record.moves]
     if record.initial != START:
         return "another first position"
-    if record.ending not in ENDINGS:
+    if record.ending not in FAIR_ENDINGS:
         return "no end by the rules"
     if len(record.moves) < max(limits.min_moves, last + 1):
         return "too short"

@@ -22,7 +22,7 @@ from yomi.engine.servers.settings import Account
 from yomi.engine.servers.worker import Done
 from yomi.engine.shogi.floodgate import codec
 from yomi.engine.shogi.floodgate.game import CsaGame
-from yomi.engine.shogi.floodgate.seats import ShogiSeat, Turn
+from yomi.engine.shogi.floodgate.seats import MoveTask, ShogiSeat
 from yomi.engine.shogi.notation import format_usi
 from yomi.engine.shogi.records.record import RecordedMove, note_of
 
@@ -195,7 +195,7 @@ class CsaClient(Client):
 
     def _think(self, game: CsaGame, at: float) -> None:
         self._stop_thinking(game)
-        turn = game.turn = Turn(game.sfen, tuple(game.usi), Request(None, start=at))
+        turn = game.turn = MoveTask(game.sfen, tuple(game.usi), Request(None, start=at))
         self.seat.set_clocks(turn.request, game.clock.clocks(game.color), self.lag.expected)
         game.turn_ply = game.ply
         self.submit(turn, lambda: self.seat.think(turn))
@@ -203,7 +203,7 @@ class CsaClient(Client):
     def _ponder(self, game: CsaGame, expected: str, taken: float) -> None:
         """Think about the position after the opponent's expected move; our last move took `taken` seconds."""
         self._stop_thinking(game)
-        turn = game.turn = Turn(game.sfen, (*game.usi, expected), Request(None, ponder=True))
+        turn = game.turn = MoveTask(game.sfen, (*game.usi, expected), Request(None, ponder=True))
         self.seat.set_clocks(turn.request, game.clock.clocks(game.color, taken), self.lag.expected)
         game.turn_ply = game.ply + 1
         self.submit(turn, lambda: self.seat.think(turn))
@@ -274,7 +274,7 @@ class CsaClient(Client):
     def _begin(self, game: CsaGame) -> None:
         self.submit(("begin", game.id), lambda: self.seat.begin(game.max_moves))
 
-    def _decided(self, game: CsaGame, turn: Turn, decision: object) -> None:
+    def _decided(self, game: CsaGame, turn: MoveTask, decision: object) -> None:
         assert isinstance(decision, Decision)
         self.engine_worked()
         game.turn = None

@@ -25,7 +25,7 @@ from yomi.engine.shogi.records.record import LINE_MOVES
 
 
 @dataclass(slots=True)
-class Turn:
+class MoveTask:
     """A move to choose, or a position to ponder."""
 
     sfen: str  # the initial position or `startpos`
@@ -47,7 +47,7 @@ class ShogiSeat(Seat, Protocol):
     def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
         """Put the server's clocks into a turn's request; each move loses `lag` seconds. Any thread may call."""
 
-    def think(self, turn: Turn) -> Decision:
+    def think(self, turn: MoveTask) -> Decision:
         """Choose a move; block until it is chosen or the request is stopped."""
 
     def end(self, result: str) -> None:
@@ -77,8 +77,8 @@ class YomiShogiSeat(YomiSeat[ShogiPlayer]):
             clocks, lag = {color: less_byoyomi(clock, lag) for color, clock in clocks.items()}, 0.0
         request.clocks, request.options = clocks, replace(self._options, lag=self._options.lag + lag)
 
-    def think(self, turn: Turn) -> Decision:
-        self._game = turn.request.game = self._game.going_on(turn.sfen, turn.moves)
+    def think(self, turn: MoveTask) -> Decision:
+        self._game = turn.request.game = self._game.continued(turn.sfen, turn.moves)
         return self._player.decide(turn.request)
 
     def end(self, result: str) -> None: ...
@@ -108,19 +108,19 @@ class UsiSeat(EngineSeat[UsiClient]):
         # The engine does not know the lag, so all times are reduced.
         request.clocks = None if clocks is None else {color: _less(clock, lag) for color, clock in clocks.items()}
 
-    def think(self, turn: Turn) -> Decision:
+    def think(self, turn: MoveTask) -> Decision:
         request = turn.request
         words = go_words(request, self._limit)
         search = self._client.start(turn.sfen, turn.moves, words, allowed(request), request.start)
 
-        def tell() -> None:
+        def forward() -> None:
             if request.is_stopped:
                 search.stop()
             elif request.ponder and not request.is_pondering:
                 search.ponderhit(allowed(request), request.start)
 
-        request.on_change = tell
-        tell()  # what changed before anybody listened
+        request.on_change = forward
+        forward()  # what changed before anybody listened
         try:
             return decision_of(search.wait())
         finally:
@@ -169,8 +169,8 @@ def decision_of(found: EngineMove) -> Decision:
     report = SearchReport()
     evaluation = found.evaluation
     if evaluation is not None and evaluation.winrate is not None:
-        is_its = evaluation.pv[:1] == (found.move,)
-        line = parse_usi_moves(evaluation.pv[:LINE_MOVES]) if is_its else (move,)
+        has_line = evaluation.pv[:1] == (found.move,)
+        line = parse_usi_moves(evaluation.pv[:LINE_MOVES]) if has_line else (move,)
         best = MoveReport(move, winrate=evaluation.winrate, pv=line, mate=evaluation.mate)
         report = SearchReport(winrate=evaluation.winrate, playouts=evaluation.visits or 1, moves=(best,))
     return Decision(move, ponder=expected[0] if expected else None, report=report)

@@ -60,8 +60,8 @@ class ShogiPlayer(Player[ShogiGame]):
         self._mate = MateSearch()
         self._seeks_mate = False
         self._mate_root = ShogiGame()
-        self._judged_mate: tuple[int, ...] = ()
-        self._is_mate = False  # whether `_judged_mate` can be played from `_mate_root`
+        self._checked_line: tuple[int, ...] = ()
+        self._is_playable = False  # whether `_checked_line` can be played from `_mate_root`
         self._rules: object = None
         super().__init__(options, ShogiGame())
 
@@ -225,7 +225,7 @@ class ShogiPlayer(Player[ShogiGame]):
     def _begin_beside(self, request: Request[ShogiGame], root: ShogiGame, allow: Collection[int] | None) -> None:
         options = self._options(request)
         self._seeks_mate = options.root_mate_search > 0 and not self._is_forced(request, root)
-        self._mate_root, self._judged_mate, self._is_mate = root, (), False
+        self._mate_root, self._checked_line, self._is_playable = root, (), False
         if self._seeks_mate:
             self._mate.start(
                 root.position, max_ply=options.root_mate_search, nodes=options.root_mate_nodes, moves=_listed(allow)
@@ -237,9 +237,9 @@ class ShogiPlayer(Player[ShogiGame]):
     def _line_beside(self) -> tuple[int, ...]:
         """Return the mate found so far. A mate that the game would end before is ignored."""
         line = self._mate.answer.moves if self._seeks_mate else ()
-        if line != self._judged_mate:
-            self._judged_mate, self._is_mate = line, can_be_played(self._mate_root, line)
-        return line if self._is_mate else ()
+        if line != self._checked_line:
+            self._checked_line, self._is_playable = line, can_be_played(self._mate_root, line)
+        return line if self._is_playable else ()
 
     def _has_answer(self, request: Request[ShogiGame]) -> bool:
         """Whether a playable mate is found and the search for a shorter one has ended."""
@@ -287,8 +287,8 @@ def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchRep
     winrate, pv = 1.0 - found.winrate, found.pv[1:]
     moves = (MoveReport(pv[0], found.visits, winrate=winrate, pv=pv),) if pv and pv[0] in allowed else ()
     side, deepest = opponent(report.side_to_move), max(0, report.deepest - 1)
-    told = replace(report, side_to_move=side, visits=found.visits, winrate=winrate, utility=-found.utility)
-    return replace(told, proven=-found.proven, moves=moves, deepest=deepest)
+    ours = replace(report, side_to_move=side, visits=found.visits, winrate=winrate, utility=-found.utility)
+    return replace(ours, proven=-found.proven, moves=moves, deepest=deepest)
 
 
 def mate_in(move: MoveReport) -> int | None:

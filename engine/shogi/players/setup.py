@@ -36,7 +36,7 @@ log = logging.getLogger("yomi.shogi")
 LOADED = (*(row.name for row in rows_for("shogi") if not row.live and row.group != LOG), "seed")
 
 
-JUDGES = Judges("shogi", "shogi", "material", lambda options: MaterialEvaluator(options.batch_size or 1), FORMATS)
+FACTORY = Judges("shogi", "shogi", "material", lambda options: MaterialEvaluator(options.batch_size or 1), FORMATS)
 
 
 def make_queue(options: Options) -> EvaluationQueue:
@@ -61,7 +61,7 @@ def make_queue(options: Options) -> EvaluationQueue:
             raise NetworkError(f"{path}: {values.title} found, expected {Nnue.title} for --value-net")
         return _with_leaf_search(network, values, options)
 
-    return JUDGES.make_queue(options, SIDE, ShogiGame, finish)
+    return FACTORY.make_queue(options, SIDE, ShogiGame, finish)
 
 
 def _with_leaf_search(network: FileEvaluator, values: Nnue, options: Options) -> WithLeafSearch:

@@ -41,9 +41,9 @@ from yomi.engine.shogi.records.record import (
     ImpossibleMoveError,
     RecordedMove,
     RecordError,
+    add_line,
     checked,
     cut_before,
-    joined,
     lines_of,
     one_line,
 )
@@ -111,7 +111,7 @@ class _Reader:
                     self.record.white = line[2:]
             case "$":
                 key, _, value = line[1:].partition(":")
-                self.record.info[key] = joined(self.record.info.get(key, ""), value)
+                self.record.info[key] = add_line(self.record.info.get(key, ""), value)
             case "P":
                 self._pieces(line)
             case "+" | "-":
@@ -149,11 +149,11 @@ class _Reader:
         if not record.moves:
             # The encoding is a property of the file, not a comment.
             if self.has_board or not text.startswith("CSA encoding="):
-                record.comment = joined(record.comment, text.removeprefix("*"))
+                record.comment = add_line(record.comment, text.removeprefix("*"))
         elif record.ending:
-            record.end_comment = joined(record.end_comment, text.removeprefix("*"))
+            record.end_comment = add_line(record.end_comment, text.removeprefix("*"))
         elif not self._evaluation(text) and not self._visits(text):
-            record.moves[-1].comment = joined(record.moves[-1].comment, text.removeprefix("*"))
+            record.moves[-1].comment = add_line(record.moves[-1].comment, text.removeprefix("*"))
 
     def _evaluation(self, text: str) -> bool:
         """Read a comment that is the evaluation of the last move. A later evaluation replaces an earlier one."""
@@ -281,7 +281,7 @@ class _Reader:
         self.last_comment = ""
 
     def _take_from_comment(self) -> bool:
-        # A lost line end has joined the move to the comment before it.
+        # A lost line end has add_line the move to the comment before it.
         assert self.placement is not None
         found = LAST_MOVE.search(self.last_comment)
         if found is None:

@@ -30,7 +30,7 @@ from yomi.engine.shogi.placement import (
     target_of,
     type_of,
 )
-from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, joined, one_line
+from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, add_line, one_line
 
 # Boards of handicap games. White gives the pieces and moves first.
 HANDICAPS = {
@@ -173,11 +173,11 @@ MAX_SCORE = 10**6  # greater scores are comments
 def read_comment(record: GameRecord, text: str, *, by_black: bool, is_over: bool = False) -> None:
     """Add a comment line before the first move, to the last move (which Black played or not), or at the end."""
     if not record.moves:
-        record.comment = joined(record.comment, text)
+        record.comment = add_line(record.comment, text)
     elif record.ending or is_over:
-        record.end_comment = joined(record.end_comment, text)
+        record.end_comment = add_line(record.end_comment, text)
     elif not read_evaluation(record.moves[-1], text, by_black=by_black):
-        record.moves[-1].comment = joined(record.moves[-1].comment, text)
+        record.moves[-1].comment = add_line(record.moves[-1].comment, text)
 
 
 def read_evaluation(move: RecordedMove, text: str, *, by_black: bool) -> bool:

@@ -41,9 +41,9 @@ from yomi.engine.shogi.records.record import (
     ImpossibleMoveError,
     RecordedMove,
     RecordError,
+    add_line,
     checked,
     cut_before,
-    joined,
     lines_of,
     one_line,
 )
@@ -215,7 +215,7 @@ class _Reader:
             self.record.white = value
         else:
             name = KEYS.get(key, key)
-            self.record.info[name] = joined(self.record.info.get(name, ""), value)
+            self.record.info[name] = add_line(self.record.info.get(name, ""), value)
             if key not in KEYS and key not in KNOWN_HEADERS and not re.fullmatch("[A-Z_+-]+", key):
                 self.note(f"the header '{key[:40]}' is unknown and kept as it is")
 

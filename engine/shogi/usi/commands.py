@@ -134,7 +134,7 @@ def position(session: Session, request: Command) -> None:
     session.end_turn()
     try:
         sfen, moves = parse_position(request.text)
-        session.game = session.game.going_on(sfen, moves)
+        session.game = session.game.continued(sfen, moves)
     except ValueError as error:
         session.position_fault = str(error)
         raise UsiError(f"{error}; no move is searched until a position is accepted") from None
@@ -229,7 +229,7 @@ def ponderhit(session: Session, request: Command) -> None:
 
 
 # loggers whose warnings the user sees
-SHOWN = ("yomi.evaluators", "yomi.networks", "yomi.player", "yomi.search", "yomi.shogi")
+SHOWN_LOGS = ("yomi.evaluators", "yomi.networks", "yomi.player", "yomi.search", "yomi.shogi")
 
 
 class _InfoStrings(logging.Handler):
@@ -253,7 +253,7 @@ def serve(options: Options, make_player: MakePlayer, level: LevelSwitch | None =
     def make_session(write: Callable[[str], None]) -> Session:
         session = Session(options, make_player, write, level)
         handler = _InfoStrings(session.note)
-        for name in SHOWN:
+        for name in SHOWN_LOGS:
             logging.getLogger(name).addHandler(handler)
         return session
 
