@@ -6,7 +6,7 @@ repetition ends it at the fourth occurrence), and the reasons why a move is ille
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,18 +28,8 @@ from yomi.engine.shogi.placement import (
     parse_sfen,
     target_of,
 )
+from yomi.native.shogi import position as layout
 from yomi.native.shogi import rules, waivers
-from yomi.native.shogi.position import (
-    CHECK_BIT,
-    ENTERING_KING_24,
-    ENTERING_KING_24H,
-    ENTERING_KING_27,
-    ENTERING_KING_27H,
-    ENTERING_KING_NONE,
-    MAX_HISTORY,
-    MAX_MOVES,
-    POSITION_DTYPE,
-)
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
@@ -47,11 +37,11 @@ if TYPE_CHECKING:
 
 # Rules for declaring a win, by points. h: in handicap games White's missing pieces count for White.
 ENTERING_KING = {
-    "none": ENTERING_KING_NONE,
-    "24": ENTERING_KING_24,
-    "24h": ENTERING_KING_24H,
-    "27": ENTERING_KING_27,
-    "27h": ENTERING_KING_27H,
+    "none": layout.ENTERING_KING_NONE,
+    "24": layout.ENTERING_KING_24,
+    "24h": layout.ENTERING_KING_24H,
+    "27": layout.ENTERING_KING_27,
+    "27h": layout.ENTERING_KING_27H,
 }
 
 # Fields of the position record that are settings; `undo` keeps them.
@@ -108,9 +98,9 @@ class ShogiGame:
         initial = parse_sfen(sfen)
         self.initial_sfen = format_sfen(initial)
         self.moves = []
-        self._record = np.zeros(1, POSITION_DTYPE)
+        self._record = np.zeros(1, layout.POSITION_DTYPE)
         self.position = self._record[0]
-        self.history = np.zeros(MAX_HISTORY, np.uint64)
+        self.history = np.zeros(layout.MAX_HISTORY, np.uint64)
         board = np.array(initial.board, np.uint8)
         hands = np.array(initial.hands, np.uint8)
         rules.set_position(self.position, self.history, board, hands, initial.side, initial.number - 1)
@@ -169,14 +159,15 @@ class ShogiGame:
 
     def legal_moves(self) -> list[int]:
         """Return all legal moves, pointless non-promotions included."""
-        moves = np.zeros(MAX_MOVES, np.uint16)
-        count = rules.legal_moves(self.position, self.history, moves)
-        return [int(move) for move in moves[:count]]
+        return self._moves(rules.legal_moves)
 
     def searched_moves(self) -> list[int]:
         """Return the moves that a search tries: without the pointless ones of yomi.native.shogi.waivers."""
-        moves = np.zeros(MAX_MOVES, np.uint16)
-        count = waivers.searched_moves(self.position, self.history, moves)
+        return self._moves(waivers.searched_moves)
+
+    def _moves(self, find: Callable[..., int]) -> list[int]:
+        moves = np.zeros(layout.MAX_MOVES, np.uint16)
+        count = find(self.position, self.history, moves)
         return [int(move) for move in moves[:count]]
 
     def play(self, move: int) -> None:
@@ -286,7 +277,7 @@ class ShogiGame:
         side = self.side_to_move
         first = self._seen[self._entries[-1]][0]
         # Entries alternate: the first move after that position was made by the side that is to move again.
-        checks = [bool(hands & CHECK_BIT) for _, hands in self._entries[first + 1 :]]
+        checks = [bool(hands & layout.CHECK_BIT) for _, hands in self._entries[first + 1 :]]
         for loser, given in ((side, checks[0::2]), (opponent(side), checks[1::2])):
             if all(given):
                 return ShogiOutcome(opponent(loser), illegal_action(loser))

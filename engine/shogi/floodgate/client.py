@@ -108,8 +108,8 @@ class CsaClient(Client):
             case codec.Summary():
                 self._propose(message)
             case codec.Broken():
-                log.error("%s: %s", self.account.name, self.safe(message.why))
-                raise ConnectionLostError(f"a game that cannot be played: {message.why}")
+                log.error("%s: %s", self.account.name, self.safe(message.text))
+                raise ConnectionLostError(f"a game that cannot be played: {message.text}")
             case codec.KeepAlive():
                 self._answers_keepalive = True
             case codec.Other() if message.text.startswith("##"):
@@ -134,9 +134,9 @@ class CsaClient(Client):
             case codec.Special():
                 pass  # what it means follows
             case codec.Reason():
-                game.reason = message.name
+                game.reason = message.text
             case codec.Result():
-                self._over(game, message.name)
+                self._over(game, message.text)
             case _:
                 self.noise(str(message))
 
@@ -214,16 +214,16 @@ class CsaClient(Client):
             game.turn = None
 
     def _moved(self, game: CsaGame, message: codec.Moved, at: float) -> None:
-        color = BLACK if message.move[0] == "+" else WHITE
+        color = BLACK if message.text[0] == "+" else WHITE
         if color == game.color:
-            if game.sent_at is None or not game.is_last(message.move):
-                raise ConnectionLostError(f"the server plays {message.move} for us, which was not sent")
+            if game.sent_at is None or not game.is_last(message.text):
+                raise ConnectionLostError(f"the server plays {message.text} for us, which was not sent")
             self.lag.note(at - game.sent_at)
             self.made_progress()
             game.sent_at = None
             game.charge(color, message.units)
         else:
-            played = game.play_theirs(message.move)
+            played = game.play_theirs(message.text)
             game.charge(color, message.units)
             game.asked_at = at
             self._after_their_move(game, played, at)
@@ -232,7 +232,7 @@ class CsaClient(Client):
             "move",
             game=game.id,
             ply=game.ply,
-            move=message.move,
+            move=message.text,
             left={"+": game.clock.left[1], "-": game.clock.left[2]},
             score=game.record.moves[-1].score,
             lag=round(self.lag.mean, 4),

@@ -22,17 +22,7 @@ from yomi.engine.shogi.notation import (
     parse_japanese,
 )
 from yomi.engine.shogi.placement import DROP_PAWN_MATE, MAX_NUMBER, Placement, target_of
-from yomi.engine.shogi.records.japanese import (
-    HANDICAPS,
-    format_evaluation,
-    format_position,
-    is_read,
-    parse_board,
-    parse_hand,
-    parse_handicap,
-    read_comment,
-    sides_of,
-)
+from yomi.engine.shogi.records import japanese
 from yomi.engine.shogi.records.record import (
     ENDINGS,
     MAX_SECONDS,
@@ -205,7 +195,7 @@ class _Reader:
         elif key == "手番":
             self.side = WHITE if value.startswith(("後", "上")) else BLACK
         else:
-            self.hands[NAMES[key[:2]]] = parse_hand(value)
+            self.hands[NAMES[key[:2]]] = japanese.parse_hand(value)
         return True
 
     def _header(self, key: str, value: str) -> None:
@@ -222,17 +212,17 @@ class _Reader:
     def begin(self) -> Placement:
         """Return the position of the next move. The first call sets up the initial position."""
         if self.placement is None:
-            named = parse_handicap(self.handicap)
+            named = japanese.parse_handicap(self.handicap)
             if self.rows:
                 side = self.side or (named or START).side
                 hands = (self.hands[BLACK], self.hands[WHITE])
                 # A diagram shows the moves that were made before it.
                 number = self.count + 1 if self.count < MAX_NUMBER else 1
-                self.placement = Placement(parse_board(self.rows), hands, side, number)
+                self.placement = Placement(japanese.parse_board(self.rows), hands, side, number)
             elif named is not None:
                 self.placement = named
             else:
-                names = ", ".join(("平手", *HANDICAPS))
+                names = ", ".join(("平手", *japanese.HANDICAPS))
                 raise RecordError(f"手合割：{self.handicap} without a diagram: expected one of {names}")
             self.record.initial = checked(self.placement)
         return self.placement
@@ -265,7 +255,7 @@ class _Reader:
 
     def _comment(self, text: str) -> None:
         by_black = bool(self.record.moves) and self.begin().side == WHITE
-        read_comment(self.record, text, by_black=by_black, is_over=self.is_over or self.unknown is not None)
+        japanese.read_comment(self.record, text, by_black=by_black, is_over=self.is_over or self.unknown is not None)
 
     def _move_line(self, match: re.Match[str]) -> None:
         seconds = self._seconds(match[3]) if match[3] else None
@@ -435,8 +425,8 @@ def _headers(record: GameRecord) -> list[str]:
         # A key of CSA may be any text, and a line must not be read as another kind of line.
         name = names.get(key, key) if SAFE_KEY.fullmatch(key) else f"備考：{key}"
         lines += [f"{name}：{line}" for line in lines_of(value)]
-    lines += format_position(record.initial)
-    sides = sides_of(record.initial)
+    lines += japanese.format_position(record.initial)
+    sides = japanese.sides_of(record.initial)
     return [*lines, f"{sides[BLACK]}：{one_line(record.black)}", f"{sides[WHITE]}：{one_line(record.white)}"]
 
 
@@ -481,7 +471,7 @@ def _word(record: GameRecord) -> str:
 
 def _result_line(record: GameRecord, word: str) -> str:
     """Return the last line, まで...手で..."""
-    sides = sides_of(record.initial)
+    sides = japanese.sides_of(record.initial)
     how = word
     if record.winner:
         winner, loser = sides[record.winner], sides[opponent(record.winner)]
@@ -503,8 +493,10 @@ def _numbered(number: int, text: str, seconds: float | None, totals: dict[int, i
 
 def _notes(recorded: RecordedMove, before: Placement) -> list[str]:
     # A blank prevents that a comment is read as an evaluation.
-    comments = [f"* {line[1:]}" if is_read(recorded, line[1:]) else line for line in _comments(recorded.comment)]
-    return comments if recorded.score is None else [format_evaluation(recorded, before), *comments]
+    comments = [
+        f"* {line[1:]}" if japanese.is_read(recorded, line[1:]) else line for line in _comments(recorded.comment)
+    ]
+    return comments if recorded.score is None else [japanese.format_evaluation(recorded, before), *comments]
 
 
 def _comments(text: str) -> list[str]:
