@@ -74,7 +74,7 @@ class ShogiPlayer(Player[ShogiGame]):
         """Search for a mate until it is found or refuted, the time is over, or the request is stopped."""
         seconds = request.limits.seconds
         end = math.inf if seconds is None else request.start + seconds
-        self._mate.start(request.game.position, max_ply=MAX_PLY, nodes=MATE_NODES, moves=_listed(request.allow))
+        self._mate.start(request.game.position, max_ply=MAX_PLY, nodes=MATE_NODES, moves=request.allow)
         request.on_change = self._mate.interrupt
         try:
             while not request.is_stopped and (now := time.monotonic()) < end:
@@ -228,7 +228,7 @@ class ShogiPlayer(Player[ShogiGame]):
         self._mate_root, self._checked_line, self._is_playable = root, (), False
         if self._seeks_mate:
             self._mate.start(
-                root.position, max_ply=options.root_mate_search, nodes=options.root_mate_nodes, moves=_listed(allow)
+                root.position, max_ply=options.root_mate_search, nodes=options.root_mate_nodes, moves=allow
             )
 
     def _end_beside(self) -> None:
@@ -276,10 +276,6 @@ def _allowed(request: Request[ShogiGame], root: ShogiGame) -> list[int]:
     return [move for move in moves if move in allow and move not in request.avoid] or moves
 
 
-def _listed(moves: Collection[int] | None) -> list[int] | None:
-    return None if moves is None else list(moves)
-
-
 def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchReport:
     """Return our side's report from a report on the opponent's position, restricted to the expected move."""
     found = next((move for move in report.moves if move.move == expected), MoveReport(expected))
@@ -299,9 +295,8 @@ def mate_in(move: MoveReport) -> int | None:
     if move.proven == 0:
         return None
     length = len(move.pv)
-    if move.proven > 0:
-        return length if length % 2 else length + 1
-    return -(length if length % 2 == 0 else length + 1)
+    # The winner makes the last move, which decides whether the plies are odd or even.
+    return length | 1 if move.proven > 0 else -(length + length % 2)
 
 
 MAX_RESERVE = 0.4  # largest share of a byo-yomi for the reserves, so that periods below a second are of use

@@ -19,7 +19,7 @@ from yomi.engine.players.setup import Judges, common_settings
 from yomi.engine.search.parameters import SearchSettings
 from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.networks import FORMATS, LeafSearch, MaterialEvaluator, Nnue, WithLeafSearch
+from yomi.engine.shogi.networks import FORMATS, MaterialEvaluator, Nnue, WithLeafSearch
 from yomi.engine.shogi.notation import parse_usi
 from yomi.native.shogi.planes import write_bits, write_planes
 from yomi.native.shogi.spec import shogi_spec
@@ -51,7 +51,7 @@ def make_queue(options: Options) -> EvaluationQueue:
                 raise NetworkError(f"{name}: an NNUE evaluation found for --net, expected one for --value-net only")
             # An NNUE evaluation has no policy: moves come from the small default network.
             moves = load(FORMATS, default_network("shogi", on_processor=True), SIDE, "cpu", precision="auto")
-            return _with_leaf_search(moves, network.format, options)
+            return WithLeafSearch(moves, network.format, options)
         if options.value_net is None:
             return network
         path = Path(named_file(options.value_net, "shogi", options))
@@ -59,15 +59,9 @@ def make_queue(options: Options) -> EvaluationQueue:
         if not isinstance(values, Nnue):
             network.close()
             raise NetworkError(f"{path}: {values.title} found, expected {Nnue.title} for --value-net")
-        return _with_leaf_search(network, values, options)
+        return WithLeafSearch(network, values, options)
 
     return FACTORY.make_queue(options, SIDE, ShogiGame, finish)
-
-
-def _with_leaf_search(network: FileEvaluator, values: Nnue, options: Options) -> WithLeafSearch:
-    """Return a network with the options' search at each leaf."""
-    values.use(LeafSearch.of(options))
-    return WithLeafSearch(network, values)
 
 
 def spec_for(evaluator: Evaluator) -> GameSpec:
