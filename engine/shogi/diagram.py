@@ -199,7 +199,6 @@ def _title(hands: Sequence[Sequence[int]]) -> str:
 
 
 def _center(square: int, bottom: int) -> tuple[float, float]:
-    """Return the center of a square."""
     file, rank = divmod(square, 9)
     column, row = (8 - file, rank) if bottom == BLACK else (file, 8 - rank)
     return LEFT + WIDTH * (column + 0.5), TOP + HEIGHT * (row + 0.5)

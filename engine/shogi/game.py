@@ -301,7 +301,6 @@ class ShogiGame:
 
 
 def new_game(options: Options, sfen: str = STARTPOS) -> ShogiGame:
-    """Return a game with the rules of the options."""
     return ShogiGame(sfen, entering_king=options.entering_king, max_moves=options.max_moves or 0)
 
 
@@ -333,7 +332,6 @@ def ending_of(record: GameRecord) -> str:
 
 
 def csa_ending(ended: Ended, game: ShogiGame) -> str:
-    """Return CSA's name for the ending of a game."""
     name = CSA_ENDINGS.get(ended.ending)
     if name is None:
         outcome = game.outcome()

@@ -29,8 +29,6 @@ FAIR_ENDINGS = ("TORYO", "TSUMI", "SENNICHITE", "KACHI", "JISHOGI", "HIKIWAKE", 
 
 @dataclass(frozen=True)
 class BalanceLimits:
-    """Limits on the games that give an opening."""
-
     rating: float = 0.0  # minimum rating of both players; 0: no limit
     evaluation: float = 170.0  # maximum absolute evaluation along the line in centipawns
     narrow: float = 100.0  # maximum after each of the two `plies`, whose evaluations must be known

@@ -76,8 +76,6 @@ class ShogiPlayOptions:
 
 @dataclass(frozen=True, slots=True)
 class PlayedPositions:
-    """The positions of one game."""
-
     number: int  # of the game
     winner: int  # BLACK, WHITE or DRAW
     ending: str  # an ending of yomi.engine.play
@@ -100,8 +98,6 @@ def play_positions(
 
 
 class _BothSides:
-    """Both sides of a game."""
-
     def __init__(self, engine: UsiClient, options: ShogiPlayOptions, number: int) -> None:
         self.engine, self.options = engine, options
         # A game can be repeated alone, whatever was played before it.
@@ -246,7 +242,6 @@ class _Files:
         return True
 
     def _read(self, path: Path) -> None:
-        """Read a file of an earlier run."""
         found = re.fullmatch(r"games-(\d{6,})-(\d{6,})\.hcpe", path.name)
         if found is None or int(found[1]) < self.next_game:
             raise NetworkError(f"{path}: expected games-FIRST-LAST.hcpe, no game twice")
@@ -277,8 +272,6 @@ Done = tuple[int, PlayedPositions | BaseException | None]
 
 
 class _EnginePool:
-    """Concurrent engines, one thread each."""
-
     def __init__(
         self, options: ShogiPlayOptions, spec: EngineSpec, openings: Sequence[GameRecord], first_game: int, log: Log
     ) -> None:

@@ -57,8 +57,6 @@ def silent(text: str) -> None: ...
 
 @dataclass(frozen=True)
 class ShogiLimits:
-    """Limits on the positions of records."""
-
     rating: float = 0.0  # minimum rating of both players; 0: no limit
     evaluation: float = 0.0  # maximum absolute evaluation in centipawns; 0: no limit
     min_moves: int = 50

@@ -285,7 +285,6 @@ class CsaClient(Client):
             self._answer(game, decision)
 
     def _answer(self, game: CsaGame, decision: Decision) -> None:
-        """Send a decision, and ponder."""
         taken = time.monotonic() - game.asked_at
         game.max_seconds = max(game.max_seconds, taken)
         # The server confirms %KACHI and %TORYO by ending the game.

@@ -153,7 +153,6 @@ class CsaGame:
 
     @property
     def ply(self) -> int:
-        """Moves since the initial position."""
         return len(self.usi)
 
     @property
@@ -190,7 +189,6 @@ class CsaGame:
         return self.usi[-1]
 
     def is_last(self, text: str) -> bool:
-        """Whether a move in CSA is the last move played."""
         if not self.record.moves:
             return False
         before = self.record.placements()[-2]
@@ -225,5 +223,4 @@ class CsaGame:
         return outcome
 
     def save(self) -> None:
-        """Write the record. Raises OSError."""
         self.file.write(to_bytes([self.record], ".csa"))

@@ -85,13 +85,10 @@ class YomiShogiSeat(YomiSeat[ShogiPlayer]):
 
 
 def less_byoyomi(clock: Clock, lag: float) -> Clock:
-    """Return a clock whose byo-yomi is shorter by `lag` seconds."""
     return Clock.of(clock.left.main, max(clock.settings.period - lag, 0.0))
 
 
 class UsiSeat(EngineSeat[UsiClient]):
-    """A USI engine as a ShogiSeat."""
-
     centipawns = CENTIPAWNS
 
     def __init__(self, account: Account) -> None:
@@ -152,7 +149,6 @@ def _byoyomi(clock: Clock) -> float:
 
 
 def _less(clock: Clock, lag: float) -> Clock:
-    """Return a clock with each time shorter by `lag` seconds."""
     times = (clock.left.main, _byoyomi(clock), clock.settings.increment)
     return Clock.of(*(max(seconds - lag, 0.0) for seconds in times))
 

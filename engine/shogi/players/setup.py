@@ -65,7 +65,6 @@ def make_queue(options: Options) -> EvaluationQueue:
 
 
 def spec_for(evaluator: Evaluator) -> GameSpec:
-    """Return shogi's spec for an evaluator."""
     network = network_in(evaluator)
     return shogi_spec() if network is None else network.spec
 

@@ -70,8 +70,6 @@ def looks_like_csa(lines: list[str]) -> bool:
 
 
 class _Reader:
-    """Reads one game, line by line."""
-
     def __init__(self, statements: Sequence[tuple[int, str]]) -> None:
         self.statements = statements  # of the whole file, each with its line number
         self.index = 0  # of the current statement
@@ -87,7 +85,6 @@ class _Reader:
 
     @property
     def number(self) -> int:
-        """Number of the current line."""
         return self.statements[self.index][0]
 
     def note(self, text: str) -> None:
@@ -167,7 +164,6 @@ class _Reader:
         return True
 
     def _visits(self, text: str) -> bool:
-        """Read a comment that contains the visits of the search for the last move."""
         counts = VISITS.fullmatch(text)
         if counts is None:
             return False

@@ -249,7 +249,6 @@ def japanese_pv(recorded: RecordedMove, before: Placement) -> str:
 
 
 def csa_pv(recorded: RecordedMove, before: Placement) -> str:
-    """Return the line expected after a move in CSA; unchanged if it cannot be read."""
     moves = _moves_of(recorded, before)
     return one_line(recorded.pv) if moves is None else " ".join(csa_line(moves, before.after(recorded.move)))
 

@@ -128,8 +128,6 @@ def looks_like_kif(lines: list[str]) -> bool:
 
 
 class _Reader:
-    """Reads a record, line by line."""
-
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
         self.number = 0  # of the current line
@@ -461,7 +459,6 @@ def _move_lines(record: GameRecord, first: int) -> list[str]:
 
 
 def _word(record: GameRecord) -> str:
-    """Return KIF's word for a game's ending."""
     word = ENDINGS[record.ending][0]
     if word:
         return word

@@ -71,8 +71,6 @@ HAND_CODES = {PAWN: "00", LANCE: "1000", KNIGHT: "1100", SILVER: "1010", GOLD: "
 
 @dataclass(frozen=True, slots=True)
 class TrainingPosition:
-    """A position of a game, and the game's result."""
-
     placement: Placement
     score: int  # centipawns for the side to move
     move: int
@@ -235,7 +233,6 @@ def _format(record: GameRecord) -> bytes:
 
 
 def _bounded(counts: Counts) -> list[tuple[int, int]]:
-    """Return visits scaled to 16 bits."""
     most = max((visits for _, visits in counts), default=0)
     scale = min(1.0, MAX_VISITS / max(most, 1))
     found = [(move, round(scale * visits)) for move, visits in counts]
@@ -316,7 +313,6 @@ def pack_psv(placement: Placement) -> bytes:
 
 
 def to_psv_move(move: int) -> int:
-    """Return a move in YaneuraOu's encoding."""
     piece_type = dropped_type(move)
     if piece_type is not None:
         return target_of(move) | piece_type << 7 | DROP_BIT
@@ -326,6 +322,5 @@ def to_psv_move(move: int) -> int:
 
 
 def from_psv_move(move: int) -> int:
-    """Return a move from YaneuraOu's encoding."""
     target, source = move & 127, move >> 7 & 127
     return drop(source, target) if move & DROP_BIT else board_move(source, target, bool(move & PROMOTION_BIT))

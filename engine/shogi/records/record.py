@@ -197,7 +197,6 @@ def one_line(text: str) -> str:
 
 
 def add_line(text: str, line: str) -> str:
-    """Return a comment with one more line."""
     return f"{text}\n{line}" if text else line
 
 

@@ -204,7 +204,6 @@ class Session:
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def quit(self) -> None:
-        """Leave the loop after this command."""
         self._quitting = True
 
     def handle(self, line: bytes) -> bool:
