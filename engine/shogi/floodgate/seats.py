@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from yomi.engine.clients.client import EngineMove
 from yomi.engine.clients.process import TIMEOUT, EngineError
@@ -16,7 +16,7 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.options import OptionError
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.search.report import MoveReport, SearchReport
-from yomi.engine.servers.seat import EngineSeat, Seat, YomiSeat
+from yomi.engine.servers.seat import EngineSeat, YomiSeat
 from yomi.engine.servers.settings import Account
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import NotationError, parse_usi, parse_usi_moves
@@ -34,27 +34,9 @@ class MoveTask:
     request: Request[Any]
 
 
-class ShogiSeat(Seat, Protocol):
-    """An engine on a server. Its calls come one after the other, except `set_clocks`."""
-
-    @property
-    def centipawns(self) -> float:
-        """Centipawns of a logit of its winrates."""
-
-    def begin(self, max_moves: int) -> None:
-        """Start a game, which is drawn after `max_moves` moves (0: unknown)."""
-
-    def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
-        """Put the server's clocks into a turn's request; each move loses `lag` seconds. Any thread may call."""
-
-    def think(self, turn: MoveTask) -> Decision:
-        """Choose a move; block until it is chosen or the request is stopped."""
-
-    def end(self, result: str) -> None:
-        """Note that a game is over: win, lose or draw."""
-
-
 class YomiShogiSeat(YomiSeat[ShogiPlayer]):
+    """yomi's player on a server. Calls come one after the other, except `set_clocks`, which any thread may call."""
+
     def __init__(self, player: ShogiPlayer) -> None:
         super().__init__(player)
         self._options = player.options
@@ -62,9 +44,11 @@ class YomiShogiSeat(YomiSeat[ShogiPlayer]):
 
     @property
     def centipawns(self) -> float:
+        """Centipawns of a logit of its winrates."""
         return self._player.options.centipawns
 
     def begin(self, max_moves: int) -> None:
+        """Start a game, which is drawn after `max_moves` moves (0: unknown)."""
         # The user's own limit remains if the option does not accept the server's.
         self._options = self._player.options.copy()
         with contextlib.suppress(OptionError):
@@ -72,12 +56,14 @@ class YomiShogiSeat(YomiSeat[ShogiPlayer]):
         self._player.new_game(self._game)
 
     def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
+        """Put the server's clocks into a turn's request; each move loses `lag` seconds."""
         # The player reserves only a share of a byo-yomi, so the lag is taken off the byo-yomi itself.
         if clocks is not None and any(clock.settings.system is TimeSystem.BYOYOMI for clock in clocks.values()):
             clocks, lag = {color: less_byoyomi(clock, lag) for color, clock in clocks.items()}, 0.0
         request.clocks, request.options = clocks, replace(self._options, lag=self._options.lag + lag)
 
     def think(self, turn: MoveTask) -> Decision:
+        """Choose a move; block until it is chosen or the request is stopped."""
         self._game = turn.request.game = self._game.continued(turn.sfen, turn.moves)
         return self._player.decide(turn.request)
 
@@ -126,6 +112,9 @@ class UsiSeat(EngineSeat[UsiClient]):
     def end(self, result: str) -> None:
         if result in ("win", "lose", "draw"):
             self._client.game_over(result)
+
+
+ShogiSeat = YomiShogiSeat | UsiSeat
 
 
 def go_words(request: Request[Any], limit: str = "") -> str:
