@@ -202,6 +202,8 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
         raise OptionError(str(error)) from None
 
 
+# -- the descriptor ----------------------------------------------------------------------------------------------------
+
 # Plies of the mate searches at leaves and at the root, by level.
 LEAF_MATES = (0, 0, 0, 0, 1, 1, 3, 3, 3, 3)
 ROOT_MATES, ROOT_MATES_OF_NETWORKS = (0, 0, 0, 1, 3, 5, 7, 9, 11, 33), (0, 0, 1, 3, 3, 5, 7, 9, 11, 33)

@@ -132,6 +132,8 @@ def _styled(text: str, code: int, is_last: bool, colored: bool) -> str:
     return f"{style}{text}{PLAIN}" if style else text
 
 
+# -- SVG ---------------------------------------------------------------------------------------------------------------
+
 WIDTH, HEIGHT = 42, 46  # of a square
 # Width of a hand's column, and the board's margins. Coordinates are above the board and at its right.
 HAND_WIDTH, TOP, RIGHT, BOTTOM = 58, 26, 22, 14

@@ -304,6 +304,8 @@ def new_game(options: Options, sfen: str = STARTPOS) -> ShogiGame:
     return ShogiGame(sfen, entering_king=options.entering_king, max_moves=options.max_moves or 0)
 
 
+# -- the referee -------------------------------------------------------------------------------------------------------
+
 # Endings by CSA's name. All others are perpetual check.
 OUTCOMES = {"TSUMI": play.MATE, "SENNICHITE": play.REPETITION, "MAX_MOVES": play.MAX_MOVES}
 # CSA names of endings that the referee does not decide. A failed engine counts as out of time.

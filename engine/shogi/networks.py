@@ -93,6 +93,8 @@ class Dlshogi(PolicyValueFormat):
         super().check(outputs)
 
 
+# -- NNUE --------------------------------------------------------------------------------------------------------------
+
 _LAYERS = ("first", "second", "last")
 FEATURE_SET = "nnue"
 
@@ -164,6 +166,9 @@ class WithLeafSearch:
 
     def close(self) -> None:
         self.network.close()
+
+
+# -- without a network -------------------------------------------------------------------------------------------------
 
 
 class _Local(threading.local):

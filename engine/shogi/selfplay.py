@@ -93,6 +93,8 @@ class ShogiRecorder:
         return {suffix: to_bytes([record], suffix) for suffix in self._suffixes}
 
 
+# -- learning ----------------------------------------------------------------------------------------------------------
+
 SPARSE_KIND = "sparse-shogi"  # kind of networks that read boards instead of planes
 SEPARATOR = b"/\n"  # follows every CSA game, the last one included
 

@@ -180,6 +180,8 @@ def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, f
     columns["globals"][place] = planes[:, features.bits :, 0, 0] if features.joined else extras
 
 
+# -- inputs of sparse networks -----------------------------------------------------------------------------------------
+
 # Pieces of each kind in a full set, kings last. The first entry stands for numbers that are not pieces.
 PIECES = np.array([0, 18, 4, 4, 4, 2, 2, 4, 2])
 EMPTY = len(PIECES)

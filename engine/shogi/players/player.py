@@ -299,6 +299,8 @@ def mate_in(move: MoveReport) -> int | None:
     return length | 1 if move.proven > 0 else -(length + length % 2)
 
 
+# -- time control ------------------------------------------------------------------------------------------------------
+
 MAX_RESERVE = 0.4  # largest share of a byo-yomi for the reserves, so that periods below a second are of use
 
 

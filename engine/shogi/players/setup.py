@@ -134,6 +134,8 @@ class NetworkDefaults:
             self._set[name] = value
 
 
+# -- benchmarks --------------------------------------------------------------------------------------------------------
+
 BISHOP_EXCHANGE = (
     "7g7f 8c8d 2g2f 8d8e 8h7g 3c3d 7i8h 4a3b 6i7h 2b7g+ 8h7g 3a2b 3i3h 7a7b 4g4f 2b3c 3h4g 6c6d 5i6h 7b6c 1g1f 1c1d "
     "9g9f 9c9d 4g5f 6c5d 6h7i 5a4b 3g3f 4b3a 4i5h 6a5b 6g6f 4c4d 7i8h 3a2b"

@@ -157,6 +157,8 @@ def format_position(placement: Placement) -> list[str]:
     return lines if placement.side == BLACK else [*lines, f"{sides[WHITE]}番"]
 
 
+# -- evaluations -------------------------------------------------------------------------------------------------------
+
 NUMBER = r"[+-]?[0-9]+(?:\.[0-9]+)?"
 LABELLED = re.compile(
     r"(?:[*#]*|[*#]*(?P<kind>対局|解析|検討)\s.*?|\*\s.*?\s)評価値[ =＝：:]*"

@@ -206,6 +206,8 @@ def read_hcpe(data: bytes) -> list[TrainingPosition]:
     return found
 
 
+# -- hcpe3 -------------------------------------------------------------------------------------------------------------
+
 HCPE3_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("moves", "<u2"), ("result", "u1"), ("opponent", "u1")])
 MOVE_DTYPE = np.dtype([("move", "<u2"), ("score", "<i2"), ("counts", "<u2")])
 COUNT_DTYPE = np.dtype([("move", "<u2"), ("visits", "<u2")])
@@ -297,6 +299,8 @@ def _ending(record: GameRecord, side: int, result: int) -> str:
         raise RecordError(f"the result {result}: expected one that an ending with {wanted} can have")
     return wanted
 
+
+# -- psv ---------------------------------------------------------------------------------------------------------------
 
 PSV_DTYPE = np.dtype(
     [("sfen", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("ply", "<u2"), ("result", "i1"), ("spare", "u1")]

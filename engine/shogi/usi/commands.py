@@ -26,6 +26,8 @@ from yomi.engine.shogi.usi.codec import (
 from yomi.engine.shogi.usi.session import MakePlayer, Session, UsiError, command
 from yomi.engine.version import VERSION
 
+# -- options -----------------------------------------------------------------------------------------------------------
+
 CLEAR_TREE = "Clear_Tree"  # the one button: forget the tree and all evaluations
 TYPES = {"file": "filename", "text": "string", "choice": "combo", "flag": "check"}
 
@@ -229,6 +231,8 @@ def ponderhit(session: Session, request: Command) -> None:
 
 
 # loggers whose warnings the user sees
+# -- the process -------------------------------------------------------------------------------------------------------
+
 SHOWN_LOGS = ("yomi.evaluators", "yomi.networks", "yomi.player", "yomi.search", "yomi.shogi")
 
 
