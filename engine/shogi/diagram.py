@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
@@ -13,6 +13,7 @@ from yomi.engine.shogi.placement import (
     LETTERS,
     NAMES,
     PROMOTION,
+    Placement,
     code_of,
     color_of,
     type_of,
@@ -87,23 +88,28 @@ def _state(game: ShogiGame) -> str:
 
 
 def _japanese(game: ShogiGame, colored: bool) -> list[str]:
-    board = game.placement.board
-    last = game.last_target
-    lines = [f"後手の持駒：{japanese_hand(game.placement.hands[1])}"]
-    lines += [" " + "".join(f" {file}" for file in reversed(FILES)), "+---------------------------+"]
+    check = "（王手）" if game.in_check else ""
+    state = f"手数＝{game.ply}　{SIDES[game.side_to_move]}番{check}{_japanese_last(game)}"
+    return [*japanese_diagram(game.placement, SIDES, game.last_target, colored=colored), state]
+
+
+def japanese_diagram(
+    placement: Placement, sides: Mapping[int, str], last: int | None = None, *, colored: bool = False
+) -> list[str]:
+    """Return hands and board as records draw them; `sides` are the sides' names, `last` is a marked square."""
+    frame = "+---------------------------+"
+    hands = {color: f"{sides[color]}の持駒：{japanese_hand(placement.hands[color - 1])}" for color in (BLACK, WHITE)}
+    lines = [hands[WHITE], " " + "".join(f" {file}" for file in reversed(FILES)), frame]
     for rank in range(9):
         cells = []
         for file in range(8, -1, -1):
             square = 9 * file + rank
-            code = board[square]
+            code = placement.board[square]
             mark = "v" if code and color_of(code) == WHITE else "*" if square == last and not colored else " "
             name = SHORT_NAMES[type_of(code)] if code else "・"
             cells.append(_styled(mark + name, code, square == last, colored))
         lines.append(f"|{''.join(cells)}|{RANKS[rank]}")
-    lines += ["+---------------------------+", f"先手の持駒：{japanese_hand(game.placement.hands[0])}"]
-    check = "（王手）" if game.in_check else ""
-    lines.append(f"手数＝{game.ply}　{SIDES[game.side_to_move]}番{check}{_japanese_last(game)}")
-    return lines
+    return [*lines, frame, hands[BLACK]]
 
 
 def _japanese_last(game: ShogiGame) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE
@@ -177,12 +177,8 @@ def _with_forced(found: list[Opinion | None], record: GameRecord) -> list[Opinio
     for index in range(len(found) - 1, -1, -1):
         opinion = found[index]
         if opinion is None:
-            after = opinions[-1]
-            move = record.moves[index].move
-            turned = after.turned()
-            opinion = Opinion(
-                turned.color, turned.winrate, turned.score, move, (move, *after.pv), turned.mate, turned.visits
-            )
+            after, move = opinions[-1], record.moves[index].move
+            opinion = replace(after.turned(), best=move, pv=(move, *after.pv))
         opinions.append(opinion)
     return opinions[::-1]
 

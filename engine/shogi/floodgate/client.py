@@ -194,19 +194,18 @@ class CsaClient(Client):
             self._think(game, at)
 
     def _think(self, game: CsaGame, at: float) -> None:
-        self._stop_thinking(game)
-        turn = game.turn = MoveTask(game.sfen, tuple(game.usi), Request(None, start=at))
-        self.seat.set_clocks(turn.request, game.clock.clocks(game.color), self.lag.expected)
-        game.turn_ply = game.ply
-        self.submit(turn, lambda: self.seat.think(turn))
+        self._begin_task(game, MoveTask(game.sfen, tuple(game.usi), Request(None, start=at)), game.ply)
 
     def _ponder(self, game: CsaGame, expected: str, taken: float) -> None:
         """Think about the position after the opponent's expected move; our last move took `taken` seconds."""
+        task = MoveTask(game.sfen, (*game.usi, expected), Request(None, ponder=True))
+        self._begin_task(game, task, game.ply + 1, taken)
+
+    def _begin_task(self, game: CsaGame, task: MoveTask, ply: int, spent: float = 0.0) -> None:
         self._stop_thinking(game)
-        turn = game.turn = MoveTask(game.sfen, (*game.usi, expected), Request(None, ponder=True))
-        self.seat.set_clocks(turn.request, game.clock.clocks(game.color, taken), self.lag.expected)
-        game.turn_ply = game.ply + 1
-        self.submit(turn, lambda: self.seat.think(turn))
+        game.turn, game.turn_ply = task, ply
+        self.seat.set_clocks(task.request, game.clock.clocks(game.color, spent), self.lag.expected)
+        self.submit(task, lambda: self.seat.think(task))
 
     def _stop_thinking(self, game: CsaGame) -> None:
         if game.turn is not None:

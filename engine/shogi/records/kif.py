@@ -23,6 +23,7 @@ from yomi.engine.shogi.notation import (
 )
 from yomi.engine.shogi.placement import DROP_PAWN_MATE, MAX_NUMBER, Placement, target_of
 from yomi.engine.shogi.records import japanese
+from yomi.engine.shogi.records.japanese import KEYS, NAMES
 from yomi.engine.shogi.records.record import (
     ENDINGS,
     MAX_SECONDS,
@@ -31,17 +32,11 @@ from yomi.engine.shogi.records.record import (
     ImpossibleMoveError,
     RecordedMove,
     RecordError,
-    add_line,
     checked,
     cut_before,
     lines_of,
     one_line,
 )
-
-# CSA's names of headers
-KEYS = {"開始日時": "START_TIME", "終了日時": "END_TIME", "棋戦": "EVENT", "場所": "SITE", "持ち時間": "TIME_LIMIT"}
-
-NAMES = {"先手": BLACK, "下手": BLACK, "後手": WHITE, "上手": WHITE}
 
 # KIF's words for an ending, ShogiHome's included. CSA has no word for a king that reaches the opponent's first square
 # (トライ) or for an absent player (不戦敗): read as a resignation, because the side to move has lost.
@@ -197,15 +192,10 @@ class _Reader:
         return True
 
     def _header(self, key: str, value: str) -> None:
-        if key in NAMES and NAMES[key] == BLACK:
-            self.record.black = value
-        elif key in NAMES:
-            self.record.white = value
-        else:
-            name = KEYS.get(key, key)
-            self.record.info[name] = add_line(self.record.info.get(name, ""), value)
-            if key not in KEYS and key not in KNOWN_HEADERS and not re.fullmatch("[A-Z_+-]+", key):
-                self.note(f"the header '{key[:40]}' is unknown and kept as it is")
+        japanese.set_header(self.record, key, value)
+        is_known = key in NAMES or key in KEYS or key in KNOWN_HEADERS or re.fullmatch("[A-Z_+-]+", key)
+        if not is_known:
+            self.note(f"the header '{key[:40]}' is unknown and kept as it is")
 
     def begin(self) -> Placement:
         """Return the position of the next move. The first call sets up the initial position."""
