@@ -121,7 +121,7 @@ def _add_openings(group: _ActionsContainer) -> None:
 
 def add_score_scale(group: _ActionsContainer, other: str = "") -> None:
     """Add --score-scale; `other` describes values other than numbers."""
-    text = f"set the centipawns of the sigmoid for winrates{other} (default: dlshogi's 756)"
+    text = f"set the winrate sigmoid's centipawns{other} (default: dlshogi's 756)"
     group.add_argument("--score-scale", metavar="CP", help=text)
 
 
@@ -129,7 +129,7 @@ def _add_make(group: _ActionsContainer) -> None:
     add, value = group.add_argument, functools.partial(add_value, group)
     value("--rating", 0.0, "R", "leave out games with a player rated lower or not at all", "none")
     value("--evaluation", 0.0, "CP", "leave out positions with greater evaluations in centipawns", "none")
-    add_score_scale(group, "; fit: fit it to the results")
+    add_score_scale(group, "; fit: by the results")
     add("--keep-duplicates", action="store_true", help="do not merge repeated positions")
 
 

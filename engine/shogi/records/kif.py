@@ -55,25 +55,10 @@ WORDS = {word: name for name, (word, _) in reversed(ENDINGS.items()) if word} | 
 WINS = ("反則勝ち", "不戦勝")  # the side to move wins: the opponent broke a rule, or did not come (不戦勝)
 
 # Headers that need no note. They keep their Japanese names.
-KNOWN_HEADERS = frozenset(
-    [
-        *(
-            "表題",
-            "対局日",
-            "戦型",
-            "秒読み",
-            "消費時間",
-            "掲載",
-            "備考",
-            "先手省略名",
-            "後手省略名",
-            "作品番号",
-            "作品名",
-        ),
-        *("作者", "発表誌", "発表年月", "出典", "手数", "完全性", "分類", "受賞", "図", "詰手数", "開始局面", "対局ID"),
-    ]
+KNOWN_HEADER = re.compile(
+    "表題|対局日|戦型|秒読み|消費時間|掲載|備考|先手省略名|後手省略名|作品番号|作品名|作者|発表誌"
+    "|発表年月|出典|手数|完全性|分類|受賞|図|詰手数|開始局面|対局ID|[A-Z_+-]+"
 )
-
 # Number, move, time, and a second time (東大将棋), which is not read.
 MOVE_LINE = re.compile(
     r"\s*([0-9]{1,6})\s+(\S.*?)\s*"
@@ -193,8 +178,7 @@ class _Reader:
 
     def _header(self, key: str, value: str) -> None:
         japanese.set_header(self.record, key, value)
-        is_known = key in NAMES or key in KEYS or key in KNOWN_HEADERS or re.fullmatch("[A-Z_+-]+", key)
-        if not is_known:
+        if not (key in NAMES or key in KEYS or KNOWN_HEADER.fullmatch(key)):
             self.note(f"the header '{key[:40]}' is unknown and kept as it is")
 
     def begin(self) -> Placement:
