@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from yomi.nets.data.sparse import SparseEncoder
     from yomi.nets.features import FeatureSet
 
-# formats of records and their suffixes; .kifu is KIF in UTF-8
+# Formats of records and their suffixes; .kifu is KIF in UTF-8.
 RECORD_FORMATS = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe", "hcpe3": ".hcpe3"}
 
 EXAMPLES = {

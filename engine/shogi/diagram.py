@@ -145,9 +145,9 @@ WIDTH, HEIGHT = 42, 46  # of a square
 HAND_WIDTH, TOP, RIGHT, BOTTOM = 58, 26, 22, 14
 LEFT = HAND_WIDTH + 10
 SQUARES, HAND_KINDS, MAX_CODE = 81, len(HAND_TYPES), 30
-# fill of pieces, kanji of promoted pieces
+# Colors: pieces, and the kanji of promoted pieces.
 PIECE, PROMOTED = "#fbeecb", "#b3131b"
-# fills of the last move's squares
+# Colors of the last move's squares.
 SOURCE, TARGET = "#f3dc9f", "#f28c28"
 TURN = "#f28c28"
 KANJI = "'Noto Serif CJK JP', 'Noto Serif JP', 'Hiragino Mincho ProN', 'Yu Mincho', 'MS Mincho', serif"

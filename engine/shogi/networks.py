@@ -199,7 +199,8 @@ class MaterialEvaluator:
         """Return the call that evaluates this batch, with scratch memory of the calling thread."""
         return evaluate_material.bind(batch, self._local.effects)
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """There is no device to release."""
 
 
 # Formats in the order in which they try to recognise a file.

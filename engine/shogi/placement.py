@@ -28,7 +28,7 @@ HAND_INDEX = {piece_type: index for index, piece_type in enumerate(HAND_TYPES)}
 
 LETTERS = " PLNSBRGK"  # SFEN letters of the unpromoted types
 
-# pieces of a full set by unpromoted type
+# Pieces of a full set by unpromoted type.
 COUNTS = {PAWN: 18, LANCE: 4, KNIGHT: 4, SILVER: 4, BISHOP: 2, ROOK: 2, GOLD: 4, KING: 2}
 
 NAMES = ("", "pawn", "lance", "knight", "silver", "bishop", "rook", "gold", "king")

@@ -52,7 +52,8 @@ Say = Callable[[str], None]
 _RATE = re.compile(r"(black|white)_rate:.*:([\d.]+)\s*$", re.MULTILINE)
 
 
-def silent(text: str) -> None: ...
+def silent(text: str) -> None:
+    """Drop a message."""
 
 
 @dataclass(frozen=True)

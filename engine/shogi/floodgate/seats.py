@@ -67,7 +67,8 @@ class YomiShogiSeat(YomiSeat[ShogiPlayer]):
         self._game = turn.request.game = self._game.continued(turn.sfen, turn.moves)
         return self._player.decide(turn.request)
 
-    def end(self, result: str) -> None: ...
+    def end(self, result: str) -> None:
+        """Games leave nothing to do after their end."""
 
 
 def less_byoyomi(clock: Clock, lag: float) -> Clock:

@@ -51,7 +51,7 @@ from yomi.engine.shogi.records.record import (
 COLORS = {"+": BLACK, "-": WHITE}
 LINE = re.compile(r"V[0-9.]+|N[+-].*|\$.*|P[I1-9+-].*|[+-]|[+-][0-9]{4}[A-Z]{2}.*|T.*|%.*|/|'.*")
 MOVE_START = re.compile(r"[+-][0-9]")
-# lines that only CSA has
+# Lines that only CSA has.
 BEGINNING = re.compile(
     r"V[123](\.[0-9])?|N[+-].*|PI.*|P[1-9](?:[+-][A-Z]{2}| ?\*).*|P[+-][0-9]{2}[A-Z]{2}.*|[+-]|[+-][0-9]{4}[A-Z]{2}.*"
     r"|%[+-]?[A-Z_]+|'CSA encoding=.*"

@@ -28,6 +28,7 @@ from yomi.engine.version import VERSION
 
 # -- options -----------------------------------------------------------------------------------------------------------
 
+AUTHORS = "the yomi authors"
 CLEAR_TREE = "Clear_Tree"  # the one button: forget the tree and all evaluations
 TYPES = {"file": "filename", "text": "string", "choice": "combo", "flag": "check"}
 
@@ -61,9 +62,6 @@ def set_option(row: Option, text: str, level: LevelSwitch) -> None:
 def find_option(name: str) -> Option | None:
     """Return an option by its USI name, in any case, with blanks or underscores."""
     return USI_NAMES.get("_".join(name.lower().split()))
-
-
-AUTHORS = "the yomi authors"
 
 
 # -- the engine ----------------------------------------------------------------------------------------------------
@@ -230,9 +228,9 @@ def ponderhit(session: Session, request: Command) -> None:
     session.turn.ponderhit(clocks_of(arguments), session.arrival)
 
 
-# loggers whose warnings the user sees
 # -- the process -------------------------------------------------------------------------------------------------------
 
+# Loggers whose warnings the user sees.
 SHOWN_LOGS = ("yomi.evaluators", "yomi.networks", "yomi.player", "yomi.search", "yomi.shogi")
 
 
