@@ -6,6 +6,7 @@ bytes, sorted by key: key u64, move u16, count u16, score i32, little endian. Th
 numbers of the 64-bit Mersenne twister with its default seed.
 """
 
+import abc
 import functools
 import math
 import mmap
@@ -16,7 +17,6 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -51,13 +51,18 @@ class BookMove:
     ponder: int | None = None  # the expected answer
 
 
-class Book(Protocol):
-    """A book. A lookup takes less than a millisecond."""
+class Book(abc.ABC):
+    """An open file of a book. A lookup takes less than a millisecond."""
 
+    def __init__(self, path: Path, data: mmap.mmap) -> None:
+        self.path, self._data = path, data
+
+    @abc.abstractmethod
     def moves(self, placement: Placement) -> list[BookMove]:
         """Return a position's moves in the book's order, perhaps illegal. Raises BookError if the book is broken."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self._data.close()
 
 
 # -- Apery's binary form -------------------------------------------------------------------------------------------
@@ -95,13 +100,12 @@ def book_key(placement: Placement) -> int:
     return key ^ numbers[31 * 81 + 7 * 19] if placement.side == WHITE else key
 
 
-class AperyBook:
+class AperyBook(Book):
     def __init__(self, path: Path, data: mmap.mmap) -> None:
         """Check a file's content. Raises BookError for incomplete records or unsorted keys."""
         if len(data) % RECORD.size:
             raise BookError(f"{path}: {len(data)} bytes, expected whole records of {RECORD.size} bytes")
-        self.path = path
-        self._data = data
+        super().__init__(path, data)
         self._count = len(data) // RECORD.size
         # Other files are not sorted, and 65 probes show it at once.
         probes = [self._key(i * (self._count - 1) // 64) for i in range(65)]
@@ -132,14 +136,11 @@ class AperyBook:
             low += 1
         return found
 
-    def close(self) -> None:
-        self._data.close()
-
 
 # -- YaneuraOu's text form -----------------------------------------------------------------------------------------
 
 
-class YaneuraouBook:
+class YaneuraouBook(Book):
     """A text book in any order. Opening scans it and keeps 16 bytes for each position."""
 
     def __init__(self, path: Path, data: mmap.mmap, *, ignore_ply: bool) -> None:
@@ -147,8 +148,7 @@ class YaneuraouBook:
 
         Without `ignore_ply` a position is found only at the move number in the book.
         """
-        self.path = path
-        self._data = data
+        super().__init__(path, data)
         self._ignores_ply = ignore_ply
         hashes, offsets = array("q"), array("q")
         for match in POSITION_LINE.finditer(data):
@@ -204,9 +204,6 @@ class YaneuraouBook:
         depth, count = (*numbers[1:], 0, 0)[:2]
         return BookMove(move, max(count, 0), score, depth, ponder)
 
-    def close(self) -> None:
-        self._data.close()
-
 
 def _position_of(line: bytes) -> bytes:
     """Return board, side and hands of an SFEN, without the move number."""
@@ -216,10 +213,11 @@ def _position_of(line: bytes) -> bytes:
 # -- using a book --------------------------------------------------------------------------------------------------
 
 
-class TurnedBook:
+class TurnedBook(Book):
     """A book that also uses the lines of the other color: board turned, colors exchanged."""
 
     def __init__(self, book: Book) -> None:
+        super().__init__(book.path, book._data)
         self._book = book
 
     def moves(self, placement: Placement) -> list[BookMove]:
@@ -229,9 +227,6 @@ class TurnedBook:
             replace(entry, move=turned(entry.move), ponder=entry.ponder and turned(entry.ponder))
             for entry in self._book.moves(placement.turned())
         ]
-
-    def close(self) -> None:
-        self._book.close()
 
 
 def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool = True) -> Book:

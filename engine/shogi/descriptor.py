@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from yomi.nets.data.sparse import SparseEncoder
     from yomi.nets.features import FeatureSet
 
-# formats of records and their suffixes; .kifu is KIF in UTF-8
+# Formats of records and their suffixes; .kifu is KIF in UTF-8.
 RECORD_FORMATS = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe", "hcpe3": ".hcpe3"}
 
 EXAMPLES = {
@@ -117,7 +117,7 @@ def _add_openings(group: _ActionsContainer) -> None:
 
 def add_score_scale(group: _ActionsContainer, other: str = "") -> None:
     """Add --score-scale; `other` describes values other than numbers."""
-    text = f"set the centipawns of the sigmoid for winrates{other} (default: dlshogi's 756)"
+    text = f"set the winrate sigmoid's centipawns{other} (default: dlshogi's 756)"
     group.add_argument("--score-scale", metavar="CP", help=text)
 
 
@@ -125,7 +125,7 @@ def _add_make(group: _ActionsContainer) -> None:
     add, value = group.add_argument, functools.partial(add_value, group)
     value("--rating", 0.0, "R", "leave out games with a player rated lower or not at all", "none")
     value("--evaluation", 0.0, "CP", "leave out positions with greater evaluations in centipawns", "none")
-    add_score_scale(group, "; fit: fit it to the results")
+    add_score_scale(group, "; fit: by the results")
     add("--keep-duplicates", action="store_true", help="do not merge repeated positions")
 
 
@@ -197,6 +197,8 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
         raise OptionError(str(error)) from None
 
 
+# -- the descriptor ----------------------------------------------------------------------------------------------------
+
 # Plies of the mate searches at leaves and at the root, by level.
 LEAF_MATES = (0, 0, 0, 0, 1, 1, 3, 3, 3, 3)
 ROOT_MATES, ROOT_MATES_OF_NETWORKS = (0, 0, 0, 1, 3, 5, 7, 9, 11, 33), (0, 0, 1, 3, 3, 5, 7, 9, 11, 33)
@@ -208,8 +210,8 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     title = "shogi"
     protocol = "usi"
     networks = "dlshogi's .onnx, nn.bin"
-    default_evaluator = "material"
-    # A mate would flatten all else.
+    plain_evaluator = "material"
+    # The limits keep a mate from flattening the rest of a chart.
     score = Score("cp", 0, "Black's evaluation (centipawns)", limit=3000, mean_limit=2000)
     suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".bod", ".usi", ".sfen")
     rated_suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
@@ -14,6 +14,7 @@ from yomi.engine.shogi.placement import (
     LETTERS,
     NAMES,
     PROMOTION,
+    Placement,
     code_of,
     color_of,
     type_of,
@@ -87,23 +88,28 @@ def _state(game: ShogiGame) -> str:
 
 
 def _japanese(game: ShogiGame, colored: bool) -> list[str]:
-    board = game.placement.board
-    last = game.last_target
-    lines = [f"後手の持駒：{japanese_hand(game.placement.hands[1])}"]
-    lines += [" " + "".join(f" {file}" for file in reversed(FILES)), "+---------------------------+"]
+    check = "（王手）" if game.in_check else ""
+    state = f"手数＝{game.ply}　{SIDES[game.side_to_move]}番{check}{_japanese_last(game)}"
+    return [*japanese_diagram(game.placement, SIDES, game.last_target, colored=colored), state]
+
+
+def japanese_diagram(
+    placement: Placement, sides: Mapping[int, str], last: int | None = None, *, colored: bool = False
+) -> list[str]:
+    """Return hands and board as records draw them; `sides` are the sides' names, `last` is a marked square."""
+    frame = "+---------------------------+"
+    hands = {color: f"{sides[color]}の持駒：{japanese_hand(placement.hands[color - 1])}" for color in (BLACK, WHITE)}
+    lines = [hands[WHITE], " " + "".join(f" {file}" for file in reversed(FILES)), frame]
     for rank in range(9):
         cells = []
         for file in range(8, -1, -1):
             square = 9 * file + rank
-            code = board[square]
+            code = placement.board[square]
             mark = "v" if code and color_of(code) == WHITE else "*" if square == last and not colored else " "
             name = SHORT_NAMES[type_of(code)] if code else "・"
             cells.append(_styled(mark + name, code, square == last, colored))
         lines.append(f"|{''.join(cells)}|{RANKS[rank]}")
-    lines += ["+---------------------------+", f"先手の持駒：{japanese_hand(game.placement.hands[0])}"]
-    check = "（王手）" if game.in_check else ""
-    lines.append(f"手数＝{game.ply}　{SIDES[game.side_to_move]}番{check}{_japanese_last(game)}")
-    return lines
+    return [*lines, frame, hands[BLACK]]
 
 
 def _japanese_last(game: ShogiGame) -> str:
@@ -132,14 +138,16 @@ def _styled(text: str, code: int, is_last: bool, colored: bool) -> str:
     return f"{style}{text}{PLAIN}" if style else text
 
 
+# -- SVG ---------------------------------------------------------------------------------------------------------------
+
 WIDTH, HEIGHT = 42, 46  # of a square
 # Width of a hand's column, and the board's margins. Coordinates are above the board and at its right.
 HAND_WIDTH, TOP, RIGHT, BOTTOM = 58, 26, 22, 14
 LEFT = HAND_WIDTH + 10
 SQUARES, HAND_KINDS, MAX_CODE = 81, len(HAND_TYPES), 30
-# fill of pieces, kanji of promoted pieces
+# Colors: pieces, and the kanji of promoted pieces.
 PIECE, PROMOTED = "#fbeecb", "#b3131b"
-# fills of the last move's squares
+# Colors of the last move's squares.
 SOURCE, TARGET = "#f3dc9f", "#f28c28"
 TURN = "#f28c28"
 KANJI = "'Noto Serif CJK JP', 'Noto Serif JP', 'Hiragino Mincho ProN', 'Yu Mincho', 'MS Mincho', serif"
@@ -166,7 +174,7 @@ def shogi_board(
         *_last_move(last, bottom),
         *_lines(),
         *_coordinates(bottom),
-        *(_piece(code, *_place(square, bottom), bottom) for square, code in enumerate(board) if code),
+        *(_piece(code, *_center(square, bottom), bottom) for square, code in enumerate(board) if code),
         *_hand_column(hands, bottom, bottom, side_to_move),
         *_hand_column(hands, opponent(bottom), bottom, side_to_move),
     ]
@@ -198,8 +206,7 @@ def _title(hands: Sequence[Sequence[int]]) -> str:
     return f"Shogi board. {'. '.join(texts)}"
 
 
-def _place(square: int, bottom: int) -> tuple[float, float]:
-    """Return the center of a square."""
+def _center(square: int, bottom: int) -> tuple[float, float]:
     file, rank = divmod(square, 9)
     column, row = (8 - file, rank) if bottom == BLACK else (file, 8 - rank)
     return LEFT + WIDTH * (column + 0.5), TOP + HEIGHT * (row + 0.5)
@@ -207,7 +214,7 @@ def _place(square: int, bottom: int) -> tuple[float, float]:
 
 def _last_move(last: Sequence[int], bottom: int) -> Iterator[str]:
     for number, square in enumerate(last, 1):
-        x, y = _place(square, bottom)
+        x, y = _center(square, bottom)
         fill = TARGET if number == len(last) else SOURCE
         yield element("rect", x=x - WIDTH / 2, y=y - HEIGHT / 2, width=WIDTH, height=HEIGHT, fill=fill)
 
@@ -224,7 +231,7 @@ def _lines() -> Iterator[str]:
 
 def _coordinates(bottom: int) -> Iterator[str]:
     for number in range(9):
-        x, y = _place(10 * number, bottom)  # the diagonal has every file and rank once
+        x, y = _center(10 * number, bottom)  # the diagonal has every file and rank once
         yield text_at(x, TOP / 2 + 1, number + 1, 14)
         yield text_at(LEFT + 9 * WIDTH + RIGHT / 2, y, RANKS[number], 14)
 
@@ -243,7 +250,7 @@ def _hand_column(hands: Sequence[Sequence[int]], color: int, bottom: int, side_t
     is_bottom = color == bottom
     x = LEFT + 9 * WIDTH + RIGHT + 22 if is_bottom else 21
     held = [(kind, count) for kind, count in zip(HAND_TYPES, hands[color - 1], strict=True) if count][::-1]
-    # The mark stands where the player sits, the pieces between it and the middle of the board.
+    # The mark is at the player's end, the pieces between it and the middle of the board.
     mark = TOP + HEIGHT * 8.5 if is_bottom else TOP + HEIGHT / 2
     if color == side_to_move:
         yield element("circle", cx=x, cy=mark, r=17, fill=TURN)

@@ -6,7 +6,7 @@ repetition ends it at the fourth occurrence), and the reasons why a move is ille
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,18 +28,8 @@ from yomi.engine.shogi.placement import (
     parse_sfen,
     target_of,
 )
+from yomi.native.shogi import position as layout
 from yomi.native.shogi import rules, waivers
-from yomi.native.shogi.position import (
-    CHECK_BIT,
-    ENTERING_KING_24,
-    ENTERING_KING_24H,
-    ENTERING_KING_27,
-    ENTERING_KING_27H,
-    ENTERING_KING_NONE,
-    MAX_HISTORY,
-    MAX_MOVES,
-    POSITION_DTYPE,
-)
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
@@ -47,17 +37,17 @@ if TYPE_CHECKING:
 
 # Rules for declaring a win, by points. h: in handicap games White's missing pieces count for White.
 ENTERING_KING = {
-    "none": ENTERING_KING_NONE,
-    "24": ENTERING_KING_24,
-    "24h": ENTERING_KING_24H,
-    "27": ENTERING_KING_27,
-    "27h": ENTERING_KING_27H,
+    "none": layout.ENTERING_KING_NONE,
+    "24": layout.ENTERING_KING_24,
+    "24h": layout.ENTERING_KING_24H,
+    "27": layout.ENTERING_KING_27,
+    "27h": layout.ENTERING_KING_27H,
 }
 
 # Fields of the position record that are settings; `undo` keeps them.
 SETTINGS = ("max_moves", "entering_king", "mate_depth", "all_moves", "draw_value", "form")
 
-MAX_GAME = 10_000  # limit of `going_on`: more moves would take seconds
+MAX_GAME = 10_000  # limit of `continued`: more moves would take seconds
 MAX_PLY = 64_000  # limit of plies: kernels count them in 16 bits, and a search adds more
 # A history longer than ROOM positions is cut to the last KEPT. The rest of the array belongs to the search.
 KEPT, ROOM = 768, 1024
@@ -72,7 +62,7 @@ class SetupError(OptionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ShogiOutcome:
     winner: int  # BLACK, WHITE, or 0 for a draw
     # CSA's name: TSUMI, SENNICHITE, MAX_MOVES, +ILLEGAL_ACTION or -ILLEGAL_ACTION (Black or White checked perpetually).
     ending: str
@@ -108,9 +98,9 @@ class ShogiGame:
         initial = parse_sfen(sfen)
         self.initial_sfen = format_sfen(initial)
         self.moves = []
-        self._record = np.zeros(1, POSITION_DTYPE)
+        self._record = np.zeros(1, layout.POSITION_DTYPE)
         self.position = self._record[0]
-        self.history = np.zeros(MAX_HISTORY, np.uint64)
+        self.history = np.zeros(layout.MAX_HISTORY, np.uint64)
         board = np.array(initial.board, np.uint8)
         hands = np.array(initial.hands, np.uint8)
         rules.set_position(self.position, self.history, board, hands, initial.side, initial.number - 1)
@@ -169,14 +159,15 @@ class ShogiGame:
 
     def legal_moves(self) -> list[int]:
         """Return all legal moves, pointless non-promotions included."""
-        moves = np.zeros(MAX_MOVES, np.uint16)
-        count = rules.legal_moves(self.position, self.history, moves)
-        return [int(move) for move in moves[:count]]
+        return self._moves(rules.legal_moves)
 
     def searched_moves(self) -> list[int]:
         """Return the moves that a search tries: without the pointless ones of yomi.native.shogi.waivers."""
-        moves = np.zeros(MAX_MOVES, np.uint16)
-        count = waivers.searched_moves(self.position, self.history, moves)
+        return self._moves(waivers.searched_moves)
+
+    def _moves(self, find: Callable[..., int]) -> list[int]:
+        moves = np.zeros(layout.MAX_MOVES, np.uint16)
+        count = find(self.position, self.history, moves)
         return [int(move) for move in moves[:count]]
 
     def play(self, move: int) -> None:
@@ -194,7 +185,7 @@ class ShogiGame:
 
     push = play  # the name that all games share
 
-    def going_on(self, sfen: str, moves: Sequence[str]) -> ShogiGame:
+    def continued(self, sfen: str, moves: Sequence[str]) -> ShogiGame:
         """Return the game of USI's `position`, as a continued copy of this game if possible.
 
         Raises ValueError for a bad position, an illegal move, or more than MAX_GAME moves.
@@ -266,31 +257,31 @@ class ShogiGame:
         """Occurrences of this position in the game so far, with the same side to move."""
         return len(self._seen[self._entries[-1]])
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> ShogiOutcome | None:
         """Return how the game has ended, or None. Declaring and resigning are decisions of the players."""
         side = self.side_to_move
         if not rules.has_legal_move(self.position):
-            return Outcome(opponent(side), "TSUMI")
+            return ShogiOutcome(opponent(side), "TSUMI")
         if self.repetitions >= rules.OCCURRENCES:
             return self._repetition()
         if self.max_moves and self.ply >= self.max_moves:
-            return Outcome(0, "MAX_MOVES")
+            return ShogiOutcome(0, "MAX_MOVES")
         return None
 
     @property
     def is_over(self) -> bool:
         return self.outcome() is not None
 
-    def _repetition(self) -> Outcome:
+    def _repetition(self) -> ShogiOutcome:
         # The side that gave check with every move since the first occurrence loses.
         side = self.side_to_move
         first = self._seen[self._entries[-1]][0]
         # Entries alternate: the first move after that position was made by the side that is to move again.
-        checks = [bool(hands & CHECK_BIT) for _, hands in self._entries[first + 1 :]]
+        checks = [bool(hands & layout.CHECK_BIT) for _, hands in self._entries[first + 1 :]]
         for loser, given in ((side, checks[0::2]), (opponent(side), checks[1::2])):
             if all(given):
-                return Outcome(opponent(loser), illegal_action(loser))
-        return Outcome(0, "SENNICHITE")
+                return ShogiOutcome(opponent(loser), illegal_action(loser))
+        return ShogiOutcome(0, "SENNICHITE")
 
     def __str__(self) -> str:
         return draw(self)
@@ -310,12 +301,13 @@ class ShogiGame:
 
 
 def new_game(options: Options, sfen: str = STARTPOS) -> ShogiGame:
-    """Return a game with the rules of the options."""
     return ShogiGame(sfen, entering_king=options.entering_king, max_moves=options.max_moves or 0)
 
 
+# -- the referee -------------------------------------------------------------------------------------------------------
+
 # Endings by CSA's name. All others are perpetual check.
-ENDINGS = {"TSUMI": play.MATE, "SENNICHITE": play.REPETITION, "MAX_MOVES": play.MAX_MOVES}
+OUTCOMES = {"TSUMI": play.MATE, "SENNICHITE": play.REPETITION, "MAX_MOVES": play.MAX_MOVES}
 # CSA names of endings that the referee does not decide. A failed engine counts as out of time.
 CSA_ENDINGS = {
     play.RESIGNATION: "TORYO",
@@ -334,7 +326,7 @@ def ending_of(record: GameRecord) -> str:
     times, otherwise an illegal move (recorded or not).
     """
     if record.ending != "ILLEGAL_MOVE" and guilty_of(record.ending) is None:
-        return {"TORYO": play.RESIGNATION, "TIME_UP": play.TIME, "KACHI": play.DECLARATION, **ENDINGS}.get(
+        return {"TORYO": play.RESIGNATION, "TIME_UP": play.TIME, "KACHI": play.DECLARATION, **OUTCOMES}.get(
             record.ending, record.ending
         )
     positions = [(placement.board, placement.hands, placement.side) for placement in record.placements()]
@@ -342,7 +334,6 @@ def ending_of(record: GameRecord) -> str:
 
 
 def csa_ending(ended: Ended, game: ShogiGame) -> str:
-    """Return CSA's name for the ending of a game."""
     name = CSA_ENDINGS.get(ended.ending)
     if name is None:
         outcome = game.outcome()
@@ -358,4 +349,4 @@ class ShogiReferee(Referee[ShogiGame]):
 
     def judge(self, game: ShogiGame) -> Ended | None:
         outcome = game.outcome()
-        return None if outcome is None else Ended(outcome.winner, ENDINGS.get(outcome.ending, play.PERPETUAL_CHECK))
+        return None if outcome is None else Ended(outcome.winner, OUTCOMES.get(outcome.ending, play.PERPETUAL_CHECK))

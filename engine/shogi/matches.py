@@ -23,7 +23,7 @@ from yomi.engine.shogi.placement import START_WORD, STARTPOS
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.record import LINE_MOVES, GameRecord, format_usi_line, parse_usi_line, record_of
 
-MAX_MOVES = 512  # default move limit of a match
+DEFAULT_MAX_MOVES = 512  # default move limit of a match
 
 
 class ShogiMatches(MatchGame[ShogiGame]):
@@ -31,7 +31,7 @@ class ShogiMatches(MatchGame[ShogiGame]):
     suffixes = GAME.suffixes
 
     def rules(self, options: Options, scorer: str | None, max_moves: int) -> dict[str, Any]:
-        rules = {"max_moves": max_moves or MAX_MOVES, "entering_king": options.entering_king}
+        rules = {"max_moves": max_moves or DEFAULT_MAX_MOVES, "entering_king": options.entering_king}
         self.begin(rules, "")
         return rules
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.network import Feed
 from yomi.engine.evaluators.policy_value import PolicyValueFormat
 from yomi.engine.evaluators.sparse import KernelFormat, SparseFormat
+from yomi.engine.options import Options
 from yomi.native.forward.emit import WIDTH
 from yomi.native.shogi.effects import EFFECTS_DTYPE
 from yomi.native.shogi.material import evaluate_rows as evaluate_material
@@ -26,8 +26,8 @@ from yomi.native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.sparse.network import make_scratch
 from yomi.native.sparse.nnue import network_of
-from yomi.native.sparse.nnue_leaf import LeafSettings, make_leaf_scratch, make_settings
-from yomi.native.sparse.nnue_search import clear_rows, evaluate_leaves
+from yomi.native.sparse.nnue_leaf import make_leaf_scratch, make_settings
+from yomi.native.sparse.nnue_shogi import clear_rows, evaluate_leaves
 from yomi.native.sparse.shogi import evaluate_rows as evaluate_sparse_rows
 from yomi.native.spec import Inputs
 from yomi.nets.features import SHOGI_BOARD
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from yomi.engine.evaluators.network import FileEvaluator, FloatArray
-    from yomi.engine.options import Options
-    from yomi.native.bound_kernels import Calls
+    from yomi.native.calls import Calls
     from yomi.native.tree.arrays import Batch
     from yomi.nets.dlshogi.network import ShogiNetwork
     from yomi.nets.load import NetworkFile
@@ -94,29 +93,10 @@ class Dlshogi(PolicyValueFormat):
         super().check(outputs)
 
 
+# -- NNUE --------------------------------------------------------------------------------------------------------------
+
 _LAYERS = ("first", "second", "last")
 FEATURE_SET = "nnue"
-
-
-@dataclass(frozen=True)
-class LeafSearch:
-    """Settings of the search at leaves, as in the options of these names."""
-
-    fv_scale: int = 24
-    nodes: int = 100
-    value_scale: float = 450.0
-    weight: float = 1.0
-    boost: float = 0.0
-
-    @classmethod
-    def of(cls, options: Options) -> LeafSearch:
-        return cls(
-            options.fv_scale, options.leaf_nodes, options.leaf_value_scale, options.leaf_weight, options.leaf_boost
-        )
-
-    @property
-    def settings(self) -> LeafSettings:
-        return make_settings(self.nodes, self.value_scale, self.weight, self.boost)
 
 
 class Nnue(KernelFormat):
@@ -138,31 +118,33 @@ class Nnue(KernelFormat):
         self._tensors: dict[str, Any] = {"rows": self.file.rows, "bias": self.file.bias}
         for layer, numbers in zip(_LAYERS, self.file.layers, strict=True):
             self._tensors |= {layer: numbers.weights, f"{layer}_bias": numbers.bias}
-        self.use(LeafSearch())
+        self.use(Options.for_game("shogi"))
 
     @classmethod
     def recognise(cls, file: NetworkFile, size: int) -> Self | None:
         return cls(file) if file.kind is NetworkKind.NNUE else None
 
-    def use(self, search: LeafSearch) -> None:
+    def use(self, options: Options) -> None:
         """Set the leaf search of later `bind` calls."""
-        self.search = search
+        self.nodes, self.weight = options.leaf_nodes, options.leaf_weight
+        self.settings = make_settings(self.nodes, options.leaf_value_scale, self.weight, options.leaf_boost)
         inputs = make_inputs(self.file.architecture.features.name)
-        self.network = network_of(inputs, self._tensors, search.fv_scale)
+        self.network = network_of(inputs, self._tensors, options.fv_scale)
 
     def bind(self, batch: Batch) -> Calls:
         """Return the calls that evaluate a batch with equal priors."""
-        arguments = batch, self.network, make_leaf_scratch(self.network), self.search.settings
+        arguments = batch, self.network, make_leaf_scratch(self.network), self.settings
         return clear_rows.bind(*arguments) + evaluate_leaves.bind(*arguments)
 
     def bind_mixed(self, batch: Batch) -> Calls:
-        return evaluate_leaves.bind(batch, self.network, make_leaf_scratch(self.network), self.search.settings)
+        return evaluate_leaves.bind(batch, self.network, make_leaf_scratch(self.network), self.settings)
 
 
 class WithLeafSearch:
     """A network's policy with the values of an NNUE search at each leaf, or with a mix of both values."""
 
-    def __init__(self, network: FileEvaluator, values: Nnue) -> None:
+    def __init__(self, network: FileEvaluator, values: Nnue, options: Options) -> None:
+        values.use(options)
         self.network = network
         self.values = values
         self.inputs = network.inputs | Inputs.POSITIONS
@@ -170,9 +152,9 @@ class WithLeafSearch:
 
     @property
     def description(self) -> str:
-        search = self.values.search
-        part = "" if search.weight == 1.0 else f"{search.weight:.0%} "
-        return f"{self.network.description}, {part}values of {self.values.info.name} ({search.nodes} nodes a leaf)"
+        values = self.values
+        part = "" if values.weight == 1.0 else f"{values.weight:.0%} "
+        return f"{self.network.description}, {part}values of {values.info.name} ({values.nodes} nodes a leaf)"
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         self.network.evaluate(batch, rows)
@@ -184,6 +166,9 @@ class WithLeafSearch:
 
     def close(self) -> None:
         self.network.close()
+
+
+# -- without a network -------------------------------------------------------------------------------------------------
 
 
 class _Local(threading.local):
@@ -214,7 +199,8 @@ class MaterialEvaluator:
         """Return the call that evaluates this batch, with scratch memory of the calling thread."""
         return evaluate_material.bind(batch, self._local.effects)
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """There is no device to release."""
 
 
 # Formats in the order in which they try to recognise a file.

@@ -28,7 +28,7 @@ HAND_INDEX = {piece_type: index for index, piece_type in enumerate(HAND_TYPES)}
 
 LETTERS = " PLNSBRGK"  # SFEN letters of the unpromoted types
 
-# pieces of a full set by unpromoted type
+# Pieces of a full set by unpromoted type.
 COUNTS = {PAWN: 18, LANCE: 4, KNIGHT: 4, SILVER: 4, BISHOP: 2, ROOK: 2, GOLD: 4, KING: 2}
 
 NAMES = ("", "pawn", "lance", "knight", "silver", "bishop", "rook", "gold", "king")
@@ -125,6 +125,8 @@ def is_attacked(board: Sequence[int], color: int, square: int) -> bool:
     return any(reaching(board, color, piece_type, square) for piece_type in range(PAWN, DRAGON + 1))
 
 
+# -- moves as numbers --------------------------------------------------------------------------------------------------
+
 DROP = 80  # source of a drop minus its piece type
 
 PROMOTES = 1 << 14
@@ -174,6 +176,8 @@ def turned(move: int) -> int:
     target = 80 - target_of(move)
     return drop(dropped_type(move) or 0, target) if source is None else board_move(80 - source, target, promotes(move))
 
+
+# -- positions ---------------------------------------------------------------------------------------------------------
 
 DROP_PAWN_MATE = "a pawn may not be dropped to mate"  # the reason if `Placement.is_drop_pawn_mate`
 
@@ -280,6 +284,8 @@ def square_name(square: int) -> str:
     """Return a square in USI: `7g`."""
     return f"{square // 9 + 1}{'abcdefghi'[square % 9]}"
 
+
+# -- SFEN --------------------------------------------------------------------------------------------------------------
 
 STARTPOS = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
 START_WORD = "startpos"  # USI's word for STARTPOS

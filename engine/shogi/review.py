@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE
@@ -31,7 +31,7 @@ from yomi.engine.shogi.placement import Placement, target_of
 from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.japanese import csa_pv, japanese_pv
-from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, joined
+from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, add_line, format_usi_line
 
 PV_MOVES = 8  # moves of a line in an annotated record
 # Suffix of the annotated record by the record's suffix; others become CSA. KI2 has no room for comments.
@@ -57,7 +57,7 @@ class AnnotatedShogi:
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoadedRecord:
     record: GameRecord
     suffix: str  # of the annotated record
 
@@ -70,7 +70,7 @@ class ShogiReviewer:
         self.player = player
         self._options = player.options.with_values({"own_book": False})
 
-    def read(self, path: str) -> list[Loaded]:
+    def read(self, path: str) -> list[LoadedRecord]:
         try:
             records = load_records(path, cut=True)
             if not all(record.moves for record in records):
@@ -79,12 +79,12 @@ class ShogiReviewer:
         except RecordError as error:
             raise ReviewError(str(error)) from None
         suffix = FORMS.get(Path(path).suffix.lower(), ".csa")
-        return [Loaded(record, suffix) for record in records]
+        return [LoadedRecord(record, suffix) for record in records]
 
-    def length(self, loaded: Loaded) -> int:
+    def length(self, loaded: LoadedRecord) -> int:
         return len(loaded.record.moves) + 1
 
-    def visits_per_second(self, loaded: Loaded) -> float:
+    def visits_per_second(self, loaded: LoadedRecord) -> float:
         # The middle of a game is typical.
         record = loaded.record
         game = record.game(len(record.moves) // 2, entering_king=self.player.options.entering_king)
@@ -97,7 +97,7 @@ class ShogiReviewer:
 
         return speed_of(search, self._options)
 
-    def review(self, loaded: Loaded, tick: Tick, known: KnownPositions | None = None) -> AnnotatedShogi:
+    def review(self, loaded: LoadedRecord, tick: Tick, known: KnownPositions | None = None) -> AnnotatedShogi:
         begin = time.monotonic()
         record, player, options = loaded.record, self.player, self.player.options
         game = record.game(0, entering_king=options.entering_king)
@@ -163,7 +163,7 @@ class ShogiReviewer:
         return Opinion(color, winrate, score, best, pv, mate, visits)
 
 
-def _notes(loaded: Loaded) -> list[Note]:
+def _notes(loaded: LoadedRecord) -> list[Note]:
     notes = list(loaded.record.notes)
     if loaded.record.variations and loaded.suffix == ".csa":
         notes.append(Note(f"left out: the variations ({len(loaded.record.variations)}), which CSA does not have"))
@@ -176,12 +176,8 @@ def _with_forced(found: list[Opinion | None], record: GameRecord) -> list[Opinio
     for index in range(len(found) - 1, -1, -1):
         opinion = found[index]
         if opinion is None:
-            after = opinions[-1]
-            move = record.moves[index].move
-            turned = after.turned()
-            opinion = Opinion(
-                turned.color, turned.winrate, turned.score, move, (move, *after.pv), turned.mate, turned.visits
-            )
+            after, move = opinions[-1], record.moves[index].move
+            opinion = replace(after.turned(), best=move, pv=(move, *after.pv))
         opinions.append(opinion)
     return opinions[::-1]
 
@@ -215,7 +211,7 @@ def _keep_score(recorded: RecordedMove, before: Placement, japanese: bool) -> No
         return
     score = recorded.score if before.side == BLACK else -recorded.score
     line = japanese_pv(recorded, before) if japanese else csa_pv(recorded, before)
-    recorded.comment = joined(recorded.comment, f"evaluation of the record: {score} {line}".rstrip())
+    recorded.comment = add_line(recorded.comment, f"evaluation of the record: {score} {line}".rstrip())
 
 
 def _with_comment(comment: str, text: str) -> str:

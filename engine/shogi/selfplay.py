@@ -92,6 +92,8 @@ class ShogiRecorder:
         return {suffix: to_bytes([record], suffix) for suffix in self._suffixes}
 
 
+# -- learning ----------------------------------------------------------------------------------------------------------
+
 SPARSE_KIND = "sparse-shogi"  # kind of networks that read boards instead of planes
 SEPARATOR = b"/\n"  # follows every CSA game, the last one included
 
@@ -118,8 +120,8 @@ class LearnableShogi:
         extras = int(self.network.get("extras", DLSHOGI_FEATURES[1]))
         is_sparse = self.network.get("kind") == SPARSE_KIND
         self.features = SHOGI_BOARD if is_sparse else f"dlshogi-{DLSHOGI_PLANES}-{extras}"
-        self.spec, self._show = seen_by(FEATURE_SETS[self.features])
-        self.fixed_settings: Mapping[str, Any] = {"openings": named}
+        self.spec, self._show = encoding_of(FEATURE_SETS[self.features])
+        self.asked: Mapping[str, Any] = {"openings": named}
         self._options = options
         # Positions count their moves from 0: what comes before them is not known.
         self._openings = [replace(opening, initial=replace(opening.initial, number=1)) for opening in openings]
@@ -183,10 +185,10 @@ def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Encoder, list[Re
     for recorded in games:
         # Records may contain moves that searches skip.
         recorded.game.position["all_moves"] = 1
-    return *seen_by(features), games
+    return *encoding_of(features), games
 
 
-def seen_by(features: FeatureSet) -> tuple[GameSpec, Encoder]:
+def encoding_of(features: FeatureSet) -> tuple[GameSpec, Show]:
     """Return shogi's spec for a feature set, and the function that encodes positions for it."""
     if features.name == SHOGI_BOARD:
         return shogi_spec(), boards_of

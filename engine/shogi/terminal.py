@@ -181,7 +181,6 @@ def open_terminal(
 
 
 def _shows_japanese() -> bool:
-    """Whether standard output can encode Japanese."""
     try:
         "▲７六歩".encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:

@@ -24,7 +24,7 @@ from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import STARTPOS, parse_sfen
 from yomi.engine.shogi.players.setup import LOADED
-from yomi.engine.shogi.usi.commands import SHOWN
+from yomi.engine.shogi.usi.commands import SHOWN_LOGS
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
 MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"
@@ -318,7 +318,7 @@ def test_a_broken_book_is_put_away(make: Make, tmp_path: Path, caplog: pytest.Lo
         decision = player.decide(Request(game, keep_tree=False))
         assert (decision.note, decision.resign, decision.report.playouts) == ("", False, 20)
     assert caplog.text.count("broken line '9g9f none many'") == 1
-    assert {record.name for record in caplog.records} <= set(SHOWN)
+    assert {record.name for record in caplog.records} <= set(SHOWN_LOGS)
     # loaded anew, it is used again
     path.write_text(path.read_text().replace("many", "10"))
     player.options.book_flipped = False

@@ -10,8 +10,8 @@ from tests.fakes.game_servers import POINTS
 from yomi.engine.clock import Clocks
 from yomi.engine.go.cgos.seats import GoReply, GoStart
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.search.types import MoveReport, SearchReport
-from yomi.engine.shogi.floodgate.seats import Turn
+from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.shogi.floodgate.seats import MoveTask
 from yomi.engine.shogi.notation import parse_usi
 
 
@@ -77,7 +77,7 @@ class FakeShogiSeat:
     def __init__(self, seconds: float = 0.0, ponders: bool = False, failures: int = 0) -> None:
         self.seconds, self.ponders, self.failures = seconds, ponders, failures
         self.calls: list[str] = []
-        self.turns: list[Turn] = []
+        self.turns: list[MoveTask] = []
         self.decision: Decision | None = None
         """What is decided in place of a move."""
 
@@ -87,7 +87,7 @@ class FakeShogiSeat:
     def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
         request.clocks = clocks
 
-    def think(self, turn: Turn) -> Decision:
+    def think(self, turn: MoveTask) -> Decision:
         self.turns.append(turn)
         self.calls.append(f"{'ponder' if turn.request.ponder else 'think'} {len(turn.moves)}")
         if self.failures:

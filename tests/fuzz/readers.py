@@ -50,7 +50,7 @@ from yomi.engine.servers.settings import PasswordError, SettingsError, from_file
 from yomi.engine.shogi.book import BookError, BookMove, open_book
 from yomi.engine.shogi.datasets import played
 from yomi.engine.shogi.datasets.openings import BalanceLimits, balanced_openings
-from yomi.engine.shogi.datasets.rows import ShogiLimits, merged, read_rows, to_hcpe, to_psv, why_not
+from yomi.engine.shogi.datasets.rows import ShogiLimits, merged, move_fault, read_rows, to_hcpe, to_psv
 from yomi.engine.shogi.networks import FORMATS as SHOGI_FORMATS
 from yomi.engine.shogi.players.setup import network_defaults
 from yomi.engine.shogi.records.files import load_records, to_bytes
@@ -331,7 +331,7 @@ def _packed_files() -> Files:
 
 def _read_packed(path: Path) -> None:
     rows = read_rows(path, ShogiLimits(min_moves=1), 0)
-    why_not(rows[0]) if len(rows) else None
+    move_fault(rows[0]) if len(rows) else None
     merged(rows)
     to_hcpe(rows)
     to_psv(rows)

@@ -23,7 +23,7 @@ from yomi.engine.players.request import Decision
 from yomi.engine.servers import client, connection
 from yomi.engine.servers.seat import GaveUpError
 from yomi.engine.shogi.floodgate import client as csa_client
-from yomi.engine.shogi.floodgate.seats import Turn
+from yomi.engine.shogi.floodgate.seats import MoveTask
 from yomi.engine.shogi.records.files import read_records
 
 SERVERS: list[type[CgosServer] | type[CsaServer]] = [CgosServer, CsaServer]
@@ -435,7 +435,7 @@ def test_nothing_is_sent_between_log_in_and_start(tmp_path: Path) -> None:
     seat, released = FakeShogiSeat(), threading.Event()
     think, take = seat.think, server.take
 
-    def think_until_released(turn: Turn) -> Decision:
+    def think_until_released(turn: MoveTask) -> Decision:
         decision = think(turn)
         released.wait(60.0)
         return decision
@@ -484,7 +484,7 @@ def test_the_engine_fails_while_it_thinks_ahead(tmp_path: Path) -> None:
     seat = FakeShogiSeat(ponders=True)
     think = seat.think
 
-    def fail_at_the_second_guess(turn: Turn) -> Decision:
+    def fail_at_the_second_guess(turn: MoveTask) -> Decision:
         decision = think(turn)
         if len(turn.moves) == 4 and turn.request.ponder and "close" not in seat.calls:
             raise RuntimeError("out of order")

@@ -30,8 +30,8 @@ from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 from yomi.engine.servers.reporter import Reporter
 from yomi.engine.servers.seat import GaveUpError
-from yomi.engine.servers.settings import CGOS, CSA, Account, Password, Server
-from yomi.engine.shogi.floodgate.seats import Turn, UsiSeat, YomiShogiSeat, decision_of, go_words
+from yomi.engine.servers.settings import CGOS, CSA, Account, Server
+from yomi.engine.shogi.floodgate.seats import MoveTask, UsiSeat, YomiShogiSeat, decision_of, go_words
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.nets.models import default_network
 
@@ -145,7 +145,7 @@ def test_yomi_keeps_the_lag_in_reserve() -> None:
         assert request.options is not None
         assert (request.options.lag, player.options.lag) == (pytest.approx(kept), 0.3)
     seat.begin(256)
-    decision = seat.think(Turn("startpos", ("7g7f",), Request(None)))
+    decision = seat.think(MoveTask("startpos", ("7g7f",), Request(None)))
     assert decision.move is not None
     seat.close()
 
@@ -192,7 +192,7 @@ def test_another_engine_plays_shogi_and_ponders() -> None:
         seat.begin(256)
         request = Request[Any](None)
         seat.set_clocks(request, CLOCKS, 0.1)
-        decision = seat.think(Turn("startpos", (), request))
+        decision = seat.think(MoveTask("startpos", (), request))
         assert decision.move is not None
         assert decision.ponder is not None
         assert decision.report.moves[0].pv[0] == decision.move
@@ -203,7 +203,7 @@ def test_another_engine_plays_shogi_and_ponders() -> None:
             timer = threading.Timer(0.1, change)
             begin = time.monotonic()
             timer.start()
-            assert seat.think(Turn("startpos", guess, request)).move is not None
+            assert seat.think(MoveTask("startpos", guess, request)).move is not None
             assert time.monotonic() - begin >= 0.09
             timer.join()
         seat.end("win")
@@ -216,7 +216,7 @@ def test_a_request_that_was_stopped_before_it_began() -> None:
     try:
         request = Request[Any](None, clocks=CLOCKS)
         request.stop()
-        assert seat.think(Turn("startpos", (), request)).move is not None
+        assert seat.think(MoveTask("startpos", (), request)).move is not None
     finally:
         seat.close()
 
@@ -236,7 +236,7 @@ def test_an_engine_has_what_the_clocks_of_a_turn_leave_it(ponder: bool) -> None:
     request = Request[Any](None, clocks=clocks(300.0, 290.0, 1.0), ponder=ponder, start=5.0)
     if ponder:
         search.wait = lambda: request.ponderhit(clocks(300.0, 400.0, 1.0), 9.0) or EngineMove("7g7f", 0.0)
-    assert seat.think(Turn("startpos", (), request)).move == parse_usi("7g7f")
+    assert seat.think(MoveTask("startpos", (), request)).move == parse_usi("7g7f")
     words = "btime 300000 wtime 290000 byoyomi 1000"
     assert told == (
         [("startpos", (), f"ponder {words}", math.inf, 5.0), (401.0, 9.0)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.shogi_boards import placement_of, random_moves, walk
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.shogi.diagram import draw, japanese_hand
-from yomi.engine.shogi.game import SETTINGS, IllegalMove, Outcome, SetupError, ShogiGame
+from yomi.engine.shogi.game import SETTINGS, IllegalMove, SetupError, ShogiGame, ShogiOutcome
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import STARTPOS, SfenError
 
@@ -137,8 +137,8 @@ def test_bad_setups() -> None:
 
 
 def test_a_game_goes_on_from_the_one_before() -> None:
-    game = ShogiGame(max_moves=9).going_on("startpos", ["7g7f", "3c3d"])
-    longer = game.going_on("startpos", ["7g7f", "3c3d", "2g2f"])
+    game = ShogiGame(max_moves=9).continued("startpos", ["7g7f", "3c3d"])
+    longer = game.continued("startpos", ["7g7f", "3c3d", "2g2f"])
     assert_equal_games(longer, play_all(ShogiGame(max_moves=9), "7g7f 3c3d 2g2f"))
     for sfen, moves, told in (
         ("startpos", ["7g7e"], "move 1: illegal move 7g7e"),
@@ -146,10 +146,10 @@ def test_a_game_goes_on_from_the_one_before() -> None:
         ("nonsense b - 1", [], "expected 9"),
     ):
         with pytest.raises(ValueError, match=told):
-            game.going_on(sfen, moves)
+            game.continued(sfen, moves)
     assert len(game.moves) == 2
-    assert_equal_games(longer.going_on("startpos", ["2g2f"]), play_all(ShogiGame(max_moves=9), "2g2f"))
-    other = longer.going_on("4k4/9/9/9/9/9/9/9/4K4 b G 1", [])
+    assert_equal_games(longer.continued("startpos", ["2g2f"]), play_all(ShogiGame(max_moves=9), "2g2f"))
+    other = longer.continued("4k4/9/9/9/9/9/9/9/4K4 b G 1", [])
     assert (other.moves, other.max_moves) == ([], 9)
 
 
@@ -157,7 +157,7 @@ def test_mate() -> None:
     game = ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G 1")
     assert game.outcome() is None
     play_all(game, "G*5b")
-    assert game.outcome() == Outcome(BLACK, "TSUMI")
+    assert game.outcome() == ShogiOutcome(BLACK, "TSUMI")
     assert str(game.outcome()) == "Black wins: White is mated"
     assert game.is_over
     game.undo()
@@ -173,7 +173,7 @@ def test_a_repetition_is_a_draw_the_fourth_time() -> None:
     assert game.repetitions == 3
     game.play(parse_usi("5b5a"))
     assert game.repetitions == 4
-    assert game.outcome() == Outcome(0, "SENNICHITE")
+    assert game.outcome() == ShogiOutcome(0, "SENNICHITE")
     game.undo()
     assert game.outcome() is None
 
@@ -199,7 +199,7 @@ def test_perpetual_check_loses(turned: bool) -> None:
         play_all(game, moves)
     guilty = WHITE if turned else BLACK
     outcome = game.outcome()
-    assert outcome == Outcome(3 - guilty, "-ILLEGAL_ACTION" if turned else "+ILLEGAL_ACTION")
+    assert outcome == ShogiOutcome(3 - guilty, "-ILLEGAL_ACTION" if turned else "+ILLEGAL_ACTION")
     assert "gave perpetual check" in str(outcome)
 
 
@@ -208,7 +208,7 @@ def test_one_quiet_move_in_a_cycle_makes_it_a_draw() -> None:
     for _ in range(3):
         play_all(game, "5a4a 5c4c 4a5a 4c3c 5a4a 3c4c 4a5a 4c5c")
     outcome = game.outcome()
-    assert outcome == Outcome(0, "SENNICHITE")
+    assert outcome == ShogiOutcome(0, "SENNICHITE")
 
 
 def test_the_limit_of_moves() -> None:
@@ -216,13 +216,13 @@ def test_the_limit_of_moves() -> None:
     play_all(game, "7g7f")
     assert game.outcome() is None
     play_all(game, "3c3d")
-    assert game.outcome() == Outcome(0, "MAX_MOVES")
+    assert game.outcome() == ShogiOutcome(0, "MAX_MOVES")
     assert str(game.outcome()) == "draw: the limit of moves is reached"
     later = ShogiGame(STARTPOS[:-1] + "320", max_moves=320)
     play_all(later, "7g7f")
-    assert later.outcome() == Outcome(0, "MAX_MOVES")
+    assert later.outcome() == ShogiOutcome(0, "MAX_MOVES")
     mate = ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G 1", max_moves=1)
-    assert play_all(mate, "G*5b").outcome() == Outcome(BLACK, "TSUMI")
+    assert play_all(mate, "G*5b").outcome() == ShogiOutcome(BLACK, "TSUMI")
 
 
 def test_declaration() -> None:
@@ -310,10 +310,10 @@ def test_plies_never_wrap() -> None:
     """The kernels count plies in 16 bits, also in a search below the position."""
     game = ShogiGame(STARTPOS[:-1] + "60000")
     line = ["7i6h", "3a4b", "6h7i", "4b3a"] * 1000
-    game = game.going_on(game.initial_sfen, line)
+    game = game.continued(game.initial_sfen, line)
     assert (game.ply, game.placement.number) == (63999, 64000)
     game.play(parse_usi("7i6h"))
     with pytest.raises(IllegalMove, match="move 64001: expected at most 64000 moves in a game"):
         game.play(parse_usi("3a4b"))
     with pytest.raises(ValueError, match="10004 moves: expected at most 10000"):
-        ShogiGame().going_on("startpos", line * 2 + line[:2004])
+        ShogiGame().continued("startpos", line * 2 + line[:2004])

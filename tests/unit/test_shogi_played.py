@@ -18,7 +18,7 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.play import ADJUDICATION, MAX_MOVES, RESIGNATION
 from yomi.engine.shogi.datasets import played as shogi_played
 from yomi.engine.shogi.datasets.played import (
-    SHOWN_PLIES,
+    SENT_PLIES,
     PlayedPositions,
     ShogiPlayOptions,
     play_positions,
@@ -80,7 +80,7 @@ def test_rows_are_what_the_engine_saw_and_said() -> None:
     assert len(positions) == len(engine.shown) < played.plies
     for position, shown in zip(positions, engine.shown, strict=True):
         game = parse_usi_line(shown).game()
-        assert len(game.moves) <= SHOWN_PLIES
+        assert len(game.moves) <= SENT_PLIES
         assert position.placement == dataclasses.replace(game.placement, number=1)
         assert position.score == 10 * game.ply - 5
         assert position.winner == played.winner

@@ -14,7 +14,7 @@ from yomi.engine.options import Options
 from yomi.engine.protocols.process import LoadError
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.player import BookLoadingError
-from yomi.engine.shogi.usi.commands import SHOWN
+from yomi.engine.shogi.usi.commands import SHOWN_LOGS
 from yomi.engine.shogi.usi.session import Session
 
 ROOT = Path(__file__).parents[2]
@@ -164,7 +164,7 @@ def test_whatever_the_player_warns_of_is_shown() -> None:
             if "training" in path.parts:  # no player trains
                 continue
             for name in re.findall(r'getLogger\("(yomi\.[a-z]+)"\)', path.read_text(encoding="utf-8")):
-                assert name in SHOWN, path
+                assert name in SHOWN_LOGS, path
 
 
 def test_a_level_limits_moves_and_no_endless_analysis() -> None:

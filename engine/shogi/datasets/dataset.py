@@ -18,9 +18,17 @@ import numpy.typing as npt
 from yomi.engine.datasets.making import Columns, Log, held_out, plan_shards, readable_files, write_missing
 from yomi.engine.datasets.sparse import MoveProducts
 from yomi.engine.records import LeftOut
-from yomi.engine.shogi.datasets.rows import NO_MOVE, SHOGI_SUFFIXES, ShogiLimits, joined, merged, read_rows, why_not
-from yomi.native.datasets.packed import set_positions, write_boards
-from yomi.native.datasets.positions import encode_positions
+from yomi.engine.shogi.datasets.rows import (
+    NO_MOVE,
+    SHOGI_SUFFIXES,
+    ShogiLimits,
+    concatenated,
+    merged,
+    move_fault,
+    read_rows,
+)
+from yomi.native.datasets.boards import set_positions, write_boards
+from yomi.native.datasets.positions import show_positions
 from yomi.native.datasets.sparse import encode_boards
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
 from yomi.native.shogi.sparse import INPUTS, MAX_ACTIVE, PARTS, SCRATCH_DTYPE, TABLES
@@ -86,7 +94,7 @@ def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left
             left_out.add(path, error)
             continue
         game = int(parts[-1]["game"].max()) + 1 if len(parts[-1]) else game
-    rows = joined(parts)
+    rows = concatenated(parts)
     log(f"{len(rows)} positions of {game} games read")
     if options.merge and len(rows):
         rows = merged(rows)
@@ -104,7 +112,6 @@ def fitted_scale(rows: npt.NDArray[np.void]) -> float:
     known = np.isfinite(rows["score"]) & (rows["winner"] != 0)
     if not known.any():
         raise NetworkError("no position with an evaluation and a winner found, expected some to fit a scale to")
-    # For whoever won.
     # From the winner's point of view, so that a good scale makes them large.
     scores = np.where(rows["winner"] == side, rows["score"], -rows["score"])[known].astype(np.float64)
     scales = np.geomspace(MIN_SCALE, MAX_SCALE, round(np.log(MAX_SCALE / MIN_SCALE) / 0.01))
@@ -154,7 +161,7 @@ def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, f
     )
     for index in np.flatnonzero(faults):
         # Drop-pawn mates, which no move generator makes, are played in records all the same.
-        if why := why_not(part[index]):
+        if why := move_fault(part[index]):
             raise NetworkError(f"move {why}; expected one that can be played")
     winners = part["winner"]
     signs = np.where(winners == positions["side_to_move"], 1.0, -1.0)
@@ -171,6 +178,8 @@ def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, f
     columns["planes"][place] = np.packbits(planes[:, : features.bits].reshape(len(part), -1) != 0.0, axis=1)
     columns["globals"][place] = planes[:, features.bits :, 0, 0] if features.joined else extras
 
+
+# -- inputs of sparse networks -----------------------------------------------------------------------------------------
 
 # Pieces of each kind in a full set, kings last. The first entry stands for numbers that are not pieces.
 PIECES = np.array([0, 18, 4, 4, 4, 2, 2, 4, 2])

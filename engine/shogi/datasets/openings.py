@@ -24,13 +24,11 @@ from yomi.nets.errors import NetworkError
 
 OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".usi", ".sfen", ".hcpe")
 # Endings by the rules. Losses on time or by a foul say little about an opening.
-ENDINGS = ("TORYO", "TSUMI", "SENNICHITE", "KACHI", "JISHOGI", "HIKIWAKE", "MAX_MOVES")
+FAIR_ENDINGS = ("TORYO", "TSUMI", "SENNICHITE", "KACHI", "JISHOGI", "HIKIWAKE", "MAX_MOVES")
 
 
 @dataclass(frozen=True)
 class BalanceLimits:
-    """Limits on the games that give an opening."""
-
     rating: float = 0.0  # minimum rating of both players; 0: no limit
     evaluation: float = 170.0  # maximum absolute evaluation along the line in centipawns
     narrow: float = 100.0  # maximum after each of the two `plies`, whose evaluations must be known
@@ -79,7 +77,7 @@ def why_unbalanced(record: GameRecord, limits: BalanceLimits) -> str:
     scores = [recorded.score for recorded in record.moves]
     if record.initial != START:
         return "another first position"
-    if record.ending not in ENDINGS:
+    if record.ending not in FAIR_ENDINGS:
         return "no end by the rules"
     if len(record.moves) < max(limits.min_moves, last + 1):
         return "too short"

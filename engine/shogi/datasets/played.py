@@ -48,12 +48,12 @@ from yomi.nets.text import parse_json
 
 # Moves sent with a position, enough to detect a repetition. Fairy-Stockfish takes 15 µs a move: after 120 plies the
 # whole game would cost as much as 400 nodes.
-SHOWN_PLIES = 8
+SENT_PLIES = 8
 MANIFEST = "played.json"
 FORMAT = 1
 FAILURES = 3  # consecutive failed games of an engine that end the run; other failed games are left out
 
-BARREN_GAMES = 100  # consecutive games without a new position that end the run; nothing else would end it
+MAX_STALE_GAMES = 100  # consecutive games without a new position that end the run; nothing else would end it
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,6 @@ class ShogiPlayOptions:
 
 @dataclass(frozen=True, slots=True)
 class PlayedPositions:
-    """The positions of one game."""
-
     number: int  # of the game
     winner: int  # BLACK, WHITE or DRAW
     ending: str  # an ending of yomi.engine.play
@@ -91,15 +89,13 @@ def play_positions(
     One of the openings is played up to a random ply; none: the usual position. Raises EngineError if the engine fails
     or plays an illegal move, RecordError for a bad opening.
     """
-    side = _Side(engine, options, number)
+    side = _BothSides(engine, options, number)
     game = side.begin(openings)
     ended = play_game(game, {BLACK: side, WHITE: side}, side.referee)
     return PlayedPositions(number, ended.winner, ended.ending, len(game.moves), side.rows)
 
 
-class _Side:
-    """Both sides of a game."""
-
+class _BothSides:
     def __init__(self, engine: UsiClient, options: ShogiPlayOptions, number: int) -> None:
         self.engine, self.options = engine, options
         # A game can be repeated alone, whatever was played before it.
@@ -136,7 +132,7 @@ class _Side:
         if self.rng.random() < self.options.random_moves:
             return Decision(self.rng.choice(game.legal_moves()))
         color = game.side_to_move
-        first = max(len(game.moves) - SHOWN_PLIES, 0)
+        first = max(len(game.moves) - SENT_PLIES, 0)
         moves = [format_usi(move) for _, move in game.moves[first:]]
         answer = self.engine.choose(self.sfens[first], moves, color, self.clocks)
         if answer.move == RESIGN:
@@ -170,10 +166,10 @@ def play_shogi_positions(
     if files.total:
         log(f"{files.total} positions of {files.next_game} games are there")
     if files.total < positions:
-        crew = _Crew(options, spec, openings, files.next_game, log)
+        pool = _EnginePool(options, spec, openings, files.next_game, log)
         begin, before = time.monotonic(), files.total
         try:
-            for played in crew.run(processes):
+            for played in pool.run(processes):
                 if files.add(played) or files.total >= positions:
                     rate = (files.total - before) / (time.monotonic() - begin)
                     log(f"{files.write()}: {files.total} positions in all, {rate:.0f}/s")
@@ -183,7 +179,7 @@ def play_shogi_positions(
             files.write()
             raise
         finally:
-            crew.close()
+            pool.close()
     return files.total
 
 
@@ -199,7 +195,7 @@ class _Files:
         self.next_game = 0
         self._first_game = 0  # first game of the next file
         self._last_game = -1  # last finished game; later failures are tried again
-        self._barren = 0  # games since the last new position
+        self._stale_games = 0  # games since the last new position
         self._parts: list[bytes] = []
         self._endings = Counter[str]()
         remove_drafts(folder)
@@ -212,9 +208,9 @@ class _Files:
         if played is not None:
             self._last_game = self.next_game - 1
             chosen = [row for row in played.rows if self._is_new(row[0])]
-            self._barren = 0 if chosen else self._barren + 1
-            if self._barren == BARREN_GAMES:
-                raise NetworkError(f"{BARREN_GAMES} games without a new position found, expected more random moves")
+            self._stale_games = 0 if chosen else self._stale_games + 1
+            if self._stale_games == MAX_STALE_GAMES:
+                raise NetworkError(f"{MAX_STALE_GAMES} games without a new position found, expected more random moves")
             self._parts.append(pack_game(chosen, played.winner, 1 + played.number % MARKS))
             self._endings[{BLACK: "Black", WHITE: "White", DRAW: "drawn"}[played.winner]] += 1
             self._endings[played.ending] += 1
@@ -244,7 +240,6 @@ class _Files:
         return True
 
     def _read(self, path: Path) -> None:
-        """Read a file of an earlier run."""
         found = re.fullmatch(r"games-(\d{6,})-(\d{6,})\.hcpe", path.name)
         if found is None or int(found[1]) < self.next_game:
             raise NetworkError(f"{path}: expected games-FIRST-LAST.hcpe, no game twice")
@@ -274,9 +269,7 @@ class _Files:
 Done = tuple[int, PlayedPositions | BaseException | None]
 
 
-class _Crew:
-    """Concurrent engines, one thread each."""
-
+class _EnginePool:
     def __init__(
         self, options: ShogiPlayOptions, spec: EngineSpec, openings: Sequence[GameRecord], first_game: int, log: Log
     ) -> None:

@@ -38,8 +38,8 @@ ROW_DTYPE = np.dtype(
     [
         ("packed", np.uint8, (32,)),
         ("form", np.uint8),  # of the packed board: HCP or PSV
-        ("move", np.uint16),  # NO_MOVE where none is known
-        ("score", np.float32),  # centipawns for the side to move; NaN where nothing was said
+        ("move", np.uint16),  # NO_MOVE if unknown
+        ("score", np.float32),  # centipawns for the side to move; NaN if unknown
         ("winner", np.int8),  # BLACK, WHITE, 0 drawn
         ("game", np.int64),  # positions of one game are held out together
     ]
@@ -52,13 +52,12 @@ Say = Callable[[str], None]
 _RATE = re.compile(r"(black|white)_rate:.*:([\d.]+)\s*$", re.MULTILINE)
 
 
-def silent(text: str) -> None: ...
+def silent(text: str) -> None:
+    """Drop a message."""
 
 
 @dataclass(frozen=True)
 class ShogiLimits:
-    """Limits on the positions of records."""
-
     rating: float = 0.0  # minimum rating of both players; 0: no limit
     evaluation: float = 0.0  # maximum absolute evaluation in centipawns; 0: no limit
     min_moves: int = 50
@@ -248,7 +247,7 @@ def placement_of(row: npt.NDArray[np.void]) -> Placement:
     return Placement(tuple(board.tolist()), (black, white), side)
 
 
-def why_not(row: npt.NDArray[np.void]) -> str | None:
+def move_fault(row: npt.NDArray[np.void]) -> str | None:
     """Return why a row's move cannot be played, with the position, or None."""
     placement, move = placement_of(row), int(row["move"])
     why = placement.why_not(move)
@@ -282,5 +281,5 @@ def to_psv(rows: npt.NDArray[np.void], marks: npt.NDArray[np.uint8] | int = 0) -
     return data.tobytes()
 
 
-def joined(parts: Sequence[npt.NDArray[np.void]]) -> npt.NDArray[np.void]:
+def concatenated(parts: Sequence[npt.NDArray[np.void]]) -> npt.NDArray[np.void]:
     return np.concatenate(parts) if parts else np.zeros(0, ROW_DTYPE)

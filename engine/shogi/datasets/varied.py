@@ -108,7 +108,6 @@ def _boards(folder: Path) -> Dataset:
 def _columns(
     source: Shard, options: ShogiVaryOptions, rng: np.random.Generator, evaluator: SparseEvaluator, engine: UsiClient
 ) -> Columns:
-    """Return a shard of positions near those of another shard."""
     games, values = [], []
     clocks = {color: GameClock(TimeSettings(), 0.0) for color in (BLACK, WHITE)}
     engine.new_game()

@@ -21,7 +21,7 @@ from yomi.engine.servers.seat import Done
 from yomi.engine.servers.settings import STARS, Account, Password
 from yomi.engine.shogi.floodgate import codec
 from yomi.engine.shogi.floodgate.game import CsaGame
-from yomi.engine.shogi.floodgate.seats import ShogiSeat, Turn
+from yomi.engine.shogi.floodgate.seats import MoveTask, ShogiSeat
 from yomi.engine.shogi.notation import format_usi
 from yomi.engine.shogi.records.record import RecordedMove, note_of
 
@@ -107,8 +107,8 @@ class CsaClient(Client):
             case codec.Summary():
                 self._propose(message)
             case codec.Broken():
-                log.error("%s: %s", self.account.name, self.safe(message.why))
-                raise ConnectionLostError(f"a game that cannot be played: {message.why}")
+                log.error("%s: %s", self.account.name, self.safe(message.text))
+                raise ConnectionLostError(f"a game that cannot be played: {message.text}")
             case codec.KeepAlive():
                 self._answers_keepalive = True
             case codec.Other() if message.text.startswith("##"):
@@ -133,9 +133,9 @@ class CsaClient(Client):
             case codec.Special():
                 pass  # what it means follows
             case codec.Reason():
-                game.reason = message.name
+                game.reason = message.text
             case codec.Result():
-                self._over(game, message.name)
+                self._over(game, message.text)
             case _:
                 self.noise(str(message))
 
@@ -193,19 +193,18 @@ class CsaClient(Client):
             self._think(game, at)
 
     def _think(self, game: CsaGame, at: float) -> None:
-        self._stop_thinking(game)
-        turn = game.turn = Turn(game.sfen, tuple(game.usi), Request(None, start=at))
-        self.seat.set_clocks(turn.request, game.clock.clocks(game.color), self.lag.expected)
-        game.turn_ply = game.ply
-        self.submit(turn, lambda: self.seat.think(turn))
+        self._begin_task(game, MoveTask(game.sfen, tuple(game.usi), Request(None, start=at)), game.ply)
 
     def _ponder(self, game: CsaGame, expected: str, taken: float) -> None:
         """Think about the position after the opponent's expected move; our last move took `taken` seconds."""
+        task = MoveTask(game.sfen, (*game.usi, expected), Request(None, ponder=True))
+        self._begin_task(game, task, game.ply + 1, taken)
+
+    def _begin_task(self, game: CsaGame, task: MoveTask, ply: int, spent: float = 0.0) -> None:
         self._stop_thinking(game)
-        turn = game.turn = Turn(game.sfen, (*game.usi, expected), Request(None, ponder=True))
-        self.seat.set_clocks(turn.request, game.clock.clocks(game.color, taken), self.lag.expected)
-        game.turn_ply = game.ply + 1
-        self.submit(turn, lambda: self.seat.think(turn))
+        game.turn, game.turn_ply = task, ply
+        self.seat.set_clocks(task.request, game.clock.clocks(game.color, spent), self.lag.expected)
+        self.submit(task, lambda: self.seat.think(task))
 
     def _stop_thinking(self, game: CsaGame) -> None:
         if game.turn is not None:
@@ -213,16 +212,16 @@ class CsaClient(Client):
             game.turn = None
 
     def _moved(self, game: CsaGame, message: codec.Moved, at: float) -> None:
-        color = BLACK if message.move[0] == "+" else WHITE
+        color = BLACK if message.text[0] == "+" else WHITE
         if color == game.color:
-            if game.sent_at is None or not game.is_last(message.move):
-                raise ConnectionLostError(f"the server plays {message.move} for us, which was not sent")
+            if game.sent_at is None or not game.is_last(message.text):
+                raise ConnectionLostError(f"the server plays {message.text} for us, which was not sent")
             self.lag.note(at - game.sent_at)
             self.made_progress()
             game.sent_at = None
             game.charge(color, message.units)
         else:
-            played = game.play_theirs(message.move)
+            played = game.play_theirs(message.text)
             game.charge(color, message.units)
             game.asked_at = at
             self._after_their_move(game, played, at)
@@ -231,7 +230,7 @@ class CsaClient(Client):
             "move",
             game=game.id,
             ply=game.ply,
-            move=message.move,
+            move=message.text,
             left={"+": game.clock.left[1], "-": game.clock.left[2]},
             score=game.record.moves[-1].score,
             lag=round(self.lag.mean, 4),
@@ -273,7 +272,7 @@ class CsaClient(Client):
     def _begin(self, game: CsaGame) -> None:
         self.submit(("begin", game.id), lambda: self.seat.begin(game.max_moves))
 
-    def _decided(self, game: CsaGame, turn: Turn, decision: object) -> None:
+    def _decided(self, game: CsaGame, turn: MoveTask, decision: object) -> None:
         assert isinstance(decision, Decision)
         self.engine_worked()
         game.turn = None
@@ -284,7 +283,6 @@ class CsaClient(Client):
             self._answer(game, decision)
 
     def _answer(self, game: CsaGame, decision: Decision) -> None:
-        """Send a decision, and ponder."""
         taken = time.monotonic() - game.asked_at
         game.max_seconds = max(game.max_seconds, taken)
         # The server confirms %KACHI and %TORYO by ending the game.

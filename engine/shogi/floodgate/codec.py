@@ -59,96 +59,64 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class LoginAccepted:
-    name: str
+class Message:
+    """A line of the server; `text` is a name, an identifier or a reason."""
+
+    text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LoginRefused:
+class LoginAccepted(Message):
+    """We are logged in under the name in `text`."""
+
+
+class LoginRefused(Message):
     """The password is wrong, or the name is in use."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogoutDone:
+class LogoutDone(Message):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """Both sides have agreed. The clock of the side to move runs."""
-
-    game_id: str
+class Started(Message):
+    """Both sides have agreed to the game in `text`. The clock of the side to move runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Message):
     """A side has refused the game."""
 
-    text: str
+
+@dataclass(frozen=True, slots=True)
+class Moved(Message):
+    """A move of either side, ours included: `text` has its sign, such as +7776FU."""
+
+    units: int | None = None  # time charged in the game's units; None if not sent
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """A move of either side, ours included."""
-
-    move: str  # with its sign, such as +7776FU
-    units: int | None  # time charged in the game's units; None if not sent
-
-
-@dataclass(frozen=True, slots=True)
-class Special:
+class Special(Message):
     """A `%` word that ends a game: TORYO, KACHI, CHUDAN."""
 
-    name: str
-    units: int | None
+    units: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Message):
     """A `#` word for the reason of the end: RESIGN, TIME_UP, SENNICHITE and others."""
 
-    name: str
 
-
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Message):
     """A `#` word that ends a game, one of RESULTS."""
 
-    name: str
 
-
-@dataclass(frozen=True, slots=True)
-class KeepAlive:
+class KeepAlive(Message):
     """An empty line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
-    text: str
+class Other(Message):
+    pass
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Message):
     """A game's summary that cannot be used."""
-
-    why: str
-
-
-Message = (
-    LoginAccepted
-    | LoginRefused
-    | LogoutDone
-    | Summary
-    | Started
-    | Rejected
-    | Moved
-    | Special
-    | Reason
-    | Result
-    | KeepAlive
-    | Other
-    | Broken
-)
 
 
 def parse_line(line: str) -> Message:
@@ -183,7 +151,7 @@ class MessageReader:
 
     _lines: list[str] | None = field(default=None, init=False)
 
-    def feed(self, line: str) -> Message | None:
+    def feed(self, line: str) -> Message | Summary | None:
         """Return the message that a line completes, or None."""
         text = line.strip()
         if text == "BEGIN Game_Summary":

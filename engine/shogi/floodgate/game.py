@@ -13,7 +13,7 @@ from yomi.engine.players.request import Decision
 from yomi.engine.servers.connection import OutOfStepError
 from yomi.engine.servers.reporter import RecordFile
 from yomi.engine.shogi.floodgate.codec import Summary, TimeRule
-from yomi.engine.shogi.floodgate.seats import Turn
+from yomi.engine.shogi.floodgate.seats import MoveTask
 from yomi.engine.shogi.notation import NotationError, format_csa, format_usi, illegal_action, parse_csa
 from yomi.engine.shogi.placement import DROP_PAWN_MATE, START_WORD, format_sfen
 from yomi.engine.shogi.records.files import load_records, to_bytes
@@ -69,7 +69,7 @@ class CsaClock:
 log = logging.getLogger("yomi.servers")
 
 # CSA's endings in records by the server's words. `#OUTE_SENNICHITE` depends on the loser: see `finish`.
-ENDINGS = {
+SERVER_ENDINGS = {
     "RESIGN": "TORYO",
     "TIME_UP": "TIME_UP",
     "ILLEGAL_MOVE": "ILLEGAL_MOVE",
@@ -91,7 +91,7 @@ class CsaGame:
         self.is_running = False  # both sides have agreed: the clock runs
         self.may_move = False  # the server has started the game on the current connection and accepts moves
         self.reason = ""  # the server's word for the game's end
-        self.turn: Turn | None = None  # the engine's task: pondering or our move
+        self.turn: MoveTask | None = None  # the engine's task: pondering or our move
         self.turn_ply = -1
         self.decided: tuple[int, Decision] | None = None  # (ply, our last decision)
         self.sent_at: float | None = None  # send time of our last move; None once the server has confirmed it
@@ -153,7 +153,6 @@ class CsaGame:
 
     @property
     def ply(self) -> int:
-        """Moves since the initial position."""
         return len(self.usi)
 
     @property
@@ -190,7 +189,6 @@ class CsaGame:
         return self.usi[-1]
 
     def is_last(self, text: str) -> bool:
-        """Whether a move in CSA is the last move played."""
         if not self.record.moves:
             return False
         before = self.record.placements()[-2]
@@ -212,7 +210,7 @@ class CsaGame:
             self.record.moves.pop()
             self.usi.pop()
             self.sent_at = None
-        self.record.ending = ENDINGS.get(self.reason, "")
+        self.record.ending = SERVER_ENDINGS.get(self.reason, "")
         if self.reason == "OUTE_SENNICHITE" and outcome:
             loser = self.color if outcome < 0 else opponent(self.color)
             self.record.ending = illegal_action(loser)
@@ -225,5 +223,4 @@ class CsaGame:
         return outcome
 
     def save(self) -> None:
-        """Write the record. Raises OSError."""
         self.file.write(to_bytes([self.record], ".csa"))

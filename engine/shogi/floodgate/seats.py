@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from yomi.engine.clients.client import TIMEOUT, EngineError, EngineMove
 from yomi.engine.clients.usi import CENTIPAWNS, UsiClient, clock_words
@@ -14,8 +14,8 @@ from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.options import OptionError
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.search.types import MoveReport, SearchReport
-from yomi.engine.servers.seat import EngineSeat, Seat, YomiSeat
+from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.servers.seat import EngineSeat, YomiSeat
 from yomi.engine.servers.settings import Account
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import NotationError, parse_usi, parse_usi_moves
@@ -24,7 +24,7 @@ from yomi.engine.shogi.records.record import LINE_MOVES
 
 
 @dataclass(slots=True)
-class Turn:
+class MoveTask:
     """A move to choose, or a position to ponder."""
 
     sfen: str  # the initial position or `startpos`
@@ -33,27 +33,9 @@ class Turn:
     request: Request[Any]
 
 
-class ShogiSeat(Seat, Protocol):
-    """An engine on a server. Its calls come one after the other, except `set_clocks`."""
-
-    @property
-    def centipawns(self) -> float:
-        """Centipawns of a logit of its winrates."""
-
-    def begin(self, max_moves: int) -> None:
-        """Start a game, which is drawn after `max_moves` moves (0: unknown)."""
-
-    def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
-        """Put the server's clocks into a turn's request; each move loses `lag` seconds. Any thread may call."""
-
-    def think(self, turn: Turn) -> Decision:
-        """Choose a move; block until it is chosen or the request is stopped."""
-
-    def end(self, result: str) -> None:
-        """Note that a game is over: win, lose or draw."""
-
-
 class YomiShogiSeat(YomiSeat[ShogiPlayer]):
+    """yomi's player on a server. Calls come one after the other, except `set_clocks`, which any thread may call."""
+
     def __init__(self, player: ShogiPlayer) -> None:
         super().__init__(player)
         self._options = player.options
@@ -61,9 +43,11 @@ class YomiShogiSeat(YomiSeat[ShogiPlayer]):
 
     @property
     def centipawns(self) -> float:
+        """Centipawns of a logit of its winrates."""
         return self._player.options.centipawns
 
     def begin(self, max_moves: int) -> None:
+        """Start a game, which is drawn after `max_moves` moves (0: unknown)."""
         # The user's own limit remains if the option does not accept the server's.
         self._options = self._player.options.copy()
         with contextlib.suppress(OptionError):
@@ -71,26 +55,26 @@ class YomiShogiSeat(YomiSeat[ShogiPlayer]):
         self._player.new_game(self._game)
 
     def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
+        """Put the server's clocks into a turn's request; each move loses `lag` seconds."""
         # The player reserves only a share of a byo-yomi, so the lag is taken off the byo-yomi itself.
         if clocks is not None and any(clock.settings.system is TimeSystem.BYOYOMI for clock in clocks.values()):
             clocks, lag = {color: less_byoyomi(clock, lag) for color, clock in clocks.items()}, 0.0
         request.clocks, request.options = clocks, replace(self._options, lag=self._options.lag + lag)
 
-    def think(self, turn: Turn) -> Decision:
-        self._game = turn.request.game = self._game.going_on(turn.sfen, turn.moves)
+    def think(self, turn: MoveTask) -> Decision:
+        """Choose a move; block until it is chosen or the request is stopped."""
+        self._game = turn.request.game = self._game.continued(turn.sfen, turn.moves)
         return self._player.decide(turn.request)
 
-    def end(self, result: str) -> None: ...
+    def end(self, result: str) -> None:
+        """Games leave nothing to do after their end."""
 
 
 def less_byoyomi(clock: Clock, lag: float) -> Clock:
-    """Return a clock whose byo-yomi is shorter by `lag` seconds."""
-    return Clock.of(clock.main, max(clock.settings.period - lag, 0.0))
+    return Clock.of(clock.left.main, max(clock.settings.period - lag, 0.0))
 
 
 class UsiSeat(EngineSeat[UsiClient]):
-    """A USI engine as a ShogiSeat."""
-
     centipawns = CENTIPAWNS
 
     def __init__(self, account: Account) -> None:
@@ -107,19 +91,19 @@ class UsiSeat(EngineSeat[UsiClient]):
         # The engine does not know the lag, so all times are reduced.
         request.clocks = None if clocks is None else {color: _less(clock, lag) for color, clock in clocks.items()}
 
-    def think(self, turn: Turn) -> Decision:
+    def think(self, turn: MoveTask) -> Decision:
         request = turn.request
         words = go_words(request, self._limit)
         search = self._client.start(turn.sfen, turn.moves, words, allowed(request), request.start)
 
-        def tell() -> None:
+        def forward() -> None:
             if request.is_stopped:
                 search.stop()
             elif request.ponder and not request.is_pondering:
                 search.ponderhit(allowed(request), request.start)
 
-        request.on_change = tell
-        tell()  # what changed before anybody listened
+        request.on_change = forward
+        forward()  # what changed before anybody listened
         try:
             return decision_of(search.wait())
         finally:
@@ -128,6 +112,9 @@ class UsiSeat(EngineSeat[UsiClient]):
     def end(self, result: str) -> None:
         if result in ("win", "lose", "draw"):
             self._client.game_over(result)
+
+
+ShogiSeat = YomiShogiSeat | UsiSeat
 
 
 def go_words(request: Request[Any], limit: str = "") -> str:
@@ -151,8 +138,7 @@ def _byoyomi(clock: Clock) -> float:
 
 
 def _less(clock: Clock, lag: float) -> Clock:
-    """Return a clock with each time shorter by `lag` seconds."""
-    times = (clock.main, _byoyomi(clock), clock.settings.increment)
+    times = (clock.left.main, _byoyomi(clock), clock.settings.increment)
     return Clock.of(*(max(seconds - lag, 0.0) for seconds in times))
 
 
@@ -168,8 +154,8 @@ def decision_of(found: EngineMove) -> Decision:
     report = SearchReport()
     evaluation = found.evaluation
     if evaluation is not None and evaluation.winrate is not None:
-        is_its = evaluation.pv[:1] == (found.move,)
-        line = parse_usi_moves(evaluation.pv[:LINE_MOVES]) if is_its else (move,)
+        has_line = evaluation.pv[:1] == (found.move,)
+        line = parse_usi_moves(evaluation.pv[:LINE_MOVES]) if has_line else (move,)
         best = MoveReport(move, winrate=evaluation.winrate, pv=line, mate=evaluation.mate)
         report = SearchReport(winrate=evaluation.winrate, playouts=evaluation.visits or 1, moves=(best,))
     return Decision(move, ponder=expected[0] if expected else None, report=report)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,7 +63,7 @@ class MateSearch:
     def is_running(self) -> bool:
         return not self._finished.is_set()
 
-    def start(self, position: np.void, *, max_ply: int, nodes: int, moves: Sequence[int] | None = None) -> None:
+    def start(self, position: np.void, *, max_ply: int, nodes: int, moves: Collection[int] | None = None) -> None:
         """Start to search a copy of a position (POSITION_DTYPE) for a mate of at most `max_ply` plies.
 
         `nodes` limits the positions for the first mate; shortening it may take as many again. `moves` are the allowed
@@ -105,20 +105,22 @@ class MateSearch:
     def solve(self, position: np.void, *, max_ply: int, nodes: int, shorten: bool = True) -> MateAnswer:
         """Search in the calling thread until there is an answer, the nodes are used up, or `interrupt` is called."""
         self._reset()
-        self._search(position, max_ply, nodes, None, shorten)
+        self._search(position, max_ply, nodes, (), shorten)
         return self._answer
 
-    def _run(self, position: np.void, max_ply: int, nodes: int, moves: Sequence[int] | None) -> None:
+    def _run(self, position: np.void, max_ply: int, nodes: int, moves: Collection[int] | None) -> None:
         try:
-            self._search(position, max_ply, nodes, moves, True)
+            self._search(position, max_ply, nodes, moves or (), True)
         except BaseException as error:  # handed to the thread that calls `stop`
             self._error = error
         finally:
             self._finished.set()
 
-    def _search(self, position: np.void, max_ply: int, nodes: int, moves: Sequence[int] | None, shorten: bool) -> None:
+    def _search(
+        self, position: np.void, max_ply: int, nodes: int, moves: Collection[int] | None, shorten: bool
+    ) -> None:
         budget = nodes
-        allowed = np.array(moves or (), np.uint16)
+        allowed = np.array(list(moves or ()), np.uint16)
         while True:
             self._solver.positions[0] = position
             state, length = prove(self._solver, allowed, budget, max_ply, self._variation)

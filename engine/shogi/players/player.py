@@ -59,8 +59,8 @@ class ShogiPlayer(Player[ShogiGame]):
         self._mate = MateSearch()
         self._seeks_mate = False
         self._mate_root = ShogiGame()
-        self._judged_mate: tuple[int, ...] = ()
-        self._is_mate = False  # whether `_judged_mate` can be played from `_mate_root`
+        self._checked_line: tuple[int, ...] = ()
+        self._is_playable = False  # whether `_checked_line` can be played from `_mate_root`
         self._rules: object = None
         super().__init__(options, ShogiGame())
 
@@ -73,7 +73,7 @@ class ShogiPlayer(Player[ShogiGame]):
         """Search for a mate until it is found or refuted, the time is over, or the request is stopped."""
         seconds = request.limits.seconds
         end = math.inf if seconds is None else request.start + seconds
-        self._mate.start(request.game.position, max_ply=MAX_PLY, nodes=MATE_NODES, moves=_listed(request.allow))
+        self._mate.start(request.game.position, max_ply=MAX_PLY, nodes=MATE_NODES, moves=request.allow)
         request.on_change = self._mate.interrupt
         try:
             while not request.is_stopped and (now := time.monotonic()) < end:
@@ -224,10 +224,10 @@ class ShogiPlayer(Player[ShogiGame]):
     def _start_mate_search(self, request: Request[ShogiGame], root: ShogiGame, allow: Collection[int] | None) -> None:
         options = self._options(request)
         self._seeks_mate = options.root_mate_search > 0 and not self._is_forced(request, root)
-        self._mate_root, self._judged_mate, self._is_mate = root, (), False
+        self._mate_root, self._checked_line, self._is_playable = root, (), False
         if self._seeks_mate:
             self._mate.start(
-                root.position, max_ply=options.root_mate_search, nodes=options.root_mate_nodes, moves=_listed(allow)
+                root.position, max_ply=options.root_mate_search, nodes=options.root_mate_nodes, moves=allow
             )
 
     def _stop_mate_search(self) -> None:
@@ -236,9 +236,9 @@ class ShogiPlayer(Player[ShogiGame]):
     def _mate_line(self) -> tuple[int, ...]:
         """Return the mate found so far. A mate that the game would end before is ignored."""
         line = self._mate.answer.moves if self._seeks_mate else ()
-        if line != self._judged_mate:
-            self._judged_mate, self._is_mate = line, can_be_played(self._mate_root, line)
-        return line if self._is_mate else ()
+        if line != self._checked_line:
+            self._checked_line, self._is_playable = line, can_be_played(self._mate_root, line)
+        return line if self._is_playable else ()
 
     def _mate_ends_search(self, request: Request[ShogiGame]) -> bool:
         """Whether a playable mate is found and the search for a shorter one has ended."""
@@ -275,10 +275,6 @@ def _allowed(request: Request[ShogiGame], root: ShogiGame) -> list[int]:
     return [move for move in moves if move in allow and move not in request.avoid] or moves
 
 
-def _listed(moves: Collection[int] | None) -> list[int] | None:
-    return None if moves is None else list(moves)
-
-
 def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchReport:
     """Return our side's report from a report on the opponent's position, restricted to the expected move."""
     found = next((move for move in report.moves if move.move == expected), MoveReport(expected))
@@ -286,8 +282,8 @@ def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchRep
     winrate, pv = 1.0 - found.winrate, found.pv[1:]
     moves = (MoveReport(pv[0], found.visits, winrate=winrate, pv=pv),) if pv and pv[0] in allowed else ()
     side, deepest = opponent(report.side_to_move), max(0, report.deepest - 1)
-    told = replace(report, side_to_move=side, visits=found.visits, winrate=winrate, utility=-found.utility)
-    return replace(told, proven=-found.proven, moves=moves, deepest=deepest)
+    ours = replace(report, side_to_move=side, visits=found.visits, winrate=winrate, utility=-found.utility)
+    return replace(ours, proven=-found.proven, moves=moves, deepest=deepest)
 
 
 def mate_in(move: MoveReport) -> int | None:
@@ -298,10 +294,11 @@ def mate_in(move: MoveReport) -> int | None:
     if move.proven == 0:
         return None
     length = len(move.pv)
-    if move.proven > 0:
-        return length if length % 2 else length + 1
-    return -(length if length % 2 == 0 else length + 1)
+    # The winner makes the last move, which decides whether the plies are odd or even.
+    return length | 1 if move.proven > 0 else -(length + length % 2)
 
+
+# -- time control ------------------------------------------------------------------------------------------------------
 
 MAX_RESERVE = 0.4  # largest share of a byo-yomi for the reserves, so that periods below a second are of use
 

@@ -19,7 +19,7 @@ from yomi.engine.players.setup import EvaluatorFactory, common_settings
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.networks import FORMATS, LeafSearch, MaterialEvaluator, Nnue, WithLeafSearch
+from yomi.engine.shogi.networks import FORMATS, MaterialEvaluator, Nnue, WithLeafSearch
 from yomi.engine.shogi.notation import parse_usi
 from yomi.native.shogi.planes import write_bits, write_planes
 from yomi.native.shogi.spec import shogi_spec
@@ -36,9 +36,7 @@ log = logging.getLogger("yomi.shogi")
 LOADED = (*(row.name for row in rows_for("shogi") if not row.live and row.group != LOG), "seed")
 
 
-EVALUATOR_FACTORY = EvaluatorFactory(
-    "shogi", "shogi", "material", lambda options: MaterialEvaluator(options.batch_size or 1), FORMATS
-)
+FACTORY = Judges("shogi", "shogi", "material", lambda options: MaterialEvaluator(options.batch_size or 1), FORMATS)
 
 
 def make_queue(options: Options) -> EvaluationQueue:
@@ -53,7 +51,7 @@ def make_queue(options: Options) -> EvaluationQueue:
                 raise NetworkError(f"{name}: an NNUE evaluation found for --net, expected one for --value-net only")
             # An NNUE evaluation has no policy: moves come from the small default network.
             moves = load(FORMATS, default_network("shogi", on_processor=True), SIDE, "cpu", precision="auto")
-            return _with_leaf_search(moves, network.format, options)
+            return WithLeafSearch(moves, network.format, options)
         if options.value_net is None:
             return network
         path = Path(named_file(options.value_net, "shogi", options))
@@ -61,19 +59,12 @@ def make_queue(options: Options) -> EvaluationQueue:
         if not isinstance(values, Nnue):
             network.close()
             raise NetworkError(f"{path}: {values.title} found, expected {Nnue.title} for --value-net")
-        return _with_leaf_search(network, values, options)
+        return WithLeafSearch(network, values, options)
 
-    return EVALUATOR_FACTORY.make_queue(options, SIDE, ShogiGame, finish)
-
-
-def _with_leaf_search(network: FileEvaluator, values: Nnue, options: Options) -> WithLeafSearch:
-    """Return a network with the options' search at each leaf."""
-    values.use(LeafSearch.of(options))
-    return WithLeafSearch(network, values)
+    return FACTORY.make_queue(options, SIDE, ShogiGame, finish)
 
 
 def spec_for(evaluator: Evaluator) -> GameSpec:
-    """Return shogi's spec for an evaluator."""
     network = network_in(evaluator)
     return shogi_spec() if network is None else network.spec
 
@@ -142,6 +133,8 @@ class NetworkDefaults:
             options.set(name, value)
             self._set[name] = value
 
+
+# -- benchmarks --------------------------------------------------------------------------------------------------------
 
 BISHOP_EXCHANGE = (
     "7g7f 8c8d 2g2f 8d8e 8h7g 3c3d 7i8h 4a3b 6i7h 2b7g+ 8h7g 3a2b 3i3h 7a7b 4g4f 2b3c 3h4g 6c6d 5i6h 7b6c 1g1f 1c1d "

@@ -41,9 +41,9 @@ from yomi.engine.shogi.records.record import (
     ImpossibleMoveError,
     RecordedMove,
     RecordError,
+    add_line,
     checked,
     cut_before,
-    joined,
     lines_of,
     one_line,
 )
@@ -51,7 +51,7 @@ from yomi.engine.shogi.records.record import (
 COLORS = {"+": BLACK, "-": WHITE}
 LINE = re.compile(r"V[0-9.]+|N[+-].*|\$.*|P[I1-9+-].*|[+-]|[+-][0-9]{4}[A-Z]{2}.*|T.*|%.*|/|'.*")
 MOVE_START = re.compile(r"[+-][0-9]")
-# lines that only CSA has
+# Lines that only CSA has.
 BEGINNING = re.compile(
     r"V[123](\.[0-9])?|N[+-].*|PI.*|P[1-9](?:[+-][A-Z]{2}| ?\*).*|P[+-][0-9]{2}[A-Z]{2}.*|[+-]|[+-][0-9]{4}[A-Z]{2}.*"
     r"|%[+-]?[A-Z_]+|'CSA encoding=.*"
@@ -70,8 +70,6 @@ def looks_like_csa(lines: list[str]) -> bool:
 
 
 class _Reader:
-    """Reads one game, line by line."""
-
     def __init__(self, statements: Sequence[tuple[int, str]]) -> None:
         self.statements = statements  # of the whole file, each with its line number
         self.index = 0  # of the current statement
@@ -87,7 +85,6 @@ class _Reader:
 
     @property
     def number(self) -> int:
-        """Number of the current line."""
         return self.statements[self.index][0]
 
     def note(self, text: str) -> None:
@@ -111,7 +108,7 @@ class _Reader:
                     self.record.white = line[2:]
             case "$":
                 key, _, value = line[1:].partition(":")
-                self.record.info[key] = joined(self.record.info.get(key, ""), value)
+                self.record.info[key] = add_line(self.record.info.get(key, ""), value)
             case "P":
                 self._pieces(line)
             case "+" | "-":
@@ -149,11 +146,11 @@ class _Reader:
         if not record.moves:
             # The encoding is a property of the file, not a comment.
             if self.has_board or not text.startswith("CSA encoding="):
-                record.comment = joined(record.comment, text.removeprefix("*"))
+                record.comment = add_line(record.comment, text.removeprefix("*"))
         elif record.ending:
-            record.end_comment = joined(record.end_comment, text.removeprefix("*"))
+            record.end_comment = add_line(record.end_comment, text.removeprefix("*"))
         elif not self._evaluation(text) and not self._visits(text):
-            record.moves[-1].comment = joined(record.moves[-1].comment, text.removeprefix("*"))
+            record.moves[-1].comment = add_line(record.moves[-1].comment, text.removeprefix("*"))
 
     def _evaluation(self, text: str) -> bool:
         """Read a comment that is the evaluation of the last move. A later evaluation replaces an earlier one."""
@@ -167,7 +164,6 @@ class _Reader:
         return True
 
     def _visits(self, text: str) -> bool:
-        """Read a comment that contains the visits of the search for the last move."""
         counts = VISITS.fullmatch(text)
         if counts is None:
             return False
@@ -281,7 +277,7 @@ class _Reader:
         self.last_comment = ""
 
     def _take_from_comment(self) -> bool:
-        # A lost line end has joined the move to the comment before it.
+        # A lost line end has add_line the move to the comment before it.
         assert self.placement is not None
         found = LAST_MOVE.search(self.last_comment)
         if found is None:

@@ -17,20 +17,22 @@ import re
 import unicodedata
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.records import MATE_SCORE
-from yomi.engine.shogi.diagram import SHORT_NAMES, japanese_hand
-from yomi.engine.shogi.notation import JAPANESE_TYPES, RANKS, csa_line, japanese_line, japanese_number, parse_line
+from yomi.engine.scores import MATE_SCORE
+from yomi.engine.shogi.diagram import japanese_diagram
+from yomi.engine.shogi.notation import JAPANESE_TYPES, csa_line, japanese_line, japanese_number, parse_line
 from yomi.engine.shogi.placement import (
     HAND_INDEX,
     Placement,
     code_of,
-    color_of,
     format_sfen,
     parse_sfen,
     target_of,
-    type_of,
 )
-from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, joined, one_line
+from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, add_line, one_line
+
+# CSA's names of headers.
+KEYS = {"開始日時": "START_TIME", "終了日時": "END_TIME", "棋戦": "EVENT", "場所": "SITE", "持ち時間": "TIME_LIMIT"}
+NAMES = {"先手": BLACK, "下手": BLACK, "後手": WHITE, "上手": WHITE}
 
 # Boards of handicap games. White gives the pieces and moves first.
 HANDICAPS = {
@@ -64,6 +66,17 @@ COUNTS = dict(zip("2345678", "二三四五六七八", strict=True)) | {"10": "�
 HAND_ITEM = re.compile(r"([歩香桂銀金角飛])([一二三四五六七八九十]{1,3}|[0-9]{1,2})?枚?")
 BLACK_MARKS, WHITE_MARKS = " ^+▲", "vVｖ∨-△▽"
 EMPTY = "・．.　 *＊"
+
+
+def set_header(record: GameRecord, key: str, value: str) -> None:
+    """Store a header: a side's name, or a value under CSA's name for the key."""
+    if NAMES.get(key) == BLACK:
+        record.black = value
+    elif NAMES.get(key) == WHITE:
+        record.white = value
+    else:
+        name = KEYS.get(key, key)
+        record.info[name] = add_line(record.info.get(name, ""), value)
 
 
 def parse_handicap(name: str) -> Placement | None:
@@ -145,17 +158,11 @@ def format_position(placement: Placement) -> list[str]:
     if name in COMMON_HANDICAPS:
         return [f"手合割：{name}"]
     sides = sides_of(placement)
-    lines = [f"手合割：{OTHER}", f"{sides[WHITE]}の持駒：{japanese_hand(placement.hands[1])}"]
-    lines += ["  ９ ８ ７ ６ ５ ４ ３ ２ １", "+---------------------------+"]
-    for rank in range(9):
-        cells = ""
-        for file in range(8, -1, -1):
-            code = placement.board[9 * file + rank]
-            cells += ("v" if color_of(code) == WHITE else " ") + SHORT_NAMES[type_of(code)] if code else " ・"
-        lines.append(f"|{cells}|{RANKS[rank]}")
-    lines += ["+---------------------------+", f"{sides[BLACK]}の持駒：{japanese_hand(placement.hands[0])}"]
+    lines = [f"手合割：{OTHER}", *japanese_diagram(placement, sides)]
     return lines if placement.side == BLACK else [*lines, f"{sides[WHITE]}番"]
 
+
+# -- evaluations -------------------------------------------------------------------------------------------------------
 
 NUMBER = r"[+-]?[0-9]+(?:\.[0-9]+)?"
 LABELLED = re.compile(
@@ -173,11 +180,11 @@ MAX_SCORE = 10**6  # greater scores are comments
 def read_comment(record: GameRecord, text: str, *, by_black: bool, is_over: bool = False) -> None:
     """Add a comment line before the first move, to the last move (which Black played or not), or at the end."""
     if not record.moves:
-        record.comment = joined(record.comment, text)
+        record.comment = add_line(record.comment, text)
     elif record.ending or is_over:
-        record.end_comment = joined(record.end_comment, text)
+        record.end_comment = add_line(record.end_comment, text)
     elif not read_evaluation(record.moves[-1], text, by_black=by_black):
-        record.moves[-1].comment = joined(record.moves[-1].comment, text)
+        record.moves[-1].comment = add_line(record.moves[-1].comment, text)
 
 
 def read_evaluation(move: RecordedMove, text: str, *, by_black: bool) -> bool:
@@ -249,7 +256,6 @@ def japanese_pv(recorded: RecordedMove, before: Placement) -> str:
 
 
 def csa_pv(recorded: RecordedMove, before: Placement) -> str:
-    """Return the line expected after a move in CSA; unchanged if it cannot be read."""
     moves = _moves_of(recorded, before)
     return one_line(recorded.pv) if moves is None else " ".join(csa_line(moves, before.after(recorded.move)))
 

@@ -19,7 +19,7 @@ from yomi.engine.shogi.notation import (
     parse_japanese,
 )
 from yomi.engine.shogi.placement import HAND_INDEX, HAND_TYPES, Placement, board_move, code_of, drop, target_of
-from yomi.engine.shogi.records.japanese import parse_handicap, read_comment
+from yomi.engine.shogi.records.japanese import parse_handicap, read_comment, set_header
 from yomi.engine.shogi.records.record import ENDINGS, GameRecord, RecordError, checked, cut_before, one_line
 
 # KIF's names of initial positions. Other handicaps are numbers of pieces.
@@ -77,16 +77,9 @@ def _initial(data: Any) -> Placement:
 
 
 def _headers(record: GameRecord, data: Any) -> None:
-    from yomi.engine.shogi.records.kif import KEYS, NAMES
-
     for key, value in data.items() if isinstance(data, dict) else ():
-        text = one_line(str(value))
-        if NAMES.get(key) == BLACK:
-            record.black = text
-        elif NAMES.get(key) == WHITE:
-            record.white = text
-        elif key != "手合割":
-            record.info[KEYS.get(str(key), str(key))] = text
+        if key != "手合割":
+            set_header(record, str(key), one_line(str(value)))
 
 
 def _read_line(

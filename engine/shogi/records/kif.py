@@ -22,17 +22,8 @@ from yomi.engine.shogi.notation import (
     parse_japanese,
 )
 from yomi.engine.shogi.placement import DROP_PAWN_MATE, MAX_NUMBER, Placement, target_of
-from yomi.engine.shogi.records.japanese import (
-    HANDICAPS,
-    format_evaluation,
-    format_position,
-    is_read,
-    parse_board,
-    parse_hand,
-    parse_handicap,
-    read_comment,
-    sides_of,
-)
+from yomi.engine.shogi.records import japanese
+from yomi.engine.shogi.records.japanese import KEYS, NAMES
 from yomi.engine.shogi.records.record import (
     ENDINGS,
     MAX_SECONDS,
@@ -43,15 +34,9 @@ from yomi.engine.shogi.records.record import (
     RecordError,
     checked,
     cut_before,
-    joined,
     lines_of,
     one_line,
 )
-
-# CSA's names of headers
-KEYS = {"開始日時": "START_TIME", "終了日時": "END_TIME", "棋戦": "EVENT", "場所": "SITE", "持ち時間": "TIME_LIMIT"}
-
-NAMES = {"先手": BLACK, "下手": BLACK, "後手": WHITE, "上手": WHITE}
 
 # KIF's words for an ending, ShogiHome's included. CSA has no word for a king that reaches the opponent's first square
 # (トライ) or for an absent player (不戦敗): read as a resignation, because the side to move has lost.
@@ -70,25 +55,10 @@ WORDS = {word: name for name, (word, _) in reversed(ENDINGS.items()) if word} | 
 WINS = ("反則勝ち", "不戦勝")  # the side to move wins: the opponent broke a rule, or did not come (不戦勝)
 
 # Headers that need no note. They keep their Japanese names.
-KNOWN_HEADERS = frozenset(
-    [
-        *(
-            "表題",
-            "対局日",
-            "戦型",
-            "秒読み",
-            "消費時間",
-            "掲載",
-            "備考",
-            "先手省略名",
-            "後手省略名",
-            "作品番号",
-            "作品名",
-        ),
-        *("作者", "発表誌", "発表年月", "出典", "手数", "完全性", "分類", "受賞", "図", "詰手数", "開始局面", "対局ID"),
-    ]
+KNOWN_HEADER = re.compile(
+    "表題|対局日|戦型|秒読み|消費時間|掲載|備考|先手省略名|後手省略名|作品番号|作品名|作者|発表誌"
+    "|発表年月|出典|手数|完全性|分類|受賞|図|詰手数|開始局面|対局ID|[A-Z_+-]+"
 )
-
 # Number, move, time, and a second time (東大将棋), which is not read.
 MOVE_LINE = re.compile(
     r"\s*([0-9]{1,6})\s+(\S.*?)\s*"
@@ -138,8 +108,6 @@ def looks_like_kif(lines: list[str]) -> bool:
 
 
 class _Reader:
-    """Reads a record, line by line."""
-
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
         self.number = 0  # of the current line
@@ -205,34 +173,28 @@ class _Reader:
         elif key == "手番":
             self.side = WHITE if value.startswith(("後", "上")) else BLACK
         else:
-            self.hands[NAMES[key[:2]]] = parse_hand(value)
+            self.hands[NAMES[key[:2]]] = japanese.parse_hand(value)
         return True
 
     def _header(self, key: str, value: str) -> None:
-        if key in NAMES and NAMES[key] == BLACK:
-            self.record.black = value
-        elif key in NAMES:
-            self.record.white = value
-        else:
-            name = KEYS.get(key, key)
-            self.record.info[name] = joined(self.record.info.get(name, ""), value)
-            if key not in KEYS and key not in KNOWN_HEADERS and not re.fullmatch("[A-Z_+-]+", key):
-                self.note(f"the header '{key[:40]}' is unknown and kept as it is")
+        japanese.set_header(self.record, key, value)
+        if not (key in NAMES or key in KEYS or KNOWN_HEADER.fullmatch(key)):
+            self.note(f"the header '{key[:40]}' is unknown and kept as it is")
 
     def begin(self) -> Placement:
         """Return the position of the next move. The first call sets up the initial position."""
         if self.placement is None:
-            named = parse_handicap(self.handicap)
+            named = japanese.parse_handicap(self.handicap)
             if self.rows:
                 side = self.side or (named or START).side
                 hands = (self.hands[BLACK], self.hands[WHITE])
                 # A diagram shows the moves that were made before it.
                 number = self.count + 1 if self.count < MAX_NUMBER else 1
-                self.placement = Placement(parse_board(self.rows), hands, side, number)
+                self.placement = Placement(japanese.parse_board(self.rows), hands, side, number)
             elif named is not None:
                 self.placement = named
             else:
-                names = ", ".join(("平手", *HANDICAPS))
+                names = ", ".join(("平手", *japanese.HANDICAPS))
                 raise RecordError(f"手合割：{self.handicap} without a diagram: expected one of {names}")
             self.record.initial = checked(self.placement)
         return self.placement
@@ -265,7 +227,7 @@ class _Reader:
 
     def _comment(self, text: str) -> None:
         by_black = bool(self.record.moves) and self.begin().side == WHITE
-        read_comment(self.record, text, by_black=by_black, is_over=self.is_over or self.unknown is not None)
+        japanese.read_comment(self.record, text, by_black=by_black, is_over=self.is_over or self.unknown is not None)
 
     def _move_line(self, match: re.Match[str]) -> None:
         seconds = self._seconds(match[3]) if match[3] else None
@@ -435,8 +397,8 @@ def _headers(record: GameRecord) -> list[str]:
         # A key of CSA may be any text, and a line must not be read as another kind of line.
         name = names.get(key, key) if SAFE_KEY.fullmatch(key) else f"備考：{key}"
         lines += [f"{name}：{line}" for line in lines_of(value)]
-    lines += format_position(record.initial)
-    sides = sides_of(record.initial)
+    lines += japanese.format_position(record.initial)
+    sides = japanese.sides_of(record.initial)
     return [*lines, f"{sides[BLACK]}：{one_line(record.black)}", f"{sides[WHITE]}：{one_line(record.white)}"]
 
 
@@ -471,7 +433,6 @@ def _move_lines(record: GameRecord, first: int) -> list[str]:
 
 
 def _word(record: GameRecord) -> str:
-    """Return KIF's word for a game's ending."""
     word = ENDINGS[record.ending][0]
     if word:
         return word
@@ -481,7 +442,7 @@ def _word(record: GameRecord) -> str:
 
 def _result_line(record: GameRecord, word: str) -> str:
     """Return the last line, まで...手で..."""
-    sides = sides_of(record.initial)
+    sides = japanese.sides_of(record.initial)
     how = word
     if record.winner:
         winner, loser = sides[record.winner], sides[opponent(record.winner)]
@@ -503,8 +464,10 @@ def _numbered(number: int, text: str, seconds: float | None, totals: dict[int, i
 
 def _notes(recorded: RecordedMove, before: Placement) -> list[str]:
     # A blank prevents that a comment is read as an evaluation.
-    comments = [f"* {line[1:]}" if is_read(recorded, line[1:]) else line for line in _comments(recorded.comment)]
-    return comments if recorded.score is None else [format_evaluation(recorded, before), *comments]
+    comments = [
+        f"* {line[1:]}" if japanese.is_read(recorded, line[1:]) else line for line in _comments(recorded.comment)
+    ]
+    return comments if recorded.score is None else [japanese.format_evaluation(recorded, before), *comments]
 
 
 def _comments(text: str) -> list[str]:

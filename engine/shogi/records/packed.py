@@ -71,8 +71,6 @@ HAND_CODES = {PAWN: "00", LANCE: "1000", KNIGHT: "1100", SILVER: "1010", GOLD: "
 
 @dataclass(frozen=True, slots=True)
 class TrainingPosition:
-    """A position of a game, and the game's result."""
-
     placement: Placement
     score: int  # centipawns for the side to move
     move: int
@@ -208,12 +206,14 @@ def read_hcpe(data: bytes) -> list[TrainingPosition]:
     return found
 
 
+# -- hcpe3 -------------------------------------------------------------------------------------------------------------
+
 HCPE3_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("moves", "<u2"), ("result", "u1"), ("opponent", "u1")])
 MOVE_DTYPE = np.dtype([("move", "<u2"), ("score", "<i2"), ("counts", "<u2")])
 COUNT_DTYPE = np.dtype([("move", "<u2"), ("visits", "<u2")])
 MAX_VISITS = 0xFFFF
 WINNER_BITS = 3
-ENDINGS = {"SENNICHITE": 4, "KACHI": 8, "MAX_MOVES": 16}  # bits of the result beside the winner's, by CSA's endings
+ENDING_BITS = {"SENNICHITE": 4, "KACHI": 8, "MAX_MOVES": 16}  # bits of the result beside the winner's, by CSA's endings
 
 
 def write_hcpe3(records: Iterable[GameRecord]) -> bytes:
@@ -223,7 +223,7 @@ def write_hcpe3(records: Iterable[GameRecord]) -> bytes:
 
 def _format(record: GameRecord) -> bytes:
     assert record.winner is not None
-    result = RESULTS[record.winner] | ENDINGS.get(record.ending, 0)
+    result = RESULTS[record.winner] | ENDING_BITS.get(record.ending, 0)
     hcp = np.frombuffer(pack(record.initial), np.uint8)
     parts = [np.array((hcp, len(record.moves), result, 0), HCPE3_DTYPE).tobytes()]
     for recorded in record.moves:
@@ -235,7 +235,6 @@ def _format(record: GameRecord) -> bytes:
 
 
 def _bounded(counts: Counts) -> list[tuple[int, int]]:
-    """Return visits scaled to 16 bits."""
     most = max((visits for _, visits in counts), default=0)
     scale = min(1.0, MAX_VISITS / max(most, 1))
     found = [(move, round(scale * visits)) for move, visits in counts]
@@ -245,27 +244,27 @@ def _bounded(counts: Counts) -> list[tuple[int, int]]:
 def read_hcpe3(data: bytes) -> list[GameRecord]:
     """Read an hcpe3 file. An evaluation of 0 without visits counts as missing. Raises RecordError."""
     games: list[GameRecord] = []
-    place = 0
-    while place < len(data):
+    offset = 0
+    while offset < len(data):
         try:
-            record, place = _read(data, place)
+            record, offset = _read(data, offset)
         except RecordError as error:
             raise RecordError(f"game {len(games) + 1}: {error}") from None
         games.append(record)
     return games
 
 
-def _read(data: bytes, place: int) -> tuple[GameRecord, int]:
+def _read(data: bytes, offset: int) -> tuple[GameRecord, int]:
     """Return the game at an offset, and the offset after it."""
-    head = _take(data, place, HCPE3_DTYPE, 1)[0]
-    place += HCPE3_DTYPE.itemsize
+    head = _take(data, offset, HCPE3_DTYPE, 1)[0]
+    offset += HCPE3_DTYPE.itemsize
     record = GameRecord(unpack(head["hcp"].tobytes()))
     placement = record.initial
     for number in range(1, int(head["moves"]) + 1):
-        row = _take(data, place, MOVE_DTYPE, 1)[0]
-        place += MOVE_DTYPE.itemsize
-        counts = _take(data, place, COUNT_DTYPE, int(row["counts"]))
-        place += counts.nbytes
+        row = _take(data, offset, MOVE_DTYPE, 1)[0]
+        offset += MOVE_DTYPE.itemsize
+        counts = _take(data, offset, COUNT_DTYPE, int(row["counts"]))
+        offset += counts.nbytes
         for move in counts["move"].tolist():
             if why := placement.why_not(move):
                 raise ImpossibleMoveError(f"move {number}, searched {move}: {why}")
@@ -275,21 +274,21 @@ def _read(data: bytes, place: int) -> tuple[GameRecord, int]:
         recorded.counts = tuple(counts.tolist())
         recorded.score = int(row["score"]) if len(counts) or row["score"] else None
     record.ending = _ending(record, placement.side, int(head["result"]))
-    return record, place
+    return record, offset
 
 
-def _take(data: bytes, place: int, dtype: np.dtype[np.void], count: int) -> npt.NDArray[np.void]:
-    if place + count * dtype.itemsize > len(data):
-        raise RecordError(f"{len(data) - place} bytes at the end: expected whole games (hcpe3)")
-    return np.frombuffer(data, dtype, count, place)
+def _take(data: bytes, offset: int, dtype: np.dtype[np.void], count: int) -> npt.NDArray[np.void]:
+    if offset + count * dtype.itemsize > len(data):
+        raise RecordError(f"{len(data) - offset} bytes at the end: expected whole games (hcpe3)")
+    return np.frombuffer(data, dtype, count, offset)
 
 
 def _ending(record: GameRecord, side: int, result: int) -> str:
     # A foul is the only ending whose winner is the side to move.
     winners = {code: winner for winner, code in RESULTS.items()}
-    names = [name for name, bit in ENDINGS.items() if result & bit]
+    names = [name for name, bit in ENDING_BITS.items() if result & bit]
     winner = winners.get(result & WINNER_BITS)
-    if winner is None or len(names) > 1 or result & ~(WINNER_BITS | sum(ENDINGS.values())):
+    if winner is None or len(names) > 1 or result & ~(WINNER_BITS | sum(ENDING_BITS.values())):
         raise RecordError(f"the result {result}: expected 0, 1 or 2, and 4, 8 or 16 for how the game ended")
     if winner == DRAW:
         wanted = names[0] if names else "HIKIWAKE"
@@ -300,6 +299,8 @@ def _ending(record: GameRecord, side: int, result: int) -> str:
         raise RecordError(f"the result {result}: expected one that an ending with {wanted} can have")
     return wanted
 
+
+# -- psv ---------------------------------------------------------------------------------------------------------------
 
 PSV_DTYPE = np.dtype(
     [("sfen", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("ply", "<u2"), ("result", "i1"), ("spare", "u1")]
@@ -316,7 +317,6 @@ def pack_psv(placement: Placement) -> bytes:
 
 
 def to_psv_move(move: int) -> int:
-    """Return a move in YaneuraOu's encoding."""
     piece_type = dropped_type(move)
     if piece_type is not None:
         return target_of(move) | piece_type << 7 | DROP_BIT
@@ -326,6 +326,5 @@ def to_psv_move(move: int) -> int:
 
 
 def from_psv_move(move: int) -> int:
-    """Return a move from YaneuraOu's encoding."""
     target, source = move & 127, move >> 7 & 127
     return drop(source, target) if move & DROP_BIT else board_move(source, target, bool(move & PROMOTION_BIT))

@@ -195,8 +195,7 @@ def one_line(text: str) -> str:
     return " ".join(line.strip() for line in lines_of(text) if line.strip())
 
 
-def joined(text: str, line: str) -> str:
-    """Return a comment with one more line."""
+def add_line(text: str, line: str) -> str:
     return f"{text}\n{line}" if text else line
 
 

@@ -120,7 +120,7 @@ def parse_go(words: Sequence[str]) -> tuple[Go, list[str]]:
                     else f"{key}: expected a number, found nothing"
                 )
                 i += 1 if i < len(words) and words[i].lower() not in _KEYS else 0
-                if key == "mate":  # whoever asks for one waits for `checkmate`
+                if key == "mate":  # the controller waits for `checkmate`
                     go.mate = math.inf
                 continue
             i += 1

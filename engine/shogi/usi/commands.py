@@ -26,6 +26,9 @@ from yomi.engine.shogi.usi.codec import (
 )
 from yomi.engine.shogi.usi.session import MakePlayer, Session, UsiError, command
 
+# -- options -----------------------------------------------------------------------------------------------------------
+
+AUTHORS = "the yomi authors"
 CLEAR_TREE = "Clear_Tree"  # the one button: forget the tree and all evaluations
 TYPES = {"file": "filename", "text": "string", "choice": "combo", "flag": "check"}
 
@@ -59,9 +62,6 @@ def set_option(row: Option, text: str, level: LevelSwitch) -> None:
 def find_option(name: str) -> Option | None:
     """Return an option by its USI name, in any case, with blanks or underscores."""
     return USI_NAMES.get("_".join(name.lower().split()))
-
-
-AUTHORS = "the yomi authors"
 
 
 # -- the engine ----------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def position(session: Session, request: Command) -> None:
     session.end_turn()
     try:
         sfen, moves = parse_position(request.text)
-        session.game = session.game.going_on(sfen, moves)
+        session.game = session.game.continued(sfen, moves)
     except ValueError as error:
         session.position_fault = str(error)
         raise UsiError(f"{error}; no move is searched until a position is accepted") from None
@@ -228,8 +228,10 @@ def ponderhit(session: Session, request: Command) -> None:
     session.turn.ponderhit(clocks_of(arguments), session.arrival)
 
 
-# loggers whose warnings the user sees
-SHOWN = ("yomi.evaluators", "yomi.networks", "yomi.player", "yomi.search", "yomi.shogi")
+# -- the process -------------------------------------------------------------------------------------------------------
+
+# Loggers whose warnings the user sees.
+SHOWN_LOGS = ("yomi.evaluators", "yomi.networks", "yomi.player", "yomi.search", "yomi.shogi")
 
 
 class _InfoStrings(logging.Handler):
@@ -253,7 +255,7 @@ def serve(options: Options, make_player: MakePlayer, level: LevelSwitch | None =
     def make_session(write: Callable[[str], None]) -> Session:
         session = Session(options, make_player, write, level)
         handler = _InfoStrings(session.note)
-        for name in SHOWN:
+        for name in SHOWN_LOGS:
             logging.getLogger(name).addHandler(handler)
         return session
 

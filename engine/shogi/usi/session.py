@@ -179,8 +179,11 @@ class Session:
     def _wants_to_end(self) -> bool:
         if self.is_patient:
             return False
+        return self.inbox.is_closed or self._is_waiting("quit")
+
+    def _is_waiting(self, name: str) -> bool:
         waiting = (parse_line(line) for line in self.inbox.lines_waiting())
-        return self.inbox.is_closed or any(request is not None and request.name == "quit" for request in waiting)
+        return any(request is not None and request.name == name for request in waiting)
 
     # -- turns -----------------------------------------------------------------------------------------------------
 
@@ -199,7 +202,6 @@ class Session:
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def quit(self) -> None:
-        """Leave the loop after this command."""
         self._quitting = True
 
     def handle(self, line: bytes) -> bool:
@@ -237,8 +239,7 @@ class Session:
         A script (a file, or input that ended before one of its `go` was handled, as in `printf ... | yomi usi`) gets
         full searches. Otherwise the controller has gone away.
         """
-        waiting = (parse_line(line) for line in self.inbox.lines_waiting())
-        self.is_patient = is_script or any(request is not None and request.name == "go" for request in waiting)
+        self.is_patient = is_script or self._is_waiting("go")
         self.inbox.close()
 
     def run(self) -> None:

@@ -82,12 +82,10 @@ class Turn:
         self._thread.start()
 
     def stop(self) -> None:
-        """Request the answer now."""
         self.request.stop()
         self._may_answer.set()
 
     def ponderhit(self, clocks: Clocks | None, at: float) -> None:
-        """Start the clock at time `at`."""
         self.request.ponderhit(clocks, at)
         if not self._go.is_endless:
             self._may_answer.set()
