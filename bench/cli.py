@@ -22,8 +22,8 @@ from yomi.bench.options import (
     all_but,
 )
 from yomi.engine.arguments import add_old_names
-from yomi.engine.cli.games import GAMES, GO, HELP, SHOGI, game_of_files, split_game
-from yomi.engine.cli.loading import add_options, collect, suited
+from yomi.engine.cli.games import GAMES, GO, HELP, SHOGI, game_in_flags, split_game
+from yomi.engine.cli.loading import add_options, apply_network_defaults, collect
 from yomi.engine.cli.output import plot_check, print_facts, print_table, say, write_json
 from yomi.engine.cli.parser import CliError, Parser
 from yomi.engine.options import Options
@@ -169,7 +169,7 @@ def _find_game(words: Sequence[str]) -> Game[Any, Any]:
         return GAMES[words[1]]
     chooser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     chooser.add_argument("--game", nargs="?")
-    name = chooser.parse_known_args(words)[0].game or game_of_files(words)
+    name = chooser.parse_known_args(words)[0].game or game_in_flags(words)
     return GAMES.get(name or "", GO)
 
 
@@ -223,7 +223,7 @@ def _searching(args: argparse.Namespace) -> Options:
     That is, with what comes with the network, and what `yomi net calibrate` has found.
     """
     game = GAMES[args.game]
-    options = suited(collect(args, game), args, game)
+    options = apply_network_defaults(collect(args, game), args, game)
     return tuned(options, game.name, game.board_size(options))
 
 
@@ -461,14 +461,14 @@ def _add_choices(add: Add, game: Game[Any, Any]) -> None:
 
 def _choices(args: argparse.Namespace) -> Rows:
     from yomi.bench import choices
-    from yomi.engine.clients.spec import EngineLimits, SpecError, is_own, parse_spec, with_own_names
+    from yomi.engine.clients.spec import EngineLimits, SpecError, is_own, parse_spec, with_unique_names
 
     game = GAMES[args.game]
     try:
         _, words = split_game(args.players, args.game)
         if not words:
             raise CliError("no PLAYER after the game: expected at least one")
-        specs = with_own_names([parse_spec(text, game.name, game.protocol) for text in words])
+        specs = with_unique_names([parse_spec(text, game.name, game.protocol) for text in words])
         judge = parse_spec(args.judge, game.name, game.protocol)
         for spec in (*specs, judge):
             if is_own(spec) and spec.limits == EngineLimits():

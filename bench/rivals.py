@@ -16,7 +16,7 @@ from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.parser import CliError
 from yomi.engine.clients.client import EngineError
 from yomi.engine.clients.gtp import GtpClient
-from yomi.engine.clients.spec import YOMI, EngineSpec, SpecError, parse_spec, with_own_names
+from yomi.engine.clients.spec import YOMI, EngineSpec, SpecError, parse_spec, with_unique_names
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import TimeSettings
 from yomi.engine.color import BLACK
@@ -149,7 +149,7 @@ def open_rivals(commands: Sequence[str], game: str) -> list[Rival]:
     """
     try:
         others = [parse_spec(text, game, GAMES[game].protocol) for text in commands]
-        _, *specs = with_own_names([EngineSpec(YOMI, ()), *others])
+        _, *specs = with_unique_names([EngineSpec(YOMI, ()), *others])
     except SpecError as error:
         raise CliError(f"--against: {error}") from None
     rivals: list[Rival] = []

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.datasets.evaluate_network import ROWS, make_judge
+from yomi.engine.datasets.evaluate_network import BATCH_ROWS, make_plane_evaluator
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import FORMATS
 from yomi.engine.go.rules import PRESETS
@@ -40,14 +40,14 @@ def run(net: Path, folder: Path, limit: int) -> list[dict[str, Any]]:
         EvaluatorError: the network cannot be computed here.
     """
     dataset = open_dataset(folder)
-    judge = make_judge(FORMATS, net, dataset, "cpu")
+    judge = make_plane_evaluator(FORMATS, net, dataset, "cpu")
     features = dataset.manifest.feature_set
     if features not in OWN_STONES:
         raise NetworkError(f"{net}: feature set {features} found, expected one of {', '.join(OWN_STONES)}")
-    source = BatchSource([dataset], "test", ROWS, 0)
+    source = BatchSource([dataset], "test", BATCH_ROWS, 0)
     labels, found, boards = [], [], []
     seconds, sizes = 0.0, set()
-    for batch in source.in_order((limit + ROWS - 1) // ROWS):
+    for batch in source.in_order((limit + BATCH_ROWS - 1) // BATCH_ROWS):
         planes, extras = unpack(batch, source.features)
         if batch.size not in sizes:
             judge(batch.size, planes, extras)  # makes the evaluator, which is not to be timed

@@ -147,7 +147,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def make_dataset(args: argparse.Namespace) -> None:
-    """Make or continue a data set from game records."""
     from yomi.nets.features import feature_set
 
     check_ranges(args, test_share=(0.0, 0.9))
@@ -158,7 +157,6 @@ def make_dataset(args: argparse.Namespace) -> None:
 
 
 def _refuse_others(args: argparse.Namespace, game: Game[Any, Any]) -> None:
-    """Raise CliError if an option of another game is set."""
     for other, actions in args.of_games.items():
         for action in actions:
             if other != game.title and getattr(args, action.dest) != action.default:
@@ -168,7 +166,6 @@ def _refuse_others(args: argparse.Namespace, game: Game[Any, Any]) -> None:
 
 
 def play_dataset(args: argparse.Namespace) -> None:
-    """Make or continue a data set from self-play."""
     check_ranges(args, random_moves=(0.0, 1.0))
     check_counts(args, positions=1, shard_rows=1, seed=0)
     made = GAMES[args.game].play_dataset(args, say)
@@ -179,7 +176,6 @@ def play_dataset(args: argparse.Namespace) -> None:
 
 
 def vary_dataset(args: argparse.Namespace) -> None:
-    """Make or continue a data set of positions near those of other data sets."""
     check_counts(args, positions=1, nodes=1, moves=1, shard_rows=1, seed=0)
     check_ranges(args, temperature=(0.01, 100.0))
     print_dataset(vary_boards(GAMES["shogi"], args, say))
@@ -221,7 +217,6 @@ def describe_dataset(args: argparse.Namespace) -> None:
 
 
 def convert_file(args: argparse.Namespace) -> None:
-    """Convert positions of shogi."""
     from yomi.engine.shogi.datasets.rows import ShogiLimits, marks_of, read_rows, to_hcpe, to_psv
 
     writers = {".hcpe": to_hcpe, ".psv": to_psv}

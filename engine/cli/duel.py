@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_old_names, add_value, check_counts
 from yomi.engine.cli.games import GAMES, add_flags, add_games
-from yomi.engine.cli.loading import add_options, check, collect, prepare, suited
+from yomi.engine.cli.loading import add_options, apply_network_defaults, check, collect, prepare
 from yomi.engine.cli.match_settings import bounds
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError
@@ -51,11 +51,9 @@ OTHERS = ("visits", "rollout_weight", "leaf_mate_depth", "all_legal_moves")
 BOARD = ("size", "rules", "komi", "entering_king", "max_moves", "log_file", "log_level")
 VISITS, GAMES_WANTED = 200, 400
 INTERVAL = 10.0
-"""Seconds between two lines of progress."""
 
 
 def player_options(game: str) -> list[str]:
-    """Return the names of the options in which the players of a game may differ."""
     searched = {name for name in SearchOptions.__dataclass_fields__ if name not in INERT}
     return [row.name for row in rows_for(game) if row.name in searched or row.name in OTHERS or row.group == NETWORK]
 
@@ -72,7 +70,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: str) -> None:
-    """Add the flags that duel and tune share."""
     text = f"write the journal there; the same command continues (default: {command})"
     parser.add_argument("--out", type=Path, default=Path(command), metavar="FOLDER", help=text)
     parser.add_argument(
@@ -126,7 +123,7 @@ def read_players(
     own = {name: value for name, value in vars(args).items() if name != "seed"}
     options = collect(argparse.Namespace(**own), game, **_defaults(game))
     set_up_logs(options)
-    players = [suited(options.with_values(changes), args, game, changes) for changes in (first, second)]
+    players = [apply_network_defaults(options.with_values(changes), args, game, changes) for changes in (first, second)]
     for player in players:
         check(player, game)
         if player.visits is None:
@@ -135,7 +132,6 @@ def read_players(
 
 
 def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> Terms:
-    """Return the terms of the games."""
     from yomi.engine.matches.duel import Terms
     from yomi.engine.matches.schedule import load_openings, shuffled
 
@@ -188,7 +184,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], test: Sprt | None) -> None:
-    """Play the remaining games of the match and print the result."""
     from yomi.engine.matches.duel import Standing, Task
     from yomi.engine.matches.journal import Journal
 

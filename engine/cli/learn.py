@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.arguments import add_old_names, add_value
 from yomi.engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
-from yomi.engine.cli.loading import add_options, collect, prepare, suited
+from yomi.engine.cli.loading import add_options, apply_network_defaults, collect, prepare
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
@@ -46,7 +46,6 @@ Learning needs PyTorch; yomi doctor shows how to install it. docs/LEARNING.md ex
 EXPLORATION = ("c_puct", "c_puct_log", "fpu_reduction", "root_fpu_reduction", "policy_temperature")
 COMPUTED = ("device", "backend", "precision")
 BOARD = ("size", "rules", "max_moves", "entering_king", "leaf_mate_depth", *COMPUTED, *EXPLORATION)
-"""Options of the engine that this command has."""
 PREFIX = "learning_"
 """Prefix of settings among the arguments, since some have the names of options."""
 LIVE = frozenset(
@@ -128,7 +127,9 @@ def run(args: argparse.Namespace) -> int:
     options = collect(args, game, **game.defaults.get(COMMAND, {}))
     start = tables.get("network", {}).get("start")
     if isinstance(start, str) and start:  # the search uses the values tuned for this network
-        options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
+        options = apply_network_defaults(options.with_values({"net": start}), args, game).with_values(
+            {"net": options.net}
+        )
     set_up_logs(options)
     prepare(game, options, learning=True)
     loop = _make_loop(args, game, options, settings, tables, engines)
@@ -143,7 +144,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show_status(folder: Path) -> int:
-    """Print the status of a run, and write its page."""
     from yomi.engine.learning.page import status_text, write_page
     from yomi.engine.learning.store import Store
 
@@ -165,7 +165,6 @@ def _engines(args: argparse.Namespace, settings: LearnSettings, game: Game[Any, 
 
 
 def _goal(args: argparse.Namespace, settings: LearnSettings, anchors: Sequence[str]) -> Goal:
-    """Return when the run is to end."""
     from yomi.engine.learning.loop import Goal
     from yomi.engine.learning.ratings import ENOUGH
 
@@ -270,7 +269,6 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> O
 
 @contextlib.contextmanager
 def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
-    """Copy `folder` to another place while the block runs."""
     if url is None:
         yield
         return
@@ -284,7 +282,6 @@ def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
 
 
 def _asked_cluster(args: argparse.Namespace) -> Asked | None:
-    """Return the settings of the cluster, or None without one."""
     from yomi.engine.learning.cluster import Asked
 
     cores, gpus = args.cores_per_process, args.gpus_per_process

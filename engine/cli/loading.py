@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from yomi.engine.play import G
 
 LIMITS = ("visits", "playouts", "seconds", "depth")
-"""Options that end a search."""
 LEFT_OUT = "left_out"
 """Name of the argument that lists the options without a flag."""
 
@@ -93,7 +92,9 @@ def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value
     return options
 
 
-def suited(options: Options, args: argparse.Namespace, game: Game[Any, Any], changes: Collection[str] = ()) -> Options:
+def apply_network_defaults(
+    options: Options, args: argparse.Namespace, game: Game[Any, Any], changes: Collection[str] = ()
+) -> Options:
     """Apply the network's recommended values, except to options that the user set.
 
     Players do this by themselves. Use it for commands that search without a player. `changes` are names of options that
@@ -121,7 +122,6 @@ def _limits(game: Game[Any, Any]) -> list[str]:
 
 
 def check_limited(options: Options, game: Game[Any, Any]) -> None:
-    """Raise CliError if no limit ends a search."""
     if all(options.get(name) is None for name in _limits(game)):
         raise CliError(f"visits none without another limit: expected one of {', '.join(_limits(game))}")
 
@@ -136,13 +136,11 @@ def _from_file(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Valu
 
 
 def _from_user(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options of the user's file for which the command has a flag."""
     left_out = vars(args).get(LEFT_OUT, ())
     return {name: value for name, value in user_values(game).items() if name not in left_out}
 
 
 def user_values(game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options of a game that the user's file sets."""
     path = user_config()
     try:
         return read_config(path, game.name) if path is not None and path.exists() else {}

@@ -52,11 +52,11 @@ GROUPS = {
 }
 ALIASES = {"analyze": "review", "analyse": "review"}
 OBJECTS = {
+    "rate": "match:RATE",
     **{name: f"engines:{name.upper()}" for name in ("gtp", "usi", "analysis")},
     **{name: f"servers:{name.upper()}" for name in ("cgos", "floodgate")},
     **{name: f"setup:{name.upper()}" for name in ("setup", "config", "completion")},
 }
-"""Commands that share a module, as module:object."""
 
 OF_GAMES = ("play", "selfplay", "duel", "tune", "learn", "dataset")
 """Commands whose game may follow from a file in the flags: see `with_game`."""

@@ -179,7 +179,6 @@ def _reader(setting: Setting) -> Callable[[str], Any]:
 
 
 def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
-    """Return the settings and the tables of players in a TOML file."""
     if path is None:
         return {}, []
     try:
@@ -206,7 +205,6 @@ def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]
 
 
 def _as_typed(value: object) -> str:
-    """Return a value of the file as text of the command line."""
     return ",".join(map(text_of, value)) if isinstance(value, list) else text_of(value)
 
 

@@ -37,7 +37,6 @@ COLORS = {"black": BLACK, "white": WHITE, "none": None}
 AUTO = "auto"
 """Value of --save: a name made from date and time."""
 ADVICE_SECONDS = 1.0
-"""Time for a hint or a score when the engine plays at a level."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +82,6 @@ def advice_settings(level: int, game: Game[Any, Any]) -> dict[str, Value]:
 
 
 def file_to_save(name: str | None, suffixes: Sequence[str]) -> str | None:
-    """Return the file to save a game in, or None."""
     if name is None:
         return None
     if name == AUTO:

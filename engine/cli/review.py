@@ -1,6 +1,4 @@
-"""`yomi review`: files and folders, progress and output. The games' reviewers are in yomi.engine.go.review and
-yomi.engine.shogi.review.
-"""
+"""`yomi review`: files, progress and output. The games' reviewers are in the packages of the games."""
 
 from __future__ import annotations
 
@@ -67,28 +65,22 @@ MARK = ".yomi"
 DEFAULT_VISITS = 100
 LEFT_OUT = (*NOT_FOR_ANALYSIS, "size")
 OUTPUT_OPTIONS = ("records", "out", "worst", "json", "plot", "record", "run", "command")
-"""Arguments that change no search."""
 BROKEN = 1
-"""Exit status if a record could not be reviewed."""
 
 
 @dataclass(slots=True)
 class Job:
     path: Path
     folder: Path
-    """Folder for the review."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """Results of all records."""
-
     journal: ReviewJournal
     jobs: list[Job]
     estimated: set[str] = field(default_factory=set)
     """Games for which the user has seen an estimate of the time."""
     reviewed: list[dict[str, Any]] = field(default_factory=list)
-    """Entries of the JSON file, in order."""
     broken: int = 0
     written: set[Path] = field(default_factory=set)
 
@@ -139,7 +131,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _settings(args: argparse.Namespace) -> str:
-    """Return the options that change a search, as text."""
     given = sorted((name, str(value)) for name, value in vars(args).items() if name not in OUTPUT_OPTIONS)
     return repr([given, *(sorted(file_values(args, game).items()) for game in GAMES.values())])
 

@@ -53,7 +53,6 @@ class Played:
     """BLACK, WHITE or DRAW (also for a game without result)."""
     moves: int
     files: dict[str, bytes]
-    """Content of its records by file name ending."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -117,7 +116,6 @@ class Series(Generic[G]):
             self.collection.close()
 
     def play(self, number: int) -> Played:
-        """Play game `number`, counted from 0."""
         player, recorder = self.player, self.recorder
         played = recorder.begin(number)
         player.new_game(played)
@@ -137,7 +135,6 @@ class Series(Generic[G]):
 
 
 def open_series(args: argparse.Namespace) -> Series[Any]:
-    """Load the player and return the series."""
     game = GAMES[args.game]
     limit = visits_without_limit(args, DEFAULT_VISITS, game)
     options = collect(args, game, **{**DEFAULTS, **game.defaults.get(COMMAND, {}), **limit})

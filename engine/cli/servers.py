@@ -95,7 +95,7 @@ def _chosen(accounts: tuple[Account, ...], args: argparse.Namespace) -> list[Acc
     return [replace(account, games=account.games if args.games is None else args.games) for account in chosen]
 
 
-def options_of(account: Account, game: Game[Any, Any], **defaults: Value) -> Options:
+def account_options(account: Account, game: Game[Any, Any], **defaults: Value) -> Options:
     """Return the options of an account, over the defaults of the command and the user's file."""
     options = Options.for_game(game.name)
     for name, value in {**user_values(game), **defaults, **account.options}.items():
@@ -110,7 +110,7 @@ def make_cgos_client(account: Account, password: Password, records: Path, report
     from yomi.engine.go.cgos.gtp_seat import GtpSeat
     from yomi.engine.go.cgos.yomi_seat import YomiGoSeat
 
-    options = options_of(account, GO, size=account.server.size, cleanup=True)
+    options = account_options(account, GO, size=account.server.size, cleanup=True)
 
     def open_engine(account: Account) -> GtpSeat:
         GO.compile(say)  # the client checks moves
@@ -125,7 +125,7 @@ def make_csa_client(account: Account, password: Password, records: Path, reporte
     from yomi.engine.shogi.floodgate.usi_seat import UsiSeat
     from yomi.engine.shogi.floodgate.yomi_seat import YomiShogiSeat
 
-    options = options_of(account, SHOGI)
+    options = account_options(account, SHOGI)
     open_seat = partial(_open_seat, account, SHOGI, options, YomiShogiSeat, UsiSeat)
     return CsaClient(account, password, records, reporter, open_seat)
 
@@ -137,7 +137,6 @@ def _open_seat(
     open_yomi: Callable[[Any], Any],
     open_engine: Callable[[Account], Any],
 ) -> Any:
-    """Return the seat of an account's engine. Raises GaveUpError if yomi's player cannot be loaded."""
     from yomi.engine.servers.seat import GaveUpError
 
     if account.command:

@@ -36,7 +36,6 @@ values play the values of the start. The same command continues an interrupted t
 GAMES_WANTED, PAIRS, CONFIRM = 4000, 16, 400
 NAMES, CONFIRM_NAMES = ("up", "down"), ("tuned", "start")
 CONFIRMATION = "confirmation"
-"""Folder of the last match, inside the folder of the tuning."""
 QUARTERS = (0.25, 0.5, 0.75)
 
 
@@ -139,7 +138,6 @@ def _start(game: Game[Any, Any], options: Options, ranges: Mapping[str, list[flo
 
 
 def make_spsa(tuned: Mapping[str, Any], start: Mapping[str, float]) -> Spsa:
-    """Return the tuning that a journal describes."""
     from yomi.engine.matches.spsa import Parameter, Spsa
 
     ranges = tuned["ranges"].items()
@@ -150,7 +148,6 @@ def make_spsa(tuned: Mapping[str, Any], start: Mapping[str, float]) -> Spsa:
 
 
 def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, float]:
-    """Play the remaining iterations, and return the tuned values."""
     points = points_of(journal.results)
     history = spsa.replay(points)
     if points:

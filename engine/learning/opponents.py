@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from yomi.engine.clients.client import RESIGN, EngineClient, EngineError, EngineProcess
-from yomi.engine.clients.spec import EngineLimits, EngineSpec, GameClock, SpecError, parse_spec, with_own_names
+from yomi.engine.clients.spec import EngineLimits, EngineSpec, GameClock, SpecError, parse_spec, with_unique_names
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.learning.errors import LearningError
@@ -93,7 +93,7 @@ def anchor_specs(texts: Sequence[str], game: Game[Any, Any], taken: Sequence[str
     Raises:
         OptionError: see `opponent_spec`; or one has a name that stands for something else.
     """
-    specs = with_own_names([opponent_spec(text, game) for text in texts])
+    specs = with_unique_names([opponent_spec(text, game) for text in texts])
     for spec in specs:
         if spec.name in taken or spec.name.startswith(EARLIER):
             raise OptionError(f"anchor {spec.name}: this name has another player, expected ' ;; name=NAME' behind it")

@@ -62,15 +62,13 @@ class Game(Protocol):
     def opponent(self) -> str: ...
 
     @property
-    def ply(self) -> int:
-        """Number of moves so far."""
+    def ply(self) -> int: ...
 
     @property
     def max_seconds(self) -> float:
         """The longest time of one of our moves, measured here."""
 
-    def save(self) -> None:
-        """Write the record. Raises OSError."""
+    def save(self) -> None: ...
 
 
 AnyGame = TypeVar("AnyGame", bound=Game)
@@ -95,8 +93,6 @@ class Due:
 
 
 class Client(abc.ABC):
-    """One account on one server."""
-
     seat: Seat
     """The engine, once the client runs."""
 
@@ -111,13 +107,8 @@ class Client(abc.ABC):
     ) -> None:
         """Create a client without connecting.
 
-        Args:
-            account: account, server and engine.
-            password: password of the account.
-            records: folder for the records of all accounts.
-            reporter: gets all events.
-            open_seat: starts the engine, which may take long. Raises GaveUpError if that fails.
-            rng: source of random pauses.
+        `records` is the folder for all accounts. `open_seat` starts the engine, which may take long; it raises
+        GaveUpError. `rng` draws the pauses.
         """
         self.account = account
         self.server = account.server
@@ -166,8 +157,7 @@ class Client(abc.ABC):
         """Whether there is a current game. The server may still hold it after the connection is lost."""
 
     @abc.abstractmethod
-    def on_connected(self) -> None:
-        """Begin a session."""
+    def on_connected(self) -> None: ...
 
     @abc.abstractmethod
     def on_line(self, line: Line) -> None:
@@ -191,11 +181,6 @@ class Client(abc.ABC):
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def run(self, games: int = 0) -> None:
-        """Play until `games` games are played (0: no limit) or the user ends it.
-
-        Raises:
-            GaveUpError: the client cannot continue.
-        """
         self.games_left = games or float("inf")
         self._worker = Worker(self.mailbox.post, f"engine {self.account.name}")
         try:
@@ -213,7 +198,6 @@ class Client(abc.ABC):
 
     @property
     def wants_no_more(self) -> bool:
-        """Whether no further game may begin."""
         return self.is_finishing or self.games_left <= 0
 
     @property
@@ -335,7 +319,7 @@ class Client(abc.ABC):
         """time.monotonic() of the last line received."""
         return self._last_line
 
-    def lost_at(self, at: float, why: str) -> Due:
+    def timeout_at(self, at: float, why: str) -> Due:
         """Return the end of the session if the server is silent until `at`."""
 
         def give_up() -> None:
@@ -384,30 +368,21 @@ class Client(abc.ABC):
         if self._noise > MAX_NOISE:
             raise ConnectionLostError(f"more than {MAX_NOISE} lines that mean nothing")
 
-    def let_in(self) -> None:
+    def login_accepted(self) -> None:
         """Note that the server has accepted the login."""
         self._was_let_in = True
         self._refusals = 0
         self.report("login", f"logged in as {self.account.user}", user=self.account.user)
 
     def refused(self, why: str) -> None:
-        """Note that the server has refused the login, perhaps because it still holds the last one.
-
-        Raises:
-            ConnectionLostError: the client may try again.
-            GaveUpError: it was never accepted.
-        """
+        """Raise ConnectionLostError after a refused login, or GaveUpError if the server never accepted the account."""
         self._refusals += 1
         if not self._was_let_in and self._refusals >= REFUSALS:
             raise GaveUpError(f"{self.account.name}: refused {self._refusals} times: {self.safe(why)}")
         raise ConnectionLostError(f"refused: {why}")
 
     def engine_failed(self, error: Exception) -> None:
-        """Note that the engine has failed.
-
-        Raises:
-            GaveUpError: it failed too often in a row.
-        """
+        """Note that the engine has failed. Raises GaveUpError after too many failures in a row."""
         self._engine_failures += 1
         self._all_failures += 1
         log.error("%s: the engine failed", self.account.name, exc_info=error)
@@ -418,7 +393,6 @@ class Client(abc.ABC):
             raise GaveUpError(f"{self.account.name}: the engine failed {self._engine_failures} times in a row: {error}")
 
     def engine_worked(self) -> None:
-        """Note that the engine has answered."""
         self._engine_failures = 0
 
     def made_progress(self) -> None:
@@ -426,14 +400,12 @@ class Client(abc.ABC):
         self._backoff.reset()
 
     def new_game(self, make: Callable[[], AnyGame]) -> AnyGame:
-        """Return the new game. Raises ConnectionLostError if its record cannot be written."""
         try:
             return make()
         except OSError as error:
             raise ConnectionLostError(f"no record can be written to {self.records}: {error.strerror}") from None
 
     def save(self, game: Game) -> None:
-        """Write the record of a game. A failure is logged; the next move tries again."""
         try:
             game.save()
         except OSError as error:  # the game matters more; the next move tries again

@@ -50,7 +50,6 @@ class OutOfStepError(ConnectionLostError):
 class Line:
     text: str
     at: float
-    """time.monotonic() of its arrival."""
 
 
 class LineReader:
@@ -72,7 +71,7 @@ class LineReader:
                 self.dropped += not self._is_dropping
                 self._is_dropping = False
                 continue
-            found.append(decode(whole, "replace"))
+            found.append(decode(whole, "replace"))  # names go into logs and records; only ASCII is sent back
         if self._is_dropping or len(self._rest) + len(rest) > MAX_LINE:
             self.dropped += not self._is_dropping
             self._is_dropping, self._rest = True, b""
@@ -96,7 +95,6 @@ class Connection:
 
     @classmethod
     def open(cls, host: str, port: int) -> Connection:
-        """Connect to a server. Raises ConnectionLostError."""
         try:
             return cls(socket.create_connection((host, port), CONNECT_TIMEOUT))
         except OSError as error:
@@ -137,7 +135,6 @@ class Connection:
 
 
 def reason(error: OSError) -> str:
-    """Return the message of an error without its number."""
     return error.strerror or str(error) or type(error).__name__
 
 

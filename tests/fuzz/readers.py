@@ -27,7 +27,7 @@ from yomi.engine.cli import learn, match_settings, net
 from yomi.engine.cli.duel import points_of
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.parser import CliError
-from yomi.engine.clients.spec import SpecError, spec_of
+from yomi.engine.clients.spec import SpecError, parse_spec_table
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.datasets.making import sgf_texts
 from yomi.engine.evaluators import stored_program
@@ -608,7 +608,7 @@ ownership = 0.5
 def _read_match(path: Path) -> None:
     values, players = match_settings.read_file(path)
     for player in players:
-        spec_of(player, "go", "gtp")
+        parse_spec_table(player, "go", "gtp")
     repr(values)
 
 

@@ -6,7 +6,15 @@ import sys
 
 import pytest
 
-from yomi.engine.clients.spec import EngineLimits, GameClock, SpecError, limits_of, parse_spec, spec_of, with_own_names
+from yomi.engine.clients.spec import (
+    EngineLimits,
+    GameClock,
+    SpecError,
+    limits_of,
+    parse_spec,
+    parse_spec_table,
+    with_unique_names,
+)
 from yomi.engine.clock import TimeSystem
 
 # -- limits and clocks -------------------------------------------------------------------------------------------------
@@ -82,12 +90,12 @@ def test_a_command_line_as_a_player() -> None:
     assert (player.environment, player.evaluations) == ({"OMP": "2"}, False)
     usi = parse_spec("engine ;; 'option.Skill Level=3' folder=/tmp", "shogi", "usi")
     assert (usi.options, usi.folder) == ({"Skill Level": "3"}, "/tmp")
-    assert [each.name for each in with_own_names([usi, usi, usi])] == ["engine", "engine-2", "engine-3"]
+    assert [each.name for each in with_unique_names([usi, usi, usi])] == ["engine", "engine-2", "engine-3"]
 
 
 def test_a_player_from_a_table() -> None:
     table = {"engine": "prog -x", "name": "p", "seconds": 1.5, "options": {"Threads": 2, "Ponder": False}}
-    player = spec_of(table, "shogi", "usi")
+    player = parse_spec_table(table, "shogi", "usi")
     assert (player.command, player.limits.seconds) == (("prog", "-x"), 1.5)
     assert player.options == {"Threads": "2", "Ponder": "false"}
 

@@ -18,7 +18,7 @@ import pytest
 
 from yomi.engine.cli.games import GO
 from yomi.engine.cli.parser import CliError
-from yomi.engine.cli.servers import options_of
+from yomi.engine.cli.servers import account_options
 from yomi.engine.servers.connection import (
     FIRST_PAUSE,
     JITTER,
@@ -194,12 +194,12 @@ def test_an_account_names_a_bundled_network_and_a_level(tmp_path: Path) -> None:
     path = tmp_path / "servers.toml"
     path.write_text(FILE.replace('"none"', '"fast"'))
     (account,) = read_settings(path, "cgos").accounts
-    assert options_of(account, GO).net == "fast"
+    assert account_options(account, GO).net == "fast"
     (tmp_path / "fast").touch()
     assert read_settings(path, "cgos").accounts[0].options["net"] == str(tmp_path / "fast")
     path.write_text(FILE.replace('engine.net = "none"', "engine.level = 3"))
     (account,) = read_settings(path, "cgos").accounts
-    options = options_of(account, GO)
+    options = account_options(account, GO)
     assert (options.level, options.visits, options.temperature) == (3, 400, 1.0)  # the account names the visits
     assert Path(str(options.net)).name == "yomi-go-b6c96.bin.gz"
 
@@ -216,7 +216,7 @@ def test_options_of_an_account_that_are_wrong(tmp_path: Path, old: str, new: str
     path.write_text(FILE.replace(old, new))
     (account,) = read_settings(path, "cgos").accounts
     with pytest.raises(CliError) as error:
-        options_of(account, GO)
+        account_options(account, GO)
     assert str(error.value).startswith(f"{path}, {message.format(folder=tmp_path)}")
     assert "--" not in str(error.value)
 

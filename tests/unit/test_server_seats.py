@@ -19,7 +19,7 @@ from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 from yomi.engine.cli import servers
 from yomi.engine.cli.games import GAMES
-from yomi.engine.cli.servers import options_of
+from yomi.engine.cli.servers import account_options
 from yomi.engine.clients.client import EngineError, EngineMove, Evaluation
 from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE
@@ -91,9 +91,9 @@ def test_a_move_that_only_another_rule_of_ko_allows_is_played() -> None:
 def test_yomi_plays_with_its_own_network_where_an_account_names_none(game: str, protocol: str) -> None:
     account = Account("a", Server("s", protocol, "localhost", 1), "user", "password_env", "PASSWORD")
     own = {str(default_network(game, on_processor=here)) for here in (False, True)}
-    assert network_file(options_of(account, GAMES[game]), game) in own
+    assert network_file(account_options(account, GAMES[game]), game) in own
     plain = replace(account, options={"evaluator": "rollouts" if game == "go" else "material"})
-    assert network_file(options_of(plain, GAMES[game]), game) is None
+    assert network_file(account_options(plain, GAMES[game]), game) is None
 
 
 def test_another_engine_plays_go() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from yomi.engine.cli import play, review
 from yomi.engine.cli.games import GO, SHOGI
-from yomi.engine.cli.loading import collect, suited, user_config, visits_without_limit
+from yomi.engine.cli.loading import apply_network_defaults, collect, user_config, visits_without_limit
 from yomi.engine.cli.main import build, main
-from yomi.engine.cli.servers import options_of
+from yomi.engine.cli.servers import account_options
 from yomi.engine.cli.setup import PROPOSED
 from yomi.engine.options import OptionError, Options, Value, read_config
 
@@ -88,7 +88,7 @@ def test_what_the_user_sets_is_kept_before_what_comes_with_a_network(
     args = build(words).parse_args(words)
     monkeypatch.setattr(type(GO), "network_defaults", lambda *_: {"c_puct": 9.0, "fpu_reduction": 0.9})
     file.write_text("c_puct = 2.0\n")
-    options = suited(collect(args, GO), args, GO)
+    options = apply_network_defaults(collect(args, GO), args, GO)
     assert (options.c_puct, options.fpu_reduction) == (2.0, 0.9)
 
 
@@ -108,7 +108,7 @@ def test_accounts_on_servers(file: Path) -> None:
         places: dict[str, str] = {}  # noqa: RUF012
 
     file.write_text("visits = 7\nsize = 19\nworkers = 3\n")
-    options = options_of(Account(), GO, size=9)  # type: ignore[arg-type]
+    options = account_options(Account(), GO, size=9)  # type: ignore[arg-type]
     assert (options.visits, options.size, options.workers) == (8, 9, 3)
 
 

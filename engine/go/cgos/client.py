@@ -143,7 +143,7 @@ class CgosClient(Client):
         """Take note that we are in: the server does not say so, but it would have said if we were not."""
         if self._logged_in_at is not None:
             self._logged_in_at = None
-            self.let_in()
+            self.login_accepted()
 
     # -- a game ----------------------------------------------------------------------------------------------------
 
@@ -305,15 +305,15 @@ class CgosClient(Client):
         """Return when to give up a server that is silent, or a game that it no longer holds."""
         dues: list[Due] = []
         if self._login_due is not None:
-            dues.append(self.lost_at(self._login_due, "no answer to the log-in"))
+            dues.append(self.timeout_at(self._login_due, "no answer to the log-in"))
         if self._logged_in_at is not None:
             dues.append(Due(self._logged_in_at + RESUME_TIMEOUT, self._resume_no_game))
         game = self._game
         if game is None:
-            dues.append(self.lost_at(self.last_line + WAITING_SILENCE, "silence"))
+            dues.append(self.timeout_at(self.last_line + WAITING_SILENCE, "silence"))
         elif game.due is None and self._logged_in_at is None:
             patience = game.left[opponent(game.color)] + OPPONENT_GRACE
-            dues.append(self.lost_at(self.last_line + patience, "silence beyond the opponent's time"))
+            dues.append(self.timeout_at(self.last_line + patience, "silence beyond the opponent's time"))
         return dues
 
     def _resume_no_game(self) -> None:

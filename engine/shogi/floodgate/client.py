@@ -124,7 +124,7 @@ class CsaClient(Client):
                 self._deadline = None
                 self._resume_due = None if self._game is None else line.at + RESUME_TIMEOUT
                 self.lag.note(line.at - self._login_at)
-                self.let_in()
+                self.login_accepted()
                 self.status("waiting for a game")
             case LoginRefused():
                 self.refused("the password is wrong, or the server still holds this name")
@@ -365,21 +365,21 @@ class CsaClient(Client):
         """Return when to send a keep-alive, or to give up a server that is silent or a game that it no longer holds."""
         dues: list[Due] = []
         if self._deadline is not None:
-            dues.append(self.lost_at(self._deadline, "no answer to the log-in"))
+            dues.append(self.timeout_at(self._deadline, "no answer to the log-in"))
         if self._resume_due is not None:
             dues.append(Due(self._resume_due, self._resume_no_game))
         if self._keepalive_due is not None:
-            dues.append(self.lost_at(self._keepalive_due, "no answer to a keep-alive"))
+            dues.append(self.timeout_at(self._keepalive_due, "no answer to a keep-alive"))
         if self.server.keepalive:
             dues.append(Due(self.last_sent + self.server.keepalive, self._keep_alive))
         game = self._game
         if game is not None and game.is_running:
             if game.sent_at is not None:
-                dues.append(self.lost_at(game.sent_at + ANSWER_TIMEOUT, "no answer to our move"))
+                dues.append(self.timeout_at(game.sent_at + ANSWER_TIMEOUT, "no answer to our move"))
             if game.clock.is_limited and not game.is_our_turn:
                 begin = max(self.last_line, game.asked_at)
                 patience = game.clock.allowed(opponent(game.color)) + OPPONENT_GRACE
-                dues.append(self.lost_at(begin + patience, "silence beyond the opponent's time"))
+                dues.append(self.timeout_at(begin + patience, "silence beyond the opponent's time"))
         return dues
 
     def _resume_no_game(self) -> None:
