@@ -64,21 +64,11 @@ def _add_make(make: argparse.ArgumentParser) -> None:
     from yomi.nets.features import FEATURE_SETS
 
     add = make.add_argument
-    add(
-        "paths",
-        type=Path,
-        nargs="+",
-        metavar="PATH",
-        help="read records: files, folders, collections with one SGF per line",
-    )
-    add("--out", type=Path, required=True, metavar="FOLDER", help="the data set")
-    add(
-        "--features",
-        choices=FEATURE_SETS,
-        default="katago-v7",
-        metavar="SET",
-        help=f"encode the inputs of networks as {', '.join(FEATURE_SETS)} (default: katago-v7)",
-    )
+    text = "read records: files, folders, collections with one SGF per line"
+    add("paths", type=Path, nargs="+", metavar="PATH", help=text)
+    add("--out", type=Path, required=True, metavar="FOLDER", help="write the data set to this folder")
+    text = f"encode the inputs of networks as {', '.join(FEATURE_SETS)} (default: katago-v7)"
+    add("--features", choices=FEATURE_SETS, default="katago-v7", metavar="SET", help=text)
     add_value(make, "--test-share", 0.03, "S", "hold out this share of games for tests")
     add_value(make, "--limit", 0, "N", "limit the positions of the whole set", "all")
     rows = f"set the positions of a shard (default: {SHARD_ROWS}; {SCORED_ROWS} with --score-search)"
@@ -107,7 +97,7 @@ def _add_play(play: argparse.ArgumentParser) -> None:
 def _add_vary(vary: argparse.ArgumentParser) -> None:
     add = vary.add_argument
     add("folders", type=Path, nargs="+", metavar="FOLDER", help="read data sets with the features shogi-board")
-    add("--out", type=Path, required=True, metavar="FOLDER", help="the data set")
+    add("--out", type=Path, required=True, metavar="FOLDER", help="write the data set to this folder")
     add("--engine", required=True, metavar="COMMAND", help="label positions with this USI engine (as in yomi match)")
     add("--nodes", type=int, required=True, metavar="N", help="limit the nodes of each evaluation")
     add("--positions", type=int, required=True, metavar="N", help="make at least this many positions")

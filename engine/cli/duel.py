@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_old_names, add_value, check_counts
+from yomi.engine.arguments import add_old_names, add_value, check_counts, type_of
 from yomi.engine.cli.games import GAMES, add_flags, add_games
 from yomi.engine.cli.loading import add_options, apply_network_defaults, check, collect, prepare
 from yomi.engine.cli.match_settings import bounds
@@ -65,16 +65,15 @@ def add(parser: argparse.ArgumentParser) -> None:
             child.add_argument(f"--{side}", default="", metavar="OPTION=VALUE,...", help=text)
         add_value(child, "--games", GAMES_WANTED, "N", "play this many games (an even number)")
         text = "stop when the first is clearly stronger by E1 Elo, or by at most E0"
-        child.add_argument("--sprt", type=_bounds, metavar="E0,E1", help=text)
+        child.add_argument("--sprt", type=type_of(bounds), metavar="E0,E1", help=text)
         add_common(child, game, COMMAND)
 
 
 def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: str) -> None:
     text = f"write the journal there; the same command continues (default: {command})"
     parser.add_argument("--out", type=Path, default=Path(command), metavar="FOLDER", help=text)
-    parser.add_argument(
-        "--processes", type=int, metavar="N", help="use this many processes (default: the number of cores; on a GPU 1)"
-    )
+    text = "use this many processes (default: the number of cores; on a GPU 1)"
+    parser.add_argument("--processes", type=int, metavar="N", help=text)
     at_once = add_value(parser, "--at-once", 32, "N", "play this many games at the same time in each process")
     add_old_names(parser, at_once, "--side-by-side")
     add_value(parser, "--opening-moves", 8, "N", "draw this many opening moves from short searches; 0: none")
@@ -88,14 +87,6 @@ def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: s
 
 def _defaults(game: Game[Any, Any]) -> dict[str, Value]:
     return {"visits": VISITS, **game.defaults.get(COMMAND, {})}
-
-
-def _bounds(text: str) -> tuple[float, float]:
-    try:
-        low, high = bounds(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return low, high
 
 
 def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.arguments import type_of
 from yomi.engine.cli.output import say
 from yomi.engine.cli.parser import CliError
 from yomi.engine.levels import FULL
-from yomi.engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
+from yomi.engine.options import TABLE, Option, Options, Value, read_config, rows_for
 from yomi.engine.own_network import has_network, is_bundled, network_fault
 
 if TYPE_CHECKING:
@@ -59,20 +60,10 @@ def add_options(
 def _add(group: argparse._ArgumentGroup, row: Option, default: Value) -> None:
     unit = f" {row.unit}" if row.unit and default is not None else ""
     text = f"{row.help} (default: {row.format(default)}{unit})".replace("%", "%%")
+    form: dict[str, Any] = {"metavar": row.metavar, "type": type_of(row.parse, f"{row.name}: ")}
     if row.kind == "flag":
-        group.add_argument(row.flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
-    else:
-        group.add_argument(row.flag, metavar=row.metavar, type=_reader(row), default=argparse.SUPPRESS, help=text)
-
-
-def _reader(row: Option) -> Callable[[str], Value]:
-    def read(text: str) -> Value:
-        try:
-            return row.parse(text)
-        except OptionError as error:
-            raise argparse.ArgumentTypeError(str(error).removeprefix(f"{row.name}: ")) from None
-
-    return read
+        form = {"action": argparse.BooleanOptionalAction}
+    group.add_argument(row.flag, default=argparse.SUPPRESS, help=text, **form)
 
 
 def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value) -> Options:

@@ -363,9 +363,8 @@ def _add_rate(parser: argparse.ArgumentParser) -> None:
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("tables")
-    group.add_argument(
-        "--format", choices=FORMATS, default="text", help="print the tables in this format (default: text)"
-    )
+    text = "print the tables in this format (default: text)"
+    group.add_argument("--format", choices=FORMATS, default="text", help=text)
     group.add_argument("--unique", action="store_true", help="ignore games with the same moves as an earlier game")
     group.add_argument("--no-advantage", action="store_true", help="do not fit the first player's advantage")
     group.add_argument("--plot", type=Path, metavar="FILE", help="draw the ratings with their errors (PNG, SVG, PDF)")

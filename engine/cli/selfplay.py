@@ -58,14 +58,8 @@ class Played:
 def add(parser: argparse.ArgumentParser) -> None:
     for game, child in add_games(parser, COMMAND, "Let the engine play {} against itself and write game records"):
         add_value(child, "--games", 10, "N", "play this many games")
-        folder = Path("selfplay")
-        child.add_argument(
-            "--out",
-            type=Path,
-            default=folder,
-            metavar="FOLDER",
-            help=f"write records to this folder (default: {folder})",
-        )
+        text = "write records to this folder (default: selfplay)"
+        child.add_argument("--out", type=Path, default=Path("selfplay"), metavar="FOLDER", help=text)
         child.add_argument("--rows", type=Path, metavar="FOLDER", help="add positions to this data set")
         add_flags(child, COMMAND, game)
         shown = {**DEFAULTS, **game.defaults.get(COMMAND, {}), "visits": DEFAULT_VISITS}

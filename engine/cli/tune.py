@@ -55,9 +55,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument("--parameter", nargs=2, action="append", required=True, metavar=pair, help=text)
         add_value(child, "--games", GAMES_WANTED, "N", "play this many games for the tuning")
         add_value(child, "--pairs", PAIRS, "N", "change the values after this many pairs of games")
-        add_value(
-            child, "--confirm", CONFIRM, "N", "play this many games of the tuned values against the start; 0: none"
-        )
+        text = "play this many games of the tuned values against the start; 0: none"
+        add_value(child, "--confirm", CONFIRM, "N", text)
         add_value(child, "--c-end", 0.0, "X", "set the final perturbation as a share of the range", "0.15")
         add_value(child, "--r-end", 0.0, "X", "set the final gain of SPSA", "40 / pairs of games")
         add_common(child, game, COMMAND)

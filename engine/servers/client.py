@@ -126,8 +126,8 @@ class Client(abc.ABC):
         self._backoff = Backoff(self._rng)
         self._connection: Connection | None = None
         self._worker: Worker | None = None
-        self._last_sent = 0.0
-        self._last_line = 0.0
+        self.last_sent = 0.0  # time.monotonic() of the last line sent
+        self.last_line = 0.0  # and received
         self._noise = 0
         self._refusals = 0
         self._was_let_in = False
@@ -190,7 +190,7 @@ class Client(abc.ABC):
             while not self._is_over:
                 self._sleep(self._one_session())
         except _LeaveError:
-            self.report("leave", "left" + (" in the middle of a game" if self.has_game else ""))
+            self.report("leave", "left" + (" during a game" if self.has_game else ""))
         finally:
             self.drop_game("the client ends")
             self._close()
@@ -206,7 +206,7 @@ class Client(abc.ABC):
 
     def reopen(self) -> None:
         """Start the engine again. Runs in the engine's thread."""
-        with contextlib.suppress(Exception):  # it has failed already, and is to go
+        with contextlib.suppress(Exception):  # it has failed already
             self.seat.close()
         self.seat = self._open_seat()
 
@@ -236,7 +236,7 @@ class Client(abc.ABC):
             self.status("connecting")
             self._connection = Connection.open(self.server.host, self.server.port)
             self._noise = 0
-            self._last_line = self._last_sent = time.monotonic()
+            self.last_line = self.last_sent = time.monotonic()
             self.report("connected", host=self.server.host, port=self.server.port)
             self.on_connected()
             while True:
@@ -271,9 +271,8 @@ class Client(abc.ABC):
         if is_ready:
             dropped = connection.dropped_lines
             for line in connection.read():
-                self._last_line = line.at
-                if log.isEnabledFor(logging.DEBUG):
-                    log.debug("%s < %s", self.account.name, self.safe(line.text)[:MAX_SHOWN])
+                self.last_line = line.at
+                log.debug("%s < %s", self.account.name, self.safe(line.text)[:MAX_SHOWN])
                 self.on_line(line)
             if connection.dropped_lines > dropped:
                 self.noise("a line of more than 65,536 characters")
@@ -309,16 +308,6 @@ class Client(abc.ABC):
     def is_connected(self) -> bool:
         return self._connection is not None
 
-    @property
-    def last_sent(self) -> float:
-        """time.monotonic() of the last line sent."""
-        return self._last_sent
-
-    @property
-    def last_line(self) -> float:
-        """time.monotonic() of the last line received."""
-        return self._last_line
-
     def timeout_at(self, at: float, why: str) -> Due:
         """Return the end of the session if the server is silent until `at`."""
 
@@ -337,10 +326,9 @@ class Client(abc.ABC):
         """Send a line. The log gets `shown` in its place."""
         if self._connection is None:
             raise ConnectionLostError("there is no connection")
-        if log.isEnabledFor(logging.DEBUG):
-            log.debug("%s > %s", self.account.name, self.safe(text if shown is None else shown)[:MAX_SHOWN])
+        log.debug("%s > %s", self.account.name, self.safe(text if shown is None else shown)[:MAX_SHOWN])
         self._connection.send(text)
-        self._last_sent = time.monotonic()
+        self.last_sent = time.monotonic()
 
     def safe(self, text: str) -> str:
         """Return a text without the password, in case the server sent it back."""
@@ -364,9 +352,9 @@ class Client(abc.ABC):
     def noise(self, text: str) -> None:
         """Log a meaningless line. Raises ConnectionLostError after too many."""
         self._noise += 1
-        log.warning("%s: passed over: %s", self.account.name, self.safe(text)[:MAX_SHOWN])
+        log.warning("%s: ignored: %s", self.account.name, self.safe(text)[:MAX_SHOWN])
         if self._noise > MAX_NOISE:
-            raise ConnectionLostError(f"more than {MAX_NOISE} lines that mean nothing")
+            raise ConnectionLostError(f"more than {MAX_NOISE} meaningless lines")
 
     def login_accepted(self) -> None:
         """Note that the server has accepted the login."""
@@ -403,12 +391,12 @@ class Client(abc.ABC):
         try:
             return make()
         except OSError as error:
-            raise ConnectionLostError(f"no record can be written to {self.records}: {error.strerror}") from None
+            raise ConnectionLostError(f"cannot write a record to {self.records}: {error.strerror}") from None
 
     def save(self, game: Game) -> None:
         try:
             game.save()
-        except OSError as error:  # the game matters more; the next move tries again
+        except OSError as error:  # the game continues, and the next move tries again
             log.error("%s: cannot write %s: %s", self.account.name, game.file.path, error.strerror)
 
     def dropped(self, game: Game, why: str) -> None:
@@ -420,13 +408,8 @@ class Client(abc.ABC):
     def completed(self, game: Game, outcome: int | None, why: str, *, result: str, reason: str, name: str = "") -> None:
         """Write the record of a finished game, and count the game.
 
-        Args:
-            game: the game.
-            outcome: as in OUTCOME_NAMES.
-            why: how it ended, for people.
-            result: the server's word for the result.
-            reason: the server's further explanation.
-            name: the outcome in words, if OUTCOME_NAMES does not fit.
+        `outcome` is a key of OUTCOME_NAMES, and `name` its text if OUTCOME_NAMES does not fit. `why` is for people;
+        `result` and `reason` are the server's words.
         """
         self.save(game)
         self.game_over(outcome)

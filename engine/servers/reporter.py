@@ -46,7 +46,9 @@ class Reporter:
                     self._events.write(json.dumps(fields, ensure_ascii=False) + "\n")
                     self._events.flush()
                 except OSError as error:
-                    log.error("no further events are written to %s: %s", self._events.name, error.strerror)
+                    log.error(
+                        "cannot write events to %s: %s; games continue without", self._events.name, error.strerror
+                    )
                     self._close_events()
 
     def status(self, account: str, text: str) -> None:
@@ -64,7 +66,7 @@ class Reporter:
 
     def _close_events(self) -> None:
         if self._events is not None:
-            with contextlib.suppress(OSError):  # what could not be written before
+            with contextlib.suppress(OSError):  # the buffer may still hold what a full disk refused
                 self._events.close()
             self._events = None
 
@@ -84,7 +86,7 @@ class Reporter:
             self._terminal.flush()
         except OSError as error:
             self._terminal, self._has_status = None, False
-            log.error("nothing more is shown in the terminal: %s", error.strerror)
+            log.error("cannot write to the terminal: %s; games continue without", error.strerror)
 
 
 MAX_NAME = 150
