@@ -195,6 +195,7 @@ def check_address_space() -> None:
 
 def open_closed() -> None:
     """Put the null device in place of standard streams that were closed at the start (`2>&-`)."""
+    # Python sets them to None. Opened in this order, each gets its own descriptor: 0, 1 and 2.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  (until the program ends)

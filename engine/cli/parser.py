@@ -87,6 +87,7 @@ class Parser(argparse.ArgumentParser):
         raise CliError(f"{message}{hint} (see {self.prog} {more})")
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # as argparse's
+        # The subparser, which knows its flags, reports unknown words; argparse leaves this to the main parser.
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]

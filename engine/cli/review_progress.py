@@ -63,7 +63,7 @@ class ReviewJournal:
             if self._stream is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._stream = self.path.open("a", encoding="ascii")
-                self._stream.write("\n")  # ends a line that a crash has cut
+                self._stream.write("\n")  # ends a line that a crash has cut off
             self._stream.write(line + "\n")
             self._stream.flush()
         except OSError as error:

@@ -121,6 +121,7 @@ class UsiClient(EngineClient):
         limits, words = self.spec.limits, []
         if clocks[color].is_limited:
             increments = {side: clocks[side].settings.increment for side in (BLACK, WHITE)}
+            # GameClock has added the increment of this move already; engines add it themselves.
             black, white = (max(clocks[side].left.main - increments[side], 0.0) for side in (BLACK, WHITE))
             byoyomi = clocks[color].settings.period
             words.append(clock_words(black, white, byoyomi, increments[BLACK], increments[WHITE]))

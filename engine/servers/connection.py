@@ -85,7 +85,7 @@ class Connection:
         self._socket = link
         self._reader = LineReader()
         link.settimeout(SEND_TIMEOUT)
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a move must not wait for further data
         link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in KEEPALIVE.items():
             if hasattr(socket, name):  # not every system has them

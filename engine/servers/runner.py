@@ -45,7 +45,8 @@ class Runner:
             numbers.append(HANGUP)
         before = {number: signal.signal(number, self._on_signal) for number in numbers}
         try:
-            clients = [self._make_client(account) for account in self._accounts]  # may take seconds
+            # All clients are created before the first game, so that mistakes of any account show at once.
+            clients = [self._make_client(account) for account in self._accounts]
             if self._in_turn:
                 self._run_in_turn(clients)
             else:
