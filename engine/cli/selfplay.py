@@ -75,9 +75,7 @@ class Files:
         self._numbers = itertools.count(1)
 
     def write(self, files: dict[str, bytes]) -> None:
-        """Write the records of a game under the next free number. Rows of fixed length are appended to one file for all
-        games.
-        """
+        """Write the records of a game under the next free number. Rows of all games are appended to one file."""
         number = next(n for n in self._numbers if not any(self._path(n, suffix).exists() for suffix in files))
         for suffix, data in files.items():
             if suffix in self._row_bytes:

@@ -24,7 +24,7 @@ UNACKNOWLEDGED = 30_000
 """Milliseconds without acknowledgement of sent data after which the system closes a connection."""
 MAX_LINE = 2**16
 """Bytes. A game of 1,000 moves with clocks takes 20,000. A longer line is dropped as a whole."""
-FIRST_PAUSE, PAUSE_FACTOR, MAX_PAUSE = 0.5, 2.0, 30.0
+FIRST_PAUSE, PAUSE_FACTOR, MAX_PAUSE = 0.5, 2.0, 30.0  # seconds, before the random factor
 MAX_PAUSE_IN_GAME = 5.0
 """Maximum while the clock of a game may run."""
 JITTER = 0.5
