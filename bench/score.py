@@ -44,10 +44,10 @@ def run(net: Path, folder: Path, limit: int) -> list[dict[str, Any]]:
     features = dataset.manifest.feature_set
     if features not in OWN_STONES:
         raise NetworkError(f"{net}: feature set {features} found, expected one of {', '.join(OWN_STONES)}")
-    source = BatchSource([dataset], "test", ROWS, 0)
+    source = BatchSource([dataset], "test", BATCH_ROWS, 0)
     labels, found, boards = [], [], []
     seconds, sizes = 0.0, set()
-    for batch in source.in_order((limit + ROWS - 1) // ROWS):
+    for batch in source.in_order((limit + BATCH_ROWS - 1) // BATCH_ROWS):
         planes, extras = unpack(batch, source.features)
         if batch.size not in sizes:
             judge(batch.size, planes, extras)  # makes the evaluator, which is not to be timed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from yomi.engine.option_row import OptionError
@@ -31,6 +32,18 @@ def add_value(
     return group.add_argument(
         flag, type=type(default), default=default, metavar=metavar, help=f"{text} (default: {default_text})"
     )
+
+
+def type_of(read: Callable[[str], T], prefix: str = "") -> Callable[[str], T]:
+    """Return a type for argparse that shows the message of a ValueError, without its prefix."""
+
+    def convert(text: str) -> T:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error).removeprefix(prefix)) from None
+
+    return convert
 
 
 def add_old_names(group: _ActionsContainer, action: argparse.Action, *flags: str) -> None:

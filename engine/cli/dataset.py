@@ -64,21 +64,11 @@ def _add_make(make: argparse.ArgumentParser) -> None:
     from yomi.nets.features import FEATURE_SETS
 
     add = make.add_argument
-    add(
-        "paths",
-        type=Path,
-        nargs="+",
-        metavar="PATH",
-        help="read records: files, folders, collections with one SGF per line",
-    )
-    add("--out", type=Path, required=True, metavar="FOLDER", help="the data set")
-    add(
-        "--features",
-        choices=FEATURE_SETS,
-        default="katago-v7",
-        metavar="SET",
-        help=f"encode the inputs of networks as {', '.join(FEATURE_SETS)} (default: katago-v7)",
-    )
+    text = "read records: files, folders, collections with one SGF per line"
+    add("paths", type=Path, nargs="+", metavar="PATH", help=text)
+    add("--out", type=Path, required=True, metavar="FOLDER", help="write the data set to this folder")
+    text = f"encode the inputs of networks as {', '.join(FEATURE_SETS)} (default: katago-v7)"
+    add("--features", choices=FEATURE_SETS, default="katago-v7", metavar="SET", help=text)
     add_value(make, "--test-share", 0.03, "S", "hold out this share of games for tests")
     add_value(make, "--limit", 0, "N", "limit the positions of the whole set", "all")
     rows = f"set the positions of a shard (default: {SHARD_ROWS}; {SCORED_ROWS} with --score-search)"
@@ -107,7 +97,7 @@ def _add_play(play: argparse.ArgumentParser) -> None:
 def _add_vary(vary: argparse.ArgumentParser) -> None:
     add = vary.add_argument
     add("folders", type=Path, nargs="+", metavar="FOLDER", help="read data sets with the features shogi-board")
-    add("--out", type=Path, required=True, metavar="FOLDER", help="the data set")
+    add("--out", type=Path, required=True, metavar="FOLDER", help="write the data set to this folder")
     add("--engine", required=True, metavar="COMMAND", help="label positions with this USI engine (as in yomi match)")
     add("--nodes", type=int, required=True, metavar="N", help="limit the nodes of each evaluation")
     add("--positions", type=int, required=True, metavar="N", help="make at least this many positions")
@@ -147,7 +137,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def make_dataset(args: argparse.Namespace) -> None:
-    """Make or continue a data set from game records."""
     from yomi.nets.features import feature_set
 
     check_ranges(args, test_share=(0.0, 0.9))
@@ -158,7 +147,6 @@ def make_dataset(args: argparse.Namespace) -> None:
 
 
 def _refuse_others(args: argparse.Namespace, game: Game[Any, Any]) -> None:
-    """Raise CliError if an option of another game is set."""
     for other, actions in args.of_games.items():
         for action in actions:
             if other != game.title and getattr(args, action.dest) != action.default:
@@ -168,7 +156,6 @@ def _refuse_others(args: argparse.Namespace, game: Game[Any, Any]) -> None:
 
 
 def play_dataset(args: argparse.Namespace) -> None:
-    """Make or continue a data set from self-play."""
     check_ranges(args, random_moves=(0.0, 1.0))
     check_counts(args, positions=1, shard_rows=1, seed=0)
     made = GAMES[args.game].play_dataset(args, say)
@@ -179,7 +166,6 @@ def play_dataset(args: argparse.Namespace) -> None:
 
 
 def vary_dataset(args: argparse.Namespace) -> None:
-    """Make or continue a data set of positions near those of other data sets."""
     check_counts(args, positions=1, nodes=1, moves=1, shard_rows=1, seed=0)
     check_ranges(args, temperature=(0.01, 100.0))
     print_dataset(vary_boards(GAMES["shogi"], args, say))
@@ -221,7 +207,6 @@ def describe_dataset(args: argparse.Namespace) -> None:
 
 
 def convert_file(args: argparse.Namespace) -> None:
-    """Convert positions of shogi."""
     from yomi.engine.shogi.datasets.rows import ShogiLimits, marks_of, read_rows, to_hcpe, to_psv
 
     writers = {".hcpe": to_hcpe, ".psv": to_psv}

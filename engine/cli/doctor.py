@@ -31,7 +31,6 @@ ok: works. --: an optional part is missing; the next line shows how to install i
 """
 
 EXTRAS = {"matplotlib": "pictures (--plot)", "torch": "training (yomi train)", "onnx": "conversion of networks to ONNX"}
-"""Packages of yomi's extras, and their use."""
 FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16", "asimd", "sve")
 
 CLEAN_COMMAND = "yomi setup --clean"
@@ -47,7 +46,6 @@ def add(parser: argparse.ArgumentParser) -> None: ...
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings, and return 1 if something is broken."""
     sections: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("Program", program),
         ("Processor", processor),
@@ -72,8 +70,7 @@ def _version(package: str) -> str | None:
 
 
 def program() -> Iterator[Finding]:
-    """Yield versions of yomi, Python, required packages and the packages of extras."""
-    yield OK, f"yomi {__version__}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}"
+    yield OK, f"yomi {VERSION}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}"
     for package in ("numpy", "sgfmill", "tqdm"):
         found = _version(package)
         yield (
@@ -88,7 +85,6 @@ def program() -> Iterator[Finding]:
 
 
 def processor() -> Iterator[Finding]:
-    """Yield the processor's name, cores, useful features and memory."""
     yield OK, f"{processor_name()}: {usable_cores()} cores for yomi"
     flags = set[str]()
     with contextlib.suppress(OSError):  # only Linux has this file
@@ -108,7 +104,6 @@ def processor() -> Iterator[Finding]:
 
 
 def kernels() -> Iterator[Finding]:
-    """Yield whether kernels compile here, and the state of the compiled kernels."""
     try:
         import numba
 
@@ -134,7 +129,6 @@ PARTS = {"more": "other networks and evaluators", "learning": "learning"}
 
 
 def compiled_kernels(found: Sequence[Kept]) -> Iterator[Finding]:
-    """Yield the state of each game's kernels, and the kernels that this yomi does not use."""
     from yomi.native.jit import CACHE_DIRECTORY
     from yomi.native.kernel_groups import NAMES
 
@@ -173,7 +167,6 @@ def _megabytes(size: int) -> str:
 
 
 def networks() -> Iterator[Finding]:
-    """Yield onnxruntime's version and providers."""
     installed = {name: found for name in ("onnxruntime", "onnxruntime-gpu") if (found := _version(name))}
     if not installed:
         yield MISSING, "networks beyond yomi's own kernels: onnxruntime is not installed; to install it:"

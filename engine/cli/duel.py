@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_old_names, add_value, check_counts
+from yomi.engine.arguments import add_old_names, add_value, check_counts, type_of
 from yomi.engine.cli.games import GAMES, add_flags, add_games
 from yomi.engine.cli.loading import add_options, apply_network_defaults, check, collect, prepare
 from yomi.engine.cli.match_settings import bounds
@@ -50,11 +50,9 @@ OTHERS = ("visits", "rollout_weight", "leaf_mate_depth", "all_legal_moves")
 BOARD = ("size", "rules", "komi", "entering_king", "max_moves", "log_file", "log_level")
 VISITS, GAMES_WANTED = 200, 400
 INTERVAL = 10.0
-"""Seconds between two lines of progress."""
 
 
 def player_options(game: str) -> list[str]:
-    """Return the names of the options in which the players of a game may differ."""
     searched = {name for name in SearchOptions.__dataclass_fields__ if name not in INERT}
     return [row.name for row in rows_for(game) if row.name in searched or row.name in OTHERS or row.group == NETWORK]
 
@@ -66,17 +64,15 @@ def add(parser: argparse.ArgumentParser) -> None:
             child.add_argument(f"--{side}", default="", metavar="OPTION=VALUE,...", help=text)
         add_value(child, "--games", GAMES_WANTED, "N", "play this many games (an even number)")
         text = "stop when the first is clearly stronger by E1 Elo, or by at most E0"
-        child.add_argument("--sprt", type=_bounds, metavar="E0,E1", help=text)
+        child.add_argument("--sprt", type=type_of(bounds), metavar="E0,E1", help=text)
         add_common(child, game, COMMAND)
 
 
 def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: str) -> None:
-    """Add the flags that duel and tune share."""
     text = f"write the journal there; the same command continues (default: {command})"
     parser.add_argument("--out", type=Path, default=Path(command), metavar="FOLDER", help=text)
-    parser.add_argument(
-        "--processes", type=int, metavar="N", help="use this many processes (default: the number of cores; on a GPU 1)"
-    )
+    text = "use this many processes (default: the number of cores; on a GPU 1)"
+    parser.add_argument("--processes", type=int, metavar="N", help=text)
     at_once = add_value(parser, "--at-once", 32, "N", "play this many games at the same time in each process")
     add_old_names(parser, at_once, "--side-by-side")
     add_value(parser, "--opening-moves", 8, "N", "draw this many opening moves from short searches; 0: none")
@@ -90,14 +86,6 @@ def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: s
 
 def _defaults(game: Game[Any, Any]) -> dict[str, Value]:
     return {"visits": VISITS, **game.defaults.get(COMMAND, {})}
-
-
-def _bounds(text: str) -> tuple[float, float]:
-    try:
-        low, high = bounds(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return low, high
 
 
 def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]:
@@ -133,9 +121,8 @@ def read_players(
     return players[0], players[1]
 
 
-def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> DuelConfig:
-    """Return the terms of the games."""
-    from yomi.engine.matches.duel import DuelConfig
+def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> Terms:
+    from yomi.engine.matches.duel import Terms
     from yomi.engine.matches.schedule import load_openings, shuffled
 
     game.new_game(players[0])
@@ -186,9 +173,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], test: Sprt | None) -> None:
-    """Play the remaining games of the match and print the result."""
-    from yomi.engine.matches.duel import DuelTask, MatchState
-    from yomi.engine.matches.results import MatchJournal
+    from yomi.engine.matches.duel import Standing, Task
+    from yomi.engine.matches.journal import Journal
 
     terms = make_terms(args, game, players)
     names = _names(args)

@@ -128,7 +128,6 @@ def _run_analysis(args: argparse.Namespace) -> int:
 
 
 def read_pairs(text: str) -> dict[str, str]:
-    """Read `KEY=VALUE,KEY=VALUE`."""
     pairs = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, sign, value = part.partition("=")

@@ -46,16 +46,10 @@ def find_encoder(name: str) -> SparseEncoder | None:
 def add_games(
     parser: argparse.ArgumentParser, command: str, text: str, children: Any = None
 ) -> list[tuple[Game[Any, Any], argparse.ArgumentParser]]:
-    """Add a subcommand for every game that has this command. The parsed name is `args.game`.
+    """Add a subcommand for every game that has this command, and return the games with their parsers.
 
-    Args:
-        parser: parser of the command.
-        command: name of the command.
-        text: help text, with {} for the game.
-        children: the command's subparsers, if it has subcommands other than games.
-
-    Returns:
-        The games with their parsers. The caller adds their flags.
+    The parsed name is `args.game`. `text` is the help, with {} for the game; `children` are the command's subparsers,
+    if it has subcommands other than games.
     """
     if children is None:
         children = add_children(parser, command, "GAME", "games")
@@ -76,12 +70,10 @@ def add_games(
 
 
 def add_children(parser: argparse.ArgumentParser, command: str, metavar: str, title: str) -> Any:
-    """Add subparsers to the parser of a command. The parsed name is `args.game`."""
     return parser.add_subparsers(dest="game", metavar=metavar, required=True, title=title, prog=f"yomi {command}")
 
 
 def add_flags(group: argparse._ActionsContainer, command: str, game: Game[Any, Any]) -> None:
-    """Add the flags that a command has only for this game."""
     if command in game.flags:
         game.flags[command](group)
 

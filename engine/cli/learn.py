@@ -47,7 +47,6 @@ Learning needs PyTorch; yomi doctor shows how to install it. docs/LEARNING.md ex
 EXPLORATION = ("c_puct", "c_puct_log", "fpu_reduction", "root_fpu_reduction", "policy_temperature")
 COMPUTED = ("device", "backend", "precision")
 BOARD = ("size", "rules", "max_moves", "entering_king", "leaf_mate_depth", *COMPUTED, *EXPLORATION)
-"""Options of the engine that this command has."""
 PREFIX = "learning_"
 """Prefix of settings among the arguments, since some have the names of options."""
 LIVE = frozenset(
@@ -150,8 +149,9 @@ def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any
         options = apply_network_defaults(options.with_values({"net": start}), args, game).with_values(
             {"net": options.net}
         )
-    prepare(game, options, say, learning=True, bar=bar)
-    loop = _make_loop(args, game, options, settings, tables, engines, say, total)
+    set_up_logs(options)
+    prepare(game, options, learning=True)
+    loop = _make_loop(args, game, options, settings, tables, engines)
 
     def stop() -> None:
         say("stopping; the same command continues")
@@ -165,7 +165,6 @@ def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any
 
 
 def _show_status(folder: Path) -> int:
-    """Print the status of a run, and write its page."""
     from yomi.engine.learning.page import status_text, write_page
     from yomi.engine.learning.store import Store
 
@@ -187,7 +186,6 @@ def _engines(args: argparse.Namespace, settings: LearnSettings, game: Game[Any, 
 
 
 def _goal(args: argparse.Namespace, settings: LearnSettings, anchors: Sequence[str]) -> Goal:
-    """Return when the run is to end."""
     from yomi.engine.learning.loop import Goal
     from yomi.engine.learning.progress import MIN_GAMES
 
@@ -294,8 +292,7 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> O
 
 
 @contextlib.contextmanager
-def _mirrored(url: str | None, folder: Path, say: Say) -> Iterator[None]:
-    """Copy `folder` to another place while the block runs."""
+def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
     if url is None:
         yield
         return
@@ -308,9 +305,8 @@ def _mirrored(url: str | None, folder: Path, say: Say) -> Iterator[None]:
         yield
 
 
-def _asked_cluster(args: argparse.Namespace) -> ClusterOptions | None:
-    """Return the settings of the cluster, or None without one."""
-    from yomi.engine.learning.cluster import ClusterOptions
+def _asked_cluster(args: argparse.Namespace) -> Asked | None:
+    from yomi.engine.learning.cluster import Asked
 
     cores, gpus = args.cores_per_process, args.gpus_per_process
     if args.cluster is None:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yomi.engine.arguments import type_of
 from yomi.engine.cli.output import say
 from yomi.engine.cli.parser import CliError
 from yomi.engine.default_network import has_network, is_bundled, network_fault
 from yomi.engine.levels import FULL
-from yomi.engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
+from yomi.engine.options import TABLE, Option, Options, Value, read_config, rows_for
+from yomi.engine.own_network import has_network, is_bundled, network_fault
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, P, Say
     from yomi.engine.play import G
 
 LIMITS = ("visits", "playouts", "seconds", "depth")
-"""Options that end a search."""
 LEFT_OUT = "left_out"
 """Name of the argument that lists the options without a flag."""
 
@@ -59,21 +60,11 @@ def add_options(
 
 def _add(group: argparse._ArgumentGroup, row: Option, default: Value) -> None:
     unit = f" {row.unit}" if row.unit and default is not None else ""
-    text = f"{row.help} (default: {row.default_text(default)}{unit})".replace("%", "%%")
+    text = f"{row.help} (default: {row.format(default)}{unit})".replace("%", "%%")
+    form: dict[str, Any] = {"metavar": row.metavar, "type": type_of(row.parse, f"{row.name}: ")}
     if row.kind == "flag":
-        group.add_argument(row.flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
-    else:
-        group.add_argument(row.flag, metavar=row.metavar, type=_reader(row), default=argparse.SUPPRESS, help=text)
-
-
-def _reader(row: Option) -> Callable[[str], Value]:
-    def read(text: str) -> Value:
-        try:
-            return row.parse(text)
-        except OptionError as error:
-            raise argparse.ArgumentTypeError(str(error).removeprefix(f"{row.name}: ")) from None
-
-    return read
+        form = {"action": argparse.BooleanOptionalAction}
+    group.add_argument(row.flag, default=argparse.SUPPRESS, help=text, **form)
 
 
 def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value) -> Options:
@@ -123,7 +114,6 @@ def _limits(game: Game[Any, Any]) -> list[str]:
 
 
 def check_limited(options: Options, game: Game[Any, Any]) -> None:
-    """Raise CliError if no limit ends a search."""
     if all(options.get(name) is None for name in _limits(game)):
         raise CliError(f"visits none without another limit: expected one of {', '.join(_limits(game))}")
 
@@ -138,13 +128,11 @@ def _from_file(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Valu
 
 
 def _from_user(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options of the user's file for which the command has a flag."""
     left_out = vars(args).get(LEFT_OUT, ())
     return {name: value for name, value in user_values(game).items() if name not in left_out}
 
 
 def user_values(game: Game[Any, Any]) -> dict[str, Value]:
-    """Return the options of a game that the user's file sets."""
     path = user_config()
     try:
         return read_config(path, game.name) if path is not None and path.exists() else {}

@@ -52,11 +52,11 @@ GROUPS = {
 }
 ALIASES = {"analyze": "review", "analyse": "review"}
 OBJECTS = {
+    "rate": "match:RATE",
     **{name: f"engines:{name.upper()}" for name in ("gtp", "usi", "analysis")},
     **{name: f"servers:{name.upper()}" for name in ("cgos", "floodgate")},
     **{name: f"setup:{name.upper()}" for name in ("setup", "config", "completion")},
 }
-"""Commands that share a module, as module:object."""
 
 OF_GAMES = ("play", "selfplay", "duel", "tune", "learn", "dataset")
 """Commands whose game may follow from a file in the flags: see `with_game`."""
@@ -195,6 +195,7 @@ def check_address_space() -> None:
 
 def open_closed() -> None:
     """Put the null device in place of standard streams that were closed at the start (`2>&-`)."""
+    # Python sets them to None. Opened in this order, each gets its own descriptor: 0, 1 and 2.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  (until the program ends)

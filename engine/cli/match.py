@@ -1,9 +1,10 @@
-"""`yomi match`: games between engines of any kind, with ratings."""
+"""`yomi match`: games between engines of any kind, with ratings. `yomi rate`: ratings of earlier games."""
 
 from __future__ import annotations
 
 import argparse
 import functools
+import json
 import os
 import shutil
 import sys
@@ -18,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.cli.games import GAMES, game_of_network, split_game
 from yomi.engine.cli.match_settings import add_settings, merge, read_file
-from yomi.engine.cli.output import LINE_ENDS, plot_check, say
-from yomi.engine.cli.parser import CliError
-from yomi.engine.cli.rate import add_output, show
+from yomi.engine.cli.output import LINE_ENDS, echo, plot_check, say
+from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.clients.client import detect_protocol
 from yomi.engine.clients.spec import (
@@ -74,7 +74,6 @@ next move refutes.
 """
 
 INTERVAL = 1.0
-"""Seconds between two tables."""
 SHARE = 200
 """The interval is at least this many times the time that a table takes (with 10,000 games a table takes 0.2 s)."""
 
@@ -93,33 +92,17 @@ def run(args: argparse.Namespace) -> int:
     from_file, tables = read_file(args.config)
     args.game, words = split_game(args.players, args.game)
     settings = merge(args, from_file)
-    results = play_match(settings, [*map(spec_table, words), *tables])
+    results = _play(settings, [*map(spec_table, words), *tables])
     if results:
         show(args, results)
     return 0
 
 
-def play_match(
-    settings: argparse.Namespace,
-    tables: Sequence[Mapping[str, Any]],
-    report: Say | None = None,
-    signals: Callable[[], AbstractContextManager[None]] = ended_by_a_signal,
-) -> list[GameResult]:
-    """Play the remaining games of the match and return all of them.
-
-    Args:
-        settings: of the match.
-        tables: the players.
-        report: receives lines of progress. None: the terminal shows them, with a table.
-        signals: a context in which the games are played.
-
-    Raises:
-        SpecError, MatchError, CliError: a setting or a player is wrong.
-    """
-    from yomi.engine.matches.games import GameRunner, RefereeSettings
-    from yomi.engine.matches.rating import Sprt
-    from yomi.engine.matches.results import MatchJournal
-    from yomi.engine.matches.runner import MatchPlan, MatchRunner
+def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> list[GameResult]:
+    from yomi.engine.matches.games import Host, RefereeSettings
+    from yomi.engine.matches.journal import Journal
+    from yomi.engine.matches.runner import Plan, Runner
+    from yomi.engine.matches.sprt import Sprt
 
     game = GAMES[settings.game] if settings.game else _find_game(tables)
     limits = EngineLimits(**{name: getattr(settings, name) for name in (*TIMES, *COUNTS)})
@@ -253,7 +236,6 @@ def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
 
 
 def _source(settings: argparse.Namespace) -> list[object]:
-    """Return the settings that determine the openings."""
     source = [settings.openings, settings.opening_moves, settings.opening_seed]
     return [*source, settings.opening_net and str(settings.opening_net)] if settings.openings == POLICY else source
 
@@ -368,3 +350,61 @@ class _Progress:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._erase()
+
+
+# -- yomi rate -------------------------------------------------------------------------------------------------------
+
+RATE_EPILOG = """\
+examples:
+  yomi rate match                             the folder of a match, also while it runs
+  yomi rate games/*.csa --unique
+  yomi rate a b c --format markdown --plot ratings.png
+
+Ratings are Elo with mean 0, fitted by maximum likelihood together with the first player's advantage and the rate of
+draws. ERROR is half the 95% interval (relative to the mean); other +/- are one standard error. CFS is the likelihood
+that a player is stronger than the next one.
+"""
+FORMATS = ("text", "markdown", "json")
+
+
+def _add_rate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="read journals, SGF, CSA, KIF, or folders")
+    add_output(parser)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("tables")
+    text = "print the tables in this format (default: text)"
+    group.add_argument("--format", choices=FORMATS, default="text", help=text)
+    group.add_argument("--unique", action="store_true", help="ignore games with the same moves as an earlier game")
+    group.add_argument("--no-advantage", action="store_true", help="do not fit the first player's advantage")
+    group.add_argument("--plot", type=Path, metavar="FILE", help="draw the ratings with their errors (PNG, SVG, PDF)")
+
+
+def _run_rate(args: argparse.Namespace) -> int:
+    from yomi.engine.matches.read import read_results
+
+    if args.plot is not None:
+        plot_check(args.plot)
+    show(args, read_results(args.files, GAMES.values(), LeftOut(say)))
+    return 0
+
+
+def show(args: argparse.Namespace, results: Sequence[GameResult]) -> None:
+    from yomi.engine.matches.report import plot_ratings, report, to_json, to_markdown, to_text
+    from yomi.engine.plotting import PlotError
+
+    made = report(results, advantage=not args.no_advantage, unique=args.unique)
+    if args.format == "json":
+        json.dump(to_json(made), sys.stdout, indent=2)
+        print()
+    else:
+        echo((to_markdown(made) if args.format == "markdown" else to_text(made)).removesuffix("\n"))
+    if args.plot is not None:
+        try:
+            plot_ratings(made, args.plot)
+        except PlotError as error:
+            raise CliError(f"--plot {args.plot}: {error}") from None
+
+
+RATE = Command("yomi rate FILE [FILE ...] [options]", RATE_EPILOG, _add_rate, _run_rate)

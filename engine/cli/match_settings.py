@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.arguments import add_old_names
+from yomi.engine.arguments import add_old_names, type_of
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.parser import CliError
 from yomi.engine.clients.spec import COUNTS, TIMES, text_of
@@ -163,23 +163,12 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         if setting.read is flag:
             group.add_argument(words, action="store_const", const=True, help=setting.help)
         else:
-            action = group.add_argument(words, metavar=setting.metavar, type=_reader(setting), help=setting.help)
+            action = group.add_argument(words, metavar=setting.metavar, type=type_of(setting.read), help=setting.help)
             if setting.old_name:
                 add_old_names(group, action, f"--{setting.old_name}")
 
 
-def _reader(setting: Setting) -> Callable[[str], Any]:
-    def read(text: str) -> Any:
-        try:
-            return setting.read(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return read
-
-
 def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
-    """Return the settings and the tables of players in a TOML file."""
     if path is None:
         return {}, []
     try:
@@ -215,7 +204,6 @@ def read_values(data: Mapping[str, Any], place: str = "") -> dict[str, Any]:
 
 
 def _as_typed(value: object) -> str:
-    """Return a value of the file as text of the command line."""
     return ",".join(map(text_of, value)) if isinstance(value, list) else text_of(value)
 
 

@@ -101,7 +101,6 @@ def list_networks() -> None:
 
 
 def default_uses(network: Bundled) -> str:
-    """Return where a bundled network is the default."""
     here = {
         "on processors": default_network(network.game, on_processor=True),
         "on GPUs": default_network(network.game),
@@ -111,7 +110,6 @@ def default_uses(network: Bundled) -> str:
 
 
 def facts(path: Path) -> list[tuple[str, str]]:
-    """Return names and values that describe a network file."""
     from yomi.nets.files import source_digest
     from yomi.nets.katago.file import read_network
     from yomi.nets.load import NetworkKind, open_file, own_info
@@ -164,7 +162,6 @@ def _shogi_facts(path: Path) -> list[tuple[str, str]]:
 
 
 def count_parameters(part: Any) -> int:
-    """Return the number of array elements in a network."""
     if hasattr(part, "size") and hasattr(part, "shape"):
         return int(part.size)
     if dataclasses.is_dataclass(part):
@@ -175,7 +172,6 @@ def count_parameters(part: Any) -> int:
 
 
 def import_network(path: Path, sizes: list[int]) -> None:
-    """Convert a network to ONNX for board sizes, and print the paths of the files."""
     from yomi.nets.load import prepare
 
     for size in sizes:
@@ -186,7 +182,6 @@ def import_network(path: Path, sizes: list[int]) -> None:
 
 
 def compress_network(path: Path, out: Path) -> None:
-    """Write a KataGo network in fewer bytes."""
     from yomi.nets.katago.compress import compress
     from yomi.nets.katago.file import read_network
 
@@ -221,8 +216,6 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
 
 
 def calibrate(path: Path, size: int, device: str, seconds: float) -> None:
-    """Measure the ways to search with a network, print them and store the best."""
-    from yomi.engine.calibration import tune
     from yomi.engine.cli.output import print_facts, print_table
     from yomi.engine.evaluators.devices import choose_devices
     from yomi.engine.players.setup import save_tuning

@@ -75,7 +75,6 @@ Row = Mapping[str, Any]
 
 
 def machine_facts() -> dict[str, str | int]:
-    """Return the facts that results depend on: processor, cores, system, Python and package versions."""
     facts: dict[str, str | int] = {
         "cpu": processor_name(),
         "cores": usable_cores(),

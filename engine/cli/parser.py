@@ -27,7 +27,6 @@ FOREIGN_FLAGS = {
     "-override-version": "remove KataGo's -override-version",
     "--level": "yomi play, gtp and usi have levels of strength: yomi play GAME --level 1 to 10",
 }
-"""Hints for flags of KataGo and of other commands."""
 
 FILE_FOR_A_PROTOCOL = (
     "; this command speaks to programs and takes no file: "
@@ -88,6 +87,7 @@ class Parser(argparse.ArgumentParser):
         raise CliError(f"{message}{hint} (see {self.prog} {more})")
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # as argparse's
+        # The subparser, which knows its flags, reports unknown words; argparse leaves this to the main parser.
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
@@ -116,7 +116,6 @@ MAX_LINES = 40
 """Lines of a screen. A help text that fits is shown completely."""
 MAX_EXAMPLES = 3
 MAX_OPTIONS = 11
-"""Options in the short help of a command that ESSENTIAL lacks."""
 
 COMMON = ("net", "size", "seconds", "visits", "device", "workers")
 ESSENTIAL = {
@@ -241,7 +240,6 @@ def _examples(epilog: str, count: int) -> str:
 def overview(
     groups: Mapping[str, Iterable[str]], texts: Mapping[str, str], usage: str, heading: str, footer: str
 ) -> str:
-    """Return the help of `yomi`: the commands of each group with their texts."""
     width = max(map(len, texts))
     lines = [f"usage: {usage}", heading]
     for title, names in groups.items():

@@ -37,23 +37,15 @@ COLORS = {"black": BLACK, "white": WHITE, "none": None}
 AUTO = "auto"
 """Value of --save: a name made from date and time."""
 ADVICE_SECONDS = 1.0
-"""Time for a hint or a score when the engine plays at a level."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     for game, child in add_games(parser, COMMAND, "Play {} against the engine in the terminal"):
-        child.add_argument(
-            "--color",
-            choices=list(COLORS),
-            help="set your color; none: watch (default: black, or the resumed game's)",
-        )
-        child.add_argument(
-            "--save",
-            metavar="FILE",
-            default=AUTO,
-            help=f"save the game, move by move; ending: {' '.join(game.save_suffixes)}"
-            " (default: the resumed file, or a name made from date and time)",
-        )
+        text = "set your color; none: watch (default: black, or the resumed game's)"
+        child.add_argument("--color", choices=list(COLORS), help=text)
+        default = "the resumed file, or a name made from date and time"
+        text = f"save the game, move by move; ending: {' '.join(game.saved)} (default: {default})"
+        child.add_argument("--save", metavar="FILE", default=AUTO, help=text)
         child.add_argument("--resume", metavar="FILE", help="continue a saved game")
         child.add_argument("--no-save", dest="save", action="store_const", const=None, help="do not save the game")
         add_flags(child, COMMAND, game)
@@ -83,7 +75,6 @@ def advice_settings(level: int, game: Game[Any, Any]) -> dict[str, Value]:
 
 
 def file_to_save(name: str | None, suffixes: Sequence[str]) -> str | None:
-    """Return the file to save a game in, or None."""
     if name is None:
         return None
     if name == AUTO:

@@ -1,6 +1,4 @@
-"""`yomi review`: files and folders, progress and output. The games' reviewers are in yomi.engine.go.review and
-yomi.engine.shogi.review.
-"""
+"""`yomi review`: files, progress and output. The games' reviewers are in the packages of the games."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from yomi.engine.cli.loading import (
 )
 from yomi.engine.cli.output import echo, plot_check, say, set_up_logs
 from yomi.engine.cli.parser import CliError
-from yomi.engine.cli.review_progress import ReviewJournal
+from yomi.engine.cli.review_progress import ReviewJournal, count_positions, estimate
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
@@ -67,48 +65,36 @@ MARK = ".yomi"
 DEFAULT_VISITS = 100
 LEFT_OUT = (*NOT_FOR_ANALYSIS, "size")
 OUTPUT_OPTIONS = ("records", "out", "worst", "json", "plot", "record", "run", "command")
-"""Arguments that change no search."""
 BROKEN = 1
-"""Exit status if a record could not be reviewed."""
 
 
 @dataclass(slots=True)
 class Job:
     path: Path
     folder: Path
-    """Folder for the review."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """Results of all records."""
-
     journal: ReviewJournal
     jobs: list[Job]
     estimated: set[str] = field(default_factory=set)
     """Games for which the user has seen an estimate of the time."""
     reviewed: list[dict[str, Any]] = field(default_factory=list)
-    """Entries of the JSON file, in order."""
     broken: int = 0
     written: set[Path] = field(default_factory=set)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "records", nargs="+", type=Path, metavar="FILE|FOLDER", help="review these records, or the records in folders"
-    )
-    parser.add_argument(
-        "--out", type=Path, metavar="FOLDER", help="write reviews to this folder (default: beside each record)"
-    )
+    text = "review these records, or the records in folders"
+    parser.add_argument("records", nargs="+", type=Path, metavar="FILE|FOLDER", help=text)
+    text = "write reviews to this folder (default: beside each record)"
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help=text)
     add_value(parser, "--worst", 5, "N", "show this many worst moves of each side")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
     parser.add_argument("--plot", action="store_true", help="draw the winrate over the game (NAME.yomi.png)")
-    parser.add_argument(
-        "--record",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="write the annotated record (default: yes)",
-    )
+    flag, text = argparse.BooleanOptionalAction, "write the annotated record (default: yes)"
+    parser.add_argument("--record", action=flag, default=True, help=text)
     add_options(parser, GO, leave_out=LEFT_OUT, defaults={"visits": DEFAULT_VISITS, **GO.defaults[COMMAND]})
 
 
@@ -139,7 +125,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _settings(args: argparse.Namespace) -> str:
-    """Return the options that change a search, as text."""
     given = sorted((name, str(value)) for name, value in vars(args).items() if name not in OUTPUT_OPTIONS)
     return repr([given, *(sorted(file_values(args, game).items()) for game in GAMES.values())])
 
@@ -237,7 +222,7 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
         records = reviewer.read(str(job.path))
         if records and game.name not in outcome.estimated:
             outcome.estimated.add(game.name)
-            _tell_time(game, reviewers.options[game.name], reviewer, records, job, outcome)
+            _print_estimate(game, reviewers.options[game.name], reviewer, records, job, outcome)
         for number, record in enumerate(records, 1):
             name = job.path.stem + (f"-{number}" if len(records) > 1 else "")
             known = outcome.journal.game(job.path, number)
@@ -253,12 +238,10 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
         say(f"error: {text}")
 
 
-def _tell_time(
+def _print_estimate(
     game: Game[Any, Any], options: Options, reviewer: Reviewer, records: Sequence[Any], job: Job, outcome: Outcome
 ) -> None:
     """Print how long the remaining records of a game will take."""
-    from yomi.engine.cli.review_progress import count_positions, estimate
-
     later = outcome.jobs[outcome.jobs.index(job) + 1 :]
     paths = [job.path for job in later if job.path.suffix.lower() in game.suffixes]
     positions = sum(map(reviewer.length, records)) + count_positions(reviewer, paths)

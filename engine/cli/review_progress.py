@@ -1,6 +1,4 @@
-"""Progress of `yomi review`: the journal of searched positions, which an interrupted review continues, and the estimate
-of its time.
-"""
+"""Progress of `yomi review`: the journal of searched positions, for interrupted reviews, and the estimated time."""
 
 from __future__ import annotations
 
@@ -65,7 +63,7 @@ class ReviewJournal:
             if self._stream is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._stream = self.path.open("a", encoding="ascii")
-                self._stream.write("\n")  # ends a line that a crash has cut
+                self._stream.write("\n")  # ends a line that a crash has cut off
             self._stream.write(line + "\n")
             self._stream.flush()
         except OSError as error:
@@ -73,7 +71,6 @@ class ReviewJournal:
             say(f"cannot write {self.path}: {error.strerror}; an interrupted review will start again")
 
     def interrupted(self) -> str:
-        """Return a message for the user who interrupts the command."""
         return f"interrupted: the same command continues ({self.path})" if self.path.exists() else "interrupted"
 
     def remove(self) -> None:
@@ -119,14 +116,9 @@ def _positions(reviewer: Reviewer, path: Path) -> int:
 
 
 def estimate(game: Game[Any, Any], options: Options, reviewer: Reviewer, record: Any, positions: int) -> str | None:
-    """Return a line with the expected time of a review, or None if depth is its only limit.
+    """Return a line with the expected time to search `positions`, or None if depth is the only limit.
 
-    Args:
-        game: descriptor of the game.
-        options: options of the review.
-        reviewer: reviewer of the game.
-        record: game to measure the speed on.
-        positions: number of positions left to search.
+    A short search of `record` measures the speed.
     """
     times = [] if options.seconds is None else [("limit", positions * options.seconds)]
     if options.visits is not None or options.playouts is not None:
@@ -144,7 +136,6 @@ def estimate(game: Game[Any, Any], options: Options, reviewer: Reviewer, record:
 
 
 def _new_visits(visits: int | None) -> float | None:
-    """Return the visits of a search without those inherited from the position before."""
     return None if visits is None else visits * (1.0 - KEPT_VISITS)
 
 

@@ -53,20 +53,13 @@ class Played:
     """BLACK, WHITE or DRAW (also for a game without result)."""
     moves: int
     files: dict[str, bytes]
-    """Content of its records by file name ending."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     for game, child in add_games(parser, COMMAND, "Let the engine play {} against itself and write game records"):
         add_value(child, "--games", 10, "N", "play this many games")
-        folder = Path("selfplay")
-        child.add_argument(
-            "--out",
-            type=Path,
-            default=folder,
-            metavar="FOLDER",
-            help=f"write records to this folder (default: {folder})",
-        )
+        text = "write records to this folder (default: selfplay)"
+        child.add_argument("--out", type=Path, default=Path("selfplay"), metavar="FOLDER", help=text)
         child.add_argument("--rows", type=Path, metavar="FOLDER", help="add positions to this data set")
         add_flags(child, COMMAND, game)
         shown = {**DEFAULTS, **game.defaults.get(COMMAND, {}), "visits": DEFAULT_VISITS}
@@ -82,9 +75,7 @@ class Files:
         self._numbers = itertools.count(1)
 
     def write(self, files: dict[str, bytes]) -> None:
-        """Write the records of a game under the next free number. Rows of fixed length are appended to one file for all
-        games.
-        """
+        """Write the records of a game under the next free number. Rows of all games are appended to one file."""
         number = next(n for n in self._numbers if not any(self._path(n, suffix).exists() for suffix in files))
         for suffix, data in files.items():
             if suffix in self._row_bytes:
@@ -117,7 +108,6 @@ class Series(Generic[G]):
             self.collection.close()
 
     def play(self, number: int) -> Played:
-        """Play game `number`, counted from 0."""
         player, recorder = self.player, self.recorder
         played = recorder.begin(number)
         player.new_game(played)
@@ -137,7 +127,6 @@ class Series(Generic[G]):
 
 
 def open_series(args: argparse.Namespace) -> Series[Any]:
-    """Load the player and return the series."""
     game = GAMES[args.game]
     limit = visits_without_limit(args, DEFAULT_VISITS, game)
     options = collect(args, game, **{**DEFAULTS, **game.defaults.get(COMMAND, {}), **limit})

@@ -135,7 +135,6 @@ def _open_seat(
     open_yomi: Callable[[Any], Any],
     open_engine: Callable[[Account], Any],
 ) -> Any:
-    """Return the seat of an account's engine. Raises GaveUpError if yomi's player cannot be loaded."""
     from yomi.engine.servers.seat import GaveUpError
 
     if account.command:

@@ -47,7 +47,6 @@ def _run_setup(args: argparse.Namespace) -> int:
 
 
 def compile_now(games: tuple[str, ...]) -> None:
-    """Compile the kernels for playing and learning some games. Raises CompileError."""
     from yomi.native.jit import IS_PLAIN
     from yomi.native.precompile import compile_names, is_compiled
 
@@ -62,7 +61,6 @@ def compile_now(games: tuple[str, ...]) -> None:
 
 
 def clean() -> None:
-    """Remove the kernels of other versions and processors, and print each."""
     from yomi.native.cache_folder import remove
     from yomi.native.inventory import inventory
 
@@ -136,7 +134,6 @@ def _template() -> str:
 
 
 def _assignment(row: Option, value: Value) -> str:
-    """Return a line of TOML that sets an option."""
     text = row.format(value)
     is_bare = row.kind in ("int", "real", "flag") and value is not None
     return f"{row.name} = {text if is_bare else json.dumps(text, ensure_ascii=False)}"
@@ -197,7 +194,6 @@ def _run_completion(args: argparse.Namespace) -> int:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Yield the arguments of a parser and of its subcommands."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):

@@ -113,7 +113,6 @@ def _train_to(trainer: Trainer, last: int) -> int:
 
 
 def test(path: Path, folder: Path, args: argparse.Namespace) -> None:
-    """Print the errors of a network on a data set."""
     from yomi.engine.datasets.evaluate_network import evaluate_network
     from yomi.nets.data.metrics import NAMES
     from yomi.nets.data.shards import open_dataset

@@ -36,7 +36,6 @@ values play the values of the start. The same command continues an interrupted t
 GAMES_WANTED, PAIRS, CONFIRM = 4000, 16, 400
 NAMES, CONFIRM_NAMES = ("up", "down"), ("tuned", "start")
 CONFIRMATION = "confirmation"
-"""Folder of the last match, inside the folder of the tuning."""
 QUARTERS = (0.25, 0.5, 0.75)
 
 
@@ -56,9 +55,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument("--parameter", nargs=2, action="append", required=True, metavar=pair, help=text)
         add_value(child, "--games", GAMES_WANTED, "N", "play this many games for the tuning")
         add_value(child, "--pairs", PAIRS, "N", "change the values after this many pairs of games")
-        add_value(
-            child, "--confirm", CONFIRM, "N", "play this many games of the tuned values against the start; 0: none"
-        )
+        text = "play this many games of the tuned values against the start; 0: none"
+        add_value(child, "--confirm", CONFIRM, "N", text)
         add_value(child, "--c-end", 0.0, "X", "set the final perturbation as a share of the range", "0.15")
         add_value(child, "--r-end", 0.0, "X", "set the final gain of SPSA", "40 / pairs of games")
         add_common(child, game, COMMAND)
@@ -139,7 +137,6 @@ def _start(game: Game[Any, Any], options: Options, ranges: Mapping[str, list[flo
 
 
 def make_spsa(tuned: Mapping[str, Any], start: Mapping[str, float]) -> Spsa:
-    """Return the tuning that a journal describes."""
     from yomi.engine.matches.spsa import Parameter, Spsa
 
     ranges = tuned["ranges"].items()
@@ -149,8 +146,7 @@ def make_spsa(tuned: Mapping[str, Any], start: Mapping[str, float]) -> Spsa:
     return Spsa(parameters, **{name: value for name, value in tuned.items() if name != "ranges"})
 
 
-def _play_iterations(journal: Any, spsa: Spsa, referees: DuelPlayer) -> dict[str, float]:
-    """Play the remaining iterations, and return the tuned values."""
+def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, float]:
     points = points_of(journal.results)
     history = spsa.replay(points)
     if points:

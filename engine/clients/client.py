@@ -56,14 +56,6 @@ class EngineProcess:
         environment: Mapping[str, str] | None = None,
         cpus: frozenset[int] = frozenset(),
     ) -> None:
-        """Start an engine.
-
-        Args:
-            command: program and arguments.
-            folder: working folder; None for the current one.
-            environment: variables in addition to those of this process.
-            cpus: processors that it may use (Linux only); empty for all.
-        """
         self.errors = bytearray()
         # Not a SimpleQueue: before Python 3.13 its `get` waits for ever if time is up between two of its steps.
         self._lines: queue.Queue[tuple[float, str] | None] = queue.Queue()
@@ -111,9 +103,7 @@ class EngineProcess:
     def line(self, deadline: float) -> tuple[float, str]:
         """Return when the next line came (`time.monotonic`), and the line without its end.
 
-        Raises:
-            EngineError: the engine has ended, or floods its output.
-            TimeoutError: no line came before the deadline.
+        Raises EngineError if the engine has ended or floods its output, TimeoutError at the deadline.
         """
         try:
             found = self._lines.get(timeout=min(max(deadline - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
@@ -151,6 +141,8 @@ class EngineProcess:
         if not hasattr(os, "waitid"):
             return self._process.poll() is None
         try:
+            # WNOWAIT leaves the process uncollected: until then no other process or group gets its number, so that
+            # `kill` cannot hit a stranger.
             return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         except ChildProcessError:  # `kill` has collected it meanwhile
             return False
@@ -191,7 +183,6 @@ class EngineProcess:
             self._process.wait()
 
     def _wait(self, deadline: float) -> bool:
-        """Wait until the process has ended. Return False at the deadline."""
         pause = 0.0005
         while self.is_running:
             left = deadline - time.monotonic()
@@ -254,7 +245,6 @@ class Evaluation:
     """An engine's evaluation of the position in which it chose its move, for the side to move."""
 
     winrate: float | None = None
-    """In [0, 1]."""
     score: float | None = None
     """Go: points of lead; shogi: centipawns."""
     visits: int | None = None
@@ -282,7 +272,6 @@ class EngineMove:
     seconds: float
     """From the command to the answer."""
     evaluation: Evaluation | None = None
-    """None if the engine reported none."""
     reply: str = ""
     """USI: the opponent's move that the engine expects, or empty."""
     report: str = ""
@@ -307,15 +296,8 @@ class EngineClient(abc.ABC):
     ) -> None:
         """Start the engine, ask for its name and options, and send its options and limits.
 
-        Args:
-            spec: the engine, with all limits for its moves and games.
-            timeout: seconds that it may take to start, or to be silent beyond its time.
-            cpus: processors that it may use; empty for all.
-            on_start: called once its process runs.
-
-        Raises:
-            EngineError: the engine does not start, or does not speak the protocol.
-            RefusedError: it lacks an option, or cannot limit its search in the wanted way.
+        It may take `timeout` seconds to start, or be silent for that long beyond its time. `cpus` are the processors
+        that it may use (empty: all). Raises RefusedError if it lacks an option or a way to limit its search.
         """
         self.spec, self.timeout = spec, timeout
         self.title = spec.name  # until the engine reports its own
@@ -329,17 +311,16 @@ class EngineClient(abc.ABC):
             raise
 
     @abc.abstractmethod
-    def _greet(self) -> None:
-        """Do what the protocol needs before the first game."""
+    def _greet(self) -> None: ...
 
     @abc.abstractmethod
     def choose(self, start: str, moves: Sequence[str], color: int, clocks: Mapping[int, GameClock]) -> EngineMove:
-        """Let the engine choose a move in the current game.
+        """Let the engine choose a move for `color`, the side to move.
 
         Args:
             start: initial position (USI only).
             moves: moves since then, of both sides in turn. Those that the engine lacks are sent.
-            color: the side to move, which the engine plays.
+            color: BLACK or WHITE.
             clocks: clocks of both colors.
         """
 
@@ -367,16 +348,11 @@ class EngineClient(abc.ABC):
 
 
 def no_answer(command: str, seconds: float) -> str:
-    """Return the message for an engine that is silent."""
     return f"no answer to '{command}' within {seconds:.0f} s"
 
 
 def detect_protocol(spec: EngineSpec) -> str:
-    """Start an engine and return its protocol: gtp or usi.
-
-    Raises:
-        SpecError: the engine cannot be started, or speaks neither.
-    """
+    """Start an engine and return its protocol: gtp or usi. Raises SpecError if it speaks neither."""
     process: EngineProcess | None = None
     try:
         process = EngineProcess(spec.command, folder=spec.folder, environment=spec.environment)

@@ -31,12 +31,10 @@ GENMOVES = {
 }
 """Commands that choose a move and report its evaluation, with their arguments; see `GtpClient.first_known`."""
 KATA_LIMITS = {"visits": "maxVisits", "playouts": "maxPlayouts", "seconds": "maxTime"}
-"""Parameters of kata-set-param."""
 
 
 class GtpClient(EngineClient):
-    _told = 0
-    """Moves on the engine's board since the game began."""
+    _sent_moves = 0
 
     def _greet(self) -> None:
         self.title = self.ask("name", self.timeout).strip()
@@ -49,36 +47,20 @@ class GtpClient(EngineClient):
     # -- commands ----------------------------------------------------------------------------------------------------
 
     def ask(self, command: str, timeout: float = TIMEOUT) -> str:
-        """Send a command and return the text of its answer.
-
-        Raises:
-            RefusedError: the answer is an error.
-            EngineError: there is no answer within `timeout` seconds, or the output is not GTP.
-        """
+        """Send a command and return the text of its answer. Raises RefusedError if the answer is an error."""
         return self._answer(command, self.process.send(command), timeout)[0]
 
     def knows(self, command: str) -> bool:
         return command in self.known
 
     def first_known(self, commands: Mapping[str, str], color: str) -> str:
-        """Return the first command that the engine knows, with its arguments, or empty if it knows none.
-
-        Args:
-            commands: arguments after the color, by command name, best first.
-            color: in the form that the engine expects.
-        """
+        """Return the first command that the engine knows, or empty. `commands`: arguments after the color, by name."""
         return next((f"{name} {color} {rest}".rstrip() for name, rest in commands.items() if self.knows(name)), "")
 
     def analyse(self, command: str, seconds: float) -> Iterator[tuple[float, str]]:
         """Let the engine analyse for some seconds; yield its lines with the seconds since the command.
 
-        Args:
-            command: begins an analysis that any other command ends.
-            seconds: duration.
-
-        Raises:
-            RefusedError: the engine refuses the command.
-            EngineError: the analysis does not end within STOP_TIMEOUT seconds.
+        `command` begins an analysis that any other command ends.
         """
         begin = self.process.send(command)
         end: float | None = None
@@ -105,16 +87,12 @@ class GtpClient(EngineClient):
     ) -> None:
         """Set up the board for a game.
 
-        Args:
-            size: board size.
-            komi: added to White's score; None if the game has none.
-            rules: in KataGo's form, or empty. Engines without kata-set-rules keep their own.
-            clock: time of each side.
-            handicap: vertices of Black's stones before White's first move.
+        `rules` are in KataGo's form, or empty; engines without kata-set-rules keep their own. `handicap` contains the
+        vertices of Black's stones before White's first move.
         """
         self.ask(f"boardsize {size}", self.timeout)
         self.ask("clear_board", self.timeout)
-        self._told = 0
+        self._sent_moves = 0
         if rules and self.knows("kata-set-rules"):
             self.ask(f"kata-set-rules {rules}", self.timeout)
         if komi is not None:
@@ -130,11 +108,11 @@ class GtpClient(EngineClient):
     def play(self, color: str, vertex: str) -> None:
         """Play a move that the engine did not choose."""
         self.ask(f"play {color} {vertex}")
-        self._told += 1
+        self._sent_moves += 1
 
     def choose(self, start: str, moves: Sequence[str], color: int, clocks: Mapping[int, GameClock]) -> EngineMove:
         own, other = "BW" if color == BLACK else "WB"
-        for number in range(self._told, len(moves)):
+        for number in range(self._sent_moves, len(moves)):
             self.play(own if (len(moves) - number) % 2 == 0 else other, moves[number])
         return self.genmove(own, clocks[color])
 
@@ -150,7 +128,7 @@ class GtpClient(EngineClient):
         *reports, last = [line.strip() for line in text.splitlines() if line.strip()] or [""]
         if not last:
             raise EngineError(f"answered nothing to '{command}'")
-        self._told += 1
+        self._sent_moves += 1
         report = next((line for line in reversed(reports) if line.startswith(("{", "info "))), "")
         return EngineMove(last.removeprefix("play ").strip(), seconds, read_evaluation(report, command), report=report)
 
@@ -195,7 +173,6 @@ class GtpClient(EngineClient):
                 )
 
     def _time_command(self, clock: TimeSettings) -> str:
-        """Return the command that sets the time of a game, or empty."""
         seconds = self.spec.limits.seconds
         if seconds is not None and not self.knows("kata-set-param"):
             stones = next((n for n in range(1, 101) if (n * seconds) % 1 < 0.01), 100)  # GTP has whole seconds
@@ -227,11 +204,12 @@ class GtpClient(EngineClient):
         main, count = left.main, left.count
         if system is TimeSystem.BYOYOMI and not self._periods_command():
             main, count = main + left.period * (count - 1), 1
-        main_text, period_text = map(self._told_time, (main, left.period))
+        main_text, period_text = map(self._time_text, (main, left.period))
+        # Engines may read zero main time as no time at all, so a period follows instead.
         in_main = float(main_text) > 0 or system in (TimeSystem.ABSOLUTE, TimeSystem.FISCHER)
         return f"time_left {color} {f'{main_text} 0' if in_main else f'{period_text} {count}'}"
 
-    def _told_time(self, seconds: float) -> str:
+    def _time_text(self, seconds: float) -> str:
         """Return a time rounded down: to milliseconds if the engine takes fractions, otherwise to seconds."""
         if self.knows("kata-time_settings"):
             return f"{math.floor(1000.0 * seconds + 1e-6) / 1000.0:.3f}"
@@ -281,7 +259,6 @@ def _float(value: object) -> float | None:
 
 
 def _finite(value: object) -> float:
-    """Return a number of a report. Raises ValueError if it is not finite."""
     number = float(str(value))
     if not math.isfinite(number):
         raise ValueError(f"found {number}, expected a finite number")

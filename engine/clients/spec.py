@@ -21,7 +21,6 @@ TIMES = ("main", "byoyomi", "increment", "seconds")
 COUNTS = ("periods", "stones", "playouts", "visits", "nodes", "depth")
 MAX_COMMAND = 1 << 15
 SEPARATOR = ";;"
-"""Between a command line and the settings of the engine."""
 YOMI = "yomi"
 _OWN = (sys.executable, "-m", "yomi")
 YOMI_LIMITS = ("visits", "playouts", "seconds")
@@ -37,15 +36,12 @@ class EngineLimits:
     """Limits of one engine; None for no limit. Times are in seconds."""
 
     main: float | None = None
-    """Main time of a game."""
     byoyomi: float | None = None
-    """Time of a byo-yomi period."""
     periods: int | None = None
     """Byo-yomi periods (default 1)."""
     stones: int | None = None
     """Moves to play within a period (Canadian byo-yomi)."""
     increment: float | None = None
-    """Added to the main time after each move."""
     seconds: float | None = None
     """Time per move. Exceeding it does not lose the game."""
     playouts: int | None = None
@@ -73,13 +69,10 @@ class EngineLimits:
 
     @property
     def has_clock(self) -> bool:
-        """Whether a clock can run out."""
         return self.main is not None or self.byoyomi is not None or self.increment is not None
 
     def over(self, other: EngineLimits) -> EngineLimits:
-        """Return these limits with missing values from `other`. A clock or `seconds` replaces the other's times as a
-        whole.
-        """
+        """Return these limits with missing values from `other`. A clock or `seconds` replaces all times of `other`."""
         mine = {name: value for name, value in asdict(self).items() if value is not None}
         clock = ("main", "byoyomi", "periods", "stones", "increment", "seconds")
         replaced = clock if any(name in mine for name in clock) else ()
@@ -88,10 +81,7 @@ class EngineLimits:
     def clock(self, *, increment_first: bool = False) -> TimeSettings:
         """Return the clock of a game.
 
-        Args:
-            increment_first: whether the increment is added before each move, including the first (USI, servers of
-                shogi),
-                instead of after it (Go).
+        With `increment_first` (shogi) the increment comes before each move, including the first, instead of after it.
         """
         main = self.main or 0.0
         if self.byoyomi is not None:
@@ -105,12 +95,10 @@ class EngineLimits:
         return TimeSettings()
 
     def __str__(self) -> str:
-        """Return the limits as text for tables and records."""
         return " ".join(f"{name} {value:g}" for name, value in asdict(self).items() if value is not None) or "no limit"
 
 
 def limits_of(values: Mapping[str, object]) -> EngineLimits:
-    """Return limits from texts or numbers by name."""
     found: dict[str, float | int] = {}
     for name, value in values.items():
         if name not in (*TIMES, *COUNTS):
@@ -135,11 +123,9 @@ class GameClock:
 
     @property
     def is_limited(self) -> bool:
-        """Whether the clock can run out."""
         return self.settings.system is not TimeSystem.NONE
 
     def allowed(self) -> float:
-        """Return the seconds that the next move may take."""
         left = self.left
         match self.settings.system:
             case TimeSystem.NONE:
@@ -161,18 +147,14 @@ class GameClock:
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """How to start an engine, and its settings."""
-
     name: str
     command: tuple[str, ...]
     limits: EngineLimits = field(default_factory=EngineLimits)
-    """For its moves and games."""
     options: Mapping[str, str] = field(default_factory=dict)
     """USI options by name."""
     commands: tuple[str, ...] = ()
     """GTP commands sent once after the start."""
     folder: str | None = None
-    """Working folder."""
     environment: Mapping[str, str] = field(default_factory=dict)
     evaluations: bool = True
     """GTP: choose moves by a command that reports the evaluation, if the engine has one."""
@@ -182,18 +164,12 @@ def parse_spec(text: str, game: str, protocol: str) -> EngineSpec:
     """Read `yomi[:OPTION=VALUE,...] [;; KEY=VALUE ...]` or `COMMAND LINE [;; KEY=VALUE ...]`.
 
     The keys: name, a limit (seconds, visits, playouts, nodes, depth, main, byoyomi, periods, stones, increment),
-    option.NAME (USI), init (a GTP command), folder, env.NAME, evaluations.
-
-    Args:
-        text: description of the engine.
-        game: the game that yomi plays. It determines yomi's options.
-        protocol: the protocol that yomi speaks.
+    option.NAME (USI), init (a GTP command), folder, env.NAME, evaluations. `game` and `protocol` are those of yomi.
     """
     return parse_spec_table(spec_table(text), game, protocol)
 
 
 def spec_table(text: str) -> dict[str, object]:
-    """Return the equivalent TOML table of a text."""
     engine, _, rest = text.partition(SEPARATOR)
     values: dict[str, object] = {"engine": engine.strip()}
     tables: dict[str, dict[str, str]] = {"option": {}, "env": {}}
@@ -322,7 +298,6 @@ def _split(text: str) -> list[str]:
 
 
 def text_of(value: object) -> str:
-    """Return a TOML value as text for engines."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

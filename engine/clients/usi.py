@@ -67,7 +67,7 @@ class UsiClient(EngineClient):
             sfen: initial position, or `startpos`.
             moves: moves since then.
             limits: the words after `go`, including `ponder` and `infinite`.
-            allowed: seconds that the engine may take, without the timeout; infinity if it ponders or analyses.
+            allowed: seconds that the engine may take, without the timeout.
             clock_start: when its clock started (`time.monotonic`); None for now.
         """
         start = sfen if sfen == "startpos" else f"sfen {sfen}"
@@ -118,10 +118,10 @@ class UsiClient(EngineClient):
             self.process.send(f"setoption name {name} value {text}" if text else f"setoption name {name}")
 
     def _limits(self, color: int, clocks: Mapping[int, GameClock]) -> str:
-        """Return the words after `go` for a move of `color`."""
         limits, words = self.spec.limits, []
         if clocks[color].is_limited:
             increments = {side: clocks[side].settings.increment for side in (BLACK, WHITE)}
+            # GameClock has added the increment of this move already; engines add it themselves.
             black, white = (max(clocks[side].left.main - increments[side], 0.0) for side in (BLACK, WHITE))
             byoyomi = clocks[color].settings.period
             words.append(clock_words(black, white, byoyomi, increments[BLACK], increments[WHITE]))
@@ -147,7 +147,7 @@ class UsiSearch:
     def __init__(self, client: UsiClient, position: str, go: str, allowed: float, clock_start: float | None) -> None:
         self._process, self._timeout = client.process, client.timeout
         self._lock = threading.Lock()
-        self._said = ""  # the last word sent: ponderhit or stop
+        self._last_word = ""  # the last word sent: ponderhit or stop
         self._due = (math.inf, "")  # when the move is overdue, and the fault then
         self._overdue_since: float | None = None
         self._failure: EngineError | None = None  # why a word could not be sent
@@ -164,7 +164,7 @@ class UsiSearch:
     def ponderhit(self, allowed: float, clock_start: float) -> None:
         """Tell a pondering engine that its guess was right, unless it was stopped; arguments as in `start`."""
         with self._lock:
-            if not self._said:
+            if not self._last_word:
                 self._say("ponderhit", clock_start, allowed + self._timeout)
 
     def reports(self, seconds: float = math.inf) -> Iterator[tuple[float, str]]:
@@ -196,9 +196,9 @@ class UsiSearch:
 
     def _say(self, word: str, begin: float, patience: float) -> None:
         """Send a word once, unless the engine has moved. The caller holds the lock."""
-        if self._move is not None or self._said == word:
+        if self._move is not None or self._last_word == word:
             return
-        self._said = word
+        self._last_word = word
         self._expect(word, begin, patience)
         try:
             self._process.send(word)
@@ -236,7 +236,6 @@ def clock_words(
 
 
 def _milliseconds(seconds: float) -> int:
-    """Return a time in USI's unit, rounded down."""
     return math.floor(1000.0 * seconds + 1e-6)
 
 

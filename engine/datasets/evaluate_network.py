@@ -17,11 +17,10 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.sparse.judging import judge
 
 Formats = Sequence[type[FileFormat]]
+EvaluatePlanes = Callable[[int, FloatArray, FloatArray], Judged]
+"""Computes the errors of positions from their board size, planes and extras."""
 
-ROWS = 64
-
-Judge = Callable[[int, FloatArray, FloatArray], Judged]
-"""Evaluates board size, planes and extras of positions, and returns their errors."""
+BATCH_ROWS = 64
 
 
 def evaluate_network(
@@ -45,55 +44,35 @@ def evaluate_network(
         limit: maximum number of positions; 0 for all.
         device: value of the option `device`. Sparse networks always run on the processor.
         find_encoder: finds the game's encoder, which sparse networks need.
-
-    Raises:
-        NetworkError: the network or the data set cannot be used, or they do not fit.
-        EvaluatorError: the device cannot be used.
     """
-    judge_batch = _batch_judge(formats, path, dataset, device, find_encoder)
+    features = dataset.manifest.features
+    encoder = find_encoder(features.name)
+    evaluate: Callable[[Batch], Judged]
+    if encoder is not None and isinstance(form := recognise(formats, path, 0), SparseFormat):
+        _check_features(form.feature_set, path, dataset)
+        tensors = form.tensors
+        evaluate = lambda batch: judge(tensors, encoder, batch.columns, features.policy_size(batch.size))  # noqa: E731
+    else:
+        evaluate_planes = make_plane_evaluator(formats, path, dataset, device)
+        evaluate = lambda batch: evaluate_planes(batch.size, *unpack(batch, features))  # noqa: E731
     table = Table()
-    for batch in BatchSource([dataset], split, ROWS, 0).in_order(positions=limit):
-        table.add(judge_batch(batch), batch.columns)
+    for batch in BatchSource([dataset], split, BATCH_ROWS, 0).in_order(positions=limit):
+        table.add(evaluate(batch), batch.columns)
     return table
 
 
-def _batch_judge(
-    formats: Formats, path: Path, dataset: Dataset, device: str, find_encoder: FindEncoder
-) -> Callable[[Batch], Judged]:
-    """Return a function that evaluates batches of the data set."""
-    features = dataset.manifest.features
-    encoder = find_encoder(features.name)
-    if encoder is not None and isinstance(form := recognise(formats, path, 0), SparseFormat):
-        _expect(form.feature_set, path, dataset)
-        tensors = form.tensors
-        return lambda batch: judge(tensors, encoder, batch.columns, features.policy_size(batch.size))
-    of_planes = make_plane_evaluator(formats, path, dataset, device)
-    return lambda batch: of_planes(batch.size, *unpack(batch, features))
-
-
-def make_plane_evaluator(formats: Formats, path: Path, dataset: Dataset, device: str) -> Judge:
+def make_plane_evaluator(formats: Formats, path: Path, dataset: Dataset, device: str) -> EvaluatePlanes:
     """Return a function that evaluates positions of the data set with a network of planes.
 
-    Raises:
-        NetworkError: the file cannot be used, or the data set has other features than the network.
-        EvaluatorError: the device cannot be used.
+    Raises NetworkError or EvaluatorError if the network, the data set or the device cannot be used, or do not fit.
     """
-    expected, judge_planes = _network(formats, path, device)
-    _expect(expected, path, dataset)
-    return judge_planes
-
-
-def _expect(features: str, path: Path, dataset: Dataset) -> None:
-    found = dataset.manifest.feature_set
-    if found != features:
-        raise NetworkError(f"{dataset.folder}: feature set {found} found, expected {features} for {path}")
-
-
-def _network(formats: Formats, path: Path, device: str) -> tuple[str, Judge]:
-    """Return a network's feature set and its Judge."""
+    form = recognise(formats, path, 0)
+    if not isinstance(form, Format):
+        raise NetworkError(f"{path}: found a sparse network, expected one of layers, or a data set of boards")
+    _check_features(form.feature_set, path, dataset)
     evaluators: dict[int, NetworkEvaluator] = {}
 
-    def judge_planes(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
+    def evaluate_planes(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
         if size not in evaluators:
             evaluator = load(formats, path, size, device)
             assert isinstance(evaluator, NetworkEvaluator)
@@ -101,7 +80,10 @@ def _network(formats: Formats, path: Path, device: str) -> tuple[str, Judge]:
         evaluator = evaluators[size]
         return evaluator.format.judge(evaluator.run(planes, extras))
 
-    form = recognise(formats, path, 0)
-    if not isinstance(form, Format):
-        raise NetworkError(f"{path}: a sparse network found, expected one of layers, or a data set of boards")
-    return form.feature_set, judge_planes
+    return evaluate_planes
+
+
+def _check_features(expected: str, path: Path, dataset: Dataset) -> None:
+    found = dataset.manifest.feature_set
+    if found != expected:
+        raise NetworkError(f"{dataset.folder}: found feature set {found}, expected {expected} for {path}")

@@ -144,16 +144,9 @@ def write_missing(
     columns: Callable[[ThreadPoolExecutor, npt.NDArray[Any], int], Columns],
     log: Log,
 ) -> Dataset:
-    """Write the missing shards of a set, and return the whole set.
+    """Write those of the `planned` shards that a set lacks, and return the whole set.
 
-    Args:
-        dataset: the set so far.
-        planned: all shards.
-        columns: returns the columns of a shard from a thread pool, its rows and the board size.
-        log: prints lines of progress.
-
-    Raises:
-        OSError: a shard cannot be written.
+    `columns` returns the columns of a shard from a thread pool, its rows and the board size.
     """
     there = {shard.path.name for shard in dataset.shards}
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:

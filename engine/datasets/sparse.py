@@ -46,6 +46,7 @@ class MoveProducts:
         of_units = np.zeros_like(units)
 
         def compute(first: int, last: int) -> tuple[FloatArray, FloatArray]:
+            # A table for each thread: threads must not add to the same row.
             of_table, of_bias = np.zeros_like(table), np.zeros(len(table), np.float32)
             add_move_gradients(units, table, found.rows, found.starts, slopes, first, last, of_units, of_table, of_bias)
             return of_table, of_bias

@@ -58,8 +58,7 @@ def load_error(log: logging.Logger, error: BaseException) -> LoadError:
 class ServedSession(Protocol):
     """A session, as the process uses it."""
 
-    def receive(self, line: bytes) -> None:
-        """Take a line. Called by the reader's thread."""
+    def receive(self, line: bytes) -> None: ...
 
     def receive_end(self, is_script: bool) -> None:
         """Take the end of input. Called by the reader's thread. A script is input from a file."""
@@ -67,15 +66,13 @@ class ServedSession(Protocol):
     def run(self) -> None:
         """Answer lines until the session is over. Raises OutputClosedError or LoadError."""
 
-    def close(self) -> None:
-        """Stop running work, as far as it can be stopped soon."""
+    def close(self) -> None: ...
 
 
 def run_session(make_session: Callable[[Callable[[str], None]], ServedSession]) -> int:
     """Serve the controller on stdin and stdout until it ends, then end the process without returning.
 
-    Args:
-        make_session: gets a function that writes text to the controller at once, and returns the session.
+    `make_session` gets a function that writes text to the controller at once.
     """
     output = Output(claim_stdout())
     session = make_session(output.write)

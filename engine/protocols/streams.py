@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 MAX_LINE = 2**20
-"""Bytes. A longer line is refused as a whole."""
 
 _REMOVED = bytes(c for c in range(32) if c not in (9, 10)) + b"\x7f"
 CHUNK = 65536
@@ -56,7 +55,6 @@ class CheckedStdout(io.FileIO):
 
 
 def cannot_write(error: OSError) -> str:
-    """Return the message for a failed write to stdout."""
     return f"cannot write to stdout: {error.strerror or error}: expected a pipe, a terminal, or a file with space left"
 
 
@@ -141,11 +139,7 @@ class Output:
         self.failure: str | None = None  # stays None if the controller has closed its end
 
     def write(self, text: str) -> None:
-        """Write at once.
-
-        Raises:
-            OutputClosedError: the controller has closed its end, or `failure` gives the reason.
-        """
+        """Write at once. Raises OutputClosedError; `failure` is set unless the controller has closed its end."""
         data = memoryview(encode(text))
         try:
             while data:
@@ -157,8 +151,6 @@ class Output:
 
 
 def logged(write: Callable[[str], None], log: logging.Logger) -> Callable[[str], None]:
-    """Return a function that writes text and logs each of its lines at level debug."""
-
     def write_and_log(text: str) -> None:
         if log.isEnabledFor(logging.DEBUG):
             for line in filter(None, text.split("\n")):

@@ -62,15 +62,13 @@ class Game(Protocol):
     def opponent(self) -> str: ...
 
     @property
-    def ply(self) -> int:
-        """Number of moves so far."""
+    def ply(self) -> int: ...
 
     @property
     def max_seconds(self) -> float:
         """The longest time of one of our moves, measured here."""
 
-    def save(self) -> None:
-        """Write the record. Raises OSError."""
+    def save(self) -> None: ...
 
 
 AnyGame = TypeVar("AnyGame", bound=Game)
@@ -95,8 +93,6 @@ class Due:
 
 
 class Client(abc.ABC):
-    """One account on one server."""
-
     seat: Seat
     """The engine, once the client runs."""
 
@@ -111,13 +107,8 @@ class Client(abc.ABC):
     ) -> None:
         """Create a client without connecting.
 
-        Args:
-            account: account, server and engine.
-            password: password of the account.
-            records: folder for the records of all accounts.
-            reporter: gets all events.
-            open_seat: starts the engine, which may take long. Raises GaveUpError if that fails.
-            rng: source of random pauses.
+        `records` is the folder for all accounts. `open_seat` starts the engine, which may take long; it raises
+        GaveUpError. `rng` draws the pauses.
         """
         self.account = account
         self.server = account.server
@@ -135,8 +126,8 @@ class Client(abc.ABC):
         self._backoff = Backoff(self._rng)
         self._connection: Connection | None = None
         self._worker: Worker | None = None
-        self._last_sent = 0.0
-        self._last_line = 0.0
+        self.last_sent = 0.0  # time.monotonic() of the last line sent
+        self.last_line = 0.0  # and received
         self._noise = 0
         self._refusals = 0
         self._was_let_in = False
@@ -166,8 +157,7 @@ class Client(abc.ABC):
         """Whether there is a current game. The server may still hold it after the connection is lost."""
 
     @abc.abstractmethod
-    def on_connected(self) -> None:
-        """Begin a session."""
+    def on_connected(self) -> None: ...
 
     @abc.abstractmethod
     def on_line(self, line: Line) -> None:
@@ -191,11 +181,6 @@ class Client(abc.ABC):
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def run(self, games: int = 0) -> None:
-        """Play until `games` games are played (0: no limit) or the user ends it.
-
-        Raises:
-            GaveUpError: the client cannot continue.
-        """
         self.games_left = games or float("inf")
         self._worker = Worker(self.mailbox.post, f"engine {self.account.name}")
         try:
@@ -205,7 +190,7 @@ class Client(abc.ABC):
             while not self._is_over:
                 self._sleep(self._one_session())
         except _LeaveError:
-            self.report("leave", "left" + (" in the middle of a game" if self.has_game else ""))
+            self.report("leave", "left" + (" during a game" if self.has_game else ""))
         finally:
             self.drop_game("the client ends")
             self._close()
@@ -213,7 +198,6 @@ class Client(abc.ABC):
 
     @property
     def wants_no_more(self) -> bool:
-        """Whether no further game may begin."""
         return self.is_finishing or self.games_left <= 0
 
     @property
@@ -222,7 +206,7 @@ class Client(abc.ABC):
 
     def reopen(self) -> None:
         """Start the engine again. Runs in the engine's thread."""
-        with contextlib.suppress(Exception):  # it has failed already, and is to go
+        with contextlib.suppress(Exception):  # it has failed already
             self.seat.close()
         self.seat = self._open_seat()
 
@@ -252,7 +236,7 @@ class Client(abc.ABC):
             self.status("connecting")
             self._connection = Connection.open(self.server.host, self.server.port)
             self._noise = 0
-            self._last_line = self._last_sent = time.monotonic()
+            self.last_line = self.last_sent = time.monotonic()
             self.report("connected", host=self.server.host, port=self.server.port)
             self.on_connected()
             while True:
@@ -287,9 +271,8 @@ class Client(abc.ABC):
         if is_ready:
             dropped = connection.dropped_lines
             for line in connection.read():
-                self._last_line = line.at
-                if log.isEnabledFor(logging.DEBUG):
-                    log.debug("%s < %s", self.account.name, self.safe(line.text)[:MAX_SHOWN])
+                self.last_line = line.at
+                log.debug("%s < %s", self.account.name, self.safe(line.text)[:MAX_SHOWN])
                 self.on_line(line)
             if connection.dropped_lines > dropped:
                 self.noise("a line of more than 65,536 characters")
@@ -325,16 +308,6 @@ class Client(abc.ABC):
     def is_connected(self) -> bool:
         return self._connection is not None
 
-    @property
-    def last_sent(self) -> float:
-        """time.monotonic() of the last line sent."""
-        return self._last_sent
-
-    @property
-    def last_line(self) -> float:
-        """time.monotonic() of the last line received."""
-        return self._last_line
-
     def timeout_at(self, at: float, why: str) -> Due:
         """Return the end of the session if the server is silent until `at`."""
 
@@ -353,10 +326,9 @@ class Client(abc.ABC):
         """Send a line. The log gets `shown` in its place."""
         if self._connection is None:
             raise ConnectionLostError("there is no connection")
-        if log.isEnabledFor(logging.DEBUG):
-            log.debug("%s > %s", self.account.name, self.safe(text if shown is None else shown)[:MAX_SHOWN])
+        log.debug("%s > %s", self.account.name, self.safe(text if shown is None else shown)[:MAX_SHOWN])
         self._connection.send(text)
-        self._last_sent = time.monotonic()
+        self.last_sent = time.monotonic()
 
     def safe(self, text: str) -> str:
         """Return a text without the password, in case the server sent it back."""
@@ -380,9 +352,9 @@ class Client(abc.ABC):
     def noise(self, text: str) -> None:
         """Log a meaningless line. Raises ConnectionLostError after too many."""
         self._noise += 1
-        log.warning("%s: passed over: %s", self.account.name, self.safe(text)[:MAX_SHOWN])
+        log.warning("%s: ignored: %s", self.account.name, self.safe(text)[:MAX_SHOWN])
         if self._noise > MAX_NOISE:
-            raise ConnectionLostError(f"more than {MAX_NOISE} lines that mean nothing")
+            raise ConnectionLostError(f"more than {MAX_NOISE} meaningless lines")
 
     def login_accepted(self) -> None:
         """Note that the server has accepted the login."""
@@ -391,23 +363,14 @@ class Client(abc.ABC):
         self.report("login", f"logged in as {self.account.user}", user=self.account.user)
 
     def refused(self, why: str) -> None:
-        """Note that the server has refused the login, perhaps because it still holds the last one.
-
-        Raises:
-            ConnectionLostError: the client may try again.
-            GaveUpError: it was never accepted.
-        """
+        """Raise ConnectionLostError after a refused login, or GaveUpError if the server never accepted the account."""
         self._refusals += 1
         if not self._was_let_in and self._refusals >= REFUSALS:
             raise GaveUpError(f"{self.account.name}: refused {self._refusals} times: {self.safe(why)}")
         raise ConnectionLostError(f"refused: {why}")
 
     def engine_failed(self, error: Exception) -> None:
-        """Note that the engine has failed.
-
-        Raises:
-            GaveUpError: it failed too often in a row.
-        """
+        """Note that the engine has failed. Raises GaveUpError after too many failures in a row."""
         self._engine_failures += 1
         self._all_failures += 1
         log.error("%s: the engine failed", self.account.name, exc_info=error)
@@ -418,7 +381,6 @@ class Client(abc.ABC):
             raise GaveUpError(f"{self.account.name}: the engine failed {self._engine_failures} times in a row: {error}")
 
     def engine_worked(self) -> None:
-        """Note that the engine has answered."""
         self._engine_failures = 0
 
     def made_progress(self) -> None:
@@ -426,17 +388,15 @@ class Client(abc.ABC):
         self._backoff.reset()
 
     def new_game(self, make: Callable[[], AnyGame]) -> AnyGame:
-        """Return the new game. Raises ConnectionLostError if its record cannot be written."""
         try:
             return make()
         except OSError as error:
-            raise ConnectionLostError(f"no record can be written to {self.records}: {error.strerror}") from None
+            raise ConnectionLostError(f"cannot write a record to {self.records}: {error.strerror}") from None
 
     def save(self, game: Game) -> None:
-        """Write the record of a game. A failure is logged; the next move tries again."""
         try:
             game.save()
-        except OSError as error:  # the game matters more; the next move tries again
+        except OSError as error:  # the game continues, and the next move tries again
             log.error("%s: cannot write %s: %s", self.account.name, game.file.path, error.strerror)
 
     def dropped(self, game: Game, why: str) -> None:
@@ -448,13 +408,8 @@ class Client(abc.ABC):
     def completed(self, game: Game, outcome: int | None, why: str, *, result: str, reason: str, name: str = "") -> None:
         """Write the record of a finished game, and count the game.
 
-        Args:
-            game: the game.
-            outcome: as in OUTCOME_NAMES.
-            why: how it ended, for people.
-            result: the server's word for the result.
-            reason: the server's further explanation.
-            name: the outcome in words, if OUTCOME_NAMES does not fit.
+        `outcome` is a key of OUTCOME_NAMES, and `name` its text if OUTCOME_NAMES does not fit. `why` is for people;
+        `result` and `reason` are the server's words.
         """
         self.save(game)
         self.game_over(outcome)

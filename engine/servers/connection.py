@@ -24,7 +24,7 @@ UNACKNOWLEDGED = 30_000
 """Milliseconds without acknowledgement of sent data after which the system closes a connection."""
 MAX_LINE = 2**16
 """Bytes. A game of 1,000 moves with clocks takes 20,000. A longer line is dropped as a whole."""
-FIRST_PAUSE, PAUSE_FACTOR, MAX_PAUSE = 0.5, 2.0, 30.0
+FIRST_PAUSE, PAUSE_FACTOR, MAX_PAUSE = 0.5, 2.0, 30.0  # seconds, before the random factor
 MAX_PAUSE_IN_GAME = 5.0
 """Maximum while the clock of a game may run."""
 JITTER = 0.5
@@ -50,7 +50,6 @@ class OutOfStepError(ConnectionLostError):
 class Line:
     text: str
     at: float
-    """time.monotonic() of its arrival."""
 
 
 class LineReader:
@@ -72,7 +71,7 @@ class LineReader:
                 self.dropped += not self._is_dropping
                 self._is_dropping = False
                 continue
-            found.append(decode(whole, "replace"))
+            found.append(decode(whole, "replace"))  # names go into logs and records; only ASCII is sent back
         if self._is_dropping or len(self._rest) + len(rest) > MAX_LINE:
             self.dropped += not self._is_dropping
             self._is_dropping, self._rest = True, b""
@@ -86,7 +85,7 @@ class Connection:
         self._socket = link
         self._reader = LineReader()
         link.settimeout(SEND_TIMEOUT)
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a move must not wait for further data
         link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in KEEPALIVE.items():
             if hasattr(socket, name):  # not every system has them
@@ -96,7 +95,6 @@ class Connection:
 
     @classmethod
     def open(cls, host: str, port: int) -> Connection:
-        """Connect to a server. Raises ConnectionLostError."""
         try:
             return cls(socket.create_connection((host, port), CONNECT_TIMEOUT))
         except OSError as error:
@@ -137,7 +135,6 @@ class Connection:
 
 
 def reason(error: OSError) -> str:
-    """Return the message of an error without its number."""
     return error.strerror or str(error) or type(error).__name__
 
 

@@ -26,12 +26,7 @@ class Reporter:
     """
 
     def __init__(self, events: Path | None = None, terminal: IO[str] | None = None) -> None:
-        """Open the event file.
-
-        Args:
-            events: file to which each event is appended as a line of JSON.
-            terminal: stream for people, by default stderr. It has a status line if it is a terminal.
-        """
+        """Append events to a file as lines of JSON, and write for people to `terminal`, by default stderr."""
         self._terminal: IO[str] | None = sys.stderr if terminal is None else terminal
         self._has_status = self._terminal is not None and self._terminal.isatty()
         self._events = None if events is None else events.open("a", encoding="utf-8", errors="backslashreplace")
@@ -39,14 +34,7 @@ class Reporter:
         self._lock = threading.Lock()
 
     def event(self, account: str, kind: str, text: str = "", **data: object) -> None:
-        """Report an event.
-
-        Args:
-            account: name of the account.
-            kind: one word.
-            text: for people; empty if only programs need the event.
-            data: details for programs.
-        """
+        """Report an event: `kind` (a word) and `data` for programs, `text` for people (empty if they need none)."""
         if text:
             log.info("%s: %s", account, text)
         with self._lock:
@@ -58,7 +46,9 @@ class Reporter:
                     self._events.write(json.dumps(fields, ensure_ascii=False) + "\n")
                     self._events.flush()
                 except OSError as error:
-                    log.error("no further events are written to %s: %s", self._events.name, error.strerror)
+                    log.error(
+                        "cannot write events to %s: %s; games continue without", self._events.name, error.strerror
+                    )
                     self._close_events()
 
     def status(self, account: str, text: str) -> None:
@@ -76,7 +66,7 @@ class Reporter:
 
     def _close_events(self) -> None:
         if self._events is not None:
-            with contextlib.suppress(OSError):  # what could not be written before
+            with contextlib.suppress(OSError):  # the buffer may still hold what a full disk refused
                 self._events.close()
             self._events = None
 
@@ -96,7 +86,7 @@ class Reporter:
             self._terminal.flush()
         except OSError as error:
             self._terminal, self._has_status = None, False
-            log.error("nothing more is shown in the terminal: %s", error.strerror)
+            log.error("cannot write to the terminal: %s; games continue without", error.strerror)
 
 
 MAX_NAME = 150
@@ -106,13 +96,7 @@ class RecordFile:
     """The record of one game, written again after each move, so that a crash loses nothing."""
 
     def __init__(self, folder: Path, name: str, suffix: str) -> None:
-        """Choose the file of a game. An existing file of the same name belongs to the same game.
-
-        Args:
-            folder: created if missing.
-            name: unique name of the game, beginning with the day of its start (YYYYMMDD).
-            suffix: file name ending, such as `.sgf`.
-        """
+        """Choose the file of a game, whose `name` is unique and begins with the day of its start (YYYYMMDD)."""
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / (re.sub(r"[^\w.+@-]", "_", name)[:MAX_NAME] + suffix)
 
@@ -122,5 +106,4 @@ class RecordFile:
         return sorted(self.path.parent.glob("[0-9]" * day + self.path.name[day:]), reverse=True)
 
     def write(self, data: bytes) -> None:
-        """Replace the file's content in one step. Raises OSError."""
         write_atomically(self.path, data)

@@ -18,7 +18,6 @@ from yomi.engine.servers.settings import Account
 log = logging.getLogger("yomi.servers")
 
 JOIN = 0.2
-"""Seconds between checks of the clients' threads."""
 FAILED, INTERRUPTED = 1, 130
 HANGUP = getattr(signal, "SIGHUP", None)
 """The signal of a closed terminal; None on Windows."""
@@ -28,14 +27,9 @@ class Runner:
     def __init__(
         self, accounts: Sequence[Account], make_client: Callable[[Account], Client], reporter: Reporter, in_turn: bool
     ) -> None:
-        """Prepare to play.
+        """Prepare to play, `in_turn` one account after the other, repeatedly, otherwise all at once.
 
-        Args:
-            accounts: accounts to play.
-            make_client: creates the client of an account. Called in this thread, for all accounts before the first
-                game.
-            reporter: gets all events.
-            in_turn: play one account after the other, repeatedly, instead of all at once.
+        `run` calls `make_client` for all accounts before the first game.
         """
         self._accounts = accounts
         self._make_client = make_client
@@ -46,13 +40,13 @@ class Runner:
         self._has_failed = False
 
     def run(self) -> int:
-        """Play until everything is played or the user ends it; return the exit status."""
         numbers = [signal.SIGINT, signal.SIGTERM]
         if HANGUP is not None and signal.getsignal(HANGUP) is not signal.SIG_IGN:  # as nohup has it
             numbers.append(HANGUP)
         before = {number: signal.signal(number, self._on_signal) for number in numbers}
         try:
-            clients = [self._make_client(account) for account in self._accounts]  # may take seconds
+            # All clients are created before the first game, so that mistakes of any account show at once.
+            clients = [self._make_client(account) for account in self._accounts]
             if self._in_turn:
                 self._run_in_turn(clients)
             else:

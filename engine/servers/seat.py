@@ -26,8 +26,7 @@ class Seat(Protocol):
         """Name of the engine, on one line."""
 
     @property
-    def ponders(self) -> bool:
-        """Whether the engine ponders in the opponent's time."""
+    def ponders(self) -> bool: ...
 
     def end(self, result: str) -> None: ...
 
@@ -56,11 +55,7 @@ class YomiSeat(Generic[P]):
 
 class EngineSeat(Generic[C]):
     def __init__(self, account: Account, kind: type[C], **spec: Any) -> None:
-        """Start the engine in `account.command`. `spec`: further fields of EngineSpec.
-
-        Raises:
-            GaveUpError: the engine cannot be started, or lacks an option.
-        """
+        """Start the engine in `account.command`, with further fields of EngineSpec. Raises GaveUpError."""
         try:
             self._client = kind(EngineSpec(account.name, account.command, **spec))
         except EngineError as error:
@@ -76,8 +71,6 @@ class EngineSeat(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Finished work of the engine."""
-
     tag: Any
     """The tag given to `submit`."""
     result: object = None
@@ -94,7 +87,6 @@ class Worker:
         self._thread.start()
 
     def submit(self, tag: object, call: Callable[[], object]) -> None:
-        """Queue a call."""
         self._work.put((tag, call))
 
     def close(self, timeout: float) -> bool:

@@ -72,23 +72,18 @@ class Account:
     server: Server
     user: str
     password_key: str
-    """One of PASSWORD_KEYS."""
     password_source: str
     games: int = 0
-    """Games to play; 0: no limit."""
     options: Mapping[str, Value] = field(default_factory=dict)
-    """Options of yomi."""
     places: Mapping[str, str] = field(default_factory=dict)
     """File, line and key of each option, for errors."""
     command: tuple[str, ...] = ()
     """Command line of another engine, or empty for yomi."""
     usi_options: Mapping[str, str] = field(default_factory=dict)
-    """Options of that engine (USI)."""
     go: str = ""
     """Arguments of `go` for that engine (USI), such as `nodes 20000`; empty for the clocks."""
 
     def password(self) -> Password:
-        """Return the password. Raises PasswordError."""
         match self.password_key:
             case "password_env":
                 return from_environment(self.password_source)
@@ -99,8 +94,6 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The whole file."""
-
     accounts: tuple[Account, ...]
     records: Path
     events: Path | None = None
@@ -111,7 +104,6 @@ class Settings:
 
 
 def read_settings(path: Path, protocol: str) -> Settings:
-    """Read the accounts on servers of one protocol."""
     try:
         text = path.read_text(encoding="utf-8")
         data = parse_toml(text)
@@ -258,25 +250,20 @@ def _path(text: str) -> tuple[str, ...]:
 
 
 class _Table:
-    """One table of the file, with its path."""
-
     def __init__(self, reader: _Reader, path: tuple[str, ...], data: Mapping[str, object]) -> None:
         self.reader, self.path, self.data = reader, path, data
 
     def where(self, key: str | None = None) -> str:
-        """Return file, line and key, for an error."""
         keys = self.path if key is None else (*self.path, key)
         line = self.reader.line_of(keys)
         return f"{self.reader.path}{'' if line is None else f', line {line}'}: {'.'.join(keys)}"
 
     def error(self, key: str, expected: str) -> SettingsError:
-        """Return the error for the value of a key."""
         if key not in self.data:
             return SettingsError(f"{self.where()}: {key} is missing, expected {expected}")
         return SettingsError(f"{self.where(key)}: found {self.data[key]!r:.100}, expected {expected}")
 
     def only(self, *keys: str) -> None:
-        """Raise SettingsError for any other key."""
         for key in self.data:
             if key == "password":
                 raise SettingsError(f"{self.where(key)}: no password belongs here, expected one of {PASSWORD_KEYS}")
@@ -370,7 +357,6 @@ def forget_environment(names: Iterable[str]) -> None:
 
 
 def from_file(path: Path) -> Password:
-    """Read a password from the first line of a file."""
     try:
         with path.open(encoding="utf-8") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -385,7 +371,6 @@ def from_file(path: Path) -> Password:
 
 
 def from_keyring(service: str, user: str) -> Password:
-    """Read a password from the system's keyring."""
     try:
         import keyring
         from keyring.errors import KeyringError

@@ -1,6 +1,6 @@
 """Hostile servers, line by line: `python -m tests.process.server_fuzz --lines 100000` drives both kinds of clients.
 
-A line may be played, passed over as noise, or end the session. It never is an internal error or the engine's fault,
+A line may be played, ignored as noise, or end the session. It never is an internal error or the engine's fault,
 clocks and deadlines stay finite, and each record that was written can be read.
 """
 
@@ -118,7 +118,7 @@ class Driven:
         client._connection = self  # type: ignore[assignment]
         client._noise = client._refusals = 0
         client.is_leaving = False
-        client._last_line = client._last_sent = time.monotonic()
+        client.last_line = client.last_sent = time.monotonic()
         lines = deque(["protocol", "username", "password"] if isinstance(client, CgosClient) else [f"LOGIN:{USER} OK"])
         try:
             client.on_connected()

@@ -194,12 +194,12 @@ def test_a_match_goes_on_without_more_openings(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     openings = read_journal(tmp_path / JOURNAL_NAME)[0]["kept"]["openings"]
     assert 1 < len(openings) < 10
-    assert f"only {len(openings)} different ones" in done.stderr
+    assert f"found only {len(openings)} different openings" in done.stderr
     done, more = run_match(tmp_path, *words, *drawn, "24")
     assert done.returncode == 0, done.stderr
     assert more[:20] == results
     assert [result.opening for result in more] == [number // 2 % len(openings) for number in range(24)]
-    assert "different ones" not in done.stderr  # they come again, so that none may be added
+    assert "different openings" not in done.stderr  # they come again, so that none may be added
 
 
 @pytest.mark.parametrize(

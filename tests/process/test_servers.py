@@ -146,7 +146,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_takes_the_engine_with_it(server: Fak
     client.interrupt_twice()
     status, text = client.end()
     assert status == 0, text
-    assert "left in the middle of a game" in text
+    assert "left during a game" in text
     assert len(list((tmp_path / "games" / "one").iterdir())) == 1
 
 

@@ -186,7 +186,7 @@ def test_an_interrupted_training_keeps_what_it_has_done(
     assert signal.getsignal(number) is before
     error = capsys.readouterr().err
     assert "stopping after this step" in error
-    assert f"stopped after step 2, kept in {made / 'run' / 'checkpoint.pt'}: the same command goes on" in error
+    assert f"stopped after step 2, stored in {made / 'run' / 'checkpoint.pt'}: the same command continues" in error
     assert main(words) == 0
     captured = capsys.readouterr()
     assert "from step 2 to 4" in captured.err

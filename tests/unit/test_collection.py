@@ -47,7 +47,7 @@ def test_rows_of_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert np.isfinite(columns["short_value"]).all()
     assert (columns["ownership"] == UNKNOWN_OWNER).all(1).tolist() == (columns["game"] == 2).tolist()
     assert main(["dataset", "check", str(tmp_path / "a")]) == 0
-    assert f"{sum(moves)} positions played again from their records" in capsys.readouterr().out
+    assert f"{sum(moves)} positions replayed from their records" in capsys.readouterr().out
     for game in (read_sgf(files[0][".sgf"]), games[0]):
         first = next(node for node in game.nodes() if node.move)
         assert len(first.other["VN"]) > 1

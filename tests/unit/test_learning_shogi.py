@@ -123,7 +123,7 @@ def test_rows_are_what_the_records_make_of_them(run: Path, capsys: pytest.Captur
     dataset = open_dataset(run / "rows")
     assert main(["dataset", "check", str(run / "rows")]) == 0
     rows = dataset.rows("train")
-    assert f"{rows} positions played again from their records" in capsys.readouterr().out
+    assert f"{rows} positions replayed from their records" in capsys.readouterr().out
     learned = sum(
         bool(note.counts)
         for path in (run / "games").iterdir()

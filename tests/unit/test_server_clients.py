@@ -292,7 +292,7 @@ def test_endless_noise_is_not_listened_to(make_server: Callable[..., FakeServer]
     server.wait(lambda: len(running.events("lost")) > 2)
     server.extra = b""
     running.join()
-    assert "more than 200 lines that mean nothing" in str(running.events("lost")[0]["why"])
+    assert "more than 200 meaningless lines" in str(running.events("lost")[0]["why"])
     assert len(server.results) == 1
 
 

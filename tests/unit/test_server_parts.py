@@ -338,7 +338,7 @@ def test_a_full_disk_is_told_once_and_people_still_read(caplog: pytest.LogCaptur
         reporter.event("one", "move", f"move {ply}", ply=ply)
     reporter.close()
     assert [record.message for record in caplog.records] == [
-        "no further events are written to /dev/full: No space left on device"
+        "cannot write events to /dev/full: No space left on device; games continue without"
     ]
     assert "move 2" in terminal.getvalue()
 
@@ -354,7 +354,7 @@ def test_a_terminal_that_is_gone_is_told_once_and_programs_still_read(
         reporter.status("one", "waiting")
     reporter.close()
     assert [record.message for record in caplog.records] == [
-        "nothing more is shown in the terminal: Input/output error"
+        "cannot write to the terminal: Input/output error; games continue without"
     ]
     assert (tmp_path / "events").read_text().count("\n") == 3
 

@@ -115,7 +115,7 @@ def test_the_command_writes_what_matches_read(tmp_path: Path, capsys: pytest.Cap
     source.write_text(format_csa_records([balanced(seed) for seed in range(3)]))
     words = ["dataset", "openings", str(source), "--out", str(target)]
     assert main([*words, "--rating", "3001"]) == 2
-    assert "3 games left out: a rating too low, or unknown" in capsys.readouterr().err
+    assert "3 games ignored: a rating too low, or unknown" in capsys.readouterr().err
     assert main(words) == 0
     assert "3 openings written" in capsys.readouterr().out
     assert [len(record.moves) for record in load_records(target)] == [36, 36, 36]

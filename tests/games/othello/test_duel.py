@@ -99,7 +99,7 @@ def test_a_tuning_goes_on_as_if_nothing_had_been(tmp_path: Path, capsys: pytest.
         (["tune", *BOARD, "--parameter", "fpu_reduction", "0.5:1"], "starts at 0.2, expected LOW:HIGH:START"),
         (["tune", "status", "nowhere"], "nowhere"),
         (["duel", *BOARD, "--first", "c_put=1"], "did you mean c_puct"),
-        (["duel", *BOARD, "--second", "workers=2"], "no option that players of a duel differ in"),
+        (["duel", *BOARD, "--second", "workers=2"], "no option of a duel's player"),
         (["duel", *BOARD, "--first", "c_puct=many"], "expected a number"),
         (["duel", *BOARD, "--games", "1"], "--games 1: expected at least 2"),
     ],
