@@ -111,9 +111,7 @@ class Spsa:
     def settings(self, values: Floats) -> dict[str, float]:
         """Return the search settings at some values, limited to the ranges."""
         pairs = zip(self.parameters, values.clip(0.0, 1.0).tolist(), strict=True)
-        return {
-            parameter.name: parameter.value(share) for parameter, share in zip(self.parameters, shares, strict=True)
-        }
+        return {parameter.name: parameter.value(share) for parameter, share in pairs}
 
     def _numbers(self, iteration: int) -> range:
         return range(2 * iteration * self.batch, 2 * (iteration + 1) * self.batch)
