@@ -67,31 +67,31 @@ class ClusterOptions:
 class Cluster:
     """The connection to a cluster. A process can have only one."""
 
-    def __init__(self, asked: ClusterOptions) -> None:
+    def __init__(self, options: ClusterOptions) -> None:
         """Start a cluster, or connect to one.
 
         Raises:
             LearningError: there is no cluster, or it is not secured.
         """
-        self.asked = asked
-        must_be_secure = not asked.insecure and AUTH_MODE not in os.environ
+        self.options = options
+        must_be_secure = not options.insecure and AUTH_MODE not in os.environ
         os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(RECONNECT_SECONDS))
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault(AUTH_MODE, OPEN if asked.insecure else "token")
-        if must_be_secure and asked.address == LOCAL and not {AUTH_TOKEN, AUTH_TOKEN_PATH} & set(os.environ):
+        os.environ.setdefault(AUTH_MODE, OPEN if options.insecure else "token")
+        if must_be_secure and options.address == LOCAL and not {AUTH_TOKEN, AUTH_TOKEN_PATH} & set(os.environ):
             os.environ[AUTH_TOKEN] = secrets.token_hex(32)
-        if asked.address == LOCAL:  # Ray then listens on 127.0.0.1, as it does by default on macOS and Windows
+        if options.address == LOCAL:  # Ray then listens on 127.0.0.1, as it does by default on macOS and Windows
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         self.ray: Any = importlib.import_module("ray")  # reads the environment
         version = self.ray.__version__
         if must_be_secure and tuple(int(part) for part in version.split(".")[:2]) < SECURED_FROM:
             raise LearningError(f"Ray {version} has no authentication: install Ray 2.52 or newer, or add --insecure")
         self._connect()
-        if must_be_secure and asked.address != LOCAL:
+        if must_be_secure and options.address != LOCAL:
             self._check_secured()
         context = self.ray.get_runtime_context()
         host, _, port = context.gcs_address.rpartition(":")
-        if asked.address == LOCAL and host.strip("[]") not in ("127.0.0.1", "::1"):
+        if options.address == LOCAL and host.strip("[]") not in ("127.0.0.1", "::1"):
             self.close()
             raise LearningError(f"--cluster {LOCAL}: Ray listens on {host}, expected 127.0.0.1 (Ray 2.52 or newer)")
         own = next(node for node in self.ray.nodes() if node["NodeID"] == context.get_node_id())
@@ -105,7 +105,7 @@ class Cluster:
     @property
     def room(self) -> int:
         """Number of actors that fit now."""
-        needs = {"CPU": self.asked.cpus, "GPU": self.asked.gpus}
+        needs = {"CPU": self.options.cpus, "GPU": self.options.gpus}
         nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         return sum(min(int(node.get(key, 0.0) / need) for key, need in needs.items() if need) for node in nodes)
 
@@ -123,7 +123,7 @@ class Cluster:
         self._missed = (self._missed or now) if lost else None
         if self._missed is not None and now - self._missed >= HEAD_SECONDS:
             raise LearningError(
-                f"cluster {self.asked.address}: {lost}; all delivered games are kept: run the command again when "
+                f"cluster {self.options.address}: {lost}; all delivered games are kept: run the command again when "
                 "there is a cluster"
             )
 
@@ -150,20 +150,20 @@ class Cluster:
         self.ray.shutdown()
 
     def _connect(self) -> None:
-        asked, own = self.asked, dict[str, Any]()
-        if asked.address == LOCAL:
-            processors = max(usable_cores(), math.ceil((asked.actors or 0) * asked.cpus))
+        options, own = self.options, dict[str, Any]()
+        if options.address == LOCAL:
+            processors = max(usable_cores(), math.ceil((options.actors or 0) * options.cpus))
             own = {"num_cpus": processors, "include_dashboard": False, "object_store_memory": STORE_BYTES}
-        elif asked.address != AUTO:
-            _reach(asked.address)
+        elif options.address != AUTO:
+            _reach(options.address)
         try:
-            self.ray.init(address=asked.address, log_to_driver=False, logging_level=logging.ERROR, **own)
+            self.ray.init(address=options.address, log_to_driver=False, logging_level=logging.ERROR, **own)
         except (self.ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
             why = _first_line(error)
             if type(error).__name__ == "AuthenticationError":  # of Ray 2.52 and newer; its line goes on and on
                 why = "no token found, or another one than the cluster's"
-            hint = "" if asked.address == LOCAL else f"; {EXPECTED}"
-            raise LearningError(f"--cluster {asked.address}: {why}{hint}") from None
+            hint = "" if options.address == LOCAL else f"; {EXPECTED}"
+            raise LearningError(f"--cluster {options.address}: {why}{hint}") from None
         # Raylets that end say so in dozens of lines, whatever log_to_driver is; RayWorkers does in one.
         self.ray._private.worker.print_to_stdstream = lambda *_, **__: None
 
@@ -179,7 +179,7 @@ class Cluster:
         if mode.lower() in ("", OPEN):
             self.close()
             raise LearningError(
-                f"--cluster {self.asked.address}: it runs anyone's code, expected a cluster whose nodes were "
+                f"--cluster {self.options.address}: it runs anyone's code, expected a cluster whose nodes were "
                 "started with RAY_AUTH_MODE=token, or --insecure"
             )
 
@@ -292,11 +292,11 @@ class RayWorkers:
         is called with the number of each lost actor and the reason.
         """
         self._cluster, self._ray = cluster, cluster.ray
-        asked = cluster.asked
-        self.count = max(1, cluster.room) if asked.actors is None else asked.actors
+        options = cluster.options
+        self.count = max(1, cluster.room) if options.actors is None else options.actors
         self._arguments = game, settings
         self._seed, self._on_loss = seed, on_loss
-        resources = {"num_cpus": asked.cpus, "num_gpus": asked.gpus}
+        resources = {"num_cpus": options.cpus, "num_gpus": options.gpus}
         self._remote = self._ray.remote(_Remote).options(**resources, max_restarts=0, scheduling_strategy="SPREAD")
         self._task: tuple[Task, Parcel | None] | None = None
         self._starts = self._failures = 0
@@ -404,7 +404,7 @@ class RayWorkers:
         seed = self._seed + 7919 * self._starts
         self._starts += 1
         self._started[number] = time.monotonic()
-        made = pickle.dumps((ActorPlayer, (VERSION, *self._arguments, seed, self._cluster.asked.gpus)))
+        made = pickle.dumps((ActorPlayer, (VERSION, *self._arguments, seed, self._cluster.options.gpus)))
         self._actors[number] = actor = self._remote.remote()
         self._calls[actor.begin.remote(made)] = number, "begin"
 

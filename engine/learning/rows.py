@@ -59,17 +59,17 @@ def rows_of(
     columns = dict(learnable.encode(positions, finished.game.history))
     columns |= _policy(plies, positions, spec)
     columns |= _labels(finished, learnable, chosen, positions)
-    columns["ply"] = _begun_with(finished) + np.array(chosen, np.int64)
+    columns["ply"] = _opening_length(finished) + np.array(chosen, np.int64)
     return {name: np.ascontiguousarray(array, COLUMNS[name][0]) for name, array in columns.items()}
 
 
 def plies_by_move(finished: FinishedGame[Any]) -> list[Ply | None]:
     """Return the ply of each recorded move; None for opening moves."""
-    before = _begun_with(finished)
+    before = _opening_length(finished)
     return [None] * before + list(finished.plies[: len(finished.game.moves) - before])
 
 
-def _begun_with(finished: FinishedGame[Any]) -> int:
+def _opening_length(finished: FinishedGame[Any]) -> int:
     initial: int = finished.game.ply - len(finished.game.moves)
     return finished.first - initial
 
@@ -174,7 +174,7 @@ def _labels(
     sides = positions["side_to_move"]
     signs = np.where(sides == BLACK, 1.0, -1.0)
     result = 0.0 if outcome.winner == DRAW else 1.0 if outcome.winner == BLACK else -1.0
-    values, scores = _searched(finished)
+    values, scores = _search_results(finished)
     short_values, short_scores = _short_term(values, result), _short_term(scores, outcome.margin)
     columns = {
         "value": signs * result,
@@ -195,7 +195,7 @@ def _labels(
     return columns
 
 
-def _searched(finished: FinishedGame[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _search_results(finished: FinishedGame[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return Black's value and score of each ply's search; NaN without a search."""
     found = np.full((2, len(finished.plies)), np.nan)
     for index, ply in enumerate(finished.plies):

@@ -120,7 +120,7 @@ class SelfPlayWorker:
         shown = None
         if fresh and begin - self._shown_at > SHOWN_SECONDS:
             self._shown_at, shown = begin, self._shown(selfplay, fresh[-1])
-        points = [_points(game.outcome.winner, color) for game in fresh for color in game.guests]
+        points = [_points(game.outcome.winner, color) for game in fresh for color in game.engines]
         faults = [game.why for game in ended if isinstance(game, DroppedGame)]
         return Delivery(games, evaluated - before, wrong, points, faults, shown)
 
@@ -150,7 +150,7 @@ class SelfPlayWorker:
         ended = finished.ended
         result = f"{ended.ending} {ended.detail}".strip()
         title = f"{len(moves)} moves" + (f", komi {learnable.komi(game):g}" if learnable.has_score else "")
-        for color, name in finished.guests.items():
+        for color, name in finished.engines.items():
             title += f", {name} has {'Black' if color == BLACK else 'White'}"
         return {"title": title, "result": result, "moves": moves, "boards": boards, "values": values}
 
@@ -171,8 +171,8 @@ class SelfPlayWorker:
         )
 
 
-def _points(winner: int, guest: int) -> float:
-    return 0.5 if winner == DRAW else float(winner != guest)
+def _points(winner: int, engine: int) -> float:
+    return 0.5 if winner == DRAW else float(winner != engine)
 
 
 class Workers(Protocol):
@@ -222,10 +222,10 @@ class _Match:
     def is_over(self) -> bool:
         return self.error != "" or self.standing.is_decided or not self.open
 
-    def note(self, news: MatchNews) -> None:
-        self.faults += news.faults
-        self.error = self.error or news.error
-        for played in news.played:
+    def note(self, report: MatchNews) -> None:
+        self.faults += report.faults
+        self.error = self.error or report.error
+        for played in report.played:
             if played.number in self.open:
                 self.open.remove(played.number)
                 self.standing.note(played.number, played.points)
@@ -309,7 +309,7 @@ class ProcessWorkers:
         try:
             while not match.is_over:
                 with self._lock:
-                    self._share_out(match, players, terms)
+                    self._distribute(match, players, terms)
                 self._listen(POLL_SECONDS, lambda: match.is_over)
         finally:
             with self._lock:
@@ -320,7 +320,7 @@ class ProcessWorkers:
             raise LearningError(match.error)
         return dataclasses.replace(match.standing.score, faults=tuple(match.faults))
 
-    def _share_out(self, match: _Match, players: Players, terms: DuelConfig) -> None:
+    def _distribute(self, match: _Match, players: Players, terms: DuelConfig) -> None:
         """Send the games that nobody plays to the workers without games of the match."""
         given = set[int]().union(*match.given.values())
         left = sorted(match.open - given)
@@ -355,11 +355,11 @@ class ProcessWorkers:
             if self._lock.acquire(timeout=left):
                 try:
                     if not is_enough():
-                        self._hear(min(left, POLL_SECONDS))
+                        self._receive(min(left, POLL_SECONDS))
                 finally:
                     self._lock.release()
 
-    def _hear(self, seconds: float) -> None:
+    def _receive(self, seconds: float) -> None:
         """Receive messages for at most `seconds`, and restart lost workers."""
         for number, link in enumerate(self._links):
             if link is None and time.monotonic() - self._started[number] > RESTART_SECONDS:

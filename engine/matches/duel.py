@@ -160,13 +160,13 @@ class Duel:
             task = self._again.popleft() if self._again else next(left, None)
             return None if task is None else self._host(slot, task)
 
-        table, patience = ConcurrentGames(self._searches, begin), FailureLimit()
+        table, failure_limit = ConcurrentGames(self._searches, begin), FailureLimit()
         ended = table.take()
         while ended or not table.is_over:
             played = [game for game in ended if isinstance(game, DuelGame)]
-            spoilt = [game.why for game in ended if isinstance(game, DroppedGame)]
-            patience.note(spoilt, len(played))
-            self.faults += spoilt
+            faults = [game.why for game in ended if isinstance(game, DroppedGame)]
+            failure_limit.note(faults, len(played))
+            self.faults += faults
             yield played
             if not table.advance(waits=self.waits) and not self.waits:
                 time.sleep(IDLE_SECONDS)
@@ -185,23 +185,23 @@ class Duel:
         """Play a game. If an engine fails, the game is queued again."""
         if self._opponents is None:
             return (yield from self._play_one(slot, task, None))
-        guest = self._opponents.invite(BLACK if task.number % 2 else WHITE)
-        assert guest is not None, "there is an engine for every game"
-        found = yield from self._opponents.host(guest, self._play_one(slot, task, guest))
+        engine = self._opponents.invite(BLACK if task.number % 2 else WHITE)
+        assert engine is not None, "there is an engine for every game"
+        found = yield from self._opponents.host(engine, self._play_one(slot, task, engine))
         if isinstance(found, DroppedGame):
             self._again.append(task)
         return found
 
     def _play_one(
-        self, slot: Sequence[GameSearch], task: DuelTask, guest: Opponent[Any] | None
+        self, slot: Sequence[GameSearch], task: DuelTask, engine: Opponent[Any] | None
     ) -> GameCoroutine[DuelGame]:
-        """Play a game. `guest` is the second player if that is an engine."""
+        """Play a game. `engine` is the second player if that is an engine."""
         terms, number = self.terms, task.number
-        rng, of_pair = (np.random.default_rng([terms.seed, part]) for part in (number, number // 2))
+        rng, pair_rng = (np.random.default_rng([terms.seed, part]) for part in (number, number // 2))
         for search, changes in zip(slot, task.changes, strict=False):
             search.configure(dataclasses.replace(search.owner.settings, **changes))  # type: ignore[arg-type]
-        played = self._begin(of_pair, number // 2)
-        yield from self._open(slot[number // 2 % len(slot)], played, of_pair)
+        played = self._begin(pair_rng, number // 2)
+        yield from self._open(slot[number // 2 % len(slot)], played, pair_rng)
         opening = played.ply
         for search in slot:
             search.seed(int(rng.integers(2**63)))
@@ -210,8 +210,8 @@ class Duel:
         rooted: list[int | None] = [None, None]
         half_life = HALF_LIFE * slot[0].owner.side
         while (ended := self._learnable.judge(played)) is None:
-            if guest is not None and played.side_to_move == guest.color:
-                choice = yield from guest.choose(played)
+            if engine is not None and played.side_to_move == engine.color:
+                choice = yield from engine.choose(played)
                 if isinstance(choice, Ended):
                     ended = choice
                     break
@@ -225,8 +225,8 @@ class Duel:
             temperature = terms.temperature * 0.5 ** (played.ply / half_life)
             found = yield from puct(search, DUEL_SETTINGS, rng, terms.visits[player], temperature, False)
             played.push(found.move if temperature >= COLD else best_move(search))
-        if guest is not None:
-            guest.leave(ended.winner)
+        if engine is not None:
+            engine.leave(ended.winner)
         return DuelGame(number, ended, played.ply, opening, key_of(self.game.format_opening(played)))
 
     def _begin(self, rng: np.random.Generator, pair: int) -> Any:

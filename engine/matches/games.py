@@ -135,7 +135,7 @@ class Adjudicator(Referee[G]):
         self._in_a_row = {BLACK: 0, WHITE: 0}  # plies in a row for which a color has been lost
         self._ended: Ended | None = None
 
-    def hear(self, color: int, evaluation: Evaluation | None) -> None:
+    def add_evaluation(self, color: int, evaluation: Evaluation | None) -> None:
         """Add an engine's evaluation of the move that it chose; None if it did not report one."""
         if self._threshold is None:
             return
@@ -247,7 +247,7 @@ class EngineSides(Generic[G]):
             self.moves.append(self.kind.format_move(game, decision.move))
             self.sheet.answers.append(answer)
             self.sheet.last = None
-            self.referee.hear(color, answer.evaluation)
+            self.referee.add_evaluation(color, answer.evaluation)
         return decision
 
     def finish(self, ended: Ended, event: str) -> PlayedGame:

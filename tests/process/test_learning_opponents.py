@@ -49,7 +49,7 @@ def play(
     selfplay = SelfPlay(GO, PLAIN, made, 1)
     ended: list[FinishedGame[Any] | DroppedGame] = []
     try:
-        while sum(isinstance(each, DroppedGame) or bool(each.guests) for each in ended) < games:
+        while sum(isinstance(each, DroppedGame) or bool(each.engines) for each in ended) < games:
             ended += selfplay.play()
     finally:
         selfplay.close()
@@ -61,11 +61,11 @@ def test_a_share_of_the_games_is_played_by_an_engine_whose_moves_are_not_learned
     selfplay, ended = play(engine, 0.5, 4, opening=1.0, forks=0.3)
     finished = [each for each in ended if isinstance(each, FinishedGame)]
     assert finished == ended
-    with_engine = [each for each in finished if each.guests]
+    with_engine = [each for each in finished if each.engines]
     assert len(finished) > len(with_engine) > 3
-    assert {name for each in with_engine for name in each.guests.values()} == {"other"}
+    assert {name for each in with_engine for name in each.engines.values()} == {"other"}
     for each in with_engine:
-        ((color, _),) = each.guests.items()
+        ((color, _),) = each.engines.items()
         own = [ply for ply in each.plies if ply.position["side_to_move"][0] != color]
         foreign = [ply for ply in each.plies if ply.position["side_to_move"][0] == color]
         assert any(ply.found is not None for ply in own)
@@ -82,7 +82,7 @@ def test_a_resignation_ends_the_game() -> None:
     for each in ended:
         assert isinstance(each, FinishedGame)
         assert each.ended.ending == RESIGNATION
-        assert each.ended.winner not in (*each.guests, DRAW)
+        assert each.ended.winner not in (*each.engines, DRAW)
         assert each.outcome.margin is None
 
 
@@ -102,7 +102,7 @@ def test_a_game_that_an_engine_spoils_is_dropped_and_the_others_go_on(engine: st
     assert all(each.startswith(why) for each in dropped)
     finished = [each for each in ended if isinstance(each, FinishedGame)]
     assert finished
-    assert not any(each.guests for each in finished)
+    assert not any(each.engines for each in finished)
 
 
 def test_a_worker_tells_of_engines_in_what_it_delivers() -> None:

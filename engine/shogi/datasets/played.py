@@ -183,7 +183,7 @@ class _Side:
             game.check(move)
         except (NotationError, IllegalMove) as error:
             raise EngineError(f"{error} in {self.sfens[-1]}") from None
-        self.referee.hear(color, answer.evaluation)
+        self.referee.add_evaluation(color, answer.evaluation)
         if answer.evaluation is not None and answer.evaluation.score is not None:
             score = round(min(max(answer.evaluation.score, -MAX_SCORE), MAX_SCORE))
             self.rows.append((pack(game.placement), score, move))
