@@ -57,7 +57,7 @@ class ClusterOptions:
     """Options of the cluster."""
 
     address: str
-    """"local" starts a cluster, "auto" uses the one that this machine belongs to; otherwise HOST:PORT of a head."""
+    """local starts a cluster, auto uses the one that this machine belongs to; otherwise HOST:PORT of a head."""
     actors: int | None = None  # None: as many as fit
     cpus: float = 1.0  # per actor
     gpus: float = 0.0  # per actor; an actor without a share sees no GPU

@@ -309,8 +309,6 @@ class Loop:
     def _play_ladder(self, name: str, generation: int) -> None:
         """Play against the anchors, and against a network of NETWORK_INTERVAL generations before."""
         earlier = [other for number, other in self.store.networks().items() if number <= generation - NETWORK_INTERVAL]
-            network for number, network in self.store.networks().items() if number <= generation - NETWORK_INTERVAL
-        ]
         for anchor in (*self.anchors, *earlier[-1:]):
             begin = time.monotonic()
             against = anchor if anchor in self.anchors else f"{EARLIER}{anchor}"
