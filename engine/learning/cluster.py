@@ -57,7 +57,7 @@ class ClusterOptions:
     """Options of the cluster."""
 
     address: str
-    """local starts a cluster, auto uses the one that this machine belongs to; otherwise HOST:PORT of a head."""
+    """local starts a cluster, auto uses the cluster of this machine; otherwise HOST:PORT of a head."""
     actors: int | None = None  # None: as many as fit
     cpus: float = 1.0  # per actor
     gpus: float = 0.0  # per actor; an actor without a share sees no GPU
@@ -160,11 +160,11 @@ class Cluster:
             self.ray.init(address=options.address, log_to_driver=False, logging_level=logging.ERROR, **own)
         except (self.ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
             why = _first_line(error)
-            if type(error).__name__ == "AuthenticationError":  # of Ray 2.52 and newer; its line goes on and on
+            if type(error).__name__ == "AuthenticationError":  # Ray 2.52 or newer; its own message is very long
                 why = "no token found, or another one than the cluster's"
             hint = "" if options.address == LOCAL else f"; {EXPECTED}"
             raise LearningError(f"--cluster {options.address}: {why}{hint}") from None
-        # Raylets that end say so in dozens of lines, whatever log_to_driver is; RayWorkers does in one.
+        # Ending raylets print dozens of lines, whatever log_to_driver is. RayWorkers reports a loss in one.
         self.ray._private.worker.print_to_stdstream = lambda *_, **__: None
 
     def _check_secured(self) -> None:
@@ -396,7 +396,7 @@ class RayWorkers:
             score: DuelScore = self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from None
-        except self._ray.exceptions.RayError:  # `take` tells of it
+        except self._ray.exceptions.RayError:  # `take` reports the loss
             return None
         return score
 

@@ -359,7 +359,7 @@ class Loop:
     def _progress(self) -> str:
         state, settings = self.store.state, self.settings
         missing = max(0, settings.rows - (self.store.rows - state.trained_rows))
-        rate = self._tally.rows_a_second
+        rate = self._tally.rows_per_second
         wait = f"{missing:,} more rows, about {missing / rate:.0f} s" if rate and missing else f"{missing:,} more rows"
         return f"{self.store.rows:,} rows; network {state.generation + 1} begins in {wait}"
 
@@ -380,7 +380,7 @@ class Tally:
     """Statistics of self-play since the last shard, for the journal."""
 
     def __init__(self) -> None:
-        self.rows_a_second = 0.0
+        self.rows_per_second = 0.0
         self._clear()
 
     def _clear(self) -> None:
@@ -396,7 +396,7 @@ class Tally:
         seconds = time.monotonic() - self._start
         points = [point for delivery in self._deliveries for point in delivery.points]
         rows = sum(len(game.rows["value"]) for game in delivered)
-        self.rows_a_second = rows / max(seconds, 1e-9)
+        self.rows_per_second = rows / max(seconds, 1e-9)
         store.journal.append(
             "selfplay",
             generation=store.state.generation,

@@ -238,7 +238,7 @@ class SelfPlay(Generic[G]):
         earlier, moves = self._recent[int(rng.integers(len(self._recent)))]
         game = self.learnable.restart(earlier)
         start = game.ply
-        # An early position: what is drawn from all of them is drawn twice, and the earlier one counts.
+        # The earlier of two random positions, so that early ones are more frequent.
         end = min(start + int(number) for number in rng.integers(0, max(1, len(moves) - start), 2))
         for move in moves[start:end]:
             game.push(move)

@@ -141,7 +141,7 @@ class SelfPlayWorker:
             board.push(move)
             boards.append(str(board))
         words = self._game.format_opening(game).split()
-        moves = words[len(words) - len(game.moves) :]  # in shogi the beginning stands before them
+        moves = words[len(words) - len(game.moves) :]  # in shogi they follow the initial position
         values = [None] * finished.first + [
             None if ply.found is None else round(ply.found.value if side == BLACK else -ply.found.value, 3)
             for ply in finished.plies

@@ -224,7 +224,7 @@ class EngineSides(Generic[G]):
             with _blame(color):
                 try:
                     self.kind.set_up(client, self.game, self.clocks[color].settings)
-                except RefusedError as error:  # nobody's loss: the match asks for what the engine cannot do
+                except RefusedError as error:  # no loss: the engine does not support this match
                     raise MatchError(f"player {client.spec.name}: {error}") from None
 
     def choose(self, game: G) -> Decision:

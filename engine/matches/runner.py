@@ -119,7 +119,7 @@ class _Slot:
         plan = runner.plan
         self.cpus = plan.cpus[number % len(plan.cpus)] if plan.cpus else frozenset[int]()
         self._clients: dict[int, EngineClient] = {}  # by player
-        self._processes: list[EngineProcess] = []  # of all engines that run or start, including those that score
+        self._processes: list[EngineProcess] = []  # of all running and starting engines, including scorers
 
     def run(self) -> None:
         host = self.runner.plan.make_game_runner(self._watch)
@@ -162,7 +162,7 @@ class _Slot:
         try:
             played = played or host.play(clients, opening, f"game {pairing.number + 1}")
         except UnscoredError as error:
-            if runner.is_stopped:  # what scores was killed
+            if runner.is_stopped:  # `kill` has ended the scoring engine, too
                 return
             files = self._write(pairing, error.played, UNSCORED)
             raise MatchError(f"{error}; the game is in {plan.folder / files[0]}") from None
