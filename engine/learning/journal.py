@@ -52,7 +52,7 @@ _NUMBERS = frozenset(("lead", "reanalyzed", "engine_games", "engine_points"))  #
 
 
 def append_line(file: FileIO, end: int, line: bytes, *, sync: bool = False) -> None:
-    """Append a line to a file of length `end`. If that fails, nothing of the line stays: it would spoil the next one."""
+    """Append a line to a file of length `end`. If that fails, nothing of it stays: it would spoil the next line."""
     try:
         while line:  # a disk that is almost full takes part of it
             line = line[file.write(line) :]
