@@ -30,8 +30,7 @@ from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.store import DIGITS, digest_of
 from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, SelfPlayWorker, Task
 from yomi.engine.machine import usable_cores
-from yomi.engine.matches.duel import SIDE_BY_SIDE, DuelScore, Players, play_match
-from yomi.engine.matches.rating import Sprt
+from yomi.engine.matches.duel import SIDE_BY_SIDE, DuelScore, LearningMatch, play_match
 from yomi.engine.options import Options
 from yomi.engine.version import VERSION
 from yomi.nets.files import default_cache_dir, write_atomically
@@ -234,10 +233,9 @@ class ActorPlayer:
             deliveries.append(self._worker.play())
         return pickle.dumps(deliveries)
 
-    def match(self, players: Sequence[tuple[Any, Parcel | None]], *arguments: Any) -> DuelScore:
-        # See play_match
-        first, second = (_unpacked(*player) for player in players)
-        return play_match(self._game, (first, second), *arguments)
+    def match(self, match: LearningMatch, parcels: Sequence[Parcel | None]) -> DuelScore:
+        first, second = (_unpacked(*player) for player in zip(match.players, parcels, strict=True))
+        return play_match(self._game, dataclasses.replace(match, players=(first, second)))
 
 
 def name_of(content: bytes) -> str:
@@ -349,37 +347,29 @@ class RayWorkers:
                 self._call(number, "play")
         return deliveries
 
-    def match(
-        self,
-        game: Game[Any, Any],
-        players: Players,
-        games: int,
-        visits: int,
-        seed: int,
-        lead: float,
-        sprt: Sprt | None = None,
-    ) -> DuelScore:
+    def match(self, game: Game[Any, Any], match: LearningMatch) -> DuelScore:
         """Play `yomi.engine.matches.duel.play_match` in parts on all ready actors. Each part has its own seed.
 
         This process plays the parts of lost actors, and all of them if no actor is ready. `sprt` is evaluated after
         each round of parts.
         """
-        sent = [(options, self._parcel(options)) for options in players]
+        parcels = [self._parcel(options) for options in match.players]
         scores, total = list[DuelScore](), DuelScore()
-        left = (games + 1) // 2
+        left = (match.games + 1) // 2
         while left:
             actors = [actor for actor, is_ready in zip(self._actors, self._ready, strict=True) if actor and is_ready]
             parts = max(1, min(len(actors), left))
-            now = left if sprt is None else min(left, parts * SIDE_BY_SIDE // 2)
+            now = left if match.sprt is None else min(left, parts * SIDE_BY_SIDE // 2)
             left -= now
             calls = []
             for part in range(parts):
                 share = now * (part + 1) // parts - now * part // parts
-                rest = 2 * share, visits, seed + 1_000_003 * (len(scores) + part), lead
-                calls.append((actors[part].call.remote("match", sent, *rest) if actors else None, rest))
-            scores += [self._score(call) or play_match(game, players, *rest) for call, rest in calls]
+                seed = match.seed + 1_000_003 * (len(scores) + part)
+                own = dataclasses.replace(match, games=2 * share, seed=seed, sprt=None)
+                calls.append((actors[part].call.remote("match", own, parcels) if actors else None, own))
+            scores += [self._score(call) or play_match(game, own) for call, own in calls]
             total = _joined(scores)
-            if sprt is not None and sprt.verdict(total.pairs):
+            if match.sprt is not None and match.sprt.verdict(total.pairs):
                 break
         return total
 

@@ -24,7 +24,7 @@ from yomi.engine.learning.progress import EARLIER, newest_shares
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import NETWORK_INTERVAL, NOTHING_PLANNED, Store
 from yomi.engine.learning.workers import Delivery, Task, Workers
-from yomi.engine.matches.duel import DuelScore, Matches, play_match
+from yomi.engine.matches.duel import DuelScore, LearningMatch, Matches, play_match
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 from yomi.engine.version import VERSION
@@ -320,7 +320,8 @@ class Loop:
     def _match(self, name: str, other: str, games: int, generation: int, sprt: Sprt | None = None) -> DuelScore:
         players = self._options(name), self.anchors[other] if other in self.anchors else self._options(other)
         settings, lead = self.settings, self.store.leads.get(self.game.board_size(self.options), 0.0)
-        return self._matches(self.game, players, games, settings.match_visits, settings.seed + generation, lead, sprt)
+        seed = settings.seed + generation
+        return self._matches(self.game, LearningMatch(players, games, settings.match_visits, seed, lead, sprt))
 
     def _note_match(
         self, event: str, score: DuelScore, generation: int, name: str, against: str, begin: float, **more: Any

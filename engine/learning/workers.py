@@ -35,11 +35,10 @@ from yomi.engine.matches.duel import (
     DuelGame,
     DuelScore,
     DuelTask,
+    LearningMatch,
     MatchState,
     Players,
-    learning_config,
 )
-from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 from yomi.nets.errors import NetworkError
 
@@ -210,13 +209,16 @@ class MatchNews:
 
 
 class _Match:
-    def __init__(self, number: int, tasks: int, sprt: Sprt | None) -> None:
-        self.number = number
-        self.standing = MatchState(sprt)
+    def __init__(self, number: int, match: LearningMatch) -> None:
+        self.number, self.match = number, match
+        self.standing = MatchState(match.sprt)
         self.faults: list[str] = []
         self.error = ""
-        self.open = set(range(tasks))  # unfinished games
+        self.open = {task.number for task in match.tasks}  # unfinished games
         self.given: dict[int, set[int]] = {}  # games by worker
+
+    def part(self, tasks: Sequence[DuelTask], count: int) -> MatchPart:
+        return MatchPart(self.number, self.match.players, self.match.config, tasks, count)
 
     @property
     def is_over(self) -> bool:
@@ -285,16 +287,7 @@ class ProcessWorkers:
                     self._send(number, None)
         return [delivery for _, _, delivery in arrived]
 
-    def match(
-        self,
-        game: Game[Any, Any],
-        players: Players,
-        games: int,
-        visits: int,
-        seed: int,
-        lead: float,
-        sprt: Sprt | None = None,
-    ) -> DuelScore:
+    def match(self, game: Game[Any, Any], match: LearningMatch) -> DuelScore:
         """Play `yomi.engine.matches.duel.play_match` on all workers, in turns with self-play.
 
         Other workers play the games of a lost one.
@@ -302,25 +295,24 @@ class ProcessWorkers:
         Raises:
             LearningError: a player cannot be made or fails, or no process can play.
         """
-        total, terms = games + games % 2, learning_config(visits, seed, lead)
         with self._lock:
             self._matches += 1
-            match = self._match = _Match(self._matches, total, sprt)
+            state = self._match = _Match(self._matches, match)
         try:
-            while not match.is_over:
+            while not state.is_over:
                 with self._lock:
-                    self._distribute(match, players, terms)
-                self._listen(POLL_SECONDS, lambda: match.is_over)
+                    self._distribute(state)
+                self._listen(POLL_SECONDS, lambda: state.is_over)
         finally:
             with self._lock:
                 self._match = None
-                for number in match.given:
-                    self._send(number, MatchPart(match.number, players, terms, (), 0))
-        if match.error:
-            raise LearningError(match.error)
-        return dataclasses.replace(match.standing.score, faults=tuple(match.faults))
+                for number in state.given:
+                    self._send(number, state.part((), 0))
+        if state.error:
+            raise LearningError(state.error)
+        return dataclasses.replace(state.standing.score, faults=tuple(state.faults))
 
-    def _distribute(self, match: _Match, players: Players, terms: DuelConfig) -> None:
+    def _distribute(self, match: _Match) -> None:
         """Send the games that nobody plays to the workers without games of the match."""
         given = set[int]().union(*match.given.values())
         left = sorted(match.open - given)
@@ -331,14 +323,14 @@ class ProcessWorkers:
         ]
         if not left or not idle:
             return
-        is_engine = isinstance(players[1], EngineSpec)
+        is_engine = isinstance(match.match.players[1], EngineSpec)
         count = max(1, usable_cores() // len(self._links)) if is_engine else max(8, SIDE_BY_SIDE // len(self._links))
         for place, number in enumerate(idle):
             share = [each for each in left if each // 2 % len(idle) == place]  # both games of a pair
             if share:
                 match.given[number] = set(share)
                 tasks = [DuelTask(game) for game in share]
-                self._send(number, MatchPart(match.number, players, terms, tasks, min(count, len(share))))
+                self._send(number, match.part(tasks, min(count, len(share))))
 
     def close(self) -> None:
         with self._lock:

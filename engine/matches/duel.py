@@ -35,7 +35,7 @@ from yomi.engine.search.reports import move_order, utility_bounds
 
 Players: TypeAlias = "tuple[Options, Options | EngineSpec]"
 """The options of two players. The second one may be an external engine."""
-Matches: TypeAlias = "Callable[[Game[Any, Any], Players, int, int, int, float, Sprt | None], DuelScore]"
+Matches: TypeAlias = "Callable[[Game[Any, Any], LearningMatch], DuelScore]"
 """Plays a match: `play_match`, or a function with the same arguments."""
 SIDE_BY_SIDE = 32  # maximum number of concurrent games
 # Temperature of the first moves in gate and ladder, so that games differ; and the fraction of the board size after
@@ -318,37 +318,41 @@ class MatchState:
         return {number: self.points[number] for number in range(self._seen)}
 
 
-def learning_config(visits: int, seed: int, lead: float) -> DuelConfig:
-    return DuelConfig((visits, visits), seed, lead, temperature=TEMPERATURE, keep_tree=False)
+@dataclass(frozen=True, slots=True)
+class LearningMatch:
+    """A match of gate or ladder. Its games begin like those of self-play."""
+
+    players: Players  # the first one sets the board
+    games: int  # rounded up to an even number
+    visits: int  # per move of both players; an engine has its own limits
+    seed: int
+    lead: float  # see Learnable.new_game
+    sprt: Sprt | None = None  # ends the match when it is decided
+
+    @property
+    def tasks(self) -> list[DuelTask]:
+        return [DuelTask(number) for number in range(self.games + self.games % 2)]
+
+    @property
+    def config(self) -> DuelConfig:
+        visits = self.visits, self.visits
+        return DuelConfig(visits, self.seed, self.lead, temperature=TEMPERATURE, keep_tree=False)
 
 
-def play_match(
-    game: Game[Any, Any], players: Players, games: int, visits: int, seed: int, lead: float, sprt: Sprt | None = None
-) -> DuelScore:
-    """Play a match with games that begin like those of self-play. Return the score of the first player.
-
-    Args:
-        game: the descriptor.
-        players: the two players. The first one sets the board.
-        games: number of games, rounded up to an even number.
-        visits: visits per move of both players. An engine has its own limits.
-        seed: random seed.
-        lead: see Learnable.new_game.
-        sprt: if set, ends the match when it is decided.
+def play_match(game: Game[Any, Any], match: LearningMatch) -> DuelScore:
+    """Play a match in this process. Return the score of the first player.
 
     Raises:
         NetworkError, EvaluatorError: a player cannot be made.
         LearningError: an engine fails again and again.
     """
-    terms = learning_config(visits, seed, lead)
-    total = games + games % 2
-    standing = MatchState(sprt)
-    with Duel(game, players, terms, min(SIDE_BY_SIDE, total)) as duel:
-        for played in duel.play([DuelTask(number) for number in range(total)]):
-            standing.note(played.number, played.points)
-            if standing.is_decided:
+    tasks, state = match.tasks, MatchState(match.sprt)
+    with Duel(game, match.players, match.config, min(SIDE_BY_SIDE, len(tasks))) as duel:
+        for played in duel.play(tasks):
+            state.note(played.number, played.points)
+            if state.is_decided:
                 break
-        return dataclasses.replace(standing.score, faults=tuple(duel.faults))
+        return dataclasses.replace(state.score, faults=tuple(duel.faults))
 
 
 END_SECONDS = 1.0  # time for a process to end by itself after its connection is closed

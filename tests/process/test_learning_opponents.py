@@ -25,7 +25,7 @@ from yomi.engine.learning.rows import rows_of
 from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
 from yomi.engine.learning.settings import make_settings
 from yomi.engine.learning.workers import SelfPlayWorker, Task
-from yomi.engine.matches.duel import play_match
+from yomi.engine.matches.duel import LearningMatch, play_match
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION
@@ -138,7 +138,7 @@ def test_an_engine_is_told_of_handicap_stones_and_rules() -> None:
 
 def test_a_match_against_an_engine() -> None:
     (spec,) = anchor_specs([scripted("gtp", "resign")], GO, ["uniform"])
-    score = play_match(GO, (PLAIN, spec), 5, 2, 1, 0.0)
+    score = play_match(GO, LearningMatch((PLAIN, spec), 5, 2, 1, 0.0))
     assert (score.wins, score.draws, score.losses, score.faults) == (6, 0, 0, ())
     assert score.pairs[-1] == 3
 
@@ -148,14 +148,14 @@ def test_a_match_against_an_engine_that_fails_again_and_again_ends_with_the_reas
     with pytest.raises(
         LearningError, match=f"{FAILURES} games in a row failed because of an engine: crash: exited with"
     ):
-        play_match(GO, (PLAIN, spec), 4, 2, 1, 0.0)
+        play_match(GO, LearningMatch((PLAIN, spec), 4, 2, 1, 0.0))
 
 
 def test_shogi_is_played_by_engines_of_usi() -> None:
     shogi = GAMES["shogi"]
     options = replace(Options.for_game("shogi"), evaluator="uniform", workers=1, max_moves=12)
     spec = opponent_spec(f"{scripted('usi', 'resign')} nodes=10", shogi)
-    score = play_match(shogi, (options, spec), 2, 2, 1, 0.0)
+    score = play_match(shogi, LearningMatch((options, spec), 2, 2, 1, 0.0))
     assert (score.wins, score.faults) == (2, ())
 
 
