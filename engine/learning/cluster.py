@@ -18,7 +18,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from yomi.engine.game import Game
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.store import DIGITS, digest_of
-from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, SelfPlayWorker, Task
+from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, OnLoss, SelfPlayWorker, Task
 from yomi.engine.machine import usable_cores
 from yomi.engine.matches.duel import SIDE_BY_SIDE, DuelScore, LearningMatch, play_match
 from yomi.engine.options import Options
@@ -277,12 +277,7 @@ class RayWorkers:
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        game: Game[Any, Any],
-        settings: SelfPlaySettings,
-        seed: int,
-        on_loss: Callable[[int, str], None],
+        self, cluster: Cluster, game: Game[Any, Any], settings: SelfPlaySettings, seed: int, on_loss: OnLoss
     ) -> None:
         """Request the actors. They start as soon as there is room.
 

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, DRAW
@@ -50,6 +50,8 @@ CREDIT = 2  # deliveries of a worker that may be waiting to be taken
 DELIVER_SECONDS = 1.0
 POLL_SECONDS = 0.2  # time one thread listens to the workers before another may
 SLICE_SECONDS = 0.1  # minimum time for a match before self-play continues
+
+OnLoss: TypeAlias = Callable[[int, str], None]  # gets the number of a lost worker, and the reason
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,7 +195,7 @@ class MatchPart:
 
     match: int  # number of the match
     players: Players
-    terms: DuelConfig
+    config: DuelConfig
     tasks: Sequence[DuelTask]  # empty if the match is decided: give up the rest
     count: int  # concurrent games
 
@@ -211,7 +213,7 @@ class MatchNews:
 class _Match:
     def __init__(self, number: int, match: LearningMatch) -> None:
         self.number, self.match = number, match
-        self.standing = MatchState(match.sprt)
+        self.state = MatchState(match.sprt)
         self.faults: list[str] = []
         self.error = ""
         self.open = {task.number for task in match.tasks}  # unfinished games
@@ -222,7 +224,7 @@ class _Match:
 
     @property
     def is_over(self) -> bool:
-        return self.error != "" or self.standing.is_decided or not self.open
+        return self.error != "" or self.state.is_decided or not self.open
 
     def note(self, report: MatchNews) -> None:
         self.faults += report.faults
@@ -230,7 +232,7 @@ class _Match:
         for played in report.played:
             if played.number in self.open:
                 self.open.remove(played.number)
-                self.standing.note(played.number, played.points)
+                self.state.note(played.number, played.points)
 
 
 class ProcessWorkers:
@@ -240,12 +242,7 @@ class ProcessWorkers:
     """
 
     def __init__(
-        self,
-        count: int,
-        game: Game[Any, Any],
-        settings: SelfPlaySettings,
-        seed: int,
-        on_loss: Callable[[int, str], None],
+        self, count: int, game: Game[Any, Any], settings: SelfPlaySettings, seed: int, on_loss: OnLoss
     ) -> None:
         """Start the processes. They wait for a task.
 
@@ -310,7 +307,7 @@ class ProcessWorkers:
                     self._send(number, state.part((), 0))
         if state.error:
             raise LearningError(state.error)
-        return dataclasses.replace(state.standing.score, faults=tuple(state.faults))
+        return dataclasses.replace(state.state.score, faults=tuple(state.faults))
 
     def _distribute(self, match: _Match) -> None:
         """Send the games that nobody plays to the workers without games of the match."""
@@ -465,7 +462,7 @@ class _Worker:
 
     def _begin_match(self, part: MatchPart) -> None:
         try:
-            self._duel = Duel(self._game, part.players, part.terms, part.count)
+            self._duel = Duel(self._game, part.players, part.config, part.count)
         except Exception as error:  # the thread that asked for the match raises it
             self._link.send(MatchNews(part.match, [], [], _line(error)))
             return

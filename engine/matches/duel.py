@@ -112,20 +112,20 @@ class DuelGame:
 class Duel:
     """Two players and their searches. Not thread-safe. A context manager."""
 
-    def __init__(self, game: Game[Any, Any], players: Players, terms: DuelConfig, count: int) -> None:
+    def __init__(self, game: Game[Any, Any], players: Players, config: DuelConfig, count: int) -> None:
         """Load the evaluators for at most `count` concurrent games. An engine plays at most one game per core.
 
         Raises:
             NetworkError, EvaluatorError: a player cannot be made.
         """
-        self.game, self.terms, self._options = game, terms, players[0]
+        self.game, self.config, self._options = game, config, players[0]
         self._learnable = game.learnable(players[0])
         self._searches: list[Searches] = []  # of each player that is not an engine
         self._opponents: OpponentPool[Any] | None = None
         self._again: deque[DuelTask] = deque()  # games that failed because of an engine; they are played first
         self.faults: list[str] = []  # their reasons
         self.waits = True  # whether a round may block until an engine answers
-        visits = max(*terms.visits, OPENING_VISITS) * (2 if terms.keep_tree else 1)
+        visits = max(*config.visits, OPENING_VISITS) * (2 if config.keep_tree else 1)
         with contextlib.ExitStack() as stack:
             if isinstance(players[1], EngineSpec):
                 count = min(count, usable_cores())
@@ -135,7 +135,7 @@ class Duel:
                     continue
                 subject, queue, search = stack.enter_context(game.measured(options))
                 search = dataclasses.replace(search, cache_size=0, ownership=False)
-                self._searches.append(Searches(subject.spec, queue, search, count, visits, terms.seed + number))
+                self._searches.append(Searches(subject.spec, queue, search, count, visits, config.seed + number))
             self._stack = stack.pop_all()
 
     def play(self, tasks: Iterable[DuelTask]) -> Iterator[DuelGame]:
@@ -196,8 +196,8 @@ class Duel:
         self, slot: Sequence[GameSearch], task: DuelTask, engine: Opponent[Any] | None
     ) -> GameCoroutine[DuelGame]:
         """Play a game. `engine` is the second player if that is an engine."""
-        terms, number = self.terms, task.number
-        rng, pair_rng = (np.random.default_rng([terms.seed, part]) for part in (number, number // 2))
+        config, number = self.config, task.number
+        rng, pair_rng = (np.random.default_rng([config.seed, part]) for part in (number, number // 2))
         for search, changes in zip(slot, task.changes, strict=False):
             search.configure(dataclasses.replace(search.owner.settings, **changes))  # type: ignore[arg-type]
         played = self._begin(pair_rng, number // 2)
@@ -220,10 +220,10 @@ class Duel:
             player = by_color[played.side_to_move]
             search = slot[player]
             move_root(search, played, rooted[player])
-            if terms.keep_tree:
+            if config.keep_tree:
                 rooted[player] = len(played.moves)
-            temperature = terms.temperature * 0.5 ** (played.ply / half_life)
-            found = yield from puct(search, DUEL_SETTINGS, rng, terms.visits[player], temperature, False)
+            temperature = config.temperature * 0.5 ** (played.ply / half_life)
+            found = yield from puct(search, DUEL_SETTINGS, rng, config.visits[player], temperature, False)
             played.push(found.move if temperature >= COLD else best_move(search))
         if engine is not None:
             engine.leave(ended.winner)
@@ -231,19 +231,19 @@ class Duel:
 
     def _begin(self, rng: np.random.Generator, pair: int) -> Any:
         """Return the initial game of a pair."""
-        terms, options = self.terms, self._options
-        if terms.lead is not None:
-            return self._learnable.new_game(rng, terms.lead)
-        if not terms.openings:
+        config, options = self.config, self._options
+        if config.lead is not None:
+            return self._learnable.new_game(rng, config.lead)
+        if not config.openings:
             return self.game.new_game(options)
         matches = self.game.matches()
         rules = matches.rules(options, None, options.max_moves or 0)
-        return matches.begin(rules, terms.openings[pair % len(terms.openings)])
+        return matches.begin(rules, config.openings[pair % len(config.openings)])
 
     def _open(self, search: GameSearch, played: Any, rng: np.random.Generator) -> Generator[None, None, None]:
         """Draw the opening moves with the search of one player."""
         search.seed(int(rng.integers(2**63)))
-        for _ in range(self.terms.opening_moves):
+        for _ in range(self.config.opening_moves):
             if self._learnable.judge(played) is not None:
                 return
             search.begin(played)
@@ -372,7 +372,7 @@ class DuelProcesses:
     """
 
     def __init__(
-        self, processes: int, game: Game[Any, Any], players: tuple[Options, Options], terms: DuelConfig, count: int
+        self, processes: int, game: Game[Any, Any], players: tuple[Options, Options], config: DuelConfig, count: int
     ) -> None:
         """Start the processes. The other arguments are those of Duel."""
         context = multiprocessing.get_context("spawn")
@@ -382,7 +382,7 @@ class DuelProcesses:
         self._processes: list[Any] = []
         for _ in range(processes):
             link, other = context.Pipe()
-            arguments = other, self._next, game, players, terms, count
+            arguments = other, self._next, game, players, config, count
             process = context.Process(target=serve, args=arguments, daemon=True)
             process.start()
             other.close()
@@ -443,14 +443,14 @@ def serve(
     counter: Any,
     game: Game[Any, Any],
     players: tuple[Options, Options],
-    terms: DuelConfig,
+    config: DuelConfig,
     count: int,
 ) -> None:
     # The main function of a process: play lists of tasks until the connection is closed.
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
     try:
         game.compile(lambda line: None, learning=True)
-        with Duel(game, players, terms, count) as duel:
+        with Duel(game, players, config, count) as duel:
             while True:
                 begin, tasks = link.recv()
                 for played in duel.play(_taken(begin, tasks, counter)):

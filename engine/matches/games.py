@@ -80,7 +80,7 @@ class MatchGame(abc.ABC, Generic[G]):
         """
 
     @abc.abstractmethod
-    def records(self, sheet: GameLog[G], ended: Ended, event: str) -> dict[str, bytes]:
+    def records(self, log: GameLog[G], ended: Ended, event: str) -> dict[str, bytes]:
         """Return the contents of a game's records by file name extension."""
 
     @abc.abstractmethod
@@ -210,13 +210,13 @@ class GameRunner(Generic[G]):
 class EngineSides(Generic[G]):
     """The engines of one game, as its two sides, with their clocks and answers."""
 
-    def __init__(self, host: GameRunner[G], game: G, clients: Mapping[int, EngineClient]) -> None:
-        settings = host.settings
-        self.kind, self.game, self.clients = host.kind, game, clients
+    def __init__(self, runner: GameRunner[G], game: G, clients: Mapping[int, EngineClient]) -> None:
+        settings = runner.settings
+        self.kind, self.game, self.clients = runner.kind, game, clients
         self.clocks = {color: client.clock(settings.margin) for color, client in clients.items()}
-        self.referee = Adjudicator(host.referee, settings.resign_below, settings.resign_moves)
+        self.referee = Adjudicator(runner.referee, settings.resign_below, settings.resign_moves)
         self.moves = [self.kind.format_move(game, move) for _, move in game.moves]
-        self.sheet = GameLog(game, clients, [None] * len(game.moves))
+        self.log = GameLog(game, clients, [None] * len(game.moves))
         self.chosen = {BLACK: 0, WHITE: 0}
 
     def begin(self) -> None:
@@ -238,15 +238,15 @@ class EngineSides(Generic[G]):
         if not clock.spend(answer.seconds):
             taken, left = (f"{seconds:.{client.decimals}f} s" for seconds in (answer.seconds, limit))
             raise _Forfeit(color, TIME, f"{answer.move} after {taken}, {left} were left")
-        self.sheet.last = answer
+        self.log.last = answer
         try:
             decision = self.kind.decide(game, answer.move)
         except ValueError as error:
             raise _Forfeit(color, ILLEGAL, str(error)[:200]) from None
         if decision.move is not None:
             self.moves.append(self.kind.format_move(game, decision.move))
-            self.sheet.answers.append(answer)
-            self.sheet.last = None
+            self.log.answers.append(answer)
+            self.log.last = None
             self.referee.add_evaluation(color, answer.evaluation)
         return decision
 
@@ -256,5 +256,5 @@ class EngineSides(Generic[G]):
             tuple(self.moves),
             (self.clocks[BLACK].used, self.clocks[WHITE].used),
             (self.chosen[BLACK], self.chosen[WHITE]),
-            self.kind.records(self.sheet, ended, event),
+            self.kind.records(self.log, ended, event),
         )

@@ -170,7 +170,7 @@ def test_the_loss_of_the_head_is_one_line(
     made = workers(ClusterOptions(nodes.address), [])
     take_until(made, lambda deliveries: len(deliveries) > 2)
     nodes.tell("behead")
-    with pytest.raises(LearningError, match=r"^cluster .*: its head is lost .*: give the command again .*$"):
+    with pytest.raises(LearningError, match=r"^cluster .*: its head is lost .*: run the command again .*$"):
         take_until(made, lambda _: False)
     network = tmp_path / "network.onnx"
     network.write_bytes(b"a network that nobody loads")
@@ -181,7 +181,7 @@ def test_the_loss_of_the_head_is_one_line(
 
 def test_a_cluster_that_runs_the_code_of_all_is_refused(start: Callable[..., Nodes]) -> None:
     nodes = start(1, "disabled")
-    with pytest.raises(LearningError, match=r"^--cluster .*: it runs the code of all who .* or --insecure$"):
+    with pytest.raises(LearningError, match=r"^--cluster .*: it runs anyone.s code, expected .* or --insecure$"):
         Cluster(ClusterOptions(nodes.address))
 
 
