@@ -18,7 +18,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,9 @@ from yomi.engine.game import Game
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.store import DIGITS, digest_of
-from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, SelfPlayWorker, Task
+from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, OnLoss, SelfPlayWorker, Task
 from yomi.engine.machine import usable_cores
-from yomi.engine.matches.duel import SIDE_BY_SIDE, DuelScore, Players, play_match
-from yomi.engine.matches.rating import Sprt
+from yomi.engine.matches.duel import SIDE_BY_SIDE, DuelScore, LearningMatch, play_match
 from yomi.engine.options import Options
 from yomi.nets.files import default_cache_dir, write_atomically
 
@@ -57,7 +56,7 @@ class ClusterOptions:
     """Options of the cluster."""
 
     address: str
-    """"local" starts a cluster, "auto" uses the one that this machine belongs to; otherwise HOST:PORT of a head."""
+    """local starts a cluster, auto uses the cluster of this machine; otherwise HOST:PORT of a head."""
     actors: int | None = None  # None: as many as fit
     cpus: float = 1.0  # per actor
     gpus: float = 0.0  # per actor; an actor without a share sees no GPU
@@ -67,31 +66,31 @@ class ClusterOptions:
 class Cluster:
     """The connection to a cluster. A process can have only one."""
 
-    def __init__(self, asked: ClusterOptions) -> None:
+    def __init__(self, options: ClusterOptions) -> None:
         """Start a cluster, or connect to one.
 
         Raises:
             LearningError: there is no cluster, or it is not secured.
         """
-        self.asked = asked
-        must_be_secure = not asked.insecure and AUTH_MODE not in os.environ
+        self.options = options
+        must_be_secure = not options.insecure and AUTH_MODE not in os.environ
         os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(RECONNECT_SECONDS))
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault(AUTH_MODE, OPEN if asked.insecure else "token")
-        if must_be_secure and asked.address == LOCAL and not {AUTH_TOKEN, AUTH_TOKEN_PATH} & set(os.environ):
+        os.environ.setdefault(AUTH_MODE, OPEN if options.insecure else "token")
+        if must_be_secure and options.address == LOCAL and not {AUTH_TOKEN, AUTH_TOKEN_PATH} & set(os.environ):
             os.environ[AUTH_TOKEN] = secrets.token_hex(32)
-        if asked.address == LOCAL:  # Ray then listens on 127.0.0.1, as it does by default on macOS and Windows
+        if options.address == LOCAL:  # Ray then listens on 127.0.0.1, as it does by default on macOS and Windows
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         self.ray: Any = importlib.import_module("ray")  # reads the environment
         version = self.ray.__version__
         if must_be_secure and tuple(int(part) for part in version.split(".")[:2]) < SECURED_FROM:
             raise LearningError(f"Ray {version} has no authentication: install Ray 2.52 or newer, or add --insecure")
         self._connect()
-        if must_be_secure and asked.address != LOCAL:
+        if must_be_secure and options.address != LOCAL:
             self._check_secured()
         context = self.ray.get_runtime_context()
         host, _, port = context.gcs_address.rpartition(":")
-        if asked.address == LOCAL and host.strip("[]") not in ("127.0.0.1", "::1"):
+        if options.address == LOCAL and host.strip("[]") not in ("127.0.0.1", "::1"):
             self.close()
             raise LearningError(f"--cluster {LOCAL}: Ray listens on {host}, expected 127.0.0.1 (Ray 2.52 or newer)")
         own = next(node for node in self.ray.nodes() if node["NodeID"] == context.get_node_id())
@@ -105,7 +104,7 @@ class Cluster:
     @property
     def room(self) -> int:
         """Number of actors that fit now."""
-        needs = {"CPU": self.asked.cpus, "GPU": self.asked.gpus}
+        needs = {"CPU": self.options.cpus, "GPU": self.options.gpus}
         nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         return sum(min(int(node.get(key, 0.0) / need) for key, need in needs.items() if need) for node in nodes)
 
@@ -123,7 +122,7 @@ class Cluster:
         self._missed = (self._missed or now) if lost else None
         if self._missed is not None and now - self._missed >= HEAD_SECONDS:
             raise LearningError(
-                f"cluster {self.asked.address}: {lost}; all delivered games are kept: run the command again when "
+                f"cluster {self.options.address}: {lost}; all delivered games are kept: run the command again when "
                 "there is a cluster"
             )
 
@@ -150,21 +149,21 @@ class Cluster:
         self.ray.shutdown()
 
     def _connect(self) -> None:
-        asked, own = self.asked, dict[str, Any]()
-        if asked.address == LOCAL:
-            processors = max(usable_cores(), math.ceil((asked.actors or 0) * asked.cpus))
+        options, own = self.options, dict[str, Any]()
+        if options.address == LOCAL:
+            processors = max(usable_cores(), math.ceil((options.actors or 0) * options.cpus))
             own = {"num_cpus": processors, "include_dashboard": False, "object_store_memory": STORE_BYTES}
-        elif asked.address != AUTO:
-            _reach(asked.address)
+        elif options.address != AUTO:
+            _reach(options.address)
         try:
-            self.ray.init(address=asked.address, log_to_driver=False, logging_level=logging.ERROR, **own)
+            self.ray.init(address=options.address, log_to_driver=False, logging_level=logging.ERROR, **own)
         except (self.ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
             why = _first_line(error)
-            if type(error).__name__ == "AuthenticationError":  # of Ray 2.52 and newer; its line goes on and on
+            if type(error).__name__ == "AuthenticationError":  # Ray 2.52 or newer; its own message is very long
                 why = "no token found, or another one than the cluster's"
-            hint = "" if asked.address == LOCAL else f"; {EXPECTED}"
-            raise LearningError(f"--cluster {asked.address}: {why}{hint}") from None
-        # Raylets that end say so in dozens of lines, whatever log_to_driver is; RayWorkers does in one.
+            hint = "" if options.address == LOCAL else f"; {EXPECTED}"
+            raise LearningError(f"--cluster {options.address}: {why}{hint}") from None
+        # Ending raylets print dozens of lines, whatever log_to_driver is. RayWorkers reports a loss in one.
         self.ray._private.worker.print_to_stdstream = lambda *_, **__: None
 
     def _check_secured(self) -> None:
@@ -179,7 +178,7 @@ class Cluster:
         if mode.lower() in ("", OPEN):
             self.close()
             raise LearningError(
-                f"--cluster {self.asked.address}: it runs anyone's code, expected a cluster whose nodes were "
+                f"--cluster {self.options.address}: it runs anyone's code, expected a cluster whose nodes were "
                 "started with RAY_AUTH_MODE=token, or --insecure"
             )
 
@@ -234,10 +233,9 @@ class ActorPlayer:
             deliveries.append(self._worker.play())
         return pickle.dumps(deliveries)
 
-    def match(self, players: Sequence[tuple[Any, Parcel | None]], *arguments: Any) -> DuelScore:
-        # See play_match
-        first, second = (_unpacked(*player) for player in players)
-        return play_match(self._game, (first, second), *arguments)
+    def match(self, match: LearningMatch, parcels: Sequence[Parcel | None]) -> DuelScore:
+        first, second = (_unpacked(*player) for player in zip(match.players, parcels, strict=True))
+        return play_match(self._game, dataclasses.replace(match, players=(first, second)))
 
 
 def name_of(content: bytes) -> str:
@@ -279,12 +277,7 @@ class RayWorkers:
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        game: Game[Any, Any],
-        settings: SelfPlaySettings,
-        seed: int,
-        on_loss: Callable[[int, str], None],
+        self, cluster: Cluster, game: Game[Any, Any], settings: SelfPlaySettings, seed: int, on_loss: OnLoss
     ) -> None:
         """Request the actors. They start as soon as there is room.
 
@@ -292,11 +285,11 @@ class RayWorkers:
         is called with the number of each lost actor and the reason.
         """
         self._cluster, self._ray = cluster, cluster.ray
-        asked = cluster.asked
-        self.count = max(1, cluster.room) if asked.actors is None else asked.actors
+        options = cluster.options
+        self.count = max(1, cluster.room) if options.actors is None else options.actors
         self._arguments = game, settings
         self._seed, self._on_loss = seed, on_loss
-        resources = {"num_cpus": asked.cpus, "num_gpus": asked.gpus}
+        resources = {"num_cpus": options.cpus, "num_gpus": options.gpus}
         self._remote = self._ray.remote(_Remote).options(**resources, max_restarts=0, scheduling_strategy="SPREAD")
         self._task: tuple[Task, Parcel | None] | None = None
         self._starts = self._failures = 0
@@ -349,37 +342,29 @@ class RayWorkers:
                 self._call(number, "play")
         return deliveries
 
-    def match(
-        self,
-        game: Game[Any, Any],
-        players: Players,
-        games: int,
-        visits: int,
-        seed: int,
-        lead: float,
-        sprt: Sprt | None = None,
-    ) -> DuelScore:
+    def match(self, game: Game[Any, Any], match: LearningMatch) -> DuelScore:
         """Play `yomi.engine.matches.duel.play_match` in parts on all ready actors. Each part has its own seed.
 
         This process plays the parts of lost actors, and all of them if no actor is ready. `sprt` is evaluated after
         each round of parts.
         """
-        sent = [(options, self._parcel(options)) for options in players]
+        parcels = [self._parcel(options) for options in match.players]
         scores, total = list[DuelScore](), DuelScore()
-        left = (games + 1) // 2
+        left = (match.games + 1) // 2
         while left:
             actors = [actor for actor, is_ready in zip(self._actors, self._ready, strict=True) if actor and is_ready]
             parts = max(1, min(len(actors), left))
-            now = left if sprt is None else min(left, parts * SIDE_BY_SIDE // 2)
+            now = left if match.sprt is None else min(left, parts * SIDE_BY_SIDE // 2)
             left -= now
             calls = []
             for part in range(parts):
                 share = now * (part + 1) // parts - now * part // parts
-                rest = 2 * share, visits, seed + 1_000_003 * (len(scores) + part), lead
-                calls.append((actors[part].call.remote("match", sent, *rest) if actors else None, rest))
-            scores += [self._score(call) or play_match(game, players, *rest) for call, rest in calls]
+                seed = match.seed + 1_000_003 * (len(scores) + part)
+                own = dataclasses.replace(match, games=2 * share, seed=seed, sprt=None)
+                calls.append((actors[part].call.remote("match", own, parcels) if actors else None, own))
+            scores += [self._score(call) or play_match(game, own) for call, own in calls]
             total = _joined(scores)
-            if sprt is not None and sprt.verdict(total.pairs):
+            if match.sprt is not None and match.sprt.verdict(total.pairs):
                 break
         return total
 
@@ -396,7 +381,7 @@ class RayWorkers:
             score: DuelScore = self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from None
-        except self._ray.exceptions.RayError:  # `take` tells of it
+        except self._ray.exceptions.RayError:  # `take` reports the loss
             return None
         return score
 
@@ -404,7 +389,7 @@ class RayWorkers:
         seed = self._seed + 7919 * self._starts
         self._starts += 1
         self._started[number] = time.monotonic()
-        made = pickle.dumps((ActorPlayer, (__version__, *self._arguments, seed, self._cluster.asked.gpus)))
+        made = pickle.dumps((ActorPlayer, (VERSION, *self._arguments, seed, self._cluster.options.gpus)))
         self._actors[number] = actor = self._remote.remote()
         self._calls[actor.begin.remote(made)] = number, "begin"
 

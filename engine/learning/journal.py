@@ -8,6 +8,7 @@ import math
 import os
 import time
 from collections.abc import Mapping
+from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -50,6 +51,18 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 _NUMBERS = frozenset(("lead", "reanalyzed", "engine_games", "engine_points"))  # optional numbers
 
 
+def append_line(file: FileIO, end: int, line: bytes, *, sync: bool = False) -> None:
+    """Append a line to a file of length `end`. If that fails, nothing of it stays: it would spoil the next line."""
+    try:
+        while line:  # a disk that is almost full takes part of it
+            line = line[file.write(line) :]
+        if sync:
+            os.fsync(file.fileno())
+    except OSError:
+        file.truncate(end)
+        raise
+
+
 class Journal:
     """The journal of a run. Threads and processes may append at the same time."""
 
@@ -77,12 +90,7 @@ class Journal:
                 lock_file(file.fileno(), wait=True)
                 end = _complete(file)
                 file.truncate(end)
-                try:
-                    while line:  # a disk that is almost full takes part of it
-                        line = line[file.write(line) :]
-                except OSError:
-                    file.truncate(end)
-                    raise
+                append_line(file, end, line)
         except OSError as error:
             raise LearningError(f"{self.path}: {error.strerror}") from None
 

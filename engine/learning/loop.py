@@ -23,9 +23,9 @@ from yomi.engine.learning.opponents import FailureLimit
 from yomi.engine.learning.page import LATEST, write_page
 from yomi.engine.learning.progress import EARLIER, newest_shares
 from yomi.engine.learning.settings import LearnSettings
-from yomi.engine.learning.store import NETWORK_INTERVAL, Store
+from yomi.engine.learning.store import NETWORK_INTERVAL, NOTHING_PLANNED, Store
 from yomi.engine.learning.workers import Delivery, Task, Workers
-from yomi.engine.matches.duel import DuelScore, Matches, play_match
+from yomi.engine.matches.duel import DuelScore, LearningMatch, Matches, play_match
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 from yomi.nets.data.shards import Dataset
@@ -111,23 +111,23 @@ class Loop:
             adapt: completes the options of players with a network.
         """
         self.game, self.options, self.settings, self.store = game, options, settings, store
-        self.workers, self._make_learner, self.say, self._beside = workers, make_learner, say, beside
+        self.workers, self._make_learner, self.say, self._concurrent = workers, make_learner, say, beside
         self.anchors: dict[str, Options | EngineSpec] = {
             **{name: replace(options, net=None, evaluator=name) for name in default_anchors(game)},
             **{spec.name: spec for spec in engines},
         }
         self._shares = newest_shares(store.journal.read())
-        self._patience = FailureLimit()
+        self._failure_limit = FailureLimit()
         self._matches, self._adapt = matches, adapt
         self._learner: Learner | None = None
-        self._improving: threading.Thread | None = None
+        self._training: threading.Thread | None = None
         self._failure: Exception | None = None
         self._tally = Tally()
         self._idle_since = time.monotonic()
         self._phase = ""  # current work of the training thread: training, gate or ladder of a network
-        self._handed = -1  # generation that the workers play with
-        self._shown: deque[dict[str, Any]] = deque(maxlen=PAGE_GAMES)
-        self._told_at = time.monotonic()
+        self._sent_generation = -1  # generation that the workers play with
+        self._page_games: deque[dict[str, Any]] = deque(maxlen=PAGE_GAMES)
+        self._page_written = time.monotonic()
         self._stopped = threading.Event()
 
     def stop(self) -> None:
@@ -147,21 +147,22 @@ class Loop:
             self._begin()
             while not self._stopped.is_set() and not self._has_reached(goal, time.monotonic() - begin):
                 self._collect()
-                if self._handed != self.store.state.generation:  # the ladder of a new network may still be played
-                    self._hand_out()
-                if self._improving is not None and not self._improving.is_alive():
-                    self._end_improving()
-                elif self._improving is None and self._has_enough():
+                # The ladder of a new network may still be played.
+                if self._sent_generation != self.store.state.generation:
+                    self._send_network()
+                if self._training is not None and not self._training.is_alive():
+                    self._end_training()
+                elif self._training is None and self._has_enough():
                     self._plan()
-                    self._start_improving()
+                    self._start_training()
                 self.store.pass_time(before + time.monotonic() - begin)
-            if self._improving is not None:
+            if self._training is not None:
                 self._wait_for_training()
-                self._end_improving()
+                self._end_training()
             why = "asked to" if self._stopped.is_set() else "the goal is reached"
         except Exception as error:
             why = str(error)
-            if self._improving is not None:  # PyTorch aborts a process that ends while it trains
+            if self._training is not None:  # PyTorch aborts a process that ends while it trains
                 self._wait_for_training()
             raise
         finally:
@@ -172,13 +173,13 @@ class Loop:
             self.store.close()
 
     def _wait_for_training(self) -> None:
-        assert self._improving is not None
+        assert self._training is not None
         phase = ""
-        while self._improving.is_alive():
+        while self._training.is_alive():
             if phase != self._phase:
                 phase = self._phase
                 self.say(f"waiting for {phase} before the end")
-            self._improving.join(TAKE_SECONDS)
+            self._training.join(TAKE_SECONDS)
 
     # -- self-play -------------------------------------------------------------------------------------------------
 
@@ -188,15 +189,15 @@ class Loop:
             name = self.store.keep_network(self._get_learner().first())
             self.store.update(network=name)
             self.store.journal.append("promotion", generation=0, network=name)
-        self._hand_out()
+        self._send_network()
         if state.planned_rows:  # a kill came while it was trained
-            self._start_improving()
+            self._start_training()
 
-    def _hand_out(self) -> None:
+    def _send_network(self) -> None:
         """Send the workers the current network."""
         state = self.store.state
-        self._handed = state.generation
-        plays = state.network if state.generation >= self.settings.without_network else self.game.default_evaluator
+        self._sent_generation = state.generation
+        plays = state.network if state.generation >= self.settings.without_network else self.game.plain_evaluator
         options = self._options(plays) if plays == state.network else replace(self.options, net=None, evaluator=plays)
         self.workers.use(Task(options, plays, self.store.leads))
 
@@ -207,30 +208,30 @@ class Loop:
         """Store the finished games. If self-play is MAX_AHEAD generations ahead, wait for the training thread."""
         state, settings = self.store.state, self.settings
         ahead = self.store.rows - (state.planned_rows or state.trained_rows)
-        if self._improving is not None and ahead > MAX_AHEAD * settings.rows:
-            self._wait_for_improving(self._improving)
+        if self._training is not None and ahead > MAX_AHEAD * settings.rows:
+            self._pause_self_play(self._training)
             return
         for delivery in self.workers.take(TAKE_SECONDS):
             for played in delivery.games:
                 self.store.add(played)
             if delivery.shown is not None:
-                self._shown.append(delivery.shown)
+                self._page_games.append(delivery.shown)
             self._tally.add(delivery)
-            self._tell_faults(delivery.faults)
-            self._patience.note(delivery.faults, len(delivery.points))
+            self._report_faults(delivery.faults)
+            self._failure_limit.note(delivery.faults, len(delivery.points))
         if sum(len(game.rows["value"]) for game in self.store.games) * SHARDS >= settings.rows:
             self.store.close_shards()
             self._tally.write(self.store)
             self.say(self._progress())
             self._write_page(PAGE_SECONDS)
 
-    def _wait_for_improving(self, improving: threading.Thread) -> None:
+    def _pause_self_play(self, training: threading.Thread) -> None:
         """Wait for the training thread, and record the duration by phase in the journal."""
-        while improving.is_alive() and not self._stopped.is_set():
+        while training.is_alive() and not self._stopped.is_set():
             begin, phase = time.monotonic(), self._phase
             self.say(f"self-play is {MAX_AHEAD:g} generations ahead and waits for {phase}")
-            while improving.is_alive() and self._phase == phase and not self._stopped.is_set():
-                improving.join(TAKE_SECONDS)
+            while training.is_alive() and self._phase == phase and not self._stopped.is_set():
+                training.join(TAKE_SECONDS)
             seconds = time.monotonic() - begin
             self.store.journal.append("wait", part="selfplay", seconds=seconds, **{"for": phase})
 
@@ -246,72 +247,52 @@ class Loop:
         steps = max(1, round((rows - state.trained_rows) * settings.passes / settings.batch))
         self.store.update(planned_rows=rows, planned_shard=self.store.newest_shard, planned_steps=state.steps + steps)
 
-    def _start_improving(self) -> None:
+    def _start_training(self) -> None:
         waited = time.monotonic() - self._idle_since
         self.store.journal.append("wait", part="training", seconds=waited, **{"for": "rows"})
-        if not self._beside:
-            self._improve()
-            self._end_improving()
+        if not self._concurrent:
+            self._train_next()
+            self._end_training()
             return
-        self._improving = threading.Thread(target=self._improve_or_fail, name="training", daemon=True)
-        self._improving.start()
+        self._training = threading.Thread(target=self._train_or_fail, name="training", daemon=True)
+        self._training.start()
 
-    def _improve_or_fail(self) -> None:
+    def _train_or_fail(self) -> None:
         try:
-            self._improve()
-        except Exception as error:  # raised again by _end_improving
+            self._train_next()
+        except Exception as error:  # raised again by _end_training
             self._failure = error
 
-    def _end_improving(self) -> None:
-        self._improving, self._idle_since = None, time.monotonic()
+    def _end_training(self) -> None:
+        self._training, self._idle_since = None, time.monotonic()
         if self._failure is not None:
             raise self._failure
-        self._hand_out()
+        self._send_network()
 
-    def _improve(self) -> None:
+    def _train_next(self) -> None:
         """Train the next network, and promote it if it passes the gate."""
         state, settings, journal = self.store.state, self.settings, self.store.journal
         generation = state.generation + 1
         begin = time.monotonic()
         self._phase = f"the training of network {generation}"
         latest: dict[str, float] = {}
+        rows, steps = state.planned_rows, state.planned_steps
         path, window = self._get_learner().run(
-            self.store.planned(),
-            generation,
-            state.planned_rows,
-            state.steps,
-            state.planned_steps,
-            lambda _, values: latest.update(values),
+            self.store.planned(), generation, rows, state.steps, steps, lambda _, values: latest.update(values)
         )
         name = self.store.keep_network(path)
         seconds = time.monotonic() - begin
         losses = {key: round(value, 5) for key, value in latest.items() if key not in SPEEDS}
-        journal.append(
-            "training",
-            generation=generation,
-            steps=state.planned_steps - state.steps,
-            seconds=seconds,
-            window=window,
-            losses=losses,
-        )
+        event = {"generation": generation, "steps": steps - state.steps, "seconds": seconds}
+        journal.append("training", **event, window=window, losses=losses)
         promoted = self._passes_gate(name, generation)
         if promoted:
             journal.append("promotion", generation=generation, network=name)
         best = name if promoted else state.network
-        self.store.update(
-            generation=generation,
-            network=best,
-            trained_rows=state.planned_rows,
-            steps=state.planned_steps,
-            planned_rows=0,
-            planned_shard=0,
-            planned_steps=0,
-        )
-        self.say(
-            f"network {generation} ({name[:8]}), {state.planned_steps} steps, {'promoted' if promoted else 'refused'}"
-        )
+        self.store.update(generation=generation, network=best, trained_rows=rows, steps=steps, **NOTHING_PLANNED)
+        self.say(f"network {generation} ({name[:8]}), {steps} steps, {'promoted' if promoted else 'refused'}")
         if settings.ladder and generation % settings.ladder_every == 0:
-            self._climb(name, generation)
+            self._play_ladder(name, generation)
         self.store.tidy(settings.keep * 2**30, window)
 
     def _passes_gate(self, name: str, generation: int) -> bool:
@@ -325,13 +306,13 @@ class Loop:
         self._note_match("gate", score, generation, name, best, begin, promoted=promoted)
         return promoted
 
-    def _climb(self, name: str, generation: int) -> None:
+    def _play_ladder(self, name: str, generation: int) -> None:
         """Play against the anchors, and against a network of NETWORK_INTERVAL generations before."""
-        earlier = [name for number, name in self.store.networks().items() if number <= generation - NETWORK_INTERVAL]
+        earlier = [other for number, other in self.store.networks().items() if number <= generation - NETWORK_INTERVAL]
         for anchor in (*self.anchors, *earlier[-1:]):
             begin = time.monotonic()
             against = anchor if anchor in self.anchors else f"{EARLIER}{anchor}"
-            self._phase = f"the ladder of network {generation} against {self._shown_name(against)}"
+            self._phase = f"the ladder of network {generation} against {self._short_name(against)}"
             score = self._match(name, anchor, self.settings.ladder, generation)
             self._note_match("match", score, generation, name, against, begin)
         self._shares = newest_shares(self.store.journal.read())
@@ -339,22 +320,23 @@ class Loop:
     def _match(self, name: str, other: str, games: int, generation: int, sprt: Sprt | None = None) -> DuelScore:
         players = self._options(name), self.anchors[other] if other in self.anchors else self._options(other)
         settings, lead = self.settings, self.store.leads.get(self.game.board_size(self.options), 0.0)
-        return self._matches(self.game, players, games, settings.match_visits, settings.seed + generation, lead, sprt)
+        seed = settings.seed + generation
+        return self._matches(self.game, LearningMatch(players, games, settings.match_visits, seed, lead, sprt))
 
     def _note_match(
         self, event: str, score: DuelScore, generation: int, name: str, against: str, begin: float, **more: Any
     ) -> None:
         counts = {"wins": score.wins, "draws": score.draws, "losses": score.losses}
         seconds = time.monotonic() - begin
-        told = {"generation": generation, "network": name, "against": against, **counts, "seconds": seconds, **more}
-        self.store.journal.append(event, **told)
-        self.say(f"network {generation} against {self._shown_name(against)}: {score}")
-        self._tell_faults(score.faults)
+        fields = {"generation": generation, "network": name, "against": against, **counts, "seconds": seconds, **more}
+        self.store.journal.append(event, **fields)
+        self.say(f"network {generation} against {self._short_name(against)}: {score}")
+        self._report_faults(score.faults)
 
-    def _shown_name(self, against: str) -> str:
+    def _short_name(self, against: str) -> str:
         return against if against in self.anchors else against.removeprefix(EARLIER)[:8]
 
-    def _tell_faults(self, faults: Sequence[str]) -> None:
+    def _report_faults(self, faults: Sequence[str]) -> None:
         for why in faults:
             self.store.journal.append("lost", part="engine", why=why)
             self.say(f"engine {why}; its game is dropped, and the engine is started again")
@@ -364,21 +346,21 @@ class Loop:
             self._learner = self._make_learner()
         return self._learner
 
-    # -- what is told ----------------------------------------------------------------------------------------------
+    # -- reports -----------------------------------------------------------------------------------------------------
 
     def _write_page(self, seconds: float) -> None:
         """Update the page, unless that was done in the last `seconds`."""
-        if time.monotonic() - self._told_at >= seconds:
-            if self._shown:
-                games = {"games": list(reversed(self._shown))}
+        if time.monotonic() - self._page_written >= seconds:
+            if self._page_games:
+                games = {"games": list(reversed(self._page_games))}
                 write_atomically(self.store.folder / LATEST, json.dumps(games).encode(), sync=True)
             write_page(self.store.folder)
-            self._told_at = time.monotonic()
+            self._page_written = time.monotonic()
 
     def _progress(self) -> str:
         state, settings = self.store.state, self.settings
         missing = max(0, settings.rows - (self.store.rows - state.trained_rows))
-        rate = self._tally.rows_a_second
+        rate = self._tally.rows_per_second
         wait = f"{missing:,} more rows, about {missing / rate:.0f} s" if rate and missing else f"{missing:,} more rows"
         return f"{self.store.rows:,} rows; network {state.generation + 1} begins in {wait}"
 
@@ -399,7 +381,7 @@ class Tally:
     """Statistics of self-play since the last shard, for the journal."""
 
     def __init__(self) -> None:
-        self.rows_a_second = 0.0
+        self.rows_per_second = 0.0
         self._clear()
 
     def _clear(self) -> None:
@@ -415,7 +397,7 @@ class Tally:
         seconds = time.monotonic() - self._start
         points = [point for delivery in self._deliveries for point in delivery.points]
         rows = sum(len(game.rows["value"]) for game in delivered)
-        self.rows_a_second = rows / max(seconds, 1e-9)
+        self.rows_per_second = rows / max(seconds, 1e-9)
         store.journal.append(
             "selfplay",
             generation=store.state.generation,

@@ -181,21 +181,21 @@ class OpponentPool(Generic[G]):
         if not self._free or self._joined >= self._share * self._games:
             return None
         self._joined += 1
-        guest = self._free.pop()
-        guest.begin(color)
-        return guest
+        engine = self._free.pop()
+        engine.begin(color)
+        return engine
 
-    def host(self, guest: Opponent[G], playing: GameCoroutine[T]) -> GameCoroutine[T | DroppedGame]:
+    def host(self, engine: Opponent[G], playing: GameCoroutine[T]) -> GameCoroutine[T | DroppedGame]:
         """Play a game with an engine from `invite`. If the engine fails, the game is dropped, and the engine restarts
         later.
         """
         try:
             return (yield from playing)
         except EngineError as error:
-            guest.give_up()
+            engine.give_up()
             return DroppedGame(f"{self.spec.name}: {error}")
         finally:
-            self._free.append(guest)
+            self._free.append(engine)
 
     def close(self) -> None:
         """End the engines."""

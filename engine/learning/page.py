@@ -111,9 +111,9 @@ def _settings(progress: Progress) -> str:
 
 
 def _games(progress: Progress) -> str:
-    told = [f"{progress.total('selfplay', what):,} {what}" for what in ("games", "rows", "moves")]
+    parts = [f"{progress.total('selfplay', what):,} {what}" for what in ("games", "rows", "moves")]
     reanalyzed = sum(event.get("reanalyzed", 0) for event in progress.of("selfplay"))
-    return ", ".join([*told, *([f"{reanalyzed:,} games reanalyzed"] if reanalyzed else [])])
+    return ", ".join([*parts, *([f"{reanalyzed:,} games reanalyzed"] if reanalyzed else [])])
 
 
 def _networks(progress: Progress) -> list[tuple[str, str]]:
@@ -127,19 +127,19 @@ def _networks(progress: Progress) -> list[tuple[str, str]]:
     for label, name in shown:
         others = dict.fromkeys([progress.ratings.anchor, *promoted[:1]])
         elos = [(other, progress.ratings.over(name, other)) for other in others if other != name]
-        told = [f"Elo {elo} over {other}{', the first' if other in promoted else ''}" for other, elo in elos if elo]
-        lines.append((label, ", ".join([f"{name} (generation {progress.networks[name]['generation']})", *told])))
+        parts = [f"Elo {elo} over {other}{', the first' if other in promoted else ''}" for other, elo in elos if elo]
+        lines.append((label, ", ".join([f"{name} (generation {progress.networks[name]['generation']})", *parts])))
     return lines
 
 
 def _ladder(progress: Progress) -> str:
     newest = {match["against"]: match for match in progress.of("match") if not match["against"].startswith(EARLIER)}
-    told = []
+    parts = []
     for name, match in newest.items():
         elo = None if name == progress.ratings.anchor else progress.ratings.over(name)
         score = "-".join(str(match[what]) for what in ("wins", "losses", "draws"))
-        told.append(f"{name} {score}" + (f" (Elo {elo})" if elo else ""))
-    return ", ".join(told) + f" ({ORDER})" if told else ""
+        parts.append(f"{name} {score}" + (f" (Elo {elo})" if elo else ""))
+    return ", ".join(parts) + f" ({ORDER})" if parts else ""
 
 
 def _engines(progress: Progress) -> str:
@@ -153,8 +153,8 @@ def _losses(trained: Sequence[Event]) -> str:
         return ""
     now, limit = trained[-1]["losses"], trained[-1]["generation"] - GENERATIONS
     then: dict[str, float] = next((event["losses"] for event in reversed(trained) if event["generation"] <= limit), {})
-    told = [f"{name} {value:.4f}" + (f" ({then[name]:.4f})" if name in then else "") for name, value in now.items()]
-    return ", ".join(told) + (f" (in brackets {GENERATIONS} generations ago)" if then else "")
+    parts = [f"{name} {value:.4f}" + (f" ({then[name]:.4f})" if name in then else "") for name, value in now.items()]
+    return ", ".join(parts) + (f" (in brackets {GENERATIONS} generations ago)" if then else "")
 
 
 def _speed(progress: Progress, after: int, when: str = "") -> str:

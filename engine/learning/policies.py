@@ -152,7 +152,7 @@ def _found(
     rng: np.random.Generator,
 ) -> SearchResult:
     won, lost = children["proven"] > 0, children["proven"] < 0
-    if won.any():  # these, and nothing else
+    if won.any():  # play and learn only winning moves
         counts = won.astype(np.float64)
     elif counts[~lost].any():
         counts = np.where(lost, 0.0, counts)

@@ -158,6 +158,6 @@ def disk_use(folder: Path) -> dict[str, int]:
         for name in files:
             try:
                 found[part] += os.lstat(os.path.join(path, name)).st_size
-            except FileNotFoundError:  # the other parts go on while this counts
+            except FileNotFoundError:  # the run may remove files at the same time
                 continue
     return found

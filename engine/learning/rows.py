@@ -59,17 +59,17 @@ def rows_of(
     columns = dict(learnable.encode(positions, finished.game.history))
     columns |= _policy(plies, positions, spec)
     columns |= _labels(finished, learnable, chosen, positions)
-    columns["ply"] = _begun_with(finished) + np.array(chosen, np.int64)
+    columns["ply"] = _opening_length(finished) + np.array(chosen, np.int64)
     return {name: np.ascontiguousarray(array, COLUMNS[name][0]) for name, array in columns.items()}
 
 
 def plies_by_move(finished: FinishedGame[Any]) -> list[Ply | None]:
     """Return the ply of each recorded move; None for opening moves."""
-    before = _begun_with(finished)
+    before = _opening_length(finished)
     return [None] * before + list(finished.plies[: len(finished.game.moves) - before])
 
 
-def _begun_with(finished: FinishedGame[Any]) -> int:
+def _opening_length(finished: FinishedGame[Any]) -> int:
     initial: int = finished.game.ply - len(finished.game.moves)
     return finished.first - initial
 
@@ -144,7 +144,7 @@ def planes_of(
     encode_positions(positions, history, np.zeros(1, spec.scratch_dtype), planes, extras)
     bits = planes[:, : features.bits].reshape(rows, features.bits * planes.shape[-1] ** 2) != 0.0
     columns: dict[str, npt.NDArray[Any]] = {"planes": np.packbits(bits, axis=1)}
-    if features.globals:  # the first of a constant plane stands for it
+    if features.globals:  # a global is a constant plane: keep its first point
         area = math.prod(spec.extras_shape) // features.globals
         columns["globals"] = extras.reshape(rows, features.globals, area)[:, :, 0]
     return columns
@@ -174,7 +174,7 @@ def _labels(
     sides = positions["side_to_move"]
     signs = np.where(sides == BLACK, 1.0, -1.0)
     result = 0.0 if outcome.winner == DRAW else 1.0 if outcome.winner == BLACK else -1.0
-    values, scores = _searched(finished)
+    values, scores = _search_results(finished)
     short_values, short_scores = _short_term(values, result), _short_term(scores, outcome.margin)
     columns = {
         "value": signs * result,
@@ -195,7 +195,7 @@ def _labels(
     return columns
 
 
-def _searched(finished: FinishedGame[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _search_results(finished: FinishedGame[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return Black's value and score of each ply's search; NaN without a search."""
     found = np.full((2, len(finished.plies)), np.nan)
     for index, ply in enumerate(finished.plies):

@@ -168,7 +168,7 @@ class GameSearch:
         self._visits = tree.nodes["visits"]
         self._root, self._limit = tree.counters["root"], tree.counters["claim_limit"]
         # Cached views of the counters: naming a field of a record takes Python microseconds.
-        self._made = [tree.counters[name] for name in ("stop", "full", "claimed", "playouts")]
+        self._call_counters = [tree.counters[name] for name in ("stop", "full", "claimed", "playouts")]
         self.configure(owner.settings)
         clear_tree(tree)
 
@@ -219,14 +219,14 @@ class GameSearch:
             return False
         compact(self.tree, child, 0)
         center = CENTER_SHARE * self.score
-        self._counters.score_center *= -1.0  # it is told for the side to move
+        self._counters.score_center *= -1.0  # a child has the other side to move
         recenter(self.tree, center)
         self._priors.move_on()
         return True
 
     def search(self, playouts: int) -> None:
         """Request playouts, which `Searches.advance` makes. A solved root ends the search early."""
-        for counter in self._made:
+        for counter in self._call_counters:
             counter[0] = 0
         self._limit[0] = playouts
         self.owner._wanted[self.number] = True
@@ -299,7 +299,7 @@ class ConcurrentGames(Generic[T]):
         self.searches = searches
         self._begin = begin
         self._ended: list[T] = []
-        self._asked: dict[Future[Any], int] = {}  # the pending answers, with the number of their game
+        self._pending: dict[Future[Any], int] = {}  # the pending answers, with the number of their game
         self._games: list[GameCoroutine[T] | None] = [
             begin(slot) for slot in zip(*(each.slots for each in searches), strict=True)
         ]
@@ -336,10 +336,10 @@ class ConcurrentGames(Generic[T]):
 
     def _hear(self, waits: bool) -> bool:
         # Resume the games whose answers have come.
-        if self._asked:
+        if self._pending:
             waits = waits and not any(searches.is_busy for searches in self.searches)
-            for answer in wait(self._asked, None if waits else 0.0, FIRST_COMPLETED).done:
-                self._resume(self._asked.pop(answer))
+            for answer in wait(self._pending, None if waits else 0.0, FIRST_COMPLETED).done:
+                self._resume(self._pending.pop(answer))
         return any(searches.is_busy for searches in self.searches)
 
     def _resume(self, number: int) -> None:
@@ -352,5 +352,5 @@ class ConcurrentGames(Generic[T]):
                 self._games[number] = self._begin(slot)
             else:
                 if answer is not None:
-                    self._asked[answer] = number
+                    self._pending[answer] = number
                 return

@@ -47,13 +47,13 @@ class FinishedGame(Generic[G]):
     plies: list[Ply] = field(default_factory=list)
     resigned_wrongly: bool | None = None
     """For a game played on after a resignation: whether the resigning side did not lose."""
-    guests: Mapping[int, str] = field(default_factory=dict)  # names of players other than the network, by color
+    engines: Mapping[int, str] = field(default_factory=dict)  # names of players other than the network, by color
     reanalyzed: bool = False  # whether the network has searched a past game again
 
     def names(self, network: str) -> tuple[str, str]:
         """Return the names of Black and White."""
         own = f"{network} reanalyzing" if self.reanalyzed else network
-        return self.guests.get(BLACK, own), self.guests.get(WHITE, own)
+        return self.engines.get(BLACK, own), self.engines.get(WHITE, own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +129,12 @@ class SelfPlay(Generic[G]):
         """Return the next game: of the network alone, against an engine, or a reanalysis."""
         if self._earlier and self.rng.random() < self.settings.reanalyze:
             return self.reanalyze_one(search, self._earlier[int(self.rng.integers(len(self._earlier)))])
-        if self._opponents is None or (guest := self._opponents.invite(int(self.rng.choice((BLACK, WHITE))))) is None:
+        if self._opponents is None or (engine := self._opponents.invite(int(self.rng.choice((BLACK, WHITE))))) is None:
             return self.play_one(search)
-        return self._opponents.host(guest, self.play_one(search, guest))
+        return self._opponents.host(engine, self.play_one(search, engine))
 
-    def play_one(self, search: GameSearch, guest: Opponent[G] | None = None) -> GameCoroutine[FinishedGame[G]]:
-        """Play one game. `guest` chooses the moves of its color after the opening."""
+    def play_one(self, search: GameSearch, engine: Opponent[G] | None = None) -> GameCoroutine[FinishedGame[G]]:
+        """Play one game. `engine` chooses the moves of its color after the opening."""
         settings, rng, learnable = self.settings, self.rng, self.learnable
         game, avoided = self._begin()
         first = game.ply
@@ -154,8 +154,8 @@ class SelfPlay(Generic[G]):
                 search.search(1)
                 yield None
                 move, last, avoided = self._draw(search, avoided), None, None
-            elif guest is not None and color == guest.color:
-                choice = yield from guest.choose(game)
+            elif engine is not None and color == engine.color:
+                choice = yield from engine.choose(game)
                 if isinstance(choice, Ended):
                     ended = choice
                     break
@@ -177,9 +177,9 @@ class SelfPlay(Generic[G]):
         outcome = learnable.outcome(game, ended)
         wrong = outcome.winner != opponent(loser) if loser and plays_on else None
         finished = FinishedGame(game, ended, outcome, first, plies, wrong)
-        if guest is not None:
-            guest.leave(ended.winner)
-            finished.guests = {guest.color: guest.spec.name}
+        if engine is not None:
+            engine.leave(ended.winner)
+            finished.engines = {engine.color: engine.spec.name}
         if settings.reanalyze:
             self._latest.append(self._kept(finished))
         return finished
@@ -238,7 +238,7 @@ class SelfPlay(Generic[G]):
         earlier, moves = self._recent[int(rng.integers(len(self._recent)))]
         game = self.learnable.restart(earlier)
         start = game.ply
-        # An early position: what is drawn from all of them is drawn twice, and the earlier one counts.
+        # The earlier of two random positions, so that early ones are more frequent.
         end = min(start + int(number) for number in rng.integers(0, max(1, len(moves) - start), 2))
         for move in moves[start:end]:
             game.push(move)

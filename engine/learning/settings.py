@@ -56,7 +56,7 @@ class SelfPlaySettings:
     temperature: float = setting(0.8, "choose moves by visits with this temperature at the start of a game")
     end_temperature: float = setting(0.15, "choose moves with this temperature late in a game")
     half_life: float = setting(0.0, "halve the temperature difference every X moves; 0: the board size", 0)
-    opening: float = setting(1.0, "draw this * 0.3 * board size first moves from the policy, on average")
+    opening: float = setting(1.0, "draw X * 0.3 * board size first moves from the policy, on average")
     forks: float = setting(0.05, "begin this fraction of games from an earlier game, with another move", 0, 1)
     reanalyze: float = setting(
         0.0, "search past games again with the newest network, in this fraction of games", 0, 0.9, live=True
@@ -142,7 +142,7 @@ def training_tables(
         "schedule": "constant",
         "warmup": 20,
         "average": "ema",
-        # A mean of about the last generation: one of many generations lags behind what is learned (docs/LEARNING.md).
+        # A mean over about one generation: over many generations it lags behind (docs/LEARNING.md).
         "decay": 1.0 - 1.0 / max(20.0, settings.rows * settings.passes / settings.batch),
         "seed": settings.seed,
         "threads": threads,

@@ -142,6 +142,9 @@ class State:
         return cls(**found)
 
 
+NOTHING_PLANNED = {"planned_rows": 0, "planned_shard": 0, "planned_steps": 0}  # changes of the state
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e18
 
@@ -221,13 +224,13 @@ def _read_game(frame: bytes) -> SelfPlayGame | None:
         return None
 
 
-def _alone(method: Callable[P, T]) -> Callable[P, T]:
+def _locked(method: Callable[P, T]) -> Callable[P, T]:
     """Run a method while holding the store's lock."""
 
     @functools.wraps(method)
     def called(*args: P.args, **more: P.kwargs) -> T:
         store: Any = args[0]
-        with store._changing:
+        with store._mutex:
             return method(*args, **more)
 
     return called
@@ -250,7 +253,7 @@ class Store:
             OSError: the folder cannot be written.
         """
         self.folder, self._suffix = folder, suffix
-        self._changing = threading.RLock()  # held while state, rows or networks change
+        self._mutex = threading.RLock()  # held while state, rows or networks change
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = (folder / LOCK).open("ab")
         with naming(folder / LOCK):
@@ -265,7 +268,7 @@ class Store:
 
     def _open(self, asked: Mapping[str, Any], live: frozenset[str], features: str) -> None:
         folder = self.folder
-        self._agree(asked, live)
+        self._check_settings(asked, live)
         for name in ("games", "networks"):
             (folder / name).mkdir(exist_ok=True)
             remove_drafts(folder / name)
@@ -316,7 +319,7 @@ class Store:
             self.update(dropped_rows=self.state.dropped_rows + lost)
         if self.state.planned_rows and not self.planned().rows("train"):
             _log.warning("%s: no shard of the planned training is left, the training is planned again", folder)
-            self.update(planned_rows=0, planned_shard=0, planned_steps=0)
+            self.update(**NOTHING_PLANNED)
 
     def _check_networks(self) -> None:
         """Set aside damaged networks. If the best one is missing, use the one promoted before it."""
@@ -369,7 +372,7 @@ class Store:
         shards = tuple(shard for shard in self.dataset.shards if _number(shard) <= self.state.planned_shard)
         return dataclasses.replace(self.dataset, shards=shards)
 
-    @_alone
+    @_locked
     def add(self, played: SelfPlayGame) -> None:
         """Store a finished game.
 
@@ -382,7 +385,7 @@ class Store:
             lead = before + (played.margin - before) / LEAD_GAMES
             self.state = dataclasses.replace(self.state, leads={**self.state.leads, str(played.size): lead})
 
-    @_alone
+    @_locked
     def close_shards(self) -> None:
         """Write the games of the spools as shards, with their records.
 
@@ -403,7 +406,7 @@ class Store:
             self._spools[size] = Spool(self.folder / f"pending-{size:02d}.rows", self._numbers().get(size, 0))
         return self._spools[size]
 
-    @_alone
+    @_locked
     def tidy(self, bytes_kept: float, rows_kept: int) -> None:
         """Remove the oldest rows and their records, so that at most `bytes_kept` are left, but at least `rows_kept`
         rows.
@@ -463,7 +466,7 @@ class Store:
 
     # -- state -----------------------------------------------------------------------------------------------------
 
-    @_alone
+    @_locked
     def update(self, **changes: Any) -> None:
         """Change the state and write it. The journal is flushed first."""
         self.journal.sync()
@@ -471,7 +474,7 @@ class Store:
         content = json.dumps(dataclasses.asdict(self.state), indent=1)
         write_atomically(self.folder / "state.json", f"{content}\n".encode(), sync=True)
 
-    @_alone
+    @_locked
     def pass_time(self, seconds: float) -> None:
         """Set the running time. The next `update` writes it."""
         self.state = dataclasses.replace(self.state, seconds=seconds)
@@ -485,7 +488,7 @@ class Store:
         except (ValueError, RecursionError) as error:
             raise LearningError(f"{path}: {error}: restore it from a copy (--mirror), or use a new folder") from None
 
-    def _agree(self, asked: Mapping[str, Any], live: frozenset[str]) -> None:
+    def _check_settings(self, asked: Mapping[str, Any], live: frozenset[str]) -> None:
         # Write the settings of a new run, or compare them with those of the existing run.
         path = self.folder / self.SETTINGS
         wanted = json.loads(json.dumps({"format": FORMAT, **asked}))

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, DRAW
@@ -35,11 +35,10 @@ from yomi.engine.matches.duel import (
     DuelGame,
     DuelScore,
     DuelTask,
+    LearningMatch,
     MatchState,
     Players,
-    learning_config,
 )
-from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 from yomi.nets.errors import NetworkError
 
@@ -51,6 +50,8 @@ CREDIT = 2  # deliveries of a worker that may be waiting to be taken
 DELIVER_SECONDS = 1.0
 POLL_SECONDS = 0.2  # time one thread listens to the workers before another may
 SLICE_SECONDS = 0.1  # minimum time for a match before self-play continues
+
+OnLoss: TypeAlias = Callable[[int, str], None]  # gets the number of a lost worker, and the reason
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +121,7 @@ class SelfPlayWorker:
         shown = None
         if fresh and begin - self._shown_at > SHOWN_SECONDS:
             self._shown_at, shown = begin, self._shown(selfplay, fresh[-1])
-        points = [_points(game.outcome.winner, color) for game in fresh for color in game.guests]
+        points = [_points(game.outcome.winner, color) for game in fresh for color in game.engines]
         faults = [game.why for game in ended if isinstance(game, DroppedGame)]
         return Delivery(games, evaluated - before, wrong, points, faults, shown)
 
@@ -141,7 +142,7 @@ class SelfPlayWorker:
             board.push(move)
             boards.append(str(board))
         words = self._game.format_opening(game).split()
-        moves = words[len(words) - len(game.moves) :]  # in shogi the beginning stands before them
+        moves = words[len(words) - len(game.moves) :]  # in shogi they follow the initial position
         values = [None] * finished.first + [
             None if ply.found is None else round(ply.found.value if side == BLACK else -ply.found.value, 3)
             for ply in finished.plies
@@ -150,7 +151,7 @@ class SelfPlayWorker:
         ended = finished.ended
         result = f"{ended.ending} {ended.detail}".strip()
         title = f"{len(moves)} moves" + (f", komi {learnable.komi(game):g}" if learnable.has_score else "")
-        for color, name in finished.guests.items():
+        for color, name in finished.engines.items():
             title += f", {name} has {'Black' if color == BLACK else 'White'}"
         return {"title": title, "result": result, "moves": moves, "boards": boards, "values": values}
 
@@ -171,8 +172,8 @@ class SelfPlayWorker:
         )
 
 
-def _points(winner: int, guest: int) -> float:
-    return 0.5 if winner == DRAW else float(winner != guest)
+def _points(winner: int, engine: int) -> float:
+    return 0.5 if winner == DRAW else float(winner != engine)
 
 
 class Workers(Protocol):
@@ -194,7 +195,7 @@ class MatchPart:
 
     match: int  # number of the match
     players: Players
-    terms: DuelConfig
+    config: DuelConfig
     tasks: Sequence[DuelTask]  # empty if the match is decided: give up the rest
     count: int  # concurrent games
 
@@ -210,25 +211,28 @@ class MatchNews:
 
 
 class _Match:
-    def __init__(self, number: int, tasks: int, sprt: Sprt | None) -> None:
-        self.number = number
-        self.standing = MatchState(sprt)
+    def __init__(self, number: int, match: LearningMatch) -> None:
+        self.number, self.match = number, match
+        self.state = MatchState(match.sprt)
         self.faults: list[str] = []
         self.error = ""
-        self.open = set(range(tasks))  # unfinished games
+        self.open = {task.number for task in match.tasks}  # unfinished games
         self.given: dict[int, set[int]] = {}  # games by worker
+
+    def part(self, tasks: Sequence[DuelTask], count: int) -> MatchPart:
+        return MatchPart(self.number, self.match.players, self.match.config, tasks, count)
 
     @property
     def is_over(self) -> bool:
-        return self.error != "" or self.standing.is_decided or not self.open
+        return self.error != "" or self.state.is_decided or not self.open
 
-    def note(self, news: MatchNews) -> None:
-        self.faults += news.faults
-        self.error = self.error or news.error
-        for played in news.played:
+    def note(self, report: MatchNews) -> None:
+        self.faults += report.faults
+        self.error = self.error or report.error
+        for played in report.played:
             if played.number in self.open:
                 self.open.remove(played.number)
-                self.standing.note(played.number, played.points)
+                self.state.note(played.number, played.points)
 
 
 class ProcessWorkers:
@@ -238,12 +242,7 @@ class ProcessWorkers:
     """
 
     def __init__(
-        self,
-        count: int,
-        game: Game[Any, Any],
-        settings: SelfPlaySettings,
-        seed: int,
-        on_loss: Callable[[int, str], None],
+        self, count: int, game: Game[Any, Any], settings: SelfPlaySettings, seed: int, on_loss: OnLoss
     ) -> None:
         """Start the processes. They wait for a task.
 
@@ -285,16 +284,7 @@ class ProcessWorkers:
                     self._send(number, None)
         return [delivery for _, _, delivery in arrived]
 
-    def match(
-        self,
-        game: Game[Any, Any],
-        players: Players,
-        games: int,
-        visits: int,
-        seed: int,
-        lead: float,
-        sprt: Sprt | None = None,
-    ) -> DuelScore:
+    def match(self, game: Game[Any, Any], match: LearningMatch) -> DuelScore:
         """Play `yomi.engine.matches.duel.play_match` on all workers, in turns with self-play.
 
         Other workers play the games of a lost one.
@@ -302,25 +292,24 @@ class ProcessWorkers:
         Raises:
             LearningError: a player cannot be made or fails, or no process can play.
         """
-        total, terms = games + games % 2, learning_config(visits, seed, lead)
         with self._lock:
             self._matches += 1
-            match = self._match = _Match(self._matches, total, sprt)
+            state = self._match = _Match(self._matches, match)
         try:
-            while not match.is_over:
+            while not state.is_over:
                 with self._lock:
-                    self._share_out(match, players, terms)
-                self._listen(POLL_SECONDS, lambda: match.is_over)
+                    self._distribute(state)
+                self._listen(POLL_SECONDS, lambda: state.is_over)
         finally:
             with self._lock:
                 self._match = None
-                for number in match.given:
-                    self._send(number, MatchPart(match.number, players, terms, (), 0))
-        if match.error:
-            raise LearningError(match.error)
-        return dataclasses.replace(match.standing.score, faults=tuple(match.faults))
+                for number in state.given:
+                    self._send(number, state.part((), 0))
+        if state.error:
+            raise LearningError(state.error)
+        return dataclasses.replace(state.state.score, faults=tuple(state.faults))
 
-    def _share_out(self, match: _Match, players: Players, terms: DuelConfig) -> None:
+    def _distribute(self, match: _Match) -> None:
         """Send the games that nobody plays to the workers without games of the match."""
         given = set[int]().union(*match.given.values())
         left = sorted(match.open - given)
@@ -331,14 +320,14 @@ class ProcessWorkers:
         ]
         if not left or not idle:
             return
-        is_engine = isinstance(players[1], EngineSpec)
+        is_engine = isinstance(match.match.players[1], EngineSpec)
         count = max(1, usable_cores() // len(self._links)) if is_engine else max(8, SIDE_BY_SIDE // len(self._links))
         for place, number in enumerate(idle):
             share = [each for each in left if each // 2 % len(idle) == place]  # both games of a pair
             if share:
                 match.given[number] = set(share)
                 tasks = [DuelTask(game) for game in share]
-                self._send(number, MatchPart(match.number, players, terms, tasks, min(count, len(share))))
+                self._send(number, match.part(tasks, min(count, len(share))))
 
     def close(self) -> None:
         with self._lock:
@@ -355,11 +344,11 @@ class ProcessWorkers:
             if self._lock.acquire(timeout=left):
                 try:
                     if not is_enough():
-                        self._hear(min(left, POLL_SECONDS))
+                        self._receive(min(left, POLL_SECONDS))
                 finally:
                     self._lock.release()
 
-    def _hear(self, seconds: float) -> None:
+    def _receive(self, seconds: float) -> None:
         """Receive messages for at most `seconds`, and restart lost workers."""
         for number, link in enumerate(self._links):
             if link is None and time.monotonic() - self._started[number] > RESTART_SECONDS:
@@ -473,7 +462,7 @@ class _Worker:
 
     def _begin_match(self, part: MatchPart) -> None:
         try:
-            self._duel = Duel(self._game, part.players, part.terms, part.count)
+            self._duel = Duel(self._game, part.players, part.config, part.count)
         except Exception as error:  # the thread that asked for the match raises it
             self._link.send(MatchNews(part.match, [], [], _line(error)))
             return

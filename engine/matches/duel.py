@@ -35,7 +35,7 @@ from yomi.engine.search.read_tree import move_order, utility_bounds
 
 Players: TypeAlias = "tuple[Options, Options | EngineSpec]"
 """The options of two players. The second one may be an external engine."""
-Matches: TypeAlias = "Callable[[Game[Any, Any], Players, int, int, int, float, Sprt | None], DuelScore]"
+Matches: TypeAlias = "Callable[[Game[Any, Any], LearningMatch], DuelScore]"
 """Plays a match: `play_match`, or a function with the same arguments."""
 SIDE_BY_SIDE = 32  # maximum number of concurrent games
 # Temperature of the first moves in gate and ladder, so that games differ; and the fraction of the board size after
@@ -112,20 +112,20 @@ class DuelGame:
 class Duel:
     """Two players and their searches. Not thread-safe. A context manager."""
 
-    def __init__(self, game: Game[Any, Any], players: Players, terms: DuelConfig, count: int) -> None:
+    def __init__(self, game: Game[Any, Any], players: Players, config: DuelConfig, count: int) -> None:
         """Load the evaluators for at most `count` concurrent games. An engine plays at most one game per core.
 
         Raises:
             NetworkError, EvaluatorError: a player cannot be made.
         """
-        self.game, self.terms, self._options = game, terms, players[0]
+        self.game, self.config, self._options = game, config, players[0]
         self._learnable = game.learnable(players[0])
         self._searches: list[Searches] = []  # of each player that is not an engine
         self._opponents: OpponentPool[Any] | None = None
         self._again: deque[DuelTask] = deque()  # games that failed because of an engine; they are played first
         self.faults: list[str] = []  # their reasons
         self.waits = True  # whether a round may block until an engine answers
-        visits = max(*terms.visits, OPENING_VISITS) * (2 if terms.keep_tree else 1)
+        visits = max(*config.visits, OPENING_VISITS) * (2 if config.keep_tree else 1)
         with contextlib.ExitStack() as stack:
             if isinstance(players[1], EngineSpec):
                 count = min(count, usable_cores())
@@ -135,7 +135,7 @@ class Duel:
                     continue
                 subject, queue, search = stack.enter_context(game.benchmark_setup(options))
                 search = dataclasses.replace(search, cache_size=0, ownership=False)
-                self._searches.append(Searches(subject.spec, queue, search, count, visits, terms.seed + number))
+                self._searches.append(Searches(subject.spec, queue, search, count, visits, config.seed + number))
             self._stack = stack.pop_all()
 
     def play(self, tasks: Iterable[DuelTask]) -> Iterator[DuelGame]:
@@ -160,13 +160,13 @@ class Duel:
             task = self._again.popleft() if self._again else next(left, None)
             return None if task is None else self._host(slot, task)
 
-        table, patience = ConcurrentGames(self._searches, begin), FailureLimit()
+        table, failure_limit = ConcurrentGames(self._searches, begin), FailureLimit()
         ended = table.take()
         while ended or not table.is_over:
             played = [game for game in ended if isinstance(game, DuelGame)]
-            spoilt = [game.why for game in ended if isinstance(game, DroppedGame)]
-            patience.note(spoilt, len(played))
-            self.faults += spoilt
+            faults = [game.why for game in ended if isinstance(game, DroppedGame)]
+            failure_limit.note(faults, len(played))
+            self.faults += faults
             yield played
             if not table.advance(waits=self.waits) and not self.waits:
                 time.sleep(IDLE_SECONDS)
@@ -185,23 +185,23 @@ class Duel:
         """Play a game. If an engine fails, the game is queued again."""
         if self._opponents is None:
             return (yield from self._play_one(slot, task, None))
-        guest = self._opponents.invite(BLACK if task.number % 2 else WHITE)
-        assert guest is not None, "there is an engine for every game"
-        found = yield from self._opponents.host(guest, self._play_one(slot, task, guest))
+        engine = self._opponents.invite(BLACK if task.number % 2 else WHITE)
+        assert engine is not None, "there is an engine for every game"
+        found = yield from self._opponents.host(engine, self._play_one(slot, task, engine))
         if isinstance(found, DroppedGame):
             self._again.append(task)
         return found
 
     def _play_one(
-        self, slot: Sequence[GameSearch], task: DuelTask, guest: Opponent[Any] | None
+        self, slot: Sequence[GameSearch], task: DuelTask, engine: Opponent[Any] | None
     ) -> GameCoroutine[DuelGame]:
-        """Play a game. `guest` is the second player if that is an engine."""
-        terms, number = self.terms, task.number
-        rng, of_pair = (np.random.default_rng([terms.seed, part]) for part in (number, number // 2))
+        """Play a game. `engine` is the second player if that is an engine."""
+        config, number = self.config, task.number
+        rng, pair_rng = (np.random.default_rng([config.seed, part]) for part in (number, number // 2))
         for search, changes in zip(slot, task.changes, strict=False):
             search.configure(dataclasses.replace(search.owner.settings, **changes))  # type: ignore[arg-type]
-        played = self._begin(of_pair, number // 2)
-        yield from self._open(slot[number // 2 % len(slot)], played, of_pair)
+        played = self._begin(pair_rng, number // 2)
+        yield from self._open(slot[number // 2 % len(slot)], played, pair_rng)
         opening = played.ply
         for search in slot:
             search.seed(int(rng.integers(2**63)))
@@ -210,8 +210,8 @@ class Duel:
         rooted: list[int | None] = [None, None]
         half_life = HALF_LIFE * slot[0].owner.side
         while (ended := self._learnable.judge(played)) is None:
-            if guest is not None and played.side_to_move == guest.color:
-                choice = yield from guest.choose(played)
+            if engine is not None and played.side_to_move == engine.color:
+                choice = yield from engine.choose(played)
                 if isinstance(choice, Ended):
                     ended = choice
                     break
@@ -220,30 +220,30 @@ class Duel:
             player = by_color[played.side_to_move]
             search = slot[player]
             move_root(search, played, rooted[player])
-            if terms.keep_tree:
+            if config.keep_tree:
                 rooted[player] = len(played.moves)
-            temperature = terms.temperature * 0.5 ** (played.ply / half_life)
-            found = yield from puct(search, DUEL_SETTINGS, rng, terms.visits[player], temperature, False)
+            temperature = config.temperature * 0.5 ** (played.ply / half_life)
+            found = yield from puct(search, DUEL_SETTINGS, rng, config.visits[player], temperature, False)
             played.push(found.move if temperature >= COLD else best_move(search))
-        if guest is not None:
-            guest.leave(ended.winner)
+        if engine is not None:
+            engine.leave(ended.winner)
         return DuelGame(number, ended, played.ply, opening, key_of(self.game.format_opening(played)))
 
     def _begin(self, rng: np.random.Generator, pair: int) -> Any:
         """Return the initial game of a pair."""
-        terms, options = self.terms, self._options
-        if terms.lead is not None:
-            return self._learnable.new_game(rng, terms.lead)
-        if not terms.openings:
+        config, options = self.config, self._options
+        if config.lead is not None:
+            return self._learnable.new_game(rng, config.lead)
+        if not config.openings:
             return self.game.new_game(options)
         matches = self.game.matches()
         rules = matches.rules(options, None, options.max_moves or 0)
-        return matches.begin(rules, terms.openings[pair % len(terms.openings)])
+        return matches.begin(rules, config.openings[pair % len(config.openings)])
 
     def _open(self, search: GameSearch, played: Any, rng: np.random.Generator) -> Generator[None, None, None]:
         """Draw the opening moves with the search of one player."""
         search.seed(int(rng.integers(2**63)))
-        for _ in range(self.terms.opening_moves):
+        for _ in range(self.config.opening_moves):
             if self._learnable.judge(played) is not None:
                 return
             search.begin(played)
@@ -318,37 +318,41 @@ class MatchState:
         return {number: self.points[number] for number in range(self._seen)}
 
 
-def learning_config(visits: int, seed: int, lead: float) -> DuelConfig:
-    return DuelConfig((visits, visits), seed, lead, temperature=TEMPERATURE, keep_tree=False)
+@dataclass(frozen=True, slots=True)
+class LearningMatch:
+    """A match of gate or ladder. Its games begin like those of self-play."""
+
+    players: Players  # the first one sets the board
+    games: int  # rounded up to an even number
+    visits: int  # per move of both players; an engine has its own limits
+    seed: int
+    lead: float  # see Learnable.new_game
+    sprt: Sprt | None = None  # ends the match when it is decided
+
+    @property
+    def tasks(self) -> list[DuelTask]:
+        return [DuelTask(number) for number in range(self.games + self.games % 2)]
+
+    @property
+    def config(self) -> DuelConfig:
+        visits = self.visits, self.visits
+        return DuelConfig(visits, self.seed, self.lead, temperature=TEMPERATURE, keep_tree=False)
 
 
-def play_match(
-    game: Game[Any, Any], players: Players, games: int, visits: int, seed: int, lead: float, sprt: Sprt | None = None
-) -> DuelScore:
-    """Play a match with games that begin like those of self-play. Return the score of the first player.
-
-    Args:
-        game: the descriptor.
-        players: the two players. The first one sets the board.
-        games: number of games, rounded up to an even number.
-        visits: visits per move of both players. An engine has its own limits.
-        seed: random seed.
-        lead: see Learnable.new_game.
-        sprt: if set, ends the match when it is decided.
+def play_match(game: Game[Any, Any], match: LearningMatch) -> DuelScore:
+    """Play a match in this process. Return the score of the first player.
 
     Raises:
         NetworkError, EvaluatorError: a player cannot be made.
         LearningError: an engine fails again and again.
     """
-    terms = learning_config(visits, seed, lead)
-    total = games + games % 2
-    standing = MatchState(sprt)
-    with Duel(game, players, terms, min(SIDE_BY_SIDE, total)) as duel:
-        for played in duel.play([DuelTask(number) for number in range(total)]):
-            standing.note(played.number, played.points)
-            if standing.is_decided:
+    tasks, state = match.tasks, MatchState(match.sprt)
+    with Duel(game, match.players, match.config, min(SIDE_BY_SIDE, len(tasks))) as duel:
+        for played in duel.play(tasks):
+            state.note(played.number, played.points)
+            if state.is_decided:
                 break
-        return dataclasses.replace(standing.score, faults=tuple(duel.faults))
+        return dataclasses.replace(state.score, faults=tuple(duel.faults))
 
 
 END_SECONDS = 1.0  # time for a process to end by itself after its connection is closed
@@ -368,7 +372,7 @@ class DuelProcesses:
     """
 
     def __init__(
-        self, processes: int, game: Game[Any, Any], players: tuple[Options, Options], terms: DuelConfig, count: int
+        self, processes: int, game: Game[Any, Any], players: tuple[Options, Options], config: DuelConfig, count: int
     ) -> None:
         """Start the processes. The other arguments are those of Duel."""
         context = multiprocessing.get_context("spawn")
@@ -378,7 +382,7 @@ class DuelProcesses:
         self._processes: list[Any] = []
         for _ in range(processes):
             link, other = context.Pipe()
-            arguments = other, self._next, game, players, terms, count
+            arguments = other, self._next, game, players, config, count
             process = context.Process(target=serve, args=arguments, daemon=True)
             process.start()
             other.close()
@@ -439,14 +443,14 @@ def serve(
     counter: Any,
     game: Game[Any, Any],
     players: tuple[Options, Options],
-    terms: DuelConfig,
+    config: DuelConfig,
     count: int,
 ) -> None:
     # The main function of a process: play lists of tasks until the connection is closed.
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
     try:
         game.compile(lambda line: None, learning=True)
-        with Duel(game, players, terms, count) as duel:
+        with Duel(game, players, config, count) as duel:
             while True:
                 begin, tasks = link.recv()
                 for played in duel.play(_taken(begin, tasks, counter)):

@@ -79,7 +79,7 @@ class MatchGame(abc.ABC, Generic[G]):
         """
 
     @abc.abstractmethod
-    def records(self, sheet: GameLog[G], ended: Ended, event: str) -> dict[str, bytes]:
+    def records(self, log: GameLog[G], ended: Ended, event: str) -> dict[str, bytes]:
         """Return the contents of a game's records by file name extension."""
 
     @abc.abstractmethod
@@ -134,7 +134,7 @@ class Adjudicator(Referee[G]):
         self._in_a_row = {BLACK: 0, WHITE: 0}  # plies in a row for which a color has been lost
         self._ended: Ended | None = None
 
-    def hear(self, color: int, evaluation: Evaluation | None) -> None:
+    def add_evaluation(self, color: int, evaluation: Evaluation | None) -> None:
         """Add an engine's evaluation of the move that it chose; None if it did not report one."""
         if self._threshold is None:
             return
@@ -209,13 +209,13 @@ class GameRunner(Generic[G]):
 class EngineSides(Generic[G]):
     """The engines of one game, as its two sides, with their clocks and answers."""
 
-    def __init__(self, host: GameRunner[G], game: G, clients: Mapping[int, EngineClient]) -> None:
-        settings = host.settings
-        self.kind, self.game, self.clients = host.kind, game, clients
+    def __init__(self, runner: GameRunner[G], game: G, clients: Mapping[int, EngineClient]) -> None:
+        settings = runner.settings
+        self.kind, self.game, self.clients = runner.kind, game, clients
         self.clocks = {color: client.clock(settings.margin) for color, client in clients.items()}
-        self.referee = Adjudicator(host.referee, settings.resign_below, settings.resign_moves)
+        self.referee = Adjudicator(runner.referee, settings.resign_below, settings.resign_moves)
         self.moves = [self.kind.format_move(game, move) for _, move in game.moves]
-        self.sheet = GameLog(game, clients, [None] * len(game.moves))
+        self.log = GameLog(game, clients, [None] * len(game.moves))
         self.chosen = {BLACK: 0, WHITE: 0}
 
     def begin(self) -> None:
@@ -223,7 +223,7 @@ class EngineSides(Generic[G]):
             with _blame(color):
                 try:
                     self.kind.set_up(client, self.game, self.clocks[color].settings)
-                except RefusedError as error:  # nobody's loss: the match asks for what the engine cannot do
+                except RefusedError as error:  # no loss: the engine does not support this match
                     raise MatchError(f"player {client.spec.name}: {error}") from None
 
     def choose(self, game: G) -> Decision:
@@ -237,16 +237,16 @@ class EngineSides(Generic[G]):
         if not clock.spend(answer.seconds):
             taken, left = (f"{seconds:.{client.decimals}f} s" for seconds in (answer.seconds, limit))
             raise _Forfeit(color, TIME, f"{answer.move} after {taken}, {left} were left")
-        self.sheet.last = answer
+        self.log.last = answer
         try:
             decision = self.kind.decide(game, answer.move)
         except ValueError as error:
             raise _Forfeit(color, ILLEGAL, str(error)[:200]) from None
         if decision.move is not None:
             self.moves.append(self.kind.format_move(game, decision.move))
-            self.sheet.answers.append(answer)
-            self.sheet.last = None
-            self.referee.hear(color, answer.evaluation)
+            self.log.answers.append(answer)
+            self.log.last = None
+            self.referee.add_evaluation(color, answer.evaluation)
         return decision
 
     def finish(self, ended: Ended, event: str) -> PlayedGame:
@@ -255,5 +255,5 @@ class EngineSides(Generic[G]):
             tuple(self.moves),
             (self.clocks[BLACK].used, self.clocks[WHITE].used),
             (self.chosen[BLACK], self.chosen[WHITE]),
-            self.kind.records(self.sheet, ended, event),
+            self.kind.records(self.log, ended, event),
         )

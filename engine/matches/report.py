@@ -146,7 +146,7 @@ def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[Game
     )
 
 
-# -- how it is shown ---------------------------------------------------------------------------------------------------
+# -- output formats ---------------------------------------------------------------------------------------------------
 
 
 def _cells(row: PlayerRow) -> list[str]:
@@ -205,7 +205,7 @@ def to_markdown(report: MatchReport) -> str:
         "|---|---:|---:|---:|---:|",
     ]
     for pair in report.pairs:
-        scores = pair.by_color()[:4]  # the others are those of the second player
+        scores = pair.by_color()[:4]  # without the second player's
         cells = [scores[0][0], *(str(score) for _, score in scores)]
         lines.append(f"| {' | '.join(map(_escaped, cells))} |")
     return "\n".join(lines) + "\n"

@@ -13,6 +13,7 @@ from typing import Any, Generic
 from yomi.engine.clients.client import EngineClient, EngineMove
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.game import Game
+from yomi.engine.learning.journal import append_line
 from yomi.engine.play import FAILURE, ILLEGAL, TIME, Ended, G
 from yomi.engine.records import LeftOut
 from yomi.nets.errors import LineError
@@ -267,13 +268,7 @@ class MatchJournal:
     def _append(self, data: Mapping[str, object]) -> None:
         line = json.dumps(data, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         end = self._file.seek(0, os.SEEK_END)
-        try:
-            while line:  # a disk that is almost full takes part of it
-                line = line[self._file.write(line) :]
-            os.fsync(self._file.fileno())
-        except OSError:
-            self._file.truncate(end)  # a line after part of one would be lost with it
-            raise
+        append_line(self._file, end, line, sync=True)
 
 
 def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:

@@ -118,17 +118,17 @@ class _Slot:
         plan = runner.plan
         self.cpus = plan.cpus[number % len(plan.cpus)] if plan.cpus else frozenset[int]()
         self._clients: dict[int, EngineClient] = {}  # by player
-        self._processes: list[EngineProcess] = []  # of all engines that run or start, including those that score
+        self._processes: list[EngineProcess] = []  # of all running and starting engines, including scorers
 
     def run(self) -> None:
-        host = self.runner.plan.make_game_runner(self._watch)
+        game_runner = self.runner.plan.make_game_runner(self._watch)
         try:
             while (pairing := self.runner.next()) is not None:
-                self._play(host, pairing)
+                self._play(game_runner, pairing)
         except BaseException as error:
             self.runner.fail(error)
         finally:
-            host.close()
+            game_runner.close()
             for player in list(self._clients):
                 self._drop(player)
 
@@ -143,7 +143,7 @@ class _Slot:
         if self.runner.is_stopped:  # `kill` may have come before
             process.kill()
 
-    def _play(self, host: GameRunner[Any], pairing: Pairing) -> None:
+    def _play(self, game_runner: GameRunner[Any], pairing: Pairing) -> None:
         """Play one game, write its record, and add the result."""
         plan, runner = self.runner.plan, self.runner
         players = {BLACK: pairing.black, WHITE: pairing.white}
@@ -152,16 +152,16 @@ class _Slot:
         clients: dict[int, EngineClient] = {}
         for color, player in players.items():
             try:
-                clients[color] = self._client(host, player)
+                clients[color] = self._client(game_runner, player)
             except EngineError as failure:
                 played = PlayedGame(Ended(opponent(color), FAILURE, str(failure)))
                 break
         if runner.is_stopped:  # an engine that was starting may have been killed
             return
         try:
-            played = played or host.play(clients, opening, f"game {pairing.number + 1}")
+            played = played or game_runner.play(clients, opening, f"game {pairing.number + 1}")
         except UnscoredError as error:
-            if runner.is_stopped:  # what scores was killed
+            if runner.is_stopped:  # `kill` has ended the scoring engine, too
                 return
             files = self._write(pairing, error.played, UNSCORED)
             raise MatchError(f"{error}; the game is in {plan.folder / files[0]}") from None
@@ -195,7 +195,7 @@ class _Slot:
             for player in list(self._clients):
                 self._drop(player)
 
-    def _client(self, host: GameRunner[Any], player: int) -> EngineClient:
+    def _client(self, game_runner: GameRunner[Any], player: int) -> EngineClient:
         """Return the engine of a player; start it if it is not running.
 
         Raises:
@@ -207,8 +207,8 @@ class _Slot:
             self._drop(player)
         if player not in self._clients:
             try:
-                self._clients[player] = host.kind.client(
-                    spec, timeout=host.settings.timeout, cpus=self.cpus, on_start=self._watch
+                self._clients[player] = game_runner.kind.client(
+                    spec, timeout=game_runner.settings.timeout, cpus=self.cpus, on_start=self._watch
                 )
             except EngineError as error:
                 if spec.name not in self.runner.started:

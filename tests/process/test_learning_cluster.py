@@ -24,6 +24,7 @@ from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import SelfPlayGame
 from yomi.engine.learning.workers import Delivery, SelfPlayWorker, Task
+from yomi.engine.matches.duel import LearningMatch
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 
@@ -141,12 +142,12 @@ def test_a_killed_actor_and_a_removed_node_are_told_of_and_replaced(
     try:
         assert made.count == 2
         take_until(made, lambda deliveries: all(made._ready) and len(deliveries) > 10)
-        score = made.match(GO, [task().options] * 2, 7, 8, 1, 0.0)
+        score = made.match(GO, LearningMatch((task().options,) * 2, 7, 8, 1, 0.0))
         assert score.games == 8
         assert score.wins > 0
         assert score.losses > 0
         assert sum(score.pairs) == 4
-        score = made.match(GO, [task().options] * 2, 400, 8, 1, 0.0, Sprt(-900.0, -800.0))
+        score = made.match(GO, LearningMatch((task().options,) * 2, 400, 8, 1, 0.0, Sprt(-900.0, -800.0)))
         assert 0 < score.games < 400
         made._ray.kill(made._actors[0])
         take_until(made, lambda _: bool(lost) and all(made._ready))
@@ -169,7 +170,7 @@ def test_the_loss_of_the_head_is_one_line(
     made = workers(ClusterOptions(nodes.address), [])
     take_until(made, lambda deliveries: len(deliveries) > 2)
     nodes.tell("behead")
-    with pytest.raises(LearningError, match=r"^cluster .*: its head is lost .*: give the command again .*$"):
+    with pytest.raises(LearningError, match=r"^cluster .*: its head is lost .*: run the command again .*$"):
         take_until(made, lambda _: False)
     network = tmp_path / "network.onnx"
     network.write_bytes(b"a network that nobody loads")
@@ -180,7 +181,7 @@ def test_the_loss_of_the_head_is_one_line(
 
 def test_a_cluster_that_runs_the_code_of_all_is_refused(start: Callable[..., Nodes]) -> None:
     nodes = start(1, "disabled")
-    with pytest.raises(LearningError, match=r"^--cluster .*: it runs the code of all who .* or --insecure$"):
+    with pytest.raises(LearningError, match=r"^--cluster .*: it runs anyone.s code, expected .* or --insecure$"):
         Cluster(ClusterOptions(nodes.address))
 
 

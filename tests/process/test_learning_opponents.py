@@ -25,7 +25,7 @@ from yomi.engine.learning.rows import rows_of
 from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
 from yomi.engine.learning.settings import make_settings
 from yomi.engine.learning.workers import SelfPlayWorker, Task
-from yomi.engine.matches.duel import play_match
+from yomi.engine.matches.duel import LearningMatch, play_match
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION
@@ -49,7 +49,7 @@ def play(
     selfplay = SelfPlay(GO, PLAIN, made, 1)
     ended: list[FinishedGame[Any] | DroppedGame] = []
     try:
-        while sum(isinstance(each, DroppedGame) or bool(each.guests) for each in ended) < games:
+        while sum(isinstance(each, DroppedGame) or bool(each.engines) for each in ended) < games:
             ended += selfplay.play()
     finally:
         selfplay.close()
@@ -61,11 +61,11 @@ def test_a_share_of_the_games_is_played_by_an_engine_whose_moves_are_not_learned
     selfplay, ended = play(engine, 0.5, 4, opening=1.0, forks=0.3)
     finished = [each for each in ended if isinstance(each, FinishedGame)]
     assert finished == ended
-    with_engine = [each for each in finished if each.guests]
+    with_engine = [each for each in finished if each.engines]
     assert len(finished) > len(with_engine) > 3
-    assert {name for each in with_engine for name in each.guests.values()} == {"other"}
+    assert {name for each in with_engine for name in each.engines.values()} == {"other"}
     for each in with_engine:
-        ((color, _),) = each.guests.items()
+        ((color, _),) = each.engines.items()
         own = [ply for ply in each.plies if ply.position["side_to_move"][0] != color]
         foreign = [ply for ply in each.plies if ply.position["side_to_move"][0] == color]
         assert any(ply.found is not None for ply in own)
@@ -82,7 +82,7 @@ def test_a_resignation_ends_the_game() -> None:
     for each in ended:
         assert isinstance(each, FinishedGame)
         assert each.ended.ending == RESIGNATION
-        assert each.ended.winner not in (*each.guests, DRAW)
+        assert each.ended.winner not in (*each.engines, DRAW)
         assert each.outcome.margin is None
 
 
@@ -102,7 +102,7 @@ def test_a_game_that_an_engine_spoils_is_dropped_and_the_others_go_on(engine: st
     assert all(each.startswith(why) for each in dropped)
     finished = [each for each in ended if isinstance(each, FinishedGame)]
     assert finished
-    assert not any(each.guests for each in finished)
+    assert not any(each.engines for each in finished)
 
 
 def test_a_worker_tells_of_engines_in_what_it_delivers() -> None:
@@ -138,7 +138,7 @@ def test_an_engine_is_told_of_handicap_stones_and_rules() -> None:
 
 def test_a_match_against_an_engine() -> None:
     (spec,) = anchor_specs([scripted("gtp", "resign")], GO, ["uniform"])
-    score = play_match(GO, (PLAIN, spec), 5, 2, 1, 0.0)
+    score = play_match(GO, LearningMatch((PLAIN, spec), 5, 2, 1, 0.0))
     assert (score.wins, score.draws, score.losses, score.faults) == (6, 0, 0, ())
     assert score.pairs[-1] == 3
 
@@ -148,14 +148,14 @@ def test_a_match_against_an_engine_that_fails_again_and_again_ends_with_the_reas
     with pytest.raises(
         LearningError, match=f"{FAILURES} games in a row failed because of an engine: crash: exited with"
     ):
-        play_match(GO, (PLAIN, spec), 4, 2, 1, 0.0)
+        play_match(GO, LearningMatch((PLAIN, spec), 4, 2, 1, 0.0))
 
 
 def test_shogi_is_played_by_engines_of_usi() -> None:
     shogi = GAMES["shogi"]
     options = replace(Options.for_game("shogi"), evaluator="uniform", workers=1, max_moves=12)
     spec = opponent_spec(f"{scripted('usi', 'resign')} nodes=10", shogi)
-    score = play_match(shogi, (options, spec), 2, 2, 1, 0.0)
+    score = play_match(shogi, LearningMatch((options, spec), 2, 2, 1, 0.0))
     assert (score.wins, score.faults) == (2, ())
 
 

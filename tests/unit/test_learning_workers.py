@@ -14,7 +14,7 @@ from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.selfplay import SelfPlay
 from yomi.engine.learning.settings import make_settings
 from yomi.engine.learning.workers import Delivery, ProcessWorkers, Task
-from yomi.engine.matches.duel import DuelScore, play_match
+from yomi.engine.matches.duel import DuelScore, LearningMatch, play_match
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
 
@@ -73,10 +73,9 @@ def test_pipes_of_any_class_will_do(players: ProcessWorkers, monkeypatch: pytest
 
 def test_workers_play_a_match_as_one_process_does_while_nobody_takes_their_games(players: ProcessWorkers) -> None:
     first_of(players)
-    arguments = GAMES["go"], (UNIFORM, UNIFORM), 12, 6, 3, 0.0
-    assert players.match(*arguments) == play_match(*arguments)
-    sprt = Sprt(-20.0, 20.0)
-    assert players.match(*arguments, sprt) == play_match(*arguments, sprt)
+    for sprt in (None, Sprt(-20.0, 20.0)):
+        match = LearningMatch((UNIFORM, UNIFORM), 12, 6, 3, 0.0, sprt)
+        assert players.match(GAMES["go"], match) == play_match(GAMES["go"], match)
     assert any(each.games for each in first_of(players))
 
 
@@ -85,7 +84,7 @@ def test_the_games_of_a_lost_worker_are_played_by_another(players: ProcessWorker
     scores: list[DuelScore] = []
     games = 3000  # so many that the match outlasts the loss of a worker by far
     thread = threading.Thread(
-        target=lambda: scores.append(players.match(GAMES["go"], (UNIFORM, UNIFORM), games, 6, 3, 0.0))
+        target=lambda: scores.append(players.match(GAMES["go"], LearningMatch((UNIFORM, UNIFORM), games, 6, 3, 0.0)))
     )
     thread.start()
     time.sleep(0.1)
@@ -102,7 +101,7 @@ def test_the_games_of_a_lost_worker_are_played_by_another(players: ProcessWorker
 def test_a_match_that_cannot_be_played_is_one_line(players: ProcessWorkers, tmp_path: Path) -> None:
     missing = Options(size=3, evaluator="onnx", net=str(tmp_path / "missing.bin.gz"), workers=1)
     with pytest.raises(LearningError, match=r"missing\.bin\.gz"):
-        players.match(GAMES["go"], (missing, UNIFORM), 4, 6, 3, 0.0)
+        players.match(GAMES["go"], LearningMatch((missing, UNIFORM), 4, 6, 3, 0.0))
     assert any(each.games for each in first_of(players))
 
 

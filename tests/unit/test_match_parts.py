@@ -338,7 +338,7 @@ def loser(threshold: float | None, moves: int, views: Iterable[tuple[int, float 
     adjudicator = Adjudicator(Patient(), threshold, moves)
     for color, winrate in views:
         assert adjudicator.judge(None) is None
-        adjudicator.hear(color, None if winrate is None else Evaluation(winrate))
+        adjudicator.add_evaluation(color, None if winrate is None else Evaluation(winrate))
     ended = adjudicator.judge(None)
     return 0 if ended is None else opponent(ended.winner)
 

@@ -142,7 +142,7 @@ class _BothSides:
             game.check(move)
         except (NotationError, IllegalMove) as error:
             raise EngineError(f"{error} in {self.sfens[-1]}") from None
-        self.referee.hear(color, answer.evaluation)
+        self.referee.add_evaluation(color, answer.evaluation)
         if answer.evaluation is not None and answer.evaluation.score is not None:
             self.rows.append((pack(game.placement), round(answer.evaluation.score), move))
         return Decision(move)

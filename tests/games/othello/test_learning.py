@@ -12,7 +12,7 @@ from yomi.engine.learning.loop import Goal, Loop
 from yomi.engine.learning.settings import LearnSettings, make_settings, training_tables
 from yomi.engine.learning.store import Store
 from yomi.engine.learning.workers import SelfPlayWorker
-from yomi.engine.matches.duel import play_match
+from yomi.engine.matches.duel import LearningMatch, play_match
 from yomi.engine.options import Options
 
 pytest.importorskip("torch", reason="needs PyTorch (extra train)")
@@ -69,7 +69,7 @@ def share_against_uniform(store: Store, network: str) -> float:
         replace(options(), net=str(store.network(network)), evaluator="onnx"),
         replace(options(), evaluator="uniform"),
     ]
-    return play_match(GAME, players, GAMES, VISITS, 1, 0.0).share
+    return play_match(GAME, LearningMatch(players, GAMES, VISITS, 1, 0.0)).share
 
 
 def test_it_is_learned_and_each_time_the_same(tmp_path: Path) -> None:
