@@ -426,7 +426,7 @@ def test_what_is_not_supported(tmp_path: Path) -> None:
     path.write_bytes(write_network(wide))
     with pytest.raises(EvaluatorError, match="a convolution of 5x5 points: expected backend onnx"):
         load_go(path, 9, backend="native")
-    with pytest.raises(EvaluatorError, match="found board size 38, expected 2 to 37"):
+    with pytest.raises(EvaluatorError, match="board size 38 found, expected 2 to 37"):
         evaluator(made.network([]), 38)
 
 
