@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
     from yomi.engine.options import Options
 
-WORKERS_A_DEVICE = 2  # one worker's batch is computed while the other's is copied
+WORKERS_PER_DEVICE = 2  # one worker's batch is computed while the other's is copied
 
 
 def make_device_queue(make: Callable[[str], Evaluator], options: Options) -> EvaluationQueue:
@@ -35,7 +35,7 @@ def make_device_queue(make: Callable[[str], Evaluator], options: Options) -> Eva
         return InlineQueue(make("cpu"))
     # Sessions of a plug-in that share a device take turns, so that a second worker would only wait.
     is_shared = (plugin := PLUGINS.get(options.device)) is not None and plugin.is_shared
-    count = options.device_workers or (1 if is_shared else WORKERS_A_DEVICE)
+    count = options.device_workers or (1 if is_shared else WORKERS_PER_DEVICE)
     return EvaluationWorkers(
         # One worker of each device first, so that the first batches are spread.
         [functools.partial(make, device) for _ in range(count) for device in devices]

@@ -85,7 +85,7 @@ def load(
             why = error.reason
     expect_packages(path, device)
     evaluator = made(form, _backend(form, device, backend, batch_size, precision))
-    evaluator.why = why
+    evaluator.fallback_reason = why
     return evaluator
 
 

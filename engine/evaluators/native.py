@@ -69,7 +69,7 @@ class NativeBackend:
         rows = len(planes)
         outputs = [np.empty((rows, *shape), np.float32) for shape in self._form.output_shapes]
         all_outputs: list[Any] = [np.empty((rows, *shape), np.float32) for shape in NO_OUTPUTS]
-        for place, output in zip(self._form.places, outputs, strict=False):
+        for place, output in zip(self._form.output_slots, outputs, strict=False):
             all_outputs[place] = output
         try:
             scratch = self._idle.pop()

@@ -27,7 +27,7 @@ class KernelFormat(FileFormat):
     """Base of games' formats, which implement `recognise` and `bind`."""
 
     reads = Inputs.POSITIONS
-    says_score = False
+    predicts_score = False
     noun: ClassVar[str]  # name of such networks, for error messages
     backend: ClassVar[str]  # description of the kernels
     precision: ClassVar[str]

@@ -199,7 +199,7 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
     """
     evaluator = make(precision)
     if precision != "auto" or evaluator.precision == "fp32" or evaluator.is_exact:
-        if precision == "auto" or evaluator.why:
+        if precision == "auto" or evaluator.fallback_reason:
             _tell_once(evaluator)
         return evaluator
     recorded: list[Batch] = []
@@ -268,8 +268,8 @@ def _tell_once(evaluator: FileEvaluator) -> None:
     except OSError as error:  # it is printed again next time
         _log.info("%s cannot be written: %s", told, error)
     why = (
-        f"not by native kernels: {evaluator.why}"
-        if evaluator.why
+        f"not by native kernels: {evaluator.fallback_reason}"
+        if evaluator.fallback_reason
         else "for which there is nothing faster on this machine"
     )
     _tell(evaluator, why)

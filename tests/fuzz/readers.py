@@ -31,7 +31,7 @@ from yomi.engine.clients.limits import SpecError
 from yomi.engine.clients.spec import spec_of
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.datasets.sources import sgf_texts
-from yomi.engine.evaluators import stored_program
+from yomi.engine.evaluators import program_cache as stored_program
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import recognise

@@ -11,7 +11,7 @@ import numpy as np
 
 from yomi.engine.evaluators.base import EvaluatorError, UnsupportedError
 from yomi.engine.evaluators.network import Feed, Format
-from yomi.engine.evaluators.stored_program import keep_program, load_program
+from yomi.engine.evaluators.program_cache import keep_program, load_program
 from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, ProgramBuilder
 from yomi.native.go.outputs import decode, decode_rows
 from yomi.native.go.spec import go_spec

@@ -68,9 +68,9 @@ class PartialFormat(Format):
             found = ", ".join(file.header.outputs)
             raise NetworkError(f"{file.path}: outputs {found} found, expected some of {', '.join(PLACES)}")
         self.output_shapes = tuple((1, self.size**2) if name == "policy" else (1,) for name in self.outputs)
-        self.places = tuple(PLACES[name] for name in self.outputs)
-        self.says_value = self.outputs != ("policy",)
-        self.says_score = "score" in self.outputs
+        self.output_slots = tuple(PLACES[name] for name in self.outputs)
+        self.predicts_value = self.outputs != ("policy",)
+        self.predicts_score = "score" in self.outputs
 
     @classmethod
     def recognise(cls, file: NetworkFile, size: int) -> Self | None:
@@ -81,7 +81,7 @@ class PartialFormat(Format):
     def show_planes(self, batch: Batch, planes: FloatArray) -> Calls:
         """Return calls that write the planes [B, C, N, N] of a batch's positions, in the thread that asks."""
 
-    def show(self, batch: Batch) -> tuple[Calls, tuple[FloatArray, ...]]:
+    def encode(self, batch: Batch) -> tuple[Calls, tuple[FloatArray, ...]]:
         """Make the planes; see Format."""
         planes = np.zeros((len(batch.logits), *self.feeds[0].shape), np.float32)
         return self.show_planes(batch, planes), (planes, np.zeros((len(planes), 0), np.float32))

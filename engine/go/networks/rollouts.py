@@ -73,7 +73,7 @@ class MixedEvaluator:
         self.inputs = network.inputs | Inputs.POSITIONS
         self.batch_size = network.batch_size
         source = getattr(network, "values", network)
-        self._has_scores = not isinstance(source, FileEvaluator) or source.format.says_score
+        self._has_scores = not isinstance(source, FileEvaluator) or source.format.predicts_score
         self._local = _Local(np.random.SeedSequence(seed))
 
     @property

@@ -74,7 +74,7 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
     def finish(network: FileEvaluator, device: str) -> Evaluator:
         _, network.format.may_have_no_result = queue_key(size, rules)
         evaluator: FileEvaluator | WithValues = network
-        weight = options.rollout_weight if network.format.says_value else 1.0
+        weight = options.rollout_weight if network.format.predicts_value else 1.0
         if options.value_net is not None:
             weight = options.rollout_weight
             evaluator = _with_values(network, options, size, device)
@@ -97,7 +97,7 @@ def _with_values(network: FileEvaluator, options: Options, size: int, device: st
         precision = "fp16" if network.precision == "fp16" else "fp32"
         values = load(FORMATS, path, size, device, options.backend, options.batch_size, precision)
         on_failure.callback(values.close)
-        if not values.format.says_value:
+        if not values.format.predicts_value:
             raise NetworkError(f"{path}: a network that says no values found, expected one that does for --value-net")
         on_failure.pop_all()
     return WithValues(network, values)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.contract.networks import load_go
 from tests.naive.katago_networks import RandomNetworks
-from yomi.engine.evaluators import stored_program
+from yomi.engine.evaluators import program_cache as stored_program
 from yomi.engine.evaluators.network import NetworkEvaluator
 from yomi.engine.go.networks import katago
 from yomi.native.forward.emit import HAS_PAIRS
