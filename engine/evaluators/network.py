@@ -170,9 +170,7 @@ class FileEvaluator(ABC):
     is_exact: bool = False  # whether the file contains the weights as they are computed with: no other precision exists
     batch_size: int
     inputs: Inputs
-    fallback_reason: str = (
-        ""  # why yomi's own kernels do not compute it; empty if they do, or if another backend was requested
-    )
+    fallback_reason: str = ""  # why yomi's own kernels do not compute it; empty if they were not requested
 
     @property
     def description(self) -> str:
