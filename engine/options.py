@@ -479,14 +479,9 @@ def rows_for(game: str) -> list[Option]:
 
 
 def find(name: str, game: str | None = None) -> Option:
-    """Return an option by its name (with dashes or underscores) or by KataGo's name.
+    """Return an option by its name (with dashes or underscores) or by KataGo's name, or raise OptionError.
 
-    Args:
-        name: The name.
-        game: Finds options of this game only; None: of all games.
-
-    Raises:
-        OptionError: no option has this name.
+    With a game only this game's options are found.
     """
     rows = TABLE if game is None else {row.name: row for row in rows_for(game)}
     key = name.replace("-", "_").lower()

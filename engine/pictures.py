@@ -50,12 +50,10 @@ def number(value: float) -> str:
 
 
 def element(name: str, content: str = "", **attributes: object) -> str:
-    """Return an element.
+    """Return an element with elements or escaped text inside it.
 
-    Args:
-        name: of the element.
-        content: elements inside it, or escaped text.
-        attributes: in this order, with `_` for `-` and at the end of Python keywords. None is omitted.
+    Attributes keep their order. In their names `_` stands for `-`, and is dropped after Python keywords. None is
+    omitted.
     """
     words = [name]
     for key, value in attributes.items():
@@ -138,13 +136,9 @@ def figure(width: float, height: float) -> Any:
 
 
 def check(path: Path | None = None) -> None:
-    """Check before a long computation that a picture can be made.
+    """Check before a long computation that a picture can be made, or raise PlotError.
 
-    Args:
-        path: the picture's file. Without a suffix it becomes a PNG. None: check only that matplotlib is installed.
-
-    Raises:
-        PlotError: matplotlib is not installed, or does not know the format.
+    `path` is the picture's file; without a suffix it becomes a PNG.
     """
     forms = figure(1.0, 1.0).canvas.get_supported_filetypes()
     suffix = "" if path is None else path.suffix

@@ -91,13 +91,9 @@ def play_game(
     referee: Referee[G],
     record: Callable[[Decision, float], None] = lambda decision, seconds: None,
 ) -> Ended:
-    """Play a game to its end, and return how it ended.
+    """Play a game on to its end, and return how it ended.
 
-    Args:
-        game: the position to start from; it is played on.
-        sides: by color.
-        referee: ends the game.
-        record: called with each decision and its seconds, before the move is played.
+    `record` gets each decision and its seconds, before the move is played.
     """
     while (ended := referee.judge(game)) is None:
         color, begin = game.side_to_move, time.monotonic()

@@ -144,7 +144,7 @@ class Terminal:
             human: the user's color; None: watch.
             read: see above.
             write: see above.
-            save: file that receives the game after every move, or None.
+            save: file that receives the game after every move.
             level: description of the engine's level.
             is_draft: whether to remove the file `save` once the user has saved the game in another.
         """

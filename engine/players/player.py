@@ -189,13 +189,7 @@ class Player(abc.ABC, Generic[G]):
             request.on_change = None
 
     def _decide_by_search(self, request: Request[G], root: G, begin: float) -> Decision:
-        """Choose a move by search.
-
-        Args:
-            request: the request.
-            root: the position to search.
-            begin: the time from which limits in seconds count.
-        """
+        """Choose a move by search. Limits in seconds count from `begin`."""
         search, options = self._search, self._options(request)
 
         def schedule() -> Budget:
@@ -373,12 +367,7 @@ class Player(abc.ABC, Generic[G]):
     def _budget(self, clock: Clock, game: G, options: Options, lag: float, lateness: float) -> Budget:
         """Return the time of a move from the start of its clock.
 
-        Args:
-            clock: of the side to move.
-            game: the position.
-            options: the settings.
-            lag: seconds that each move may lose.
-            lateness: further seconds that this move may lose.
+        `lag` is the time that each move may lose, `lateness` the further time that this move may lose.
         """
 
     def _time_left(self, clock: Clock, options: Options) -> float | None:

@@ -1,7 +1,7 @@
 """Decide whether fewer bits are good enough for a network: compare both precisions on games that it plays itself.
 
-The verdict is cached beside the converted networks; verdicts for yomi's own networks are part of yomi. The first use of
-a network on a board size prints the choice and its reason to stderr.
+The cache keeps verdicts; yomi contains those for its own networks. The first use of a network on a board size prints
+the choice and its reason to stderr.
 """
 
 from __future__ import annotations
@@ -142,11 +142,7 @@ def record(
 ) -> list[Batch]:
     """Return evaluated batches of one row from games whose moves are drawn from the policy.
 
-    Args:
-        reference: evaluates.
-        sampling: how to play.
-        positions: number of batches.
-        seconds: after this time MIN_POSITIONS are enough.
+    Stops after `positions` batches, or after `seconds` with MIN_POSITIONS.
     """
     recorder = _Recorder(reference)
     queue = _OwnThread(recorder)
@@ -192,10 +188,7 @@ def compare(recorded: Sequence[Batch], candidate: Evaluator) -> Agreement:
 def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: Callable[[E], Sampling[G]]) -> E:
     """Return an evaluator in a precision. auto is the fastest that agrees with fp32.
 
-    Args:
-        make: makes the evaluator in a precision; auto is the fastest of the machine.
-        precision: auto, or a precision of `make`.
-        sampling: how to play games with the network.
+    `make` makes the evaluator in a precision; its auto is the fastest of the machine.
     """
     evaluator = make(precision)
     if precision != "auto" or evaluator.precision == "fp32" or evaluator.is_exact:

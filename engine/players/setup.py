@@ -1,7 +1,6 @@
 """Setup of all games' players: evaluators, number of threads, settings of the search, tuned settings.
 
-`yomi net calibrate` tunes: it saves a file for each network, board size and machine in the folder `tuning` of the
-cache.
+`yomi net calibrate` saves tuned settings for each network, board size and machine in the cache's folder `tuning`.
 """
 
 from __future__ import annotations
@@ -125,12 +124,7 @@ def common_settings(
 ) -> SearchSettings:
     """Return the settings of the search by the options. Unset options get values for the machine and evaluator.
 
-    Args:
-        options: the settings; options of other games have no effect.
-        game: go or shogi.
-        queue: of the evaluator.
-        c_puct: value if the option is none.
-        decided: settings that the game or the evaluator overrides.
+    `c_puct` is the value for none. `decided` are settings that the game or the evaluator overrides.
     """
     known = {row.name for row in fields(SearchOptions)}
     chosen: dict[str, Any] = {row.name: options.get(row.name) for row in rows_for(game) if row.name in known}
