@@ -46,7 +46,6 @@ def check_ranges(args: Namespace, **ranges: tuple[float, float]) -> None:
 
 
 def check_counts(args: Namespace, **least: int) -> None:
-    """Raise OptionError if a count is below its minimum."""
     for name, low in least.items():
         if getattr(args, name) < low:
             raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected at least {low}")

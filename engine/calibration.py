@@ -37,8 +37,6 @@ Choice = dict[str, "Value"]
 
 @dataclass(eq=False)
 class _Candidate:
-    """A choice and the search that measures it."""
-
     choice: Choice
     games: tuple[SearchableGame, SearchableGame]  # the start of a game, and a late position
     search: Search

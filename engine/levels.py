@@ -103,7 +103,6 @@ class LevelSwitch:
         self._cover()
 
     def state(self) -> State:
-        """Return the state for `restore`."""
         return self.options.copy(), self._named, dict(self._own)
 
     def restore(self, state: State) -> None:
@@ -135,15 +134,12 @@ def subject_of(game: Game[Any, Any], options: Options) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """Measured strength of a level."""
-
     elo: float  # above the weakest level
     error: float  # half of the 95% interval
     games: int  # of all pairings behind it
 
 
 def read_ratings() -> dict[str, dict[int, Rating]]:
-    """Return the measured ratings by subject and level."""
     source = resources.files("yomi.engine") / TABLE
     data: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
     return {

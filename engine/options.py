@@ -175,8 +175,6 @@ class SearchOptions:
 
 @dataclass
 class Options(SearchOptions):
-    """Every setting of the engine, with its value."""
-
     # fmt: off
     net: str | None = option(
         None, "play with this network: a file, or a name of `yomi net list`", NETWORK, kind="file", live=False,
@@ -467,10 +465,9 @@ class Options(SearchOptions):
 _ROWS: list[Option] = [row.metadata["option"](row.name, str(row.type)) for row in dataclasses.fields(Options)]
 TABLE: dict[str, Option] = {row.name: row for group in GROUPS for row in _ROWS if row.group == group}
 """Every option by name, in the order of the reference."""
-ALIASES = {row.katago.lower(): row.name for row in TABLE.values() if row.katago}
-"""Names of options by KataGo's names in lower case."""
+ALIASES = {row.katago.lower(): row.name for row in TABLE.values() if row.katago}  # by KataGo's names in lower case
+# by USI's names in lower case
 USI_NAMES = {name.lower(): row for row in TABLE.values() if row.usi is not None for name in row.usi.names}
-"""Options by their USI names in lower case."""
 
 
 def rows_for(game: str) -> list[Option]:

@@ -64,7 +64,6 @@ def element(name: str, content: str = "", **attributes: object) -> str:
 
 
 def text_at(x: float, y: float, text: object, size: float, fill: str = INK, **attributes: object) -> str:
-    """Return text centered at a point."""
     return element(
         "text",
         escaped(text),
@@ -123,7 +122,7 @@ DPI = 120
 
 
 class PlotError(LineError):
-    """A plot that cannot be made."""
+    pass
 
 
 def figure(width: float, height: float) -> Any:
@@ -155,7 +154,6 @@ def save(drawn: Any, path: Path) -> None:
 
 
 def png(drawn: Any) -> bytes:
-    """Return a figure as a PNG file."""
     data = io.BytesIO()
     drawn.savefig(data, format="png")
     return data.getvalue()

@@ -32,8 +32,6 @@ DECLARATION = "declaration"
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a game ended."""
-
     winner: int  # BLACK, WHITE or DRAW (also without a result)
     ending: str  # one of the names above
     detail: str = ""  # one line: score, illegal move or last words
@@ -76,8 +74,6 @@ class FirstMoves(Referee[PlayableGame]):
 
 
 class PlayerSide(Generic[G]):
-    """A player of this process."""
-
     def __init__(self, player: Player[G]) -> None:
         self.player = player
 

@@ -136,8 +136,6 @@ MAX_USI_CENTIPAWNS = 30_000  # in USI, of a sure win without a known mate
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How scores of positions are shown."""
-
     unit: str  # in tables
     digits: int  # after the point
     axis: str  # label in pictures

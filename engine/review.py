@@ -32,7 +32,7 @@ MIN_LOSS = 0.0005  # smaller losses are 0.0% in the table, and their moves are n
 
 
 class ReviewError(LineError, ValueError):
-    """A record that cannot be reviewed."""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,6 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class ReviewedMove:
-    """A move of the record."""
-
     number: int  # from 1
     color: int
     move: int
@@ -227,8 +225,6 @@ def _rounded(value: float | None) -> float | None:
 
 
 class Annotated(Protocol):
-    """A reviewed record."""
-
     review: Review
 
     def files(self) -> dict[str, bytes]:
@@ -277,8 +273,6 @@ def speed_of(search: Callable[[Options], int], options: Options) -> float:
 
 
 class Reviewer(Protocol):
-    """Reviews the records of one game."""
-
     def read(self, path: str) -> Sequence[Any]:
         """Return the games of a file, or raise ReviewError if the file cannot be read or contains an illegal move."""
 

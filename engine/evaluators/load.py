@@ -124,7 +124,6 @@ def made(form: Format, backend: Backend) -> NetworkEvaluator:
 
 
 def _backend(form: Format, device: str, backend: str, batch_size: int | None, precision: str) -> Backend:
-    """Return the backend of a network that yomi's kernels do not compute."""
     path = form.onnx_file()
     if chooses_cpu(device):
         from yomi.engine.evaluators.onnx_session import OnnxBackend

@@ -38,8 +38,6 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One input of a network."""
-
     name: str  # in the ONNX file
     shape: tuple[int, ...]  # of a row in the ONNX file
     dtype: str = "float32"
@@ -136,8 +134,6 @@ class Format(FileFormat):
 
 
 class Backend(Protocol):
-    """Computes a network."""
-
     name: str  # native kernels, onnxruntime, TensorRT
     device: str  # such as cpu, cuda or tensorrt:1
     precision: str  # fp32, int16, int8, bf16, fp16
@@ -160,8 +156,6 @@ class Backend(Protocol):
 
 
 class FileEvaluator(ABC):
-    """An evaluator that is a network from a file."""
-
     format: FileFormat
     info: NetworkInfo
     device: str  # such as cpu, cuda or tensorrt:1
@@ -256,7 +250,6 @@ class NetworkEvaluator(FileEvaluator):
         self._backend.close()
 
     def _encode(self, batch: Batch, rows: int) -> list[Array]:
-        """Return the inputs of the first rows of a batch."""
         if self.inputs is not Inputs.BITS:
             calls, inputs = self.format.encode(batch)
             calls.run(rows)

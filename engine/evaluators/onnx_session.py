@@ -250,7 +250,6 @@ class GpuSession:
             _log.warning("%s on %s: computed without CUDA graphs: %s", path.name, device, reason)
 
     def _prepare(self, session: Any) -> None:
-        """Make arrays and bindings and run each batch size."""
         self._session = session
         if not self.inputs:
             self._allocate()
@@ -291,7 +290,6 @@ class GpuSession:
         return np.zeros(shape, dtype) if self._thread_device is None else self._thread_device.pinned(shape, dtype)
 
     def _bind(self, size: int) -> _Bound:
-        """Return the binding of one batch size."""
         import onnxruntime
 
         place, number = self._place

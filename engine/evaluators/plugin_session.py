@@ -26,8 +26,6 @@ CAPTURE = "enableGraphCapture"  # WebGPU's option: record the commands of a batc
 
 
 class PluginSession:
-    """Implements yomi.engine.evaluators.gpu.GpuEngine."""
-
     def __init__(
         self, path: Path, kind: str, number: int, rows: int, outputs: Sequence[str], *, fixed: bool = False
     ) -> None:
@@ -67,7 +65,6 @@ class PluginSession:
             return self._compute(rows)
 
     def close(self) -> None:
-        """Release session and device memory."""
         with self._lock:
             self._bound.clear()
             self._session = None

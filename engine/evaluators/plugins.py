@@ -34,8 +34,6 @@ VULKAN_REMEDY += "NVIDIA's driver brings its own), or choose --device cpu"
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU that a plug-in provider may use."""
-
     name: str  # its name and driver
     has_half: bool = True  # whether it computes in float16
 
@@ -59,11 +57,6 @@ class Plugin:
 
 
 def _webgpu_gpus() -> list[Gpu]:
-    """Return WebGPU's GPU.
-
-    Raises:
-        EvaluatorError: there is none, or only a driver that computes on the processor.
-    """
     if sys.platform != "linux":
         return [Gpu("GPU")]  # Direct3D and Metal have no drivers that compute on the processor in a GPU's place
     adapters = find_adapters()
@@ -92,11 +85,6 @@ def _software_gpus() -> list[Gpu]:
 
 
 def _rtx_gpus() -> list[Gpu]:
-    """Return NVIDIA's GPUs.
-
-    Raises:
-        EvaluatorError: there is no driver, no GPU, or a GPU that TensorRT for RTX does not support.
-    """
     names = gpu_names()
     if not names:
         raise EvaluatorError("NVIDIA's driver shows no GPU")

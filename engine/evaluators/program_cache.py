@@ -115,11 +115,6 @@ def _write(stream: BinaryIO, program: Program, info: NetworkInfo) -> None:
 
 
 def _read(stream: Any) -> tuple[Program, NetworkInfo]:
-    """Read a file of `_write`.
-
-    Raises:
-        OSError, ValueError, KeyError, TypeError, NetworkError: the file cannot be read, or is something else.
-    """
     line = stream.read(1 << 16).partition(b"\n")[0]
     sum_, _, text = line.partition(b" ")
     if sum_ != b"%08x" % zlib.adler32(text):  # the kernels trust sizes

@@ -233,7 +233,6 @@ def _libraries(name: str) -> list[Path]:
 
 
 def _missing_library(device: str) -> Fault | None:
-    """Load a provider's library with all its dependencies."""
     import onnxruntime
 
     if hasattr(onnxruntime, "preload_dlls"):

@@ -45,8 +45,7 @@ class Driver(Protocol):
     def check(self) -> None:
         """Raise EvaluatorError if the calling thread has another context, or none."""
 
-    def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-        """Return a page-locked array of zeros."""
+    def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array: ...
 
     def allocate(self, size: int) -> int:
         """Return the address of `size` bytes on the GPU, which live until `close`."""
@@ -96,7 +95,6 @@ def driver_class() -> type[CudaDriver | PycudaDriver]:
 
 
 def open_driver(number: int) -> Driver:
-    """Open GPU `number` in this thread, or raise EvaluatorError."""
     return driver_class()(number)
 
 

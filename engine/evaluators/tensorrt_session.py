@@ -275,8 +275,6 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """An input that is sent as bits."""
-
     source: int  # address of the bits
     bits: int  # of a row
     repeat: int  # numbers made of each bit
@@ -359,7 +357,6 @@ class TensorRtSession:
         return [self._results[name][:rows] for name in self._outputs]
 
     def _enqueue(self, size: int) -> None:
-        """Put all commands of a batch on the stream."""
         driver, network = self._driver, self._network
         assert network is not None, "the session is closed"
         for name, (_, dtype) in network.inputs.items():
@@ -404,7 +401,6 @@ class TensorRtSession:
             self.run(self.rows)
 
     def _trial(self, size: int, seed: int) -> list[Array]:
-        """Return the outputs of random inputs."""
         rng = np.random.default_rng(seed)
         for array in self.inputs.values():
             is_packed = array.dtype == np.uint8

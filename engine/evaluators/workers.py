@@ -43,8 +43,6 @@ MAX_FAILURES = 3  # in a row, that end a worker; two may come from one batch tha
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """One thread with an evaluator of its own."""
-
     seat: int  # its number; a replacement has the same
     make: Callable[[], Evaluator]
     failures: int = 0  # in a row
@@ -99,7 +97,6 @@ class EvaluationWorkers:
 
     @property
     def worker_count(self) -> int:
-        """Number of remaining workers."""
         return len(self._workers)
 
     def submit(self, job: Job) -> None:

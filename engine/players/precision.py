@@ -70,7 +70,6 @@ class Agreement:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the candidate may replace the reference."""
         return self.same_move >= MIN_SAME_MOVE and self.value_error <= MAX_VALUE_ERROR
 
     def __str__(self) -> str:
@@ -128,7 +127,6 @@ class _OwnThread:
     def bind(self, batch: Batch) -> None: ...
 
     def serve(self, search: Search) -> None:
-        """Evaluate the batches of a search until it ends."""
         while search.is_running:
             with contextlib.suppress(Empty):
                 self._inline.submit(self._jobs.get(timeout=POLL))
@@ -173,7 +171,6 @@ def record(
 
 
 def compare(recorded: Sequence[Batch], candidate: Evaluator) -> Agreement:
-    """Compare an evaluator with the results of `record`."""
     same, errors = [], []
     for batch in recorded:
         written = {name: np.zeros_like(getattr(batch, name)) for name in ("logits", "values", "ownership")}

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorFactory:
-    """Makes the evaluators of a game."""
-
     game: str
     title: str  # the game in messages
     plain: str  # the evaluator without a network, by its name in the option `evaluator`
@@ -144,8 +142,6 @@ TUNED = ("device", "backend", "precision", "batch_size", "workers", "batches_in_
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The fastest settings to search with a network."""
-
     choice: dict[str, Value]  # value of each of TUNED
     evaluations_per_second: float  # of the search, during tuning
 

@@ -41,7 +41,6 @@ class Lateness:
         self._expected = 0.0
 
     def note(self, seconds: float) -> None:
-        """Add the result of `watch` for a move."""
         self._expected = max(LATENESS_DECAY * self._expected, min(seconds, MAX_LATENESS))
 
     @property
@@ -175,13 +174,10 @@ def choose(report: SearchReport, temperature: float, rng: np.random.Generator) -
 
 
 def temperature_at(ply: int, temperature: float, temperature_moves: int) -> float:
-    """Return the temperature at a ply of the game."""
     return temperature if temperature_moves == 0 or ply < temperature_moves else 0.0
 
 
 class LostMoves:
-    """Counts own moves in a row that looked lost."""
-
     def __init__(self) -> None:
         self._plies: dict[int, set[int]] = {BLACK: set(), WHITE: set()}
 

@@ -104,7 +104,6 @@ def _proven(tree: Tree, children: npt.NDArray[Any]) -> int:
 
 
 def utility_bounds(tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return the lower confidence bound of each move's utility."""
     spread = tried["utility_stdev"] / np.sqrt(np.maximum(tried["evidence"], 1.0))
     bounds: npt.NDArray[np.float64] = tried["utility"] - LCB_STDEVS * spread
     return bounds

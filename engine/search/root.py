@@ -47,7 +47,6 @@ class RootPriors:
         self._is_tempered = True
 
     def move_on(self) -> None:
-        """Note that an inner node has become the root."""
         self._clean = None
         self._is_tempered = False
 
@@ -93,7 +92,6 @@ class RootPriors:
         return _edges_of(self._tree)
 
     def _bring_up_to_date(self) -> None:
-        """Update the root's order of edges and its sum of tried priors."""
         root = self._tree.counters[0].root
         tried = self._edges()[: int(self._tree.nodes[root]["tried"])]
         self._tree.nodes[root]["tried_prior"] = float(all_quantized(tried).sum()) * PRIOR_STEP
