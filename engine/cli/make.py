@@ -40,7 +40,7 @@ def prepare(game: Game[Any, Any], options: Options, say: Say = logs.say, *, lear
     Raises:
         EvaluatorError: the device cannot be used, and the message says what mends that, or compiling fails.
     """
-    from yomi.engine.evaluators.devices import choose_devices
+    from yomi.engine.evaluators.workers import choose_devices
     from yomi.engine.players.request import LoadingError
     from yomi.native.errors import CompileError
 

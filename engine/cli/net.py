@@ -276,7 +276,7 @@ def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
     from yomi.engine.calibration import tune
     from yomi.engine.cli.report import print_facts, print_table
     from yomi.engine.evaluators.base import EvaluatorError
-    from yomi.engine.evaluators.devices import choose_devices
+    from yomi.engine.evaluators.workers import choose_devices
     from yomi.engine.players.setup import save_tuning
     from yomi.nets.load import game_of
 

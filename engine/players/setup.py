@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.default_network import check_network, has_network, network_file
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.devices import make_device_queue
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
-from yomi.engine.evaluators.workers import EvaluationWorkers
+from yomi.engine.evaluators.workers import EvaluationWorkers, make_device_queue
 from yomi.engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
 from yomi.engine.options import TABLE, OptionError, Options, SearchOptions, Value, rows_for
 from yomi.engine.players.precision import Sampling, with_suitable_precision
