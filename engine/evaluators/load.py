@@ -92,18 +92,7 @@ def load(
 def fastest_precision(
     formats: Sequence[type[FileFormat]], path: str | Path, size: int, device: str, backend: str
 ) -> str:
-    """Return the fastest precision of a processor for a network, without a comparison with fp32.
-
-    Args:
-        formats: see `load`.
-        path: see `load`.
-        size: see `load`.
-        device: see `load`.
-        backend: see `load`.
-
-    Raises:
-        NetworkError, EvaluatorError: see `load`.
-    """
+    """Return the fastest precision of a processor for a network, without a comparison with fp32. See `load`."""
     evaluator = load(formats, path, size, device, backend, precision="auto", keep=False)
     try:
         return "auto" if evaluator.is_exact else evaluator.precision

@@ -45,13 +45,7 @@ class NativeBackend:
     takes_bits = False
 
     def __init__(self, program: Program, form: Format, batch_size: int | None = None) -> None:
-        """Scratch memory is created when a thread needs it.
-
-        Args:
-            program: the network's program.
-            form: its format.
-            batch_size: rows of a batch; None: ROWS.
-        """
+        """`batch_size` is the rows of a batch; None: ROWS."""
         self.precision = program.precision
         self.batch_size = batch_size or ROWS
         self._program = program

@@ -31,13 +31,7 @@ class PluginSession:
     ) -> None:
         """Open the session and evaluate each batch size, so that shaders are compiled before a game.
 
-        Args:
-            path: an ONNX file whose inputs have known shapes except for the rows.
-            kind: device, a name of PLUGINS.
-            number: the GPU's.
-            rows: greatest batch.
-            outputs: names of the outputs to compute.
-            fixed: the file is for batches of exactly `rows` rows.
+        The file's inputs have known shapes except for the rows. A `fixed` file is for batches of exactly `rows` rows.
 
         Raises:
             EvaluatorError: the device or the file cannot be used.

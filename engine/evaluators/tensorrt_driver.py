@@ -54,16 +54,9 @@ class Driver(Protocol):
         """Start to copy a contiguous page-locked array to the GPU."""
 
     def unpack(self, source: int, target: int, rows: int, words: int, bits: int, repeat: int, dtype: str) -> None:
-        """Start to convert rows of bits to numbers: `native/cuda/unpack.cu`.
+        """Start to convert rows of bits to numbers of `dtype`: `native/cuda/unpack.cu`.
 
-        Args:
-            source: address of the bits, `words` words of 32 bits a row.
-            target: address of the numbers, bits * repeat a row.
-            rows: number of rows.
-            words: see `source`.
-            bits: of a row.
-            repeat: numbers made of each bit.
-            dtype: float32 or float16.
+        A row has `words` words of 32 bits at the address `source`, and bits * repeat numbers at `target`.
         """
 
     def download(self, target: Array, address: int) -> None:

@@ -63,15 +63,10 @@ class EvaluationWorkers:
     """An evaluation queue with one thread for each evaluator."""
 
     def __init__(self, factories: Sequence[Callable[[], Evaluator]], *, hang: float = HANG) -> None:
-        """Start the workers and wait until each has made its evaluator.
+        """Start the workers and wait until each has made its evaluator, in its own thread.
 
-        Args:
-            factories: make the evaluators, each in its worker's thread; called again after a failure.
-            hang: seconds after which an evaluation counts as hanging.
-
-        Raises:
-            ValueError: there is no factory.
-            Exception: a factory's exception, or a KeyboardInterrupt. No worker is left running.
+        Factories are called again after a failure. An evaluation counts as hanging after `hang` seconds. If a factory
+        fails, its exception is raised and no worker is left running.
         """
         if not factories:
             raise ValueError("no evaluators found, expected at least one for the evaluation workers")
@@ -110,11 +105,7 @@ class EvaluationWorkers:
     def bind(self, batch: Batch) -> None: ...
 
     def call(self, function: Callable[[Evaluator], T]) -> T:
-        """Return the result of the function, called by a worker with its evaluator. A failed call is repeated.
-
-        Raises:
-            Exception: the exception of the function or the last device.
-        """
+        """Return the result of the function, called by a worker with its evaluator. A failed call is repeated."""
         call = EvaluatorCall(function)
         self._put(call)
         return call.wait()
@@ -162,9 +153,7 @@ class EvaluationWorkers:
     def _live(self, worker: _Worker, started: SimpleQueue[Evaluator | Exception] | None) -> None:
         """Make an evaluator and serve with it. After a failure make another, until the worker is given up.
 
-        Args:
-            worker: this thread's own.
-            started: receives the first evaluator; None: the worker replaces a hanging one.
+        `started` receives the first evaluator; None: the worker replaces a hanging one.
         """
         stop_making.set(self._closing)
         while True:
@@ -314,15 +303,10 @@ WORKERS_PER_DEVICE = 2  # one worker's batch is computed while the other's is co
 
 
 def make_device_queue(make: Callable[[str], Evaluator], options: Options) -> EvaluationQueue:
-    """Return the queue for a network on the devices of the options.
+    """Return the queue for a network on the devices of the options, or raise EvaluatorError.
 
-    Args:
-        make: makes an evaluator for a device such as cpu, cuda:0 or tensorrt:1, in the thread that uses it. Called once
-            for each worker, and again after a failure.
-        options: device, devices, device_workers and backend are used.
-
-    Raises:
-        EvaluatorError: options contradict each other, or a device cannot be used.
+    `make` makes an evaluator for a device such as cpu, cuda:0 or tensorrt:1, in the thread that uses it. It is called
+    once for each worker, and again after a failure.
     """
     devices = choose_devices(options)
     if devices == ["cpu"]:
@@ -339,7 +323,7 @@ def make_device_queue(make: Callable[[str], Evaluator], options: Options) -> Eva
 def choose_devices(options: Options) -> list[str]:
     """Return the devices of the options: cpu alone, or GPUs such as cuda:0 or webgpu:0.
 
-    All faults of devices are found here, before any long computation.
+    Faults of devices are found here, before any long computation.
 
     Raises:
         EvaluatorError: options contradict each other, or a device cannot be used. The message contains the remedy.
