@@ -212,7 +212,7 @@ def _add_duration(child: argparse.ArgumentParser, seconds: float, what: str = "s
 def _check_devices(args: argparse.Namespace) -> None:
     """Check that the network's device, if any, can be used."""
     if getattr(args, "net", None) is not None:
-        from yomi.engine.evaluators.devices import choose_devices
+        from yomi.engine.evaluators.workers import choose_devices
 
         choose_devices(collect(args, GAMES[args.game]))
 

@@ -23,9 +23,9 @@ from yomi.bench.options import GPU_OPTIONS
 from yomi.engine.calibration import search_counts
 from yomi.engine.cli.output import say
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.devices import choose_devices, device_numbers
 from yomi.engine.evaluators.gpu import has_half
 from yomi.engine.evaluators.providers import choose_backend
+from yomi.engine.evaluators.workers import choose_devices, device_numbers
 from yomi.engine.game import Game
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import Options

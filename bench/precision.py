@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.default_network import network_file
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.devices import choose_devices
 from yomi.engine.evaluators.load import load
+from yomi.engine.evaluators.workers import choose_devices
 from yomi.engine.players.precision import Agreement, compare, record
 
 if TYPE_CHECKING:

@@ -18,16 +18,7 @@ T = TypeVar("T")
 def add_value(
     group: _ActionsContainer, flag: str, default: int | float | str, metavar: str | None, text: str, shown: str = ""
 ) -> argparse.Action:
-    """Add a flag with a value of the default's type.
-
-    Args:
-        group: the parser, or a group of it.
-        flag: its name.
-        default: the value without the flag. The help ends with it.
-        metavar: placeholder of the value in the help; None: the flag's name.
-        text: a verb phrase for the help.
-        shown: text of the default; empty: the value.
-    """
+    """Add a flag with a value of the default's type. The help ends with the default, or with `shown`."""
     default_text = shown or (f"{default:g}" if isinstance(default, float) else str(default))
     return group.add_argument(
         flag, type=type(default), default=default, metavar=metavar, help=f"{text} (default: {default_text})"
@@ -68,7 +59,6 @@ def check_ranges(args: Namespace, **ranges: tuple[float, float]) -> None:
 
 
 def check_counts(args: Namespace, **least: int) -> None:
-    """Raise OptionError if a count is below its minimum."""
     for name, low in least.items():
         value = getattr(args, name)
         if value is not None and value < low:

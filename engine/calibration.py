@@ -37,8 +37,6 @@ Choice = dict[str, "Value"]
 
 @dataclass(eq=False)
 class _Candidate:
-    """A choice and the search that measures it."""
-
     choice: Choice
     games: tuple[SearchableGame, SearchableGame]  # the start of a game, and a late position
     search: Search
@@ -53,13 +51,10 @@ class _Candidate:
 def tune(
     options: Options, game: Game[Any, Any], seconds: float, say: Callable[[str], None]
 ) -> tuple[Tuning, list[dict[str, Any]]]:
-    """Return the fastest settings for a network, and a table of all measurements.
+    """Return the fastest settings for a network, and a table of all measurements. Each candidate is searched for
+    `seconds`.
 
-    Args:
-        options: the network, the board size, and the device unless it is auto.
-        game: its descriptor.
-        seconds: of search for each candidate.
-        say: shows a line of progress.
+    The options contain the network, the board size, and the device unless it is auto.
 
     Raises:
         NetworkError: the network cannot be used.

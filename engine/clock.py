@@ -18,7 +18,7 @@ MAX_TIME = 1e10  # seconds that a controller may set
 
 
 class ClockError(ValueError):
-    """Unknown or impossible time settings."""
+    pass
 
 
 class TimeSystem(Enum):
@@ -45,8 +45,6 @@ FIELDS = {"STONES": "count", "PERIODS": "count"}  # fields of TimeSettings that 
 
 @dataclass(frozen=True, slots=True)
 class TimeSettings:
-    """The time of each side for a game."""
-
     system: TimeSystem = TimeSystem.NONE
     main: float = 0.0
     period: float = 0.0  # length of a byo-yomi or Canadian period
@@ -113,8 +111,6 @@ class TimeSettings:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """One side's clock at the start of a move."""
-
     settings: TimeSettings = TimeSettings()
     main: float = 0.0  # main time; Fischer: all time
     period: float = 0.0  # rest of the current period, once the main time is used up
@@ -125,7 +121,6 @@ class Clock:
 
     @classmethod
     def full(cls, settings: TimeSettings) -> Clock:
-        """Return the clock at the start of a game."""
         return cls(settings, settings.main, settings.period, settings.count)
 
     @classmethod

@@ -1,8 +1,4 @@
-"""Choose the network: the network that the options name, or the bundled network that suits the device.
-
-A name is a file, or a bundled network such as `yomi-go-b6c96` or `fast`. A file of that name in the current folder
-takes precedence.
-"""
+"""Choose the network: the network that the options name, or the bundled network that suits the device."""
 
 from __future__ import annotations
 
@@ -32,12 +28,11 @@ def network_file(options: Options, game: str) -> str | None:
 
 
 def named_file(name: str, game: str | None, options: Options | None = None) -> str:
-    """Return the file of a network that the user names by file or as a bundled network.
+    """Return the file of a network that the user names by file or as a bundled network such as `yomi-go-b6c96` or
+    `fast`.
 
-    Args:
-        name: the user's text, returned unchanged if it names no bundled network.
-        game: go or shogi. With None the name `fast` is unknown.
-        options: the device; None: a processor.
+    A file in the current folder takes precedence. Other names are returned unchanged. Without a game the name `fast` is
+    unknown; without options the network is for a processor.
     """
     if Path(name).is_file():
         return name
@@ -55,10 +50,7 @@ def is_bundled(name: str) -> bool:
 def network_fault(name: str, game: str | None, kinds: str = "") -> str | None:
     """Return an error message with close names if no network has this name, otherwise None.
 
-    Args:
-        name: the user's text.
-        game: go or shogi; None: both.
-        kinds: of files that can be used, for the message.
+    Without a game networks of both games have it. `kinds` are the usable file types, for the message.
     """
     if Path(named_file(name, game)).is_file():
         return None

@@ -58,8 +58,6 @@ def lazy(target: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkPositions:
-    """Positions of a game for benchmarks, and their encoders."""
-
     name: str  # for tables: 9x9 (Go), shogi
     spec: GameSpec
     games: tuple[SearchableGame, ...]  # from the start of a game to a late position

@@ -1,10 +1,8 @@
-"""Levels of strength, from a beginner's to full strength, and their Elo.
+"""Levels of strength, from a beginner's to full strength, and their Elo, which `yomi bench levels` measures.
 
-A level is a set of options: a small network, few visits, a temperature, noise in the root's policy, and in shogi a
-shorter mate search. Without noise 16 visits are hardly stronger than 4 (9×9: +100 ± 150 Elo in 80 games), because both
-see only the few likeliest moves. With noise a weak level considers odd moves and misreads them, as beginners do.
-
-`yomi bench levels --out FILE` measures the Elo in games between neighboring levels and writes levels.json.
+A level is a set of options: network, visits, temperature, root noise, and in shogi the mate search. Without noise 16
+visits are hardly stronger than 4 (9×9: +100 ± 150 Elo in 80 games), because both see only the few likeliest moves. With
+noise a weak level considers odd moves and misreads them, as beginners do.
 """
 
 from __future__ import annotations
@@ -43,13 +41,7 @@ _NETWORK = (
 
 
 def level_settings(game: Game[Any, Any], level: int, options: Options) -> Settings:
-    """Return the options that a level sets.
-
-    Args:
-        game: its descriptor.
-        level: 1 (weakest) to COUNT.
-        options: with the evaluator and the network.
-    """
+    """Return the options that a level from 1 (weakest) to COUNT sets. `options` name evaluator and network."""
     network = has_network(options)
     visits, temperature, noise = (_NETWORK if network else _WITHOUT_NETWORK)[level - 1]
     own = network_of_levels(game.name) if network and options.net is None else None
@@ -77,13 +69,7 @@ class LevelSwitch:
     """
 
     def __init__(self, game: Game[Any, Any], options: Options, named: Collection[str] = ()) -> None:
-        """Apply the level of the options.
-
-        Args:
-            game: its descriptor.
-            options: shared with the player; changed in place.
-            named: options that the user has set. The level leaves them alone.
-        """
+        """Apply the level of the options, which the player shares. The options `named` keep their values."""
         self.options = options
         self._game = game
         self._named = frozenset(named)
@@ -99,15 +85,9 @@ class LevelSwitch:
         return self.options.with_values({name: value for name, value in self._own.items() if OPTIONS[name].live})
 
     def set(self, name: str, value: Value, *, wins: bool) -> None:
-        """Set an option.
+        """Set an option, or raise OptionError and change nothing.
 
-        Args:
-            name: of the option.
-            value: of the option.
-            wins: whether the value overrides the level until the level changes. If not, it waits for full strength.
-
-        Raises:
-            OptionError: the value is wrong; nothing has changed.
+        If it `wins`, the value overrides the level until the level changes. If not, it waits for full strength.
         """
         before, level = self.state(), self.options.level
         self._uncover()
@@ -123,7 +103,6 @@ class LevelSwitch:
         self._cover()
 
     def state(self) -> State:
-        """Return the state for `restore`."""
         return self.options.copy(), self._named, dict(self._own)
 
     def restore(self, state: State) -> None:
@@ -155,15 +134,12 @@ def subject_of(game: Game[Any, Any], options: Options) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """Measured strength of a level."""
-
     elo: float  # above the weakest level
     error: float  # half of the 95% interval
     games: int  # of all pairings behind it
 
 
 def read_ratings() -> dict[str, dict[int, Rating]]:
-    """Return the measured ratings by subject and level."""
     source = resources.files("yomi.engine") / TABLE
     data: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
     return {

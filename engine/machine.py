@@ -33,7 +33,6 @@ def usable_cores() -> int:
 
 
 def package_versions() -> dict[str, str]:
-    """Return the versions of the installed PACKAGES."""
     versions = {}
     for package in PACKAGES:
         try:

@@ -14,10 +14,8 @@ Value = bool | int | float | str | None
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
-EMPTY = "<empty>"
-"""USI's word for an empty text."""
-NO_NUMBER = 0
-"""USI's number for none."""
+EMPTY = "<empty>"  # USI's word for an empty text
+NO_NUMBER = 0  # USI's number for none
 MAX_SPIN = 2**31 - 1  # graphical interfaces keep USI's numbers in 32 bits
 MAX_WORD = 100  # longer words are not compared with known ones: the time has no bound
 METAVARS = {"int": "N", "real": "X", "memory": "SIZE", "file": "FILE", "text": "TEXT", "flag": ""}
@@ -47,8 +45,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 class Usi:
-    """The USI option of a row."""
-
     __slots__ = ("choices", "names", "scale")
 
     def __init__(self, *names: str, scale: float = 1, choices: tuple[str, ...] = ()) -> None:
@@ -67,35 +63,24 @@ class Option:
     """One row of the table. The name is that of the TOML file and of Python."""
 
     name: str
-    kind: str
-    """text, file, choice, flag, int, real or memory."""
-    optional: bool
-    """Whether none is allowed."""
+    kind: str  # text, file, choice, flag, int, real or memory
+    optional: bool  # whether none is allowed
     default: Value
-    help: str
-    """A verb phrase of at most 80 characters."""
+    help: str  # a verb phrase of at most 80 characters
     group: str
-    more: str = ""
-    """Further sentences for the reference."""
-    unset: str = ""
-    """Meaning of none."""
+    more: str = ""  # further sentences for the reference
+    unset: str = ""  # meaning of none
     low: float | None = None
     high: float | None = None
     unit: str = ""
     choices: tuple[str, ...] = ()
-    codes: tuple[int, ...] = ()
-    """The numbers that kernels read for the choices; empty: 0, 1, 2, ..."""
-    katago: str = ""
-    """KataGo's name of the option, or ""."""
-    live: bool = True
-    """Whether it can change while the program runs (USI: without a new `isready`)."""
-    games: tuple[str, ...] = ()
-    """Games that have the option; empty: all."""
-    defaults: Mapping[str, Value] = field(default_factory=dict)
-    """Defaults of games that differ from `default`."""
+    codes: tuple[int, ...] = ()  # the numbers that kernels read for the choices; empty: 0, 1, 2, ...
+    katago: str = ""  # KataGo's name, or ""
+    live: bool = True  # whether it can change while the program runs (USI: without a new `isready`)
+    games: tuple[str, ...] = ()  # games that have the option; empty: all
+    defaults: Mapping[str, Value] = field(default_factory=dict)  # of games that differ from `default`
     usi: Usi | None = None
-    words: Mapping[str, Value] = field(default_factory=dict)
-    """Values with a name, such as max."""
+    words: Mapping[str, Value] = field(default_factory=dict)  # values with a name, such as max
 
     def default_for(self, game: str) -> Value:
         return self.defaults.get(game, self.default)
@@ -114,17 +99,14 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """The command-line flag."""
         return "--" + self.name.replace("_", "-")
 
     @property
     def metavar(self) -> str:
-        """Placeholder of the value in help texts."""
         return "{" + ",".join(self.choices) + "}" if self.choices else METAVARS[self.kind]
 
     @property
     def expected(self) -> str:
-        """Description of the allowed values."""
         text = "one of " + ", ".join(self.choices) if self.choices else EXPECTED[self.kind]
         if self.low is not None and self.high is not None:
             text += f" from {self.format(self.low)} to {self.format(self.high)}"
@@ -221,7 +203,6 @@ class Option:
             raise error from None
 
     def format_usi(self, value: Value) -> str:
-        """Write a value for USI."""
         usi = self.usi
         assert usi is not None
         if self.kind in ("file", "text"):
@@ -287,8 +268,7 @@ def format_memory(count: int) -> str:
     return str(count)
 
 
-KINDS = {"bool": "flag", "int": "int", "float": "real", "str": "text"}
-"""Kinds of options by the types of their fields."""
+KINDS = {"bool": "flag", "int": "int", "float": "real", "str": "text"}  # by the types of fields
 
 
 def option(default: Value, text: str, group: str, *, kind: str = "", **others: Any) -> Any:
@@ -309,5 +289,4 @@ def choice(default: str, choices: tuple[str, ...], text: str, group: str, **othe
     return option(default, text, group, kind="choice", choices=choices, **others)
 
 
-flag = option
-"""The field's type makes it a flag."""
+flag = option  # the field's type makes it a flag

@@ -175,8 +175,6 @@ class SearchOptions:
 
 @dataclass
 class Options(SearchOptions):
-    """Every setting of the engine, with its value."""
-
     # fmt: off
     net: str | None = option(
         None, "play with this network: a file, or a name of `yomi net list`", NETWORK, kind="file", live=False,
@@ -467,10 +465,9 @@ class Options(SearchOptions):
 _ROWS: list[Option] = [row.metadata["option"](row.name, str(row.type)) for row in dataclasses.fields(Options)]
 TABLE: dict[str, Option] = {row.name: row for group in GROUPS for row in _ROWS if row.group == group}
 """Every option by name, in the order of the reference."""
-ALIASES = {row.katago.lower(): row.name for row in TABLE.values() if row.katago}
-"""Names of options by KataGo's names in lower case."""
+ALIASES = {row.katago.lower(): row.name for row in TABLE.values() if row.katago}  # by KataGo's names in lower case
+# by USI's names in lower case
 USI_NAMES = {name.lower(): row for row in TABLE.values() if row.usi is not None for name in row.usi.names}
-"""Options by their USI names in lower case."""
 
 
 def rows_for(game: str) -> list[Option]:
@@ -479,14 +476,9 @@ def rows_for(game: str) -> list[Option]:
 
 
 def find(name: str, game: str | None = None) -> Option:
-    """Return an option by its name (with dashes or underscores) or by KataGo's name.
+    """Return an option by its name (with dashes or underscores) or by KataGo's name, or raise OptionError.
 
-    Args:
-        name: The name.
-        game: Finds options of this game only; None: of all games.
-
-    Raises:
-        OptionError: no option has this name.
+    With a game only this game's options are found.
     """
     rows = TABLE if game is None else {row.name: row for row in rows_for(game)}
     key = name.replace("-", "_").lower()

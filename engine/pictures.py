@@ -50,12 +50,10 @@ def number(value: float) -> str:
 
 
 def element(name: str, content: str = "", **attributes: object) -> str:
-    """Return an element.
+    """Return an element with elements or escaped text inside it.
 
-    Args:
-        name: of the element.
-        content: elements inside it, or escaped text.
-        attributes: in this order, with `_` for `-` and at the end of Python keywords. None is omitted.
+    Attributes keep their order. In their names `_` stands for `-`, and is dropped after Python keywords. None is
+    omitted.
     """
     words = [name]
     for key, value in attributes.items():
@@ -66,7 +64,6 @@ def element(name: str, content: str = "", **attributes: object) -> str:
 
 
 def text_at(x: float, y: float, text: object, size: float, fill: str = INK, **attributes: object) -> str:
-    """Return text centered at a point."""
     return element(
         "text",
         escaped(text),
@@ -125,7 +122,7 @@ DPI = 120
 
 
 class PlotError(LineError):
-    """A plot that cannot be made."""
+    pass
 
 
 def figure(width: float, height: float) -> Any:
@@ -138,13 +135,9 @@ def figure(width: float, height: float) -> Any:
 
 
 def check(path: Path | None = None) -> None:
-    """Check before a long computation that a picture can be made.
+    """Check before a long computation that a picture can be made, or raise PlotError.
 
-    Args:
-        path: the picture's file. Without a suffix it becomes a PNG. None: check only that matplotlib is installed.
-
-    Raises:
-        PlotError: matplotlib is not installed, or does not know the format.
+    `path` is the picture's file; without a suffix it becomes a PNG.
     """
     forms = figure(1.0, 1.0).canvas.get_supported_filetypes()
     suffix = "" if path is None else path.suffix
@@ -161,7 +154,6 @@ def save(drawn: Any, path: Path) -> None:
 
 
 def png(drawn: Any) -> bytes:
-    """Return a figure as a PNG file."""
     data = io.BytesIO()
     drawn.savefig(data, format="png")
     return data.getvalue()

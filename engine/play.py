@@ -32,8 +32,6 @@ DECLARATION = "declaration"
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a game ended."""
-
     winner: int  # BLACK, WHITE or DRAW (also without a result)
     ending: str  # one of the names above
     detail: str = ""  # one line: score, illegal move or last words
@@ -77,8 +75,6 @@ class FirstMoves(Referee[PlayableGame]):
 
 
 class PlayerSide(Generic[G]):
-    """A player of this process."""
-
     def __init__(self, player: Player[G]) -> None:
         self.player = player
 
@@ -92,13 +88,9 @@ def play_game(
     referee: Referee[G],
     record: Callable[[Decision, float], None] = lambda decision, seconds: None,
 ) -> Ended:
-    """Play a game to its end, and return how it ended.
+    """Play a game on to its end, and return how it ended.
 
-    Args:
-        game: the position to start from; it is played on.
-        sides: by color.
-        referee: ends the game.
-        record: called with each decision and its seconds, before the move is played.
+    `record` gets each decision and its seconds, before the move is played.
     """
     while (ended := referee.judge(game)) is None:
         color, begin = game.side_to_move, time.monotonic()

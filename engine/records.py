@@ -107,14 +107,10 @@ def _refuse_kind(mode: int, path: str | Path) -> None:
 
 
 def read_record_bytes(path: str | Path, limit: int | None = MAX_RECORD_BYTES) -> bytes:
-    """Return the content of a file of records.
-
-    Args:
-        path: of the file.
-        limit: maximum of bytes; None: no maximum.
+    """Return the content of a file of records of at most `limit` bytes.
 
     Raises:
-        OSError: the file cannot be read, is no regular file, or is larger than `limit`. `strerror` has the reason.
+        OSError: the file cannot be read, is no regular file, or is larger. `strerror` has the reason.
     """
     # Without O_NONBLOCK, opening a pipe waits for its writer.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -130,12 +126,7 @@ def read_record_bytes(path: str | Path, limit: int | None = MAX_RECORD_BYTES) ->
 
 
 def printable(text: object, keep: str = "") -> str:
-    """Return text for a terminal, with U+FFFD for control characters, line separators and marks of direction.
-
-    Args:
-        text: a name or a message.
-        keep: control characters that stay, for example a line feed.
-    """
+    """Return text for a terminal, with U+FFFD for control characters (except `keep`), line ends and bidi marks."""
     return "".join(c if c in keep or not is_control(c) else "\ufffd" for c in str(text))
 
 
@@ -145,8 +136,6 @@ MAX_USI_CENTIPAWNS = 30_000  # in USI, of a sure win without a known mate
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How scores of positions are shown."""
-
     unit: str  # in tables
     digits: int  # after the point
     axis: str  # label in pictures
@@ -155,15 +144,10 @@ class Score:
 
 
 def record_score(winrate: float, mate: int | None, scale: float) -> int:
-    """Return the score for the side to move, in centipawns, as records store it.
+    """Return the score for the side to move, in centipawns, as records store it: mates and winrates as one number.
 
-    A record stores mates and winrates as one number. A winrate gives at most MATE_SCORE / 2, so that it is never taken
-    for a mate.
-
-    Args:
-        winrate: [0, 1].
-        mate: plies to a mate, negative if the side to move is mated; None or 0: no mate.
-        scale: centipawns of a logit.
+    A winrate gives at most MATE_SCORE / 2, so that it is never taken for a mate. `mate` is the number of plies to a
+    mate, negative if the side to move is mated. `scale` is the number of centipawns of a logit.
     """
     if mate:
         return MATE_SCORE - mate if mate > 0 else -MATE_SCORE - mate

@@ -32,7 +32,7 @@ MIN_LOSS = 0.0005  # smaller losses are 0.0% in the table, and their moves are n
 
 
 class ReviewError(LineError, ValueError):
-    """A record that cannot be reviewed."""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,6 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class ReviewedMove:
-    """A move of the record."""
-
     number: int  # from 1
     color: int
     move: int
@@ -112,14 +110,9 @@ def reviewed_moves(
     pv_moves: int,
     is_mirrored: Callable[[int, int, int], bool] = lambda *_: False,
 ) -> list[ReviewedMove]:
-    """Return the moves of a record with the opinions before and after each move.
+    """Return the moves of a record with the opinions before and after each move, the last one after the game.
 
-    Args:
-        moves: the record's.
-        opinions: of the position before each move, and of the last position.
-        name: returns a move as text.
-        pv_moves: maximum of moves in a principal variation.
-        is_mirrored: whether a symmetry of position n maps one move to another.
+    `name` formats a move. `is_mirrored` returns whether a symmetry of position n maps one move to another.
     """
     return [
         ReviewedMove(
@@ -232,8 +225,6 @@ def _rounded(value: float | None) -> float | None:
 
 
 class Annotated(Protocol):
-    """A reviewed record."""
-
     review: Review
 
     def files(self) -> dict[str, bytes]:
@@ -265,9 +256,8 @@ def limit_text(options: Options) -> str:
 def speed_of(search: Callable[[Options], int], options: Options) -> float:
     """Return the visits per second of a search that is long enough to measure.
 
-    Args:
-        search: searches from an empty tree and returns its visits.
-        options: of the review. With a seed the number of searches does not depend on the clock.
+    `search` starts from an empty tree and returns its visits. With a seed the number of searches does not depend on the
+    clock.
     """
     wanted = min(n for n in (options.visits, options.playouts, MAX_TRIAL_VISITS) if n is not None)
     visits, speed = min(wanted, TRIAL_VISITS), 0.0
@@ -283,8 +273,6 @@ def speed_of(search: Callable[[Options], int], options: Options) -> float:
 
 
 class Reviewer(Protocol):
-    """Reviews the records of one game."""
-
     def read(self, path: str) -> Sequence[Any]:
         """Return the games of a file, or raise ReviewError if the file cannot be read or contains an illegal move."""
 

@@ -31,8 +31,6 @@ quit        leave"""
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """Result of the engine's turn, or of a command."""
-
     text: str  # one line, below the board
     result: str | None = None  # set if this ended the game without a move on the board
 
@@ -51,7 +49,6 @@ class TerminalGame(abc.ABC, Generic[G]):
 
     @property
     def description(self) -> str:
-        """Name of the engine, on one line."""
         return self.player.description
 
     @property
@@ -71,8 +68,7 @@ class TerminalGame(abc.ABC, Generic[G]):
         """Return the result if the game is over by its rules."""
 
     @abc.abstractmethod
-    def play(self, text: str) -> None:
-        """Play the user's move."""
+    def play(self, text: str) -> None: ...
 
     def undo(self) -> bool:
         """Take back the last move, and return whether there are more."""
@@ -92,12 +88,10 @@ class TerminalGame(abc.ABC, Generic[G]):
         """Return the engine's best moves, a line each."""
 
     @abc.abstractmethod
-    def score(self) -> str:
-        """Return the leading side, as text."""
+    def score(self) -> str: ...
 
     @abc.abstractmethod
-    def resigned(self) -> str:
-        """Return the result if the side to move resigns."""
+    def resigned(self) -> str: ...
 
     def command(self, word: str, rest: str) -> TurnResult | None:
         """Obey a command of this game, or return None if it is unknown."""
@@ -144,7 +138,7 @@ class Terminal:
             human: the user's color; None: watch.
             read: see above.
             write: see above.
-            save: file that receives the game after every move, or None.
+            save: file that receives the game after every move.
             level: description of the engine's level.
             is_draft: whether to remove the file `save` once the user has saved the game in another.
         """
@@ -191,7 +185,6 @@ class Terminal:
         self._after()
 
     def _after(self) -> None:
-        """Let the user save the game."""
         while self.human is not None:
             line = self._line("save FILE or quit> ")
             if line is None or line == "quit":
@@ -275,7 +268,6 @@ class Terminal:
         self.write(turn.text)
 
     def _save(self, path: str) -> str:
-        """Save the game and return a message."""
         if not path:
             raise ValueError("expected a file name after save")
         self._write_game(path)

@@ -24,13 +24,11 @@ LOG_ERRORS = 3  # level of onnxruntime's messages: errors and worse
 
 
 class EvaluatorError(RuntimeError):
-    """An evaluator cannot be made or used."""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The reason why a device cannot be used."""
-
     reason: str
     remedy: str  # a command, or an instruction
 
@@ -43,8 +41,6 @@ class DeviceLostError(EvaluatorError):
 
 
 class UnsupportedError(EvaluatorError):
-    """yomi's own kernels cannot compute a network."""
-
     def __init__(self, path: Path, reason: str) -> None:
         """`reason` names the unsupported part, in a few words."""
         super().__init__(one_line(f"{path}: {reason}: expected backend onnx (or auto)"))

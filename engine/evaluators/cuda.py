@@ -233,7 +233,6 @@ class ThreadDevice:
         self._try(self._exchange_capture_mode)
 
     def _exchange_capture_mode(self) -> int:
-        """Exchange the thread's capture mode and the stored mode."""
         status: int = self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(self._capture_mode))
         return status
 
@@ -249,8 +248,6 @@ class ThreadDevice:
 
 
 class CudaDriver(ThreadDevice):
-    """Implements yomi.engine.evaluators.tensorrt_driver.Driver."""
-
     def __init__(self, number: int) -> None:
         """Push the context of GPU `number` in this thread, or raise EvaluatorError."""
         from yomi.native.cuda import read_ptx

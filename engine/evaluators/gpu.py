@@ -45,14 +45,7 @@ def open_engine(
 ) -> tuple[GpuEngine, str]:
     """Return a network on a GPU, and the name of the library that computes it.
 
-    Args:
-        path: the ONNX file.
-        device: a kind of GPU, with or without a number.
-        backend: onnx, tensorrt or auto.
-        rows: greatest batch.
-        outputs: names of the outputs to compute.
-        variant: precision, and the inputs that are sent as bits.
-        fixed: the file is for batches of exactly `rows` rows.
+    The variant names the inputs that are sent as bits. A `fixed` file is for batches of exactly `rows` rows.
 
     Raises:
         EvaluatorError: the device or the backend cannot be used. The message contains the remedy.
@@ -87,15 +80,7 @@ class GpuBackend:
         batch_size: int | None = None,
         precision: str = "auto",
     ) -> None:
-        """Load a file.
-
-        Args:
-            path: the ONNX file.
-            form: of the network.
-            device: auto, or a kind of GPU with or without a number.
-            backend: onnx, tensorrt or auto.
-            batch_size: rows of a batch; None: the file's fixed size, or `Format.gpu_rows`.
-            precision: auto, fp32 or fp16.
+        """Load a file. Batches have `batch_size` rows; None: the file's fixed size, or `Format.gpu_rows`.
 
         Raises:
             EvaluatorError: the device or the file cannot be used.

@@ -85,25 +85,14 @@ def load(
             why = error.reason
     expect_packages(path, device)
     evaluator = made(form, _backend(form, device, backend, batch_size, precision))
-    evaluator.why = why
+    evaluator.fallback_reason = why
     return evaluator
 
 
 def fastest_precision(
     formats: Sequence[type[FileFormat]], path: str | Path, size: int, device: str, backend: str
 ) -> str:
-    """Return the fastest precision of a processor for a network, without a comparison with fp32.
-
-    Args:
-        formats: see `load`.
-        path: see `load`.
-        size: see `load`.
-        device: see `load`.
-        backend: see `load`.
-
-    Raises:
-        NetworkError, EvaluatorError: see `load`.
-    """
+    """Return the fastest precision of a processor for a network, without a comparison with fp32. See `load`."""
     evaluator = load(formats, path, size, device, backend, precision="auto", keep=False)
     try:
         return "auto" if evaluator.is_exact else evaluator.precision
@@ -124,7 +113,6 @@ def made(form: Format, backend: Backend) -> NetworkEvaluator:
 
 
 def _backend(form: Format, device: str, backend: str, batch_size: int | None, precision: str) -> Backend:
-    """Return the backend of a network that yomi's kernels do not compute."""
     path = form.onnx_file()
     if chooses_cpu(device):
         from yomi.engine.evaluators.onnx_session import OnnxBackend

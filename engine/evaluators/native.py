@@ -45,13 +45,7 @@ class NativeBackend:
     takes_bits = False
 
     def __init__(self, program: Program, form: Format, batch_size: int | None = None) -> None:
-        """Scratch memory is created when a thread needs it.
-
-        Args:
-            program: the network's program.
-            form: its format.
-            batch_size: rows of a batch; None: ROWS.
-        """
+        """`batch_size` is the rows of a batch; None: ROWS."""
         self.precision = program.precision
         self.batch_size = batch_size or ROWS
         self._program = program
@@ -69,7 +63,7 @@ class NativeBackend:
         rows = len(planes)
         outputs = [np.empty((rows, *shape), np.float32) for shape in self._form.output_shapes]
         all_outputs: list[Any] = [np.empty((rows, *shape), np.float32) for shape in NO_OUTPUTS]
-        for place, output in zip(self._form.places, outputs, strict=False):
+        for place, output in zip(self._form.output_slots, outputs, strict=False):
             all_outputs[place] = output
         try:
             scratch = self._idle.pop()

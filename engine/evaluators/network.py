@@ -38,8 +38,6 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One input of a network."""
-
     name: str  # in the ONNX file
     shape: tuple[int, ...]  # of a row in the ONNX file
     dtype: str = "float32"
@@ -89,11 +87,11 @@ class Format(FileFormat):
     is_checked: ClassVar[bool] = True
     """Whether other files may have the same form by chance, so that the outputs are checked after loading."""
 
-    feeds: tuple[Feed, ...]  # the first ones are the arrays of `show`, in this order; the others are zeros
+    feeds: tuple[Feed, ...]  # the first ones are the arrays of `encode`, in this order; the others are zeros
     outputs: tuple[str, ...]  # names in the ONNX file, in the order of `arguments`
     output_shapes: tuple[tuple[int, ...], ...]  # of a row, in the order of `outputs`; a policy is [channels, moves]
     # indices of the outputs among policy, value, misc and ownership, which a program writes
-    places: tuple[int, ...] = (0, 1, 2, 3)
+    output_slots: tuple[int, ...] = (0, 1, 2, 3)
     any_size: bool = False  # whether the ONNX file leaves the board size open, which GPUs must know
     fixed_rows: int | None = None  # rows of every batch, if the file is for batches of one size
     gpu_rows: int = 128  # rows of a batch that are fastest on a GPU
@@ -123,7 +121,7 @@ class Format(FileFormat):
     def judge(self, outputs: Sequence[FloatArray]) -> Judged:
         """Return raw outputs as the labels of a data set."""
 
-    def show(self, batch: Batch) -> tuple[Calls, tuple[FloatArray, ...]]:
+    def encode(self, batch: Batch) -> tuple[Calls, tuple[FloatArray, ...]]:
         """Return calls that write the inputs of a batch's first rows, and the arrays of the inputs."""
         return NO_CALLS, (batch.planes, batch.extras)
 
@@ -136,8 +134,6 @@ class Format(FileFormat):
 
 
 class Backend(Protocol):
-    """Computes a network."""
-
     name: str  # native kernels, onnxruntime, TensorRT
     device: str  # such as cpu, cuda or tensorrt:1
     precision: str  # fp32, int16, int8, bf16, fp16
@@ -160,8 +156,6 @@ class Backend(Protocol):
 
 
 class FileEvaluator(ABC):
-    """An evaluator that is a network from a file."""
-
     format: FileFormat
     info: NetworkInfo
     device: str  # such as cpu, cuda or tensorrt:1
@@ -170,7 +164,7 @@ class FileEvaluator(ABC):
     is_exact: bool = False  # whether the file contains the weights as they are computed with: no other precision exists
     batch_size: int
     inputs: Inputs
-    why: str = ""  # why yomi's own kernels do not compute it; empty if they do, or if another backend was requested
+    fallback_reason: str = ""  # why yomi's own kernels do not compute it; empty if they were not requested
 
     @property
     def description(self) -> str:
@@ -206,7 +200,7 @@ class NetworkEvaluator(FileEvaluator):
         self.inputs = Inputs.BITS if is_packed else form.reads
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        for part, outputs in self._backend.run(self._shown(batch, rows)):
+        for part, outputs in self._backend.run(self._encode(batch, rows)):
             self._expect_shapes(outputs)
             halves = [output.view(np.uint16) if output.dtype == np.float16 else output for output in outputs]
             arguments = self.format.arguments(halves, type(batch)(*(array[part] for array in batch)))
@@ -222,7 +216,7 @@ class NetworkEvaluator(FileEvaluator):
                 raise EvaluatorError(one_line(f"{self.info.source_file}: {name} {output.shape} found, {expected}"))
 
     def bind(self, batch: Batch) -> Calls | None:
-        shown, inputs = self.format.show(batch)
+        shown, inputs = self.format.encode(batch)
         bound = self._backend.bind(inputs)
         if bound is None:
             return None
@@ -255,10 +249,9 @@ class NetworkEvaluator(FileEvaluator):
     def close(self) -> None:
         self._backend.close()
 
-    def _shown(self, batch: Batch, rows: int) -> list[Array]:
-        """Return the inputs of the first rows of a batch."""
+    def _encode(self, batch: Batch, rows: int) -> list[Array]:
         if self.inputs is not Inputs.BITS:
-            calls, inputs = self.format.show(batch)
+            calls, inputs = self.format.encode(batch)
             calls.run(rows)
             return [array[:rows] for array in inputs]
         end = packed_words(self.spec.bits[0])

@@ -37,12 +37,7 @@ TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uin
 
 
 def make_session(path: Path, device: str, options: Mapping[str, str] | None = None) -> Any:
-    """Open an onnxruntime session and check that it really runs on `device`.
-
-    Args:
-        path: the ONNX file.
-        device: cpu, or cuda or tensorrt with or without a number.
-        options: of the provider, besides the device's number.
+    """Open an onnxruntime session with a provider's options, and check that it really runs on `device`.
 
     Raises:
         EvaluatorError: a library is missing, onnxruntime fell back to another provider, or it cannot load the file.
@@ -91,12 +86,7 @@ class OnnxBackend:
     takes_bits = False
 
     def __init__(self, path: Path, form: Format, batch_size: int | None = None) -> None:
-        """Load a file.
-
-        Args:
-            path: the ONNX file.
-            form: of the network.
-            batch_size: rows of a batch; None: the file's fixed size, or CPU_ROWS.
+        """Load a file. Batches have `batch_size` rows; None: the file's fixed size, or CPU_ROWS.
 
         Raises:
             EvaluatorError: the file cannot be used.
@@ -147,15 +137,8 @@ class GpuSession:
     ) -> None:
         """Open the session and evaluate each batch size, so that nothing is prepared during a game.
 
-        If device cuda gets no CUDA graphs, the log contains the reason.
-
-        Args:
-            path: an ONNX file whose inputs have known shapes except for the rows.
-            device: cuda or tensorrt, with or without a number.
-            rows: greatest batch.
-            outputs: names of the outputs to compute.
-            half: the file computes in half precision.
-            fixed: the file is for batches of exactly `rows` rows.
+        The file's inputs have known shapes except for the rows. A `half` file computes in half precision; a `fixed`
+        file is for batches of exactly `rows` rows. If device cuda gets no CUDA graphs, the log contains the reason.
 
         Raises:
             EvaluatorError: the device or the file cannot be used.
@@ -250,7 +233,6 @@ class GpuSession:
             _log.warning("%s on %s: computed without CUDA graphs: %s", path.name, device, reason)
 
     def _prepare(self, session: Any) -> None:
-        """Make arrays and bindings and run each batch size."""
         self._session = session
         if not self.inputs:
             self._allocate()
@@ -291,7 +273,6 @@ class GpuSession:
         return np.zeros(shape, dtype) if self._thread_device is None else self._thread_device.pinned(shape, dtype)
 
     def _bind(self, size: int) -> _Bound:
-        """Return the binding of one batch size."""
         import onnxruntime
 
         place, number = self._place
@@ -351,10 +332,9 @@ def _expect_right_graphs() -> None:
 
 
 def tensorrt_options(path: Path, sizes: Sequence[int], *, half: bool) -> dict[str, str]:
-    """Return the options of the TensorRT provider for batches of `sizes`.
+    """Return the options of the TensorRT provider for batches of `sizes`, with a cache folder for each file.
 
-    Engines and timings of each file have their own cache folder. onnxruntime names engines after the names in the
-    graph, the device and TensorRT, which stay the same when a network learns more.
+    onnxruntime names engines after the names in the graph, the device and TensorRT. A trained network keeps them all.
     """
     import onnxruntime
 

@@ -26,20 +26,12 @@ CAPTURE = "enableGraphCapture"  # WebGPU's option: record the commands of a batc
 
 
 class PluginSession:
-    """Implements yomi.engine.evaluators.gpu.GpuEngine."""
-
     def __init__(
         self, path: Path, kind: str, number: int, rows: int, outputs: Sequence[str], *, fixed: bool = False
     ) -> None:
         """Open the session and evaluate each batch size, so that shaders are compiled before a game.
 
-        Args:
-            path: an ONNX file whose inputs have known shapes except for the rows.
-            kind: device, a name of PLUGINS.
-            number: the GPU's.
-            rows: greatest batch.
-            outputs: names of the outputs to compute.
-            fixed: the file is for batches of exactly `rows` rows.
+        The file's inputs have known shapes except for the rows. A `fixed` file is for batches of exactly `rows` rows.
 
         Raises:
             EvaluatorError: the device or the file cannot be used.
@@ -67,7 +59,6 @@ class PluginSession:
             return self._compute(rows)
 
     def close(self) -> None:
-        """Release session and device memory."""
         with self._lock:
             self._bound.clear()
             self._session = None

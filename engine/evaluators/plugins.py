@@ -34,8 +34,6 @@ VULKAN_REMEDY += "NVIDIA's driver brings its own), or choose --device cpu"
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU that a plug-in provider may use."""
-
     name: str  # its name and driver
     has_half: bool = True  # whether it computes in float16
 
@@ -59,11 +57,6 @@ class Plugin:
 
 
 def _webgpu_gpus() -> list[Gpu]:
-    """Return WebGPU's GPU.
-
-    Raises:
-        EvaluatorError: there is none, or only a driver that computes on the processor.
-    """
     if sys.platform != "linux":
         return [Gpu("GPU")]  # Direct3D and Metal have no drivers that compute on the processor in a GPU's place
     adapters = find_adapters()
@@ -92,11 +85,6 @@ def _software_gpus() -> list[Gpu]:
 
 
 def _rtx_gpus() -> list[Gpu]:
-    """Return NVIDIA's GPUs.
-
-    Raises:
-        EvaluatorError: there is no driver, no GPU, or a GPU that TensorRT for RTX does not support.
-    """
     names = gpu_names()
     if not names:
         raise EvaluatorError("NVIDIA's driver shows no GPU")
@@ -207,8 +195,8 @@ def provider_devices(kind: str) -> list[Any]:
 def _register(onnxruntime: Any, plugin: Plugin) -> None:
     """Register a plug-in's library.
 
-    onnxruntime searches GPUs in a system folder (/sys/class/drm) that containers often lack, but WebGPU asks Vulkan. So
-    the provider offers its device even if onnxruntime knows no GPU: `Plugin.find` has asked Vulkan.
+    onnxruntime searches GPUs in /sys/class/drm, which containers often lack, but WebGPU asks Vulkan. So the provider
+    offers its device even if onnxruntime knows no GPU: `Plugin.find` has asked Vulkan.
     """
     module = importlib.import_module(plugin.module)
     onnxruntime.set_default_logger_severity(LOG_ERRORS)  # it warns of the variable
@@ -232,16 +220,7 @@ def device_memory(kind: str, number: int) -> tuple[str, int, int]:
 
 
 def open_session(path: Path, kind: str, number: int, options: dict[str, str]) -> tuple[Any, list[str]]:
-    """Open a session of a plug-in provider.
-
-    Args:
-        path: the ONNX file.
-        kind: device, a name of PLUGINS.
-        number: the GPU's.
-        options: of the provider.
-
-    Returns:
-        The session, and the operators of the nodes that run on the processor.
+    """Open a session of a plug-in provider. Also return the operators of the nodes that run on the processor.
 
     Raises:
         EvaluatorError: the device or the file cannot be used, or the provider took no node.

@@ -28,12 +28,6 @@ if TYPE_CHECKING:
 def graph_program(path: Path, ends: Ends, feeds: Sequence[Feed], precision: str) -> Program:
     """Return the graph of an ONNX file as a program with packed weights.
 
-    Args:
-        path: the file.
-        ends: its inputs and outputs.
-        feeds: its planes, and the input that is constant over the board, if any.
-        precision: see Format.program.
-
     Raises:
         UnsupportedError: the kernels cannot compute it.
         NetworkError: the file cannot be used.
@@ -54,15 +48,7 @@ class PolicyValueFormat(Format):
     is_chance: bool = False  # whether the value is a probability to win, [0, 1], instead of [-1, 1]
 
     def __init__(self, path: Path, info: NetworkInfo, spec: GameSpec, ends: Ends, feeds: tuple[Feed, ...]) -> None:
-        """Describe a file.
-
-        Args:
-            path: an ONNX file.
-            info: its metadata.
-            spec: of the game, for such networks.
-            ends: its inputs and outputs.
-            feeds: its planes, and the input that is constant over the board, if any.
-        """
+        """Describe an ONNX file: `feeds` are its planes, and the input that is constant over the board, if any."""
         assert ends.policy is not None
         assert ends.value is not None
         self.path, self.info, self.spec, self.ends, self.feeds = path, info, spec, ends, feeds

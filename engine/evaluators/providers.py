@@ -94,12 +94,8 @@ def chooses_cpu(device: str) -> bool:
 def choose_backend(device: str, backend: str) -> str:
     """Return the backend of a network on a GPU: tensorrt (TensorRT itself) or onnx (onnxruntime).
 
-    Args:
-        device: auto, or a kind of GPU with or without a number.
-        backend: auto, onnx or tensorrt. For device tensorrt, auto is TensorRT itself if it is installed.
-
-    Raises:
-        EvaluatorError: the backend cannot be used. The message contains the remedy.
+    For device tensorrt, auto is TensorRT itself if it is installed. If the backend cannot be used, the EvaluatorError
+    contains the remedy.
     """
     if split_device(device)[0] != "tensorrt" or backend == "onnx":
         choose_device(device)
@@ -233,7 +229,6 @@ def _libraries(name: str) -> list[Path]:
 
 
 def _missing_library(device: str) -> Fault | None:
-    """Load a provider's library with all its dependencies."""
     import onnxruntime
 
     if hasattr(onnxruntime, "preload_dlls"):

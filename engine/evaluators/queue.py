@@ -47,8 +47,6 @@ class EvaluationQueue(Protocol):
 
 @dataclass(slots=True)
 class Job:
-    """A batch to evaluate."""
-
     batch: Batch
     rows: int
     done: SimpleQueue[Job]  # receives the job when it is evaluated, or has failed
@@ -92,7 +90,6 @@ class EvaluatorCall(Generic[T]):
         return EvaluatorCall(self.function, self.done, failed_at=self.failed_at)
 
     def wait(self) -> T:
-        """Return the function's result, or raise its exception."""
         answered = self.done.get()
         if answered.error is not None:
             raise answered.error

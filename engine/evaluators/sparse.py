@@ -38,8 +38,6 @@ class KernelFormat(FileFormat):
 
 
 class SparseFormat(KernelFormat):
-    """Sparse networks of a game."""
-
     noun = "a sparse network"
     backend = f"sparse kernels, vectors of {WIDTH}"
     precision = PRECISION
@@ -97,6 +95,4 @@ class KernelEvaluator(FileEvaluator):
 
 
 class SparseEvaluator(KernelEvaluator):
-    """A sparse network."""
-
     format: SparseFormat

@@ -45,8 +45,7 @@ class Driver(Protocol):
     def check(self) -> None:
         """Raise EvaluatorError if the calling thread has another context, or none."""
 
-    def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-        """Return a page-locked array of zeros."""
+    def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array: ...
 
     def allocate(self, size: int) -> int:
         """Return the address of `size` bytes on the GPU, which live until `close`."""
@@ -55,16 +54,9 @@ class Driver(Protocol):
         """Start to copy a contiguous page-locked array to the GPU."""
 
     def unpack(self, source: int, target: int, rows: int, words: int, bits: int, repeat: int, dtype: str) -> None:
-        """Start to convert rows of bits to numbers: `native/cuda/unpack.cu`.
+        """Start to convert rows of bits to numbers of `dtype`: `native/cuda/unpack.cu`.
 
-        Args:
-            source: address of the bits, `words` words of 32 bits a row.
-            target: address of the numbers, bits * repeat a row.
-            rows: number of rows.
-            words: see `source`.
-            bits: of a row.
-            repeat: numbers made of each bit.
-            dtype: float32 or float16.
+        A row has `words` words of 32 bits at the address `source`, and bits * repeat numbers at `target`.
         """
 
     def download(self, target: Array, address: int) -> None:
@@ -96,7 +88,6 @@ def driver_class() -> type[CudaDriver | PycudaDriver]:
 
 
 def open_driver(number: int) -> Driver:
-    """Open GPU `number` in this thread, or raise EvaluatorError."""
     return driver_class()(number)
 
 

@@ -69,13 +69,9 @@ class TensorRtNetwork:
     """
 
     def __init__(self, runtime: Any, engine: Any, sizes: Sequence[int], stream: int) -> None:
-        """Make the execution contexts.
+        """Make the execution contexts. The engine's profiles are for `sizes`, in this order.
 
-        Args:
-            runtime: the engine's reader, which must live as long as the engine.
-            engine: the engine; its profiles are for `sizes`, in this order.
-            sizes: of batches.
-            stream: for the preparation of profiles, and for batches.
+        The runtime must live as long as the engine. The stream prepares profiles and computes batches.
 
         Raises:
             EvaluatorError: not enough GPU memory, or the shape of a tensor is unknown.
@@ -153,12 +149,7 @@ def get_logger() -> Any:
 def load_network(path: Path, gpu: str, driver: str, sizes: Sequence[int], stream: int) -> TensorRtNetwork:
     """Return a network. Its engine comes from the cache folder, or is built with progress on stderr.
 
-    Args:
-        path: the ONNX file.
-        gpu: the name of the GPU whose context this thread has.
-        driver: its driver's version.
-        sizes: the batch sizes.
-        stream: for the computation.
+    `gpu` is the name of the GPU whose context this thread has, `driver` its driver's version.
 
     Raises:
         EvaluatorError: TensorRT cannot be imported, or the file cannot be built for this GPU.
@@ -193,13 +184,7 @@ def _read_engine(runtime: Any, entry: Path) -> Any:
 
 
 def build_engine(path: Path, gpu: str, sizes: Sequence[int], timings: Path) -> bytes:
-    """Build an engine with a profile for each batch size, in the precision of the file.
-
-    Args:
-        path: the ONNX file.
-        gpu: its name, for the messages.
-        sizes: of batches.
-        timings: the timing cache, read and written.
+    """Build an engine with a profile for each batch size, in the precision of the file. `timings` is a cache file.
 
     Raises:
         EvaluatorError: TensorRT cannot build it, or nobody needs it any more.
@@ -275,8 +260,6 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """An input that is sent as bits."""
-
     source: int  # address of the bits
     bits: int  # of a row
     repeat: int  # numbers made of each bit
@@ -302,18 +285,11 @@ class TensorRtSession:
     ) -> None:
         """Push the device's context, load or build the engine, allocate, and capture a graph of each batch size.
 
-        Args:
-            path: an ONNX file in the requested precision.
-            device: tensorrt, with or without a number.
-            rows: greatest batch.
-            outputs: names of the outputs to return.
-            variant: with the inputs that are sent as bits.
-            fixed: the file is for batches of exactly `rows` rows.
-            open_driver: opens a GPU by number.
-            open_network: loads the network for the thread's GPU.
+        The ONNX file has the requested precision. The variant names the inputs that are sent as bits. A `fixed` file is
+        for batches of exactly `rows` rows. On failure the context is popped.
 
         Raises:
-            EvaluatorError: device or file cannot be used. The context is popped.
+            EvaluatorError: the device or the file cannot be used.
         """
         self.rows = rows
         # page-locked arrays [rows, ...], written before `run`; packed ones have SUFFIX in their names
@@ -359,7 +335,6 @@ class TensorRtSession:
         return [self._results[name][:rows] for name in self._outputs]
 
     def _enqueue(self, size: int) -> None:
-        """Put all commands of a batch on the stream."""
         driver, network = self._driver, self._network
         assert network is not None, "the session is closed"
         for name, (_, dtype) in network.inputs.items():
@@ -376,14 +351,7 @@ class TensorRtSession:
             driver.download(self._results[name][:size], self._addresses[name])
 
     def _capture(self, name: str) -> None:
-        """Capture a graph of each batch size and compare the results. If that fails, no graphs are used.
-
-        Args:
-            name: the network's, for the log.
-
-        Raises:
-            EvaluatorError: the batch cannot be computed without graphs either.
-        """
+        """Capture a graph of each batch size and compare the results. If that fails, no graphs are used."""
         rng = np.random.default_rng(1)
         trials = [(int(size), seed) for seed, size in enumerate(rng.permutation(np.repeat(self._sizes, TRIALS)))]
         # TensorRT wants each size to have been computed before it is captured.
@@ -404,7 +372,6 @@ class TensorRtSession:
             self.run(self.rows)
 
     def _trial(self, size: int, seed: int) -> list[Array]:
-        """Return the outputs of random inputs."""
         rng = np.random.default_rng(seed)
         for array in self.inputs.values():
             is_packed = array.dtype == np.uint8

@@ -9,7 +9,7 @@ worker ends and the others continue. A worker that hangs is abandoned with its a
 from __future__ import annotations
 
 import atexit
-import contextvars
+import functools
 import logging
 import sys
 import threading
@@ -19,10 +19,13 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
-from yomi.engine.evaluators.queue import EvaluatorCall, Job
+from yomi.engine.evaluators.plugins import PLUGINS
+from yomi.engine.evaluators.providers import check_backend, choose_backend, chooses_cpu
+from yomi.engine.evaluators.queue import EvaluationQueue, EvaluatorCall, InlineQueue, Job
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
+    from yomi.engine.options import Options
     from yomi.native.tree.arrays import Batch
 
 _log = logging.getLogger("yomi.evaluators")
@@ -44,8 +47,6 @@ MAX_FAILURES = 3  # in a row, that end a worker; two may come from one batch tha
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """One thread with an evaluator of its own."""
-
     seat: int  # its number; a replacement has the same
     make: Callable[[], Evaluator]
     failures: int = 0  # in a row
@@ -62,15 +63,10 @@ class EvaluationWorkers:
     """An evaluation queue with one thread for each evaluator."""
 
     def __init__(self, factories: Sequence[Callable[[], Evaluator]], *, hang: float = HANG) -> None:
-        """Start the workers and wait until each has made its evaluator.
+        """Start the workers and wait until each has made its evaluator, in its own thread.
 
-        Args:
-            factories: make the evaluators, each in its worker's thread; called again after a failure.
-            hang: seconds after which an evaluation counts as hanging.
-
-        Raises:
-            ValueError: there is no factory.
-            Exception: a factory's exception, or a KeyboardInterrupt. No worker is left running.
+        Factories are called again after a failure. An evaluation counts as hanging after `hang` seconds. If a factory
+        fails, its exception is raised and no worker is left running.
         """
         if not factories:
             raise ValueError("no evaluators found, expected at least one for the evaluation workers")
@@ -101,7 +97,6 @@ class EvaluationWorkers:
 
     @property
     def worker_count(self) -> int:
-        """Number of remaining workers."""
         return len(self._workers)
 
     def submit(self, job: Job) -> None:
@@ -111,11 +106,7 @@ class EvaluationWorkers:
     def bind(self, batch: Batch) -> None: ...
 
     def call(self, function: Callable[[Evaluator], T]) -> T:
-        """Return the result of the function, called by a worker with its evaluator. A failed call is repeated.
-
-        Raises:
-            Exception: the exception of the function or the last device.
-        """
+        """Return the result of the function, called by a worker with its evaluator. A failed call is repeated."""
         call = EvaluatorCall(function)
         self._put(call)
         return call.wait()
@@ -166,9 +157,7 @@ class EvaluationWorkers:
     def _live(self, worker: _Worker, started: SimpleQueue[Evaluator | Exception] | None) -> None:
         """Make an evaluator and serve with it. After a failure make another, until the worker is given up.
 
-        Args:
-            worker: this thread's own.
-            started: receives the first evaluator; None: the worker replaces a hanging one.
+        `started` receives the first evaluator; None: the worker replaces a hanging one.
         """
         stop_making.set(self._closing)
         while True:
@@ -312,3 +301,57 @@ class EvaluationWorkers:
             return
         _log.warning("%s: it is set up again", error)
         self._start(heir, None)
+
+
+WORKERS_PER_DEVICE = 2  # one worker's batch is computed while the other's is copied
+
+
+def make_device_queue(make: Callable[[str], Evaluator], options: Options) -> EvaluationQueue:
+    """Return the queue for a network on the devices of the options, or raise EvaluatorError.
+
+    `make` makes an evaluator for a device such as cpu, cuda:0 or tensorrt:1, in the thread that uses it. It is called
+    once for each worker, and again after a failure.
+    """
+    devices = choose_devices(options)
+    if devices == ["cpu"]:
+        return InlineQueue(make("cpu"))
+    # Sessions of a plug-in that share a device take turns, so that a second worker would only wait.
+    is_shared = (plugin := PLUGINS.get(options.device)) is not None and plugin.is_shared
+    count = options.device_workers or (1 if is_shared else WORKERS_PER_DEVICE)
+    return EvaluationWorkers(
+        # One worker of each device first, so that the first batches are spread.
+        [functools.partial(make, device) for _ in range(count) for device in devices]
+    )
+
+
+def choose_devices(options: Options) -> list[str]:
+    """Return the devices of the options: cpu alone, or GPUs such as cuda:0 or webgpu:0.
+
+    Faults of devices are found here, before any long computation.
+
+    Raises:
+        EvaluatorError: options contradict each other, or a device cannot be used. The message contains the remedy.
+    """
+    check_backend(options.device, options.backend, options.precision)
+    if options.backend == "native" or chooses_cpu(options.device):
+        if options.devices is not None:
+            raise EvaluatorError(f"devices {options.devices} name GPUs: expected --device cuda or the like with them")
+        return ["cpu"]
+    kind = "cuda" if options.device == "auto" else options.device
+    devices = [f"{kind}:{number}" for number in device_numbers(options.devices)]
+    for device in devices:
+        choose_backend(device, options.backend)
+    return devices
+
+
+def device_numbers(text: str | None) -> list[int]:
+    """Return the numbers in a text such as `0,1`, by default the first GPU, or raise EvaluatorError."""
+    if text is None:
+        return [0]
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdecimal() and len(word) < 4 for word in words):
+        raise EvaluatorError(f"devices: {text!r} found, expected numbers of GPUs such as 0,1")
+    numbers = [int(word) for word in words]
+    if len(set(numbers)) < len(numbers):
+        raise EvaluatorError(f"devices: {text!r} names a GPU twice: expected each once (and --device-workers)")
+    return numbers

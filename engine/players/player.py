@@ -71,7 +71,6 @@ class Player(abc.ABC, Generic[G]):
 
     @property
     def description(self) -> str:
-        """Name of the network or evaluator, on one line."""
         return self._search.queue.evaluator.description
 
     @property
@@ -189,13 +188,7 @@ class Player(abc.ABC, Generic[G]):
             request.on_change = None
 
     def _decide_by_search(self, request: Request[G], root: G, begin: float) -> Decision:
-        """Choose a move by search.
-
-        Args:
-            request: the request.
-            root: the position to search.
-            begin: the time from which limits in seconds count.
-        """
+        """Choose a move by search. Limits in seconds count from `begin`."""
         search, options = self._search, self._options(request)
 
         def schedule() -> Budget:
@@ -270,7 +263,6 @@ class Player(abc.ABC, Generic[G]):
         return options.resign and count >= options.resign_moves and self._may_resign(game, report)
 
     def _draw(self, report: SearchReport, temperature: float) -> int:
-        """Return the best move, or a move drawn by visits at a temperature above 0."""
         return choose(report, temperature, self._rng)
 
     # -- settings and limits ---------------------------------------------------------------------------------------
@@ -356,12 +348,10 @@ class Player(abc.ABC, Generic[G]):
     # -- what each game says ---------------------------------------------------------------------------------------
 
     @abc.abstractmethod
-    def _loading_key(self, game: G) -> object:
-        """Return a key of everything that `load` depends on: options and board."""
+    def _loading_key(self, game: G) -> object: ...
 
     @abc.abstractmethod
-    def _load(self, game: G) -> Search:
-        """Return a warmed-up search for the board of a game, or raise LoadingError."""
+    def _load(self, game: G) -> Search: ...
 
     def _load_board(self, game: G) -> None:
         """Load the board of a game, if boards differ in this game. Changed options wait for `load`."""
@@ -373,12 +363,7 @@ class Player(abc.ABC, Generic[G]):
     def _budget(self, clock: Clock, game: G, options: Options, lag: float, lateness: float) -> Budget:
         """Return the time of a move from the start of its clock.
 
-        Args:
-            clock: of the side to move.
-            game: the position.
-            options: the settings.
-            lag: seconds that each move may lose.
-            lateness: further seconds that this move may lose.
+        `lag` is the time that each move may lose, `lateness` the further time that this move may lose.
         """
 
     def _time_left(self, clock: Clock, options: Options) -> float | None:
@@ -386,7 +371,6 @@ class Player(abc.ABC, Generic[G]):
         return None
 
     def _drop_queue(self, queue: EvaluationQueue) -> None:
-        """Release the evaluators of a search that has ended."""
         queue.close()
 
     def _root(self, request: Request[G]) -> G:
@@ -394,11 +378,9 @@ class Player(abc.ABC, Generic[G]):
         return request.game.copy()
 
     def _without_search(self, request: Request[G], root: G) -> Decision | None:
-        """Return a decision without a search of the root, or None to search."""
         return None
 
     def _is_forced(self, request: Request[G], root: G) -> bool:
-        """Whether there is only one move, which needs no time."""
         return False
 
     def _restrictions(self, request: Request[G], root: G, schedule: Budget) -> Restrictions:
@@ -431,7 +413,6 @@ class Player(abc.ABC, Generic[G]):
         """Return a move for a search that had no time at all."""
 
     def _may_resign(self, game: G, report: SearchReport) -> bool:
-        """Whether the game may be resigned if its moves look lost."""
         return True
 
 

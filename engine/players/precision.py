@@ -1,7 +1,7 @@
 """Decide whether fewer bits are good enough for a network: compare both precisions on games that it plays itself.
 
-The verdict is cached beside the converted networks; verdicts for yomi's own networks are part of yomi. The first use of
-a network on a board size prints the choice and its reason to stderr.
+The cache keeps verdicts; yomi contains those for its own networks. The first use of a network on a board size prints
+the choice and its reason to stderr.
 """
 
 from __future__ import annotations
@@ -79,7 +79,6 @@ class Agreement:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the candidate may replace the reference."""
         return self.same_move >= MIN_SAME_MOVE and self.value_error <= MAX_VALUE_ERROR
 
     def __str__(self) -> str:
@@ -137,7 +136,6 @@ class _OwnThread:
     def bind(self, batch: Batch) -> None: ...
 
     def serve(self, search: Search) -> None:
-        """Evaluate the batches of a search until it ends."""
         while search.is_running:
             with contextlib.suppress(Empty):
                 self._inline.submit(self._jobs.get(timeout=POLL))
@@ -151,11 +149,7 @@ def record(
 ) -> list[Batch]:
     """Return evaluated batches of one row from games whose moves are drawn from the policy.
 
-    Args:
-        reference: evaluates.
-        sampling: how to play.
-        positions: number of batches.
-        seconds: after this time MIN_POSITIONS are enough.
+    Stops after `positions` batches, or after `seconds` with MIN_POSITIONS.
     """
     recorder = _Recorder(reference)
     queue = _OwnThread(recorder)
@@ -186,7 +180,6 @@ def record(
 
 
 def compare(recorded: Sequence[Batch], candidate: Evaluator) -> Agreement:
-    """Compare an evaluator with the results of `record`."""
     same, errors = [], []
     for batch in recorded:
         written = {name: np.zeros_like(getattr(batch, name)) for name in ("logits", "values", "ownership")}
@@ -201,14 +194,11 @@ def compare(recorded: Sequence[Batch], candidate: Evaluator) -> Agreement:
 def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: Callable[[E], Sampling[G]]) -> E:
     """Return an evaluator in a precision. auto is the fastest that agrees with fp32.
 
-    Args:
-        make: makes the evaluator in a precision; auto is the fastest of the machine.
-        precision: auto, or a precision of `make`.
-        sampling: how to play games with the network.
+    `make` makes the evaluator in a precision; its auto is the fastest of the machine.
     """
     evaluator = make(precision)
     if precision != "auto" or evaluator.precision == "fp32" or evaluator.is_exact:
-        if precision == "auto" or evaluator.why:
+        if precision == "auto" or evaluator.fallback_reason:
             _tell_once(evaluator)
         return evaluator
     recorded: list[Batch] = []
@@ -273,8 +263,8 @@ def _tell_once(evaluator: FileEvaluator) -> None:
     except OSError as error:  # it is printed again next time
         _log.info("%s cannot be written: %s", told, error)
     why = (
-        f"not by native kernels: {evaluator.why}"
-        if evaluator.why
+        f"not by native kernels: {evaluator.fallback_reason}"
+        if evaluator.fallback_reason
         else "for which there is nothing faster on this machine"
     )
     _tell(evaluator, why)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 
 class PlayableGame(SearchableGame, Protocol):
-    """A game as players see it."""
-
     @property
     def side_to_move(self) -> int: ...
 
@@ -27,8 +25,7 @@ class PlayableGame(SearchableGame, Protocol):
         """Moves made since the start of the game."""
 
     @property
-    def is_over(self) -> bool:
-        """Whether the rules have ended the game."""
+    def is_over(self) -> bool: ...
 
     def copy(self) -> Self: ...
 
@@ -92,7 +89,6 @@ class Request(Generic[G]):
         return self.ponder and not self._is_hit
 
     def stop(self) -> None:
-        """Ask for the answer now."""
         self._is_stopped = True
         self._notify()
 
@@ -123,8 +119,6 @@ class Request(Generic[G]):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A player's choice."""
-
     move: int | None  # None: no legal move, or a declared win; with `resign` the move that it would have played
     resign: bool = False
     win: bool = False  # shogi: declares the win; goes before all other fields

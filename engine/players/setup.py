@@ -1,7 +1,6 @@
 """Setup of all games' players: evaluators, number of threads, settings of the search, tuned settings.
 
-`yomi net calibrate` tunes: it saves a file for each network, board size and machine in the folder `tuning` of the
-cache.
+`yomi net calibrate` saves tuned settings for each network, board size and machine in the cache's folder `tuning`.
 """
 
 from __future__ import annotations
@@ -18,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.default_network import check_network, has_network, network_file
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.devices import make_device_queue
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
 from yomi.engine.evaluators.uniform import UniformEvaluator
-from yomi.engine.evaluators.workers import EvaluationWorkers
+from yomi.engine.evaluators.workers import EvaluationWorkers, make_device_queue
 from yomi.engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
 from yomi.engine.options import TABLE, OptionError, Options, SearchOptions, Value, rows_for
 from yomi.engine.players.precision import Sampling, with_suitable_precision
@@ -42,8 +40,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorFactory:
-    """Makes the evaluators of a game."""
-
     game: str
     title: str  # the game in messages
     plain: str  # the evaluator without a network, by its name in the option `evaluator`
@@ -125,12 +121,7 @@ def common_settings(
 ) -> SearchSettings:
     """Return the settings of the search by the options. Unset options get values for the machine and evaluator.
 
-    Args:
-        options: the settings; options of other games have no effect.
-        game: go or shogi.
-        queue: of the evaluator.
-        c_puct: value if the option is none.
-        decided: settings that the game or the evaluator overrides.
+    `c_puct` is the value for none. `decided` are settings that the game or the evaluator overrides.
     """
     known = {row.name for row in fields(SearchOptions)}
     chosen: dict[str, Any] = {row.name: options.get(row.name) for row in rows_for(game) if row.name in known}
@@ -150,8 +141,6 @@ TUNED = ("device", "backend", "precision", "batch_size", "workers", "batches_in_
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The fastest settings to search with a network."""
-
     choice: dict[str, Value]  # value of each of TUNED
     evaluations_per_second: float  # of the search, during tuning
 

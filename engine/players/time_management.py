@@ -41,7 +41,6 @@ class Lateness:
         self._expected = 0.0
 
     def note(self, seconds: float) -> None:
-        """Add the result of `watch` for a move."""
         self._expected = max(LATENESS_DECAY * self._expected, min(seconds, MAX_LATENESS))
 
     @property
@@ -53,12 +52,8 @@ class Lateness:
 def warm_up(search: Search, game: PlayableGame) -> None:
     """Search a little and drop the tree, so that nothing is loaded for the first time on a clock.
 
-    Afterwards the search's latency is that of full batches. The cost is about WARM_UP evaluations and one batch for
-    each thread.
-
-    Args:
-        search: afterwards it has no position.
-        game: the position; a move is played on it.
+    Plays a move on `game`. Afterwards the search has no position, and its latency is that of full batches. The cost is
+    about WARM_UP evaluations and one batch for each thread.
     """
     try:
         search.set_position(game)
@@ -84,10 +79,10 @@ def watch(
     pv_length: int = 60,
     depth: int = 0,
 ) -> float:
-    """Wait until a search has ended or should end. The caller ends it.
+    """Wait until a search has ended or should end; the caller ends it. Return the longest delay of this thread, in
+    seconds.
 
-    Returns:
-        The longest delay of this thread beyond its requested waits, in seconds: the cost of a loaded machine.
+    The delay is the time beyond the requested waits: the cost of a loaded machine.
 
     Args:
         search: the running search.
@@ -129,11 +124,7 @@ def watch(
 def is_settled(report: SearchReport, begin: float, now: float, plan: Budget) -> bool:
     """Whether a search on a clock may end: time is up and the best move has most visits, or no move can catch up.
 
-    Args:
-        report: of the search.
-        begin: start of the search, which may be before that of the clock (pondering).
-        now: the time.
-        plan: the clock.
+    It began at `begin`, which may be before the clock started (pondering).
     """
     moves = report.candidates
     if not moves:
@@ -149,14 +140,8 @@ def is_settled(report: SearchReport, begin: float, now: float, plan: Budget) -> 
 def end_search(search: Search, patience: float, pv_length: int = 60) -> SearchReport:
     """End a search that must have an answer, and return its report, even if its evaluator has failed.
 
-    Args:
-        search: the search.
-        patience: seconds to wait for its threads. Then the current report is returned, and the search's next call
-            waits.
-        pv_length: maximum of moves in principal variations.
-
-    Raises:
-        Exception: an evaluator or a worker failed before the search found a move.
+    After `patience` seconds the current report is returned, and the search's next call waits for the threads. An error
+    of an evaluator or a worker is raised only if the search has found no move.
     """
     search.interrupt()
     if not search.wait(patience):
@@ -189,13 +174,10 @@ def choose(report: SearchReport, temperature: float, rng: np.random.Generator) -
 
 
 def temperature_at(ply: int, temperature: float, temperature_moves: int) -> float:
-    """Return the temperature at a ply of the game."""
     return temperature if temperature_moves == 0 or ply < temperature_moves else 0.0
 
 
 class LostMoves:
-    """Counts own moves in a row that looked lost."""
-
     def __init__(self) -> None:
         self._plies: dict[int, set[int]] = {BLACK: set(), WHITE: set()}
 

@@ -31,14 +31,7 @@ def read_report(
 ) -> SearchReport:
     """Read the tree, while threads may be searching it.
 
-    Args:
-        tree: the tree.
-        side_to_move: at the root.
-        seconds: since the search started.
-        evaluations: since the search started.
-        ownership_sums: [area + 1] as Worker.ownership, or None.
-        use_lcb: whether a confidence bound chooses the first move.
-        pv_length: maximum of moves in a principal variation.
+    `seconds` and `evaluations` count from the start of the search. `ownership_sums` are [area + 1] as Worker.ownership.
     """
     root = tree.nodes[tree.counters[0].root]
     visits = int(root["visits"])
@@ -111,7 +104,6 @@ def _proven(tree: Tree, children: npt.NDArray[Any]) -> int:
 
 
 def utility_bounds(tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return the lower confidence bound of each move's utility."""
     spread = tried["utility_stdev"] / np.sqrt(np.maximum(tried["evidence"], 1.0))
     bounds: npt.NDArray[np.float64] = tried["utility"] - LCB_STDEVS * spread
     return bounds

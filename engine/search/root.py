@@ -47,7 +47,6 @@ class RootPriors:
         self._is_tempered = True
 
     def move_on(self) -> None:
-        """Note that an inner node has become the root."""
         self._clean = None
         self._is_tempered = False
 
@@ -71,11 +70,8 @@ class RootPriors:
         self._bring_up_to_date()
 
     def add_noise(self, share: float, total: float) -> None:
-        """Mix a `share` of Dirichlet noise into the priors.
-
-        Args:
-            share: of the noise, [0, 1].
-            total: sum of the noise's parameters, which are equal for all moves.
+        """Mix a `share` of Dirichlet noise into the priors. Its parameters are equal for all moves, with the sum
+        `total`.
         """
         edges = self._edges()
         if len(edges) == 0:
@@ -96,7 +92,6 @@ class RootPriors:
         return _edges_of(self._tree)
 
     def _bring_up_to_date(self) -> None:
-        """Update the root's order of edges and its sum of tried priors."""
         root = self._tree.counters[0].root
         tried = self._edges()[: int(self._tree.nodes[root]["tried"])]
         self._tree.nodes[root]["tried_prior"] = float(all_quantized(tried).sum()) * PRIOR_STEP
@@ -120,16 +115,8 @@ def evaluate_root(
 ) -> Tree:
     """Return a tree of one visit: its root, evaluated and expanded as a root.
 
-    Args:
-        spec: of the game.
-        queue: of the evaluator.
-        settings: of the search.
-        worker: no other thread uses it.
-        board: the worker's, with the root and its history.
-        center: center of the score's dynamic utility, for the side to move.
-
-    Raises:
-        Exception: the evaluator failed.
+    The worker's board has the root and its history; no other thread uses them. `center` is the center of the score's
+    dynamic utility, for the side to move. The evaluator's exceptions are raised.
     """
     tree = make_tree(0, spec.mean_moves, 0, spec.policy_size, spec.cached_moves)
     clear_tree(tree)

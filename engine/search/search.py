@@ -176,7 +176,6 @@ class Search:
         self.tree.cache_keys[:] = 0
 
     def clear(self) -> None:
-        """Drop the tree and the evaluation cache."""
         self.stop()
         self._root = None
         self.clear_cache()
@@ -299,7 +298,6 @@ class Search:
         prune: Sequence[int] = (),
         noise: bool = False,
     ) -> SearchReport:
-        """Search to the limits and report."""
         self.start(limits, avoid=avoid, allow=allow, prune=prune, noise=noise)
         self.wait()
         self.stop()
@@ -332,7 +330,6 @@ class Search:
         return max((move for move in priors if not self.is_banned(move)), key=lambda move: priors[move], default=None)
 
     def _hand_out_history(self) -> None:
-        """Copy the root's history to each board."""
         length = int(self._root_record["history_length"][0])
         for board in self._boards:
             board.board.history[:length] = self._root_history[:length]

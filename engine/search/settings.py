@@ -34,7 +34,6 @@ class SearchSettings(SearchOptions):
 
     @property
     def root_temperature(self) -> float:
-        """Temperature of the policy at the root."""
         return float(self.parameter("root_policy_temperature"))
 
     @property

@@ -87,8 +87,6 @@ class Limits:
 
 
 class SearchableGame(Protocol):
-    """A game as the search sees it."""
-
     position: Any  # position record
     history: npt.NDArray[Any]  # uint64[>= history_length of the record]
     moves: list[tuple[int, int]]  # (color, move) from the start

@@ -29,8 +29,8 @@ from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.parser import CliError
 from yomi.engine.clients.spec import SpecError, parse_spec_table
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.datasets.making import sgf_texts
-from yomi.engine.evaluators import stored_program
+from yomi.engine.datasets.sources import sgf_texts
+from yomi.engine.evaluators import program_cache
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import recognise
@@ -221,16 +221,16 @@ def _program_files() -> Files:
     program, info = make_program(network, SIZE, "fp32"), describe(network, SIZE, "net.bin", "0" * 64)
 
     def write(folder: Path) -> None:
-        with isolated(folder), mock.patch.object(stored_program, "WORTH", 1):
-            stored_program.keep_program(program, info, "fp32")
+        with isolated(folder), mock.patch.object(program_cache, "WORTH", 1):
+            program_cache.keep_program(program, info, "fp32")
 
     [content] = _written(write).values()
     return {"program.bin": content}
 
 
 def _read_program(path: Path) -> None:
-    with mock.patch.object(stored_program, "_path", return_value=path):
-        stored_program.load_program("0" * 64, SIZE, "fp32")
+    with mock.patch.object(program_cache, "_path", return_value=path):
+        program_cache.load_program("0" * 64, SIZE, "fp32")
 
 
 INI = b"""\xef\xbb\xbf# dlshogi's settings

@@ -45,7 +45,7 @@ def processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[
     for module in (gpu, gpu_proofs):
         monkeypatch.setattr(module, "choose_backend", lambda device, backend: "onnx")
         monkeypatch.setattr(module, "default_network", nets.__getitem__)
-    monkeypatch.setattr("yomi.engine.evaluators.devices.choose_backend", lambda device, backend: "onnx")
+    monkeypatch.setattr("yomi.engine.evaluators.workers.choose_backend", lambda device, backend: "onnx")
     for other in (gpu_proofs, gpu_fault):
         monkeypatch.setattr(other, "open_driver", lambda number: RecordingDriver(number, log))
     monkeypatch.setattr(gpu_proofs, "ROWS", 4)
@@ -60,7 +60,7 @@ def test_it_refuses_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     def none(device: str, backend: str) -> str:
         raise EvaluatorError(f"device {device}: no GPU; to mend it: buy one")
 
-    monkeypatch.setattr("yomi.engine.evaluators.devices.choose_backend", none)
+    monkeypatch.setattr("yomi.engine.evaluators.workers.choose_backend", none)
     monkeypatch.setattr(gpu, "choose_backend", none)
     begin = time.monotonic()
     assert cli.main(["gpu"]) == 2

@@ -21,9 +21,8 @@ from tests.unit.test_search import run, visits_of
 from tests.unit.trees import check_tree, new_game, new_search
 from tests.waiting import wait_until
 from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
-from yomi.engine.evaluators.devices import device_numbers, make_device_queue
 from yomi.engine.evaluators.queue import InlineQueue, Job
-from yomi.engine.evaluators.workers import EvaluationWorkers
+from yomi.engine.evaluators.workers import EvaluationWorkers, device_numbers, make_device_queue
 from yomi.engine.options import Options
 from yomi.engine.search.types import Limits
 from yomi.native.go.spec import go_spec
@@ -473,8 +472,8 @@ def test_other_devices_are_refused(text: str, message: str) -> None:
 
 
 def test_every_device_gets_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("yomi.engine.evaluators.devices.chooses_cpu", lambda device: device == "cpu")
-    monkeypatch.setattr("yomi.engine.evaluators.devices.choose_backend", lambda device, backend: None)
+    monkeypatch.setattr("yomi.engine.evaluators.workers.chooses_cpu", lambda device: device == "cpu")
+    monkeypatch.setattr("yomi.engine.evaluators.workers.choose_backend", lambda device, backend: None)
     asked: list[str] = []
 
     def make(device: str) -> ScriptedEvaluator:

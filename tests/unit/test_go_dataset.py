@@ -375,7 +375,8 @@ def test_a_device_is_used_by_one_thread(
         def __init__(self, inner: Any) -> None:
             users.add(threading.current_thread().name)
             self.inner = inner
-            self.info, self.batch_size, self.spec, self.why = inner.info, inner.batch_size, inner.spec, inner.why
+            self.info, self.batch_size, self.spec = inner.info, inner.batch_size, inner.spec
+            self.fallback_reason = inner.fallback_reason
             self.format = inner.format
             self.inputs = Inputs.NUMBERS
 

@@ -89,7 +89,7 @@ def test_networks_see_the_board_under_each_symmetry(write: Any, planes: int, tmp
     assert isinstance(form, PartialFormat)
     seen = []
     for symmetry in range(8):
-        calls, (shown, _) = form.show(batch_of(symmetry))
+        calls, (shown, _) = form.encode(batch_of(symmetry))
         calls.run(2)
         seen.append(shown.reshape(2, planes, -1))
         np.testing.assert_array_equal(seen[symmetry][..., symmetry_table(SIZE, symmetry)[:-1]], seen[0])

@@ -18,10 +18,10 @@ from tests.fakes.cuda_driver import FakeDriver
 from yomi.engine.evaluators import cuda, onnx_session, providers
 from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError
 from yomi.engine.evaluators.cuda import ThreadDevice, aligned_zeros
-from yomi.engine.evaluators.devices import choose_devices, make_device_queue
 from yomi.engine.evaluators.gpu import fill
 from yomi.engine.evaluators.onnx_session import GpuSession, batch_sizes, make_session, tensorrt_options
 from yomi.engine.evaluators.providers import choose_backend, choose_device, find_fault, find_package_fault
+from yomi.engine.evaluators.workers import choose_devices, make_device_queue
 from yomi.engine.go.networks.katago import default_rows
 from yomi.engine.options import Options
 from yomi.native.packing import pack, packed_bytes
@@ -263,7 +263,7 @@ def test_every_worker_notices_a_fallback(monkeypatch: pytest.MonkeyPatch) -> Non
     pretend(monkeypatch, FallenBack)
     with pytest.raises(EvaluatorError, match="device cuda:0: onnxruntime fell back to CPUExecutionProvider: its own"):
         make_session(Path("net.onnx"), "cuda:0")
-    monkeypatch.setattr("yomi.engine.evaluators.devices.choose_devices", lambda options: ["cuda:0", "cuda:1"])
+    monkeypatch.setattr("yomi.engine.evaluators.workers.choose_devices", lambda options: ["cuda:0", "cuda:1"])
     made = []
 
     class SecondFallsBack(FallenBack):

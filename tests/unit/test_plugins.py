@@ -18,12 +18,12 @@ from tests.contract.networks import write_small_network
 from tests.fakes.plugins import SOFTWARE_VARIABLE, FakeRuntime
 from yomi.engine.evaluators import plugins
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.devices import choose_devices, make_device_queue
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.onnx_session import GpuSession
 from yomi.engine.evaluators.plugin_session import PluginSession
 from yomi.engine.evaluators.plugins import PROCESSOR, Adapter, find_adapters
 from yomi.engine.evaluators.providers import choose_device, expect_packages, find_fault, split_device
+from yomi.engine.evaluators.workers import choose_devices, make_device_queue
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import TABLE, Options
 from yomi.engine.shogi.descriptor import GAME as SHOGI

@@ -55,7 +55,7 @@ class Scripted(UniformEvaluator):
     info = INFO
     backend = "scripted kernels"
     is_exact = False
-    why = ""
+    fallback_reason = ""
 
     def __init__(self, name: str, *, error: float = 0.0, other_move_every: int = 0) -> None:
         super().__init__(1, Inputs.NUMBERS)

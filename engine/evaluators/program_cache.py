@@ -38,10 +38,7 @@ _KEY_LENGTH = 32
 def load_program(digest: str, size: int, precision: str) -> tuple[Program, NetworkInfo] | None:
     """Return the cached program and its NetworkInfo, or None if no usable one exists.
 
-    Args:
-        digest: of the network's file (`yomi.nets.files.source_digest`).
-        size: board size.
-        precision: the requested precision: fp32, int16, int8 or bf16.
+    `digest` is that of the network's file (`yomi.nets.files.source_digest`), `precision` the requested one.
     """
     path = _path(digest, size, precision)
     try:
@@ -60,10 +57,7 @@ def load_program(digest: str, size: int, precision: str) -> tuple[Program, Netwo
 def keep_program(program: Program, info: NetworkInfo, precision: str) -> None:
     """Store a program for the next start if it is large. A failure goes to the log.
 
-    Args:
-        program: the program.
-        info: of its network; source_sha256 and board_size are part of the key.
-        precision: the requested precision.
+    The key has the file's digest and the board size of `info`, and the requested precision.
     """
     if program.weights.nbytes < WORTH:
         return
@@ -115,11 +109,6 @@ def _write(stream: BinaryIO, program: Program, info: NetworkInfo) -> None:
 
 
 def _read(stream: Any) -> tuple[Program, NetworkInfo]:
-    """Read a file of `_write`.
-
-    Raises:
-        OSError, ValueError, KeyError, TypeError, NetworkError: the file cannot be read, or is something else.
-    """
     line = stream.read(1 << 16).partition(b"\n")[0]
     sum_, _, text = line.partition(b" ")
     if sum_ != b"%08x" % zlib.adler32(text):  # the kernels trust sizes

@@ -13,7 +13,7 @@ import pytest
 
 from tests.contract.networks import load_go
 from tests.naive.katago_networks import RandomNetworks
-from yomi.engine.evaluators import stored_program
+from yomi.engine.evaluators import program_cache
 from yomi.engine.evaluators.network import NetworkEvaluator
 from yomi.engine.go.networks import katago
 from yomi.native.forward.emit import HAS_PAIRS
@@ -27,7 +27,7 @@ PRECISIONS = ["fp32", pytest.param("int16", marks=pytest.mark.skipif(not HAS_PAI
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(stored_program, "WORTH", 1)
+    monkeypatch.setattr(program_cache, "WORTH", 1)
     return tmp_path / "cache" / "programs"
 
 
@@ -124,7 +124,7 @@ def test_a_full_disk_costs_a_line(
     def fail(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(stored_program, "_write", fail)
+    monkeypatch.setattr(program_cache, "_write", fail)
     load_go(net, SIZE)
     assert len(caplog.records) == 1
     assert "cannot be written (No space left on device)" in caplog.text
@@ -143,13 +143,13 @@ def test_a_cache_that_is_no_folder_costs_a_line(net: Path, cache: Path, caplog: 
 def test_programs_of_other_versions_go(net: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load_go(net, SIZE)
     (old,) = cache.iterdir()
-    monkeypatch.setattr(stored_program, "_recipe", lambda: "newer")
+    monkeypatch.setattr(program_cache, "_recipe", lambda: "newer")
     load_go(net, SIZE)
     (new,) = cache.iterdir()
     assert new != old
 
 
 def test_small_networks_are_not_kept(net: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_program, "WORTH", 64 << 20)
+    monkeypatch.setattr(program_cache, "WORTH", 64 << 20)
     load_go(net, SIZE)
     assert not cache.exists()
