@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.datasets.evaluate_network import ROWS, make_plane_evaluator
+from yomi.engine.datasets.evaluate_network import BATCH_ROWS, make_plane_evaluator
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import FORMATS
 from yomi.engine.go.rules import PRESETS

@@ -70,7 +70,7 @@ def _version(package: str) -> str | None:
 
 
 def program() -> Iterator[Finding]:
-    yield OK, f"yomi {VERSION}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}"
+    yield OK, f"yomi {__version__}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}"
     for package in ("numpy", "sgfmill", "tqdm"):
         found = _version(package)
         yield (

@@ -121,8 +121,8 @@ def read_players(
     return players[0], players[1]
 
 
-def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> Terms:
-    from yomi.engine.matches.duel import Terms
+def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> DuelConfig:
+    from yomi.engine.matches.duel import DuelConfig
     from yomi.engine.matches.schedule import load_openings, shuffled
 
     game.new_game(players[0])
@@ -173,8 +173,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], test: Sprt | None) -> None:
-    from yomi.engine.matches.duel import Standing, Task
-    from yomi.engine.matches.journal import Journal
+    from yomi.engine.matches.duel import DuelTask, MatchState
+    from yomi.engine.matches.results import MatchJournal
 
     terms = make_terms(args, game, players)
     names = _names(args)

@@ -149,9 +149,8 @@ def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any
         options = apply_network_defaults(options.with_values({"net": start}), args, game).with_values(
             {"net": options.net}
         )
-    set_up_logs(options)
-    prepare(game, options, learning=True)
-    loop = _make_loop(args, game, options, settings, tables, engines)
+    prepare(game, options, say, learning=True, bar=bar)
+    loop = _make_loop(args, game, options, settings, tables, engines, say, total)
 
     def stop() -> None:
         say("stopping; the same command continues")
@@ -292,7 +291,7 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> O
 
 
 @contextlib.contextmanager
-def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
+def _mirrored(url: str | None, folder: Path, say: Say) -> Iterator[None]:
     if url is None:
         yield
         return
@@ -305,8 +304,8 @@ def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
         yield
 
 
-def _asked_cluster(args: argparse.Namespace) -> Asked | None:
-    from yomi.engine.learning.cluster import Asked
+def _asked_cluster(args: argparse.Namespace) -> ClusterOptions | None:
+    from yomi.engine.learning.cluster import ClusterOptions
 
     cores, gpus = args.cores_per_process, args.gpus_per_process
     if args.cluster is None:

@@ -14,7 +14,6 @@ from yomi.engine.cli.parser import CliError
 from yomi.engine.default_network import has_network, is_bundled, network_fault
 from yomi.engine.levels import FULL
 from yomi.engine.options import TABLE, Option, Options, Value, read_config, rows_for
-from yomi.engine.own_network import has_network, is_bundled, network_fault
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, P, Say
@@ -168,7 +167,7 @@ def prepare(
     game: Game[Any, Any], options: Options, say: Say = say, *, learning: bool = False, bar: bool = True
 ) -> None:
     """Check the network's device, and compile missing kernels."""
-    from yomi.engine.evaluators.devices import choose_devices
+    from yomi.engine.evaluators.workers import choose_devices
     from yomi.engine.players.request import LoadingError
     from yomi.native.errors import CompileError
 

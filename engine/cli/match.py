@@ -9,8 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -21,7 +20,6 @@ from yomi.engine.cli.games import GAMES, game_of_network, split_game
 from yomi.engine.cli.match_settings import add_settings, merge, read_file
 from yomi.engine.cli.output import LINE_ENDS, echo, plot_check, say
 from yomi.engine.cli.parser import CliError, Command
-from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.clients.client import detect_protocol
 from yomi.engine.clients.spec import (
     COUNTS,
@@ -92,17 +90,33 @@ def run(args: argparse.Namespace) -> int:
     from_file, tables = read_file(args.config)
     args.game, words = split_game(args.players, args.game)
     settings = merge(args, from_file)
-    results = _play(settings, [*map(spec_table, words), *tables])
+    results = play_match(settings, [*map(spec_table, words), *tables])
     if results:
         show(args, results)
     return 0
 
 
-def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> list[GameResult]:
-    from yomi.engine.matches.games import Host, RefereeSettings
-    from yomi.engine.matches.journal import Journal
-    from yomi.engine.matches.runner import Plan, Runner
-    from yomi.engine.matches.sprt import Sprt
+def play_match(
+    settings: argparse.Namespace,
+    tables: Sequence[Mapping[str, Any]],
+    report: Say | None = None,
+    signals: Callable[[], AbstractContextManager[None]] = ended_by_a_signal,
+) -> list[GameResult]:
+    """Play the remaining games of the match and return all of them.
+
+    Args:
+        settings: of the match.
+        tables: the players.
+        report: receives lines of progress. None: the terminal shows them, with a table.
+        signals: a context in which the games are played.
+
+    Raises:
+        SpecError, MatchError, CliError: a setting or a player is wrong.
+    """
+    from yomi.engine.matches.games import GameRunner, RefereeSettings
+    from yomi.engine.matches.rating import Sprt
+    from yomi.engine.matches.results import MatchJournal
+    from yomi.engine.matches.runner import MatchPlan, MatchRunner
 
     game = GAMES[settings.game] if settings.game else _find_game(tables)
     limits = EngineLimits(**{name: getattr(settings, name) for name in (*TIMES, *COUNTS)})
@@ -382,7 +396,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_rate(args: argparse.Namespace) -> int:
-    from yomi.engine.matches.read import read_results
+    from yomi.engine.matches.results import read_results
 
     if args.plot is not None:
         plot_check(args.plot)
@@ -392,7 +406,7 @@ def _run_rate(args: argparse.Namespace) -> int:
 
 def show(args: argparse.Namespace, results: Sequence[GameResult]) -> None:
     from yomi.engine.matches.report import plot_ratings, report, to_json, to_markdown, to_text
-    from yomi.engine.plotting import PlotError
+    from yomi.engine.pictures import PlotError
 
     made = report(results, advantage=not args.no_advantage, unique=args.unique)
     if args.format == "json":

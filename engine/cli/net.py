@@ -216,8 +216,9 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
 
 
 def calibrate(path: Path, size: int, device: str, seconds: float) -> None:
+    from yomi.engine.calibration import tune
     from yomi.engine.cli.output import print_facts, print_table
-    from yomi.engine.evaluators.devices import choose_devices
+    from yomi.engine.evaluators.workers import choose_devices
     from yomi.engine.players.setup import save_tuning
     from yomi.nets.load import game_of
 

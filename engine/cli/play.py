@@ -44,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         text = "set your color; none: watch (default: black, or the resumed game's)"
         child.add_argument("--color", choices=list(COLORS), help=text)
         default = "the resumed file, or a name made from date and time"
-        text = f"save the game, move by move; ending: {' '.join(game.saved)} (default: {default})"
+        text = f"save the game, move by move; ending: {' '.join(game.save_suffixes)} (default: {default})"
         child.add_argument("--save", metavar="FILE", default=AUTO, help=text)
         child.add_argument("--resume", metavar="FILE", help="continue a saved game")
         child.add_argument("--no-save", dest="save", action="store_const", const=None, help="do not save the game")

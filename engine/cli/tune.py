@@ -146,7 +146,7 @@ def make_spsa(tuned: Mapping[str, Any], start: Mapping[str, float]) -> Spsa:
     return Spsa(parameters, **{name: value for name, value in tuned.items() if name != "ranges"})
 
 
-def _play_iterations(journal: Any, spsa: Spsa, referees: Referees) -> dict[str, float]:
+def _play_iterations(journal: Any, spsa: Spsa, referees: DuelPlayer) -> dict[str, float]:
     points = points_of(journal.results)
     history = spsa.replay(points)
     if points:

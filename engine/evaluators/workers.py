@@ -9,6 +9,7 @@ worker ends and the others continue. A worker that hangs is abandoned with its a
 from __future__ import annotations
 
 import atexit
+import contextvars
 import functools
 import logging
 import sys

@@ -389,7 +389,7 @@ class RayWorkers:
         seed = self._seed + 7919 * self._starts
         self._starts += 1
         self._started[number] = time.monotonic()
-        made = pickle.dumps((ActorPlayer, (VERSION, *self._arguments, seed, self._cluster.options.gpus)))
+        made = pickle.dumps((ActorPlayer, (__version__, *self._arguments, seed, self._cluster.options.gpus)))
         self._actors[number] = actor = self._remote.remote()
         self._calls[actor.begin.remote(made)] = number, "begin"
 

@@ -197,7 +197,7 @@ class Loop:
         """Send the workers the current network."""
         state = self.store.state
         self._sent_generation = state.generation
-        plays = state.network if state.generation >= self.settings.without_network else self.game.plain_evaluator
+        plays = state.network if state.generation >= self.settings.without_network else self.game.default_evaluator
         options = self._options(plays) if plays == state.network else replace(self.options, net=None, evaluator=plays)
         self.workers.use(Task(options, plays, self.store.leads))
 

@@ -210,7 +210,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     title = "shogi"
     protocol = "usi"
     networks = "dlshogi's .onnx, nn.bin"
-    plain_evaluator = "material"
+    default_evaluator = "material"
     # The limits keep a mate from flattening the rest of a chart.
     score = Score("cp", 0, "Black's evaluation (centipawns)", limit=3000, mean_limit=2000)
     suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".bod", ".usi", ".sfen")

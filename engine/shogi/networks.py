@@ -27,7 +27,7 @@ from yomi.native.shogi.spec import shogi_spec
 from yomi.native.sparse.network import make_scratch
 from yomi.native.sparse.nnue import network_of
 from yomi.native.sparse.nnue_leaf import make_leaf_scratch, make_settings
-from yomi.native.sparse.nnue_shogi import clear_rows, evaluate_leaves
+from yomi.native.sparse.nnue_search import clear_rows, evaluate_leaves
 from yomi.native.sparse.shogi import evaluate_rows as evaluate_sparse_rows
 from yomi.native.spec import Inputs
 from yomi.nets.features import SHOGI_BOARD
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from yomi.engine.evaluators.network import FileEvaluator, FloatArray
-    from yomi.native.calls import Calls
+    from yomi.native.bound_kernels import Calls
     from yomi.native.tree.arrays import Batch
     from yomi.nets.dlshogi.network import ShogiNetwork
     from yomi.nets.load import NetworkFile

@@ -121,7 +121,7 @@ class LearnableShogi:
         is_sparse = self.network.get("kind") == SPARSE_KIND
         self.features = SHOGI_BOARD if is_sparse else f"dlshogi-{DLSHOGI_PLANES}-{extras}"
         self.spec, self._show = encoding_of(FEATURE_SETS[self.features])
-        self.asked: Mapping[str, Any] = {"openings": named}
+        self.fixed_settings: Mapping[str, Any] = {"openings": named}
         self._options = options
         # Positions count their moves from 0: what comes before them is not known.
         self._openings = [replace(opening, initial=replace(opening.initial, number=1)) for opening in openings]
@@ -188,7 +188,7 @@ def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Encoder, list[Re
     return *encoding_of(features), games
 
 
-def encoding_of(features: FeatureSet) -> tuple[GameSpec, Show]:
+def encoding_of(features: FeatureSet) -> tuple[GameSpec, Encoder]:
     """Return shogi's spec for a feature set, and the function that encodes positions for it."""
     if features.name == SHOGI_BOARD:
         return shogi_spec(), boards_of

@@ -10,7 +10,7 @@ from tests.fakes.game_servers import POINTS
 from yomi.engine.clock import Clocks
 from yomi.engine.go.cgos.seats import GoReply, GoStart
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.shogi.floodgate.seats import MoveTask
 from yomi.engine.shogi.notation import parse_usi
 

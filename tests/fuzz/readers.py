@@ -29,7 +29,7 @@ from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.parser import CliError
 from yomi.engine.clients.spec import SpecError, parse_spec_table
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.datasets.sources import sgf_texts
+from yomi.engine.datasets.making import sgf_texts
 from yomi.engine.evaluators import program_cache
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.load import load

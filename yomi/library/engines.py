@@ -247,7 +247,7 @@ class Engine(Generic[P]):
             if self._evaluator is None or self._evaluator.search is not player.search:
                 self._evaluator = Evaluator(player.search)
             found = self._evaluator.evaluate(raw, sizes[0] if sizes else None)
-            form = dict(player.search.spec.marks).get("form", 0)
+            form = dict(player.search.spec.position_flags).get("form", 0)
         if form:  # a network with other labels than dlshogi's
             from yomi.shogi import relabelled
 

@@ -21,7 +21,6 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.analysis.fields import FieldError, Fields, Settings, integers
 from yomi.engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
 from yomi.engine.go.analysis.results import ResponseParts, no_results, response, to_line
-from yomi.engine.own_network import network_file
 from yomi.engine.protocols.process import LoadError, internal_error, loading, run_session
 from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 

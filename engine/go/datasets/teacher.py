@@ -36,7 +36,9 @@ from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUT_
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.search import Search
-from yomi.native.calls import Calls
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import Limits, SearchReport
+from yomi.native.bound_kernels import Calls
 from yomi.native.go.board import PASS
 from yomi.native.go.planes import policy_index, symmetry_table
 from yomi.native.go.spec import go_spec

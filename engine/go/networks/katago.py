@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from yomi.engine.evaluators.base import EvaluatorError, UnsupportedError
 from yomi.engine.evaluators.network import Array, Feed, FloatArray, Format, NetworkEvaluator
-from yomi.engine.evaluators.stored_program import keep_program, load_program
+from yomi.engine.evaluators.program_cache import keep_program, load_program
 from yomi.native.forward.builder import MAX_SIZE, MIN_SIZE, Program, ProgramBuilder
 from yomi.native.go.outputs import decode, decode_rows
 from yomi.native.go.planes import policy_index, write_planes
@@ -142,7 +142,7 @@ def encode(
     legal = np.zeros((len(rows), spec.policy_size), np.bool_)
     scratch, moves = np.zeros(1, spec.scratch_dtype)[0], np.zeros(spec.policy_size, np.uint16)
     for index, (position, history, symmetry) in enumerate(rows):
-        write_planes(spec.marked(position), history, symmetry, scratch, planes[index], extras[index])
+        write_planes(spec.with_flags(position), history, symmetry, scratch, planes[index], extras[index])
         for move in moves[: legal_moves(position, history, moves)]:
             legal[index, policy_index(int(position["size"]), int(move), symmetry)] = True
     return planes, extras, legal

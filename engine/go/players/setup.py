@@ -24,9 +24,9 @@ from yomi.engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
 from yomi.engine.go.rules import Rules
 from yomi.engine.options import Options
 from yomi.engine.players.precision import Sampling
-from yomi.engine.players.setup import Judges, common_settings
-from yomi.engine.search.parameters import SearchSettings
-from yomi.engine.search.report import SearchReport
+from yomi.engine.players.setup import EvaluatorFactory, common_settings
+from yomi.engine.search.settings import SearchSettings
+from yomi.engine.search.types import SearchReport
 from yomi.native.go.planes import symmetry_table
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec, Inputs
@@ -126,7 +126,7 @@ def check_evaluator(options: Options) -> None:
 
 
 def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
-    """Return the evaluation queue for boards of `size`; see `Judges`."""
+    """Return the evaluation queue for boards of `size`; see `EvaluatorFactory`."""
     check_evaluator(options)
 
     def finish(network: FileEvaluator, device: str) -> Evaluator:

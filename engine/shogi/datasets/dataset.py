@@ -27,8 +27,8 @@ from yomi.engine.shogi.datasets.rows import (
     move_fault,
     read_rows,
 )
-from yomi.native.datasets.boards import set_positions, write_boards
-from yomi.native.datasets.positions import show_positions
+from yomi.native.datasets.packed import set_positions, write_boards
+from yomi.native.datasets.positions import encode_positions
 from yomi.native.datasets.sparse import encode_boards
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
 from yomi.native.shogi.sparse import INPUTS, MAX_ACTIVE, PARTS, SCRATCH_DTYPE, TABLES

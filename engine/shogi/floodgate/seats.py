@@ -14,7 +14,7 @@ from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.options import OptionError
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.search.report import MoveReport, SearchReport
+from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.servers.seat import EngineSeat, YomiSeat
 from yomi.engine.servers.settings import Account
 from yomi.engine.shogi.game import ShogiGame
@@ -71,7 +71,7 @@ class YomiShogiSeat(YomiSeat[ShogiPlayer]):
 
 
 def less_byoyomi(clock: Clock, lag: float) -> Clock:
-    return Clock.of(clock.left.main, max(clock.settings.period - lag, 0.0))
+    return Clock.of(clock.main, max(clock.settings.period - lag, 0.0))
 
 
 class UsiSeat(EngineSeat[UsiClient]):
@@ -138,7 +138,7 @@ def _byoyomi(clock: Clock) -> float:
 
 
 def _less(clock: Clock, lag: float) -> Clock:
-    times = (clock.left.main, _byoyomi(clock), clock.settings.increment)
+    times = (clock.main, _byoyomi(clock), clock.settings.increment)
     return Clock.of(*(max(seconds - lag, 0.0) for seconds in times))
 
 

@@ -36,11 +36,13 @@ log = logging.getLogger("yomi.shogi")
 LOADED = (*(row.name for row in rows_for("shogi") if not row.live and row.group != LOG), "seed")
 
 
-FACTORY = Judges("shogi", "shogi", "material", lambda options: MaterialEvaluator(options.batch_size or 1), FORMATS)
+FACTORY = EvaluatorFactory(
+    "shogi", "shogi", "material", lambda options: MaterialEvaluator(options.batch_size or 1), FORMATS
+)
 
 
 def make_queue(options: Options) -> EvaluationQueue:
-    """Return the evaluation queue for the options. Raises NetworkError or EvaluatorError, as for Judges."""
+    """Return the evaluation queue for the options. Raises NetworkError or EvaluatorError, as for EvaluatorFactory."""
     if options.value_net is not None and not has_network(options):
         raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
 

@@ -17,7 +17,7 @@ import re
 import unicodedata
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.scores import MATE_SCORE
+from yomi.engine.records import MATE_SCORE
 from yomi.engine.shogi.diagram import japanese_diagram
 from yomi.engine.shogi.notation import JAPANESE_TYPES, csa_line, japanese_line, japanese_number, parse_line
 from yomi.engine.shogi.placement import (
