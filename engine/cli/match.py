@@ -9,7 +9,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +21,7 @@ from yomi.engine.cli.games import GAMES, game_of_network, split_game
 from yomi.engine.cli.match_settings import add_settings, merge, read_file
 from yomi.engine.cli.output import LINE_ENDS, echo, plot_check, say
 from yomi.engine.cli.parser import CliError, Command
+from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.clients.client import detect_protocol
 from yomi.engine.clients.spec import (
     COUNTS,
