@@ -30,8 +30,11 @@ from yomi.native.shogi.tables import (
 )
 
 BLACK, WHITE = 1, 2
-ENTERING_KING_NONE, ENTERING_KING_24, ENTERING_KING_27 = 0, 1, 2
-ENTERING_KING_24H, ENTERING_KING_27H = 3, 4
+ENTERING_KING_NONE = 0
+ENTERING_KING_24 = 1
+ENTERING_KING_27 = 2
+ENTERING_KING_24H = 3
+ENTERING_KING_27H = 4
 FORM_DLSHOGI, FORM_ALPHAZERO = 0, 1
 MAX_MOVES = 593  # maximum number of legal moves
 # Size of a history: two entries per position, for 1,024 moves of a game and 511 of a searched line.

@@ -30,7 +30,7 @@ from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 from yomi.engine.servers.reporter import Reporter
 from yomi.engine.servers.seat import GaveUpError
-from yomi.engine.servers.settings import CGOS, CSA, Account, Server
+from yomi.engine.servers.settings import CGOS, CSA, Account, Password, Server
 from yomi.engine.shogi.floodgate.seats import MoveTask, UsiSeat, YomiShogiSeat, decision_of, go_words
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.nets.models import default_network
