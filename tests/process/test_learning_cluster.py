@@ -222,4 +222,4 @@ def test_a_network_is_written_once_on_a_node(monkeypatch: pytest.MonkeyPatch, tm
         options = cluster._unpacked(Options.for_game("go"), parcel)
         assert Path(str(options.net)).read_bytes() == content
     assert len(fetched) == 12
-    assert len(list((tmp_path / "cluster").iterdir())) == cluster.KEPT
+    assert len(list((tmp_path / "cluster").iterdir())) == cluster.CACHED_NETWORKS
