@@ -451,7 +451,7 @@ def is_captured(b, s, stone, attack):  # type: ignore[no-untyped-def]
         verdict = UNDECIDED
         if returns:
             _take_back(b, s)
-            if stopped or captured == (mover != defender):  # the mover has got what it wants
+            if stopped or captured == (mover != defender):  # the mover has reached its goal
                 verdict = CAPTURED if captured else ESCAPED
         elif ply != U(1):
             if ply == U(2):

@@ -87,7 +87,7 @@ def king_danger(pos, effects, color):  # type: ignore[no-untyped-def]
 
 @inlined
 def balance(pos, effects):  # type: ignore[no-untyped-def]
-    """Return Black's score minus White's, whoever is to move."""
+    """Return Black's score minus White's, for either side to move."""
     score = np.int64(0)
     for square in range(81):
         code = np.int64(pos.board[U(square)])

@@ -113,7 +113,7 @@ NODE_DTYPE = _of_size(
 NODE_BYTES = NODE_DTYPE.itemsize
 # Offset of the lock in a node's record.
 LOCK_BYTE = NODE_DTYPE.fields["lock"][1]  # type: ignore[index]  # it has fields
-# Playouts over which the variances of a node average. One part in so many is the precision of a float32.
+# Playouts over which the variances of a node average. A float32 mean ignores smaller weights.
 VARIANCE_PLAYOUTS = 1 << 20
 STATS_DTYPE = _of_size(
     [

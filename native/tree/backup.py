@@ -6,9 +6,9 @@ value, score; for the other side to move) and W the child's weight:
     sum(node) = own_weight * (own + own_bias) - sum over edges of share * weight * m
     weight(edge) = W * min(1, edge visits / child visits)
 
-At each node above the leaf, under its lock: remove the edge's old contribution from the sums,
-copy the child's statistics to the edge, add the new contribution. So every change below (a correction, a proof, visits
-of another line) reaches the node with its next visit.
+At each node above the leaf, under its lock: remove the edge's old contribution from the sums, copy the child's
+statistics to the edge, add the new contribution. So every change below (a correction, a proof, visits of another line)
+reaches the node with its next visit.
 
 Proofs (Winands, Björnsson, Saito: Monte-Carlo Tree Search Solver, 2008): an edge is won if its child is lost for the
 side to move there, and lost if the child is won. One won edge makes a node won; only lost edges make it lost. A proven
@@ -50,7 +50,7 @@ def _add_spread(node, weight, utility, score, variances):  # type: ignore[no-unt
     visits = float(node.visits)
     utility_off = utility - node.utility_sum / node.weight_sum
     score_off = score - node.score_sum / node.weight_sum
-    # From the new mean a result is off by (visits - 1) / visits of what it is off from the old one.
+    # The distance from the new mean is (visits - 1) / visits of the distance from the old mean.
     unbiased = visits / max(1.0, visits - 1.0)
     share = min(1.0, weight / node.weight_sum)  # a proven loss or noise pruning may have taken weight away
     share = max(share, 1.0 / float(VARIANCE_PLAYOUTS))

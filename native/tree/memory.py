@@ -46,7 +46,7 @@ def _take_from_top(tree, pool, count, capacity):  # type: ignore[no-untyped-def]
         count: number of places.
         capacity: size of the pool.
     """
-    # Compare and exchange: adding first and giving back what is too much could give back another thread's places.
+    # Compare and exchange: adding first and returning the excess could return another thread's places.
     counters = tree.counters[0]
     top = np.int64(counters[pool])
     while top + count <= capacity:

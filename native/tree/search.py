@@ -378,7 +378,7 @@ def _merge_transposition(tree, worker, groups, made, node, depth, visits):  # ty
 
 @inlined
 def _enter_new_node(tree, worker, calls, made, depth, visits, groups):  # type: ignore[no-untyped-def]
-    """Resolve the group of a new node `made`; see distribute_visits for what is returned.
+    """Resolve the group of a new node `made`; the results are those of distribute_visits.
 
     The first of the visits finds a new leaf, unless the position is a transposition.
     """
