@@ -13,6 +13,9 @@ PACKAGES = (  # that affect speed
     *("numpy", "numba", "onnxruntime", "onnxruntime-gpu", "tensorrt"),
     *("onnxruntime-ep-webgpu", "onnxruntime-ep-nv-tensorrt-rtx-cu13"),
 )
+MIN_TO_START = 512 << 20  # bytes; with less, libraries end the process or fail without a useful message
+MIN_TO_PLAY = 3 << 30  # bytes; enough for the default options on a few cores
+RESERVE = 256 << 20  # bytes for the threads of a search; without them the C library aborts the process
 
 
 def processor_name() -> str:
@@ -50,11 +53,6 @@ def nvidia_devices() -> list[str]:
             if line.startswith("Model:"):
                 names.append(line.partition(":")[2].strip())
     return names
-
-
-MIN_TO_START = 512 << 20  # bytes; with less, libraries end the process or fail without a useful message
-MIN_TO_PLAY = 3 << 30  # bytes; enough for the default options on a few cores
-RESERVE = 256 << 20  # bytes for the threads of a search; without them the C library aborts the process
 
 
 def address_space_limit() -> int | None:

@@ -41,6 +41,7 @@ SHOGI_C_PUCT = 2.88
 class SearchOptions:
     """The options that the search reads. SearchSettings adds a value for each option that is left at none."""
 
+    # a table: the formatter would give each argument a line
     # fmt: off
     symmetry: str = choice(
         "random", ("random", "none", "average"), "choose the board symmetry of network inputs", SEARCH, games=GO,
@@ -175,6 +176,7 @@ class SearchOptions:
 
 @dataclass
 class Options(SearchOptions):
+    # a table: the formatter would give each argument a line
     # fmt: off
     net: str | None = option(
         None, "play with this network: a file, or a name of `yomi net list`", NETWORK, kind="file", live=False,

@@ -34,6 +34,7 @@ MARK = "#e11d2e"
 
 SANS = "system-ui, 'Noto Sans', sans-serif"
 
+DPI = 120
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BASELINE = 0.35  # half the height of digits as a share of the font size; not all readers know dominant-baseline
 
@@ -116,9 +117,6 @@ def heat_color(value: float) -> str:
 def strength(value: float) -> float:
     """Return a value's size from 0 to 1, or 0 if it is not a number."""
     return min(1.0, abs(value)) if math.isfinite(value) else 0.0
-
-
-DPI = 120
 
 
 class PlotError(LineError):

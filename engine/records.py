@@ -18,6 +18,8 @@ from yomi.nets.errors import is_control
 MAX_RECORD_BYTES = 2**28  # of a file of records; also of a compressed file after decompression
 MAX_NOTES = 5  # printed for a file; a last line counts the others
 MAX_NAMED = 20  # omitted files that are named; a last line counts all
+MATE_SCORE = 30_000  # centipawns of a mate in a record, less its plies
+MAX_USI_CENTIPAWNS = 30_000  # in USI, of a sure win without a known mate
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFCHR: "a device",
@@ -128,10 +130,6 @@ def read_record_bytes(path: str | Path, limit: int | None = MAX_RECORD_BYTES) ->
 def printable(text: object, keep: str = "") -> str:
     """Return text for a terminal, with U+FFFD for control characters (except `keep`), line ends and bidi marks."""
     return "".join(c if c in keep or not is_control(c) else "\ufffd" for c in str(text))
-
-
-MATE_SCORE = 30_000  # centipawns of a mate in a record, less its plies
-MAX_USI_CENTIPAWNS = 30_000  # in USI, of a sure win without a known mate
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,11 @@ SOFTWARE_DRIVERS = "*lvp*,*llvmpipe*,*swiftshader*"
 RTX_CAPABILITIES = "8.6, 8.9, or 12.0 and later"
 VULKAN_REMEDY = "install the GPU's Vulkan driver (Debian, Ubuntu: sudo apt install libvulkan1 mesa-vulkan-drivers; "
 VULKAN_REMEDY += "NVIDIA's driver brings its own), or choose --device cpu"
+LIBRARY = "libvulkan.so.1"
+PROCESSOR = 4  # VK_PHYSICAL_DEVICE_TYPE_CPU
+# types from the best: discrete, integrated, virtual, processor, other; WebGPU takes the best
+ORDER = (2, 1, 3, PROCESSOR, 0)
+VERSION_1_1 = 1 << 22 | 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,13 +268,6 @@ def _first_line(error: Exception) -> str:
 def device_lock(module: str) -> threading.Lock:
     """Return the lock of a plug-in whose sessions share a device."""
     return threading.Lock()
-
-
-LIBRARY = "libvulkan.so.1"
-PROCESSOR = 4  # VK_PHYSICAL_DEVICE_TYPE_CPU
-# types from the best: discrete, integrated, virtual, processor, other; WebGPU takes the best
-ORDER = (2, 1, 3, PROCESSOR, 0)
-VERSION_1_1 = 1 << 22 | 1 << 12
 
 
 @dataclass(frozen=True, slots=True)

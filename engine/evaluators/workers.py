@@ -1,4 +1,4 @@
-"""Evaluation workers: threads that own a device each, and the handling of failures.
+"""Evaluation workers: threads that own a device each, the handling of failures, and the queue for the options.
 
 A worker makes its evaluator in its own thread, which binds it to the device, and closes it there. Batches wait in one
 queue for the next free worker, which balances devices of any speed. A worker that fails returns its batch for another
@@ -44,6 +44,7 @@ MAKING_LOOKS = 24 * LOOKS
 Closing waits as long for a worker that makes its first evaluator: TensorRT checks between two steps of a build whether
 to stop."""
 MAX_FAILURES = 3  # in a row, that end a worker; two may come from one batch that no device can evaluate
+WORKERS_PER_DEVICE = 2  # one worker's batch is computed while the other's is copied
 
 
 @dataclass(slots=True, eq=False)
@@ -302,9 +303,6 @@ class EvaluationWorkers:
             return
         _log.warning("%s: it is set up again", error)
         self._start(heir, None)
-
-
-WORKERS_PER_DEVICE = 2  # one worker's batch is computed while the other's is copied
 
 
 def make_device_queue(make: Callable[[str], Evaluator], options: Options) -> EvaluationQueue:

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     from yomi.engine.options import Options
     from yomi.engine.players.request import PlayableGame
 
+_log = logging.getLogger("yomi.networks")
+
+TUNED = ("device", "backend", "precision", "batch_size", "workers", "batches_in_flight")
+"""Options that are tuned. Their defaults leave them open."""
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorFactory:
@@ -131,12 +136,6 @@ def common_settings(
     if not queue.evaluator.inputs & Inputs.NETWORK:
         chosen["cache_size"] = 0
     return SearchSettings(**chosen | decided)
-
-
-_log = logging.getLogger("yomi.networks")
-
-TUNED = ("device", "backend", "precision", "batch_size", "workers", "batches_in_flight")
-"""Options that are tuned. Their defaults leave them open."""
 
 
 @dataclass(frozen=True, slots=True)

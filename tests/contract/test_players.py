@@ -88,6 +88,25 @@ def module_of(player: Player[Any]) -> ModuleType:
     return sys.modules[type(player).__module__]
 
 
+def test_settings_of_the_search_are_derived_when_options_change(sit: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, derived = sit(), []
+    derive = table.player._search_settings
+
+    def count(*args: Any) -> Any:
+        derived.append(args)
+        return derive(*args)
+
+    table.decide()
+    monkeypatch.setattr(table.player, "_search_settings", count)
+    table.decide()
+    assert not derived
+    table.player.options.c_puct = 3.25
+    table.decide()
+    table.decide()
+    assert len(derived) == 1
+    assert table.player.search.settings.c_puct == 3.25
+
+
 def test_moves_are_legal_and_told(sit: Make, kind: str) -> None:
     table = sit(kind)
     game = table.game
