@@ -55,7 +55,7 @@ class PartialFormat(Format):
             found = ", ".join(file.header.outputs)
             raise NetworkError(f"{file.path}: outputs {found} found, expected some of {', '.join(PLACES)}")
         self.output_shapes = tuple((1, self.size**2) if name == "policy" else (1,) for name in self.outputs)
-        self.places = tuple(PLACES[name] for name in self.outputs)
+        self.output_slots = tuple(PLACES[name] for name in self.outputs)
         self.predicts_value = self.outputs != ("policy",)
         self.predicts_score = "score" in self.outputs
 
@@ -67,7 +67,7 @@ class PartialFormat(Format):
     def encode_planes(self, batch: Batch, planes: FloatArray) -> Calls:
         """Return calls that encode a batch's positions as planes [B, C, N, N]. They are bound to the calling thread."""
 
-    def show(self, batch: Batch) -> tuple[Calls, tuple[FloatArray, ...]]:
+    def encode(self, batch: Batch) -> tuple[Calls, tuple[FloatArray, ...]]:
         planes = np.zeros((len(batch.logits), *self.feeds[0].shape), np.float32)
         return self.encode_planes(batch, planes), (planes, np.zeros((len(planes), 0), np.float32))
 

@@ -166,7 +166,7 @@ class GoPlayer(Player[GoGame]):
         judged = root.rules.scoring == "TERRITORY" or self._search.spec.with_flags(root.position)["judges_agreement"]
         return [*self._twins, *useless_moves(root, counts_dead=not (agrees and judged))]
 
-    def _shown(self, report: SearchReport) -> SearchReport:
+    def _annotate(self, report: SearchReport) -> SearchReport:
         """Return a report with the symmetric moves that were not searched."""
         pruned = {move: twin for move, twin in self._twins.items() if self._search.is_banned(move)}
         return with_twins(report, pruned) if pruned else report

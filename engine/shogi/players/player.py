@@ -246,7 +246,7 @@ class ShogiPlayer(Player[ShogiGame]):
             return False
         return bool(self._mate_line())
 
-    def _shown(self, report: SearchReport) -> SearchReport:
+    def _annotate(self, report: SearchReport) -> SearchReport:
         """Return a report with mate lengths; the mate search's line comes first."""
         moves = [replace(move, mate=mate_in(move)) for move in report.moves]
         line = self._mate_line()
