@@ -136,7 +136,7 @@ class Game(abc.ABC, Generic[G, P]):
         """Return what a level of strength sets otherwise than in all games; see yomi.engine.levels."""
         return {}
 
-    def compile(self, say: Say, *, everything: bool = True, learning: bool = False, bar: bool = True) -> None:
+    def compile(self, say: Say, *, everything: bool = True, learning: bool = False) -> None:
         """Compile the kernels that are not in the cache. A game that yomi.native.kernel_groups does not have overrides
         this.
 
@@ -144,7 +144,6 @@ class Game(abc.ABC, Generic[G, P]):
             say: receives progress.
             everything: also compile what the default network does not need; otherwise that happens in the background.
             learning: also compile what `yomi learn` needs.
-            bar: show a bar on stderr if stderr is a terminal.
 
         Raises:
             CompileError: it fails.
@@ -153,7 +152,7 @@ class Game(abc.ABC, Generic[G, P]):
 
         more = f"{self.name}-more"
         names = [self.name, *([more] if everything else []), *([f"{self.name}-learning"] if learning else [])]
-        compile_names(names, say, bar=bar)
+        compile_names(names, say)
         if not everything:
             compile_later([more])
         compile_natively_later()

@@ -5,8 +5,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any
 
+has_bar: ContextVar[bool] = ContextVar("has_bar", default=True)
+"""Whether a bar is shown on a terminal."""
 SECONDS_BETWEEN_LINES = 15.0
 MIN_SAMPLE = 3.0
 """Seconds of work after which the machine's own speed replaces that of the estimates."""
@@ -53,13 +56,13 @@ class Progress:
 class Display:
     """Shows a bar on stderr if that is a terminal. Otherwise `report` gets a line every 15 seconds."""
 
-    def __init__(self, report: Callable[[str], None], *, bar: bool = True) -> None:
-        """Begin; `report` receives lines. Without `bar` there is no bar on a terminal either."""
+    def __init__(self, report: Callable[[str], None]) -> None:
+        """Begin; `report` receives lines."""
         self._report = report
         self._begin = self._last = time.monotonic()
         self._fraction = 0.0
         self._bar: Any = None
-        if bar and sys.stderr is not None and sys.stderr.isatty():
+        if has_bar.get() and sys.stderr is not None and sys.stderr.isatty():
             from tqdm import tqdm
 
             form = "{desc} {percentage:3.0f}%|{bar}| {unit}"

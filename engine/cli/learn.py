@@ -135,9 +135,7 @@ def run(args: argparse.Namespace) -> int:
         raise CliError(f"{error.filename or 'output'}: {error.strerror or error}") from None
 
 
-def learn(
-    args: argparse.Namespace, options: Options, say: Say = logs.say, total: Any = None, *, bar: bool = True
-) -> int:
+def learn(args: argparse.Namespace, options: Options, say: Say = logs.say, total: Any = None) -> int:
     """Learn until the goal or a signal, and return the exit status.
 
     Args:
@@ -145,7 +143,6 @@ def learn(
         options: the engine's.
         say: receives lines of progress.
         total: makes the loss to minimize (yomi.nets.training.losses.Total); None for the weighted sum.
-        bar: show a bar while kernels are compiled if stderr is a terminal.
 
     Raises:
         OptionError, LearningError, NetworkError, EvaluatorError, OSError, CliError: the run cannot begin or go on.
@@ -166,7 +163,7 @@ def learn(
     if isinstance(start, str) and start:  # it is searched as it was tuned
         options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
     with loading_errors():
-        prepare(game, options, say, learning=True, bar=bar)
+        prepare(game, options, say, learning=True)
     loop = _make_loop(args, game, options, settings, tables, engines, say, total)
 
     def stop() -> None:

@@ -34,9 +34,7 @@ def make_player(game: Game[G, P], options: Options, say: Say = logs.say) -> P:
     return game.make_player(options)
 
 
-def prepare(
-    game: Game[Any, Any], options: Options, say: Say = logs.say, *, learning: bool = False, bar: bool = True
-) -> None:
+def prepare(game: Game[Any, Any], options: Options, say: Say = logs.say, *, learning: bool = False) -> None:
     """See that the network's device can be used, and compile the game's kernels if they never were.
 
     Raises:
@@ -49,7 +47,7 @@ def prepare(
     if has_network(options):
         choose_devices(options)
     try:
-        game.compile(say, everything=learning or not _plays_by_default(options), learning=learning, bar=bar)
+        game.compile(say, everything=learning or not _plays_by_default(options), learning=learning)
     except CompileError as error:
         raise LoadingError(str(error)) from None
 

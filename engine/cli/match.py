@@ -335,7 +335,7 @@ def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
 
 def _rules(settings: argparse.Namespace, game: Game[Any, Any], say: Say | None) -> dict[str, Any]:
     """Return the rules of the match, as the journal keeps them."""
-    game.compile(say or logs.say, bar=say is None)
+    game.compile(say or logs.say)
     try:
         options = _options(game, settings, "size", "komi", "rules", "entering_king")
         return game.matches().rules(options, settings.scorer, settings.max_moves)
