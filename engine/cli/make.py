@@ -58,14 +58,14 @@ def _plays_by_default(options: Options) -> bool:
     return own and options.value_net is None and options.evaluator == "auto" and options.device in ("auto", "cpu")
 
 
-def load_player(game: Game[G, P], options: Options, say: Say = logs.say) -> P:
+def load_player(game: Game[G, P], options: Options) -> P:
     """Like `make_player`, for commands of the terminal.
 
     Raises:
         CliError: What the options name cannot be used.
     """
     with loading_errors():
-        return make_player(game, options, say)
+        return make_player(game, options)
 
 
 @contextlib.contextmanager

@@ -233,10 +233,11 @@ def make_openings(
 def _policy_openings(
     game: Game[Any, Any], options: Options, moves: int, wanted: int, known: Sequence[str], say: Say
 ) -> list[str]:
-    from yomi.engine.cli.make import load_player
+    from yomi.engine.cli.make import loading_errors, make_player
     from yomi.engine.play import FirstMoves, PlayerSide, play_game
 
-    player = load_player(game, options, say)
+    with loading_errors():
+        player = make_player(game, options, say)
     side = PlayerSide(player)
 
     def draw() -> str:
