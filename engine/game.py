@@ -138,7 +138,7 @@ class Game(abc.ABC, Generic[G, P]):
 
         more = f"{self.name}-more"
         names = [self.name, *([more] if everything else []), *([f"{self.name}-learning"] if learning else [])]
-        compile_names(names, say, bar=bar)
+        compile_names(names, say)
         if not everything:
             compile_later([more])
         compile_natively_later()

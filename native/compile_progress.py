@@ -5,8 +5,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any
 
+has_bar: ContextVar[bool] = ContextVar("has_bar", default=True)
+"""Whether a bar is shown on a terminal."""
 SECONDS_BETWEEN_LINES = 15.0
 MIN_SAMPLE = 3.0  # seconds of work after which the measured speed replaces the estimates
 
@@ -55,7 +58,7 @@ class Display:
         self._begin = self._last = time.monotonic()
         self._fraction = 0.0
         self._bar: Any = None
-        if bar and sys.stderr is not None and sys.stderr.isatty():
+        if has_bar.get() and sys.stderr is not None and sys.stderr.isatty():
             from tqdm import tqdm
 
             form = "{desc} {percentage:3.0f}%|{bar}| {unit}"

@@ -68,7 +68,7 @@ def compile_names(names: Sequence[str], report: Callable[[str], None], *, bar: b
     try:
         with _alone(names, report):
             if groups := _missing(names):
-                _compile(" and ".join(names), groups, report, bar=bar)
+                _compile(" and ".join(names), groups, report)
     except OSError as error:
         raise CompileError(f"compiling failed: {_no_room(f'{CACHE_DIRECTORY}: {error.strerror or error}')}") from None
 
@@ -118,7 +118,7 @@ def _no_room(fault: str) -> str:
 def _compile(what: str, groups: Sequence[str], report: Callable[[str], None], *, bar: bool = True) -> None:
     """Compile groups whose locks this process holds."""
     report(f"compiling the engine for {what}. {WHEN_AGAIN}")
-    display = Display(report, bar=bar)
+    display = Display(report)
     try:
         _run(groups, display)
     finally:

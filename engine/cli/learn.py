@@ -128,7 +128,6 @@ def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any
         options: the engine's.
         say: receives lines of progress.
         total: makes the loss to minimize (yomi.nets.training.losses.Total); None for the weighted sum.
-        bar: show a bar while kernels are compiled if stderr is a terminal.
 
     Raises:
         OptionError, LearningError, NetworkError, EvaluatorError, OSError, CliError: the run cannot start or continue.

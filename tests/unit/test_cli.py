@@ -793,7 +793,7 @@ def test_selfplay_that_is_interrupted_tells_what_was_played(
 def test_kernels_that_cannot_be_compiled_are_one_line(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(game: str, report: Any, *, bar: bool) -> None:
+    def fail(game: str, report: Any) -> None:
         raise CompileError("compiling failed: no room")
 
     monkeypatch.chdir(tmp_path)

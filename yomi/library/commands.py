@@ -79,9 +79,9 @@ def selfplay(
     if all(options.get(name) is None for name in ("seconds", "visits", "playouts", "depth")):
         defaults["visits"] = command.DEFAULT_VISITS
     args, settings = _arguments([command.COMMAND, game], game, options, defaults)
-    prepare(descriptor, settings, progress, bar=False)
     recorder = descriptor.recorder(args, settings)
     with reported(progress):
+        prepare(descriptor, settings, progress)
         player = descriptor.make_player(settings)
     found: list[SelfplayGame] = []
     with contextlib.closing(player):
@@ -137,8 +137,9 @@ def match(
     values = {name: fspath(value) if isinstance(value, PathLike) else value for name, value in settings.items()}
     given = {name: value for name, value in {**values, "game": game, "out": fspath(out)}.items() if value is not None}
     merged = merge(build(["match"]).parse_args(["match"]), read_values(given))
-    tables = [spec_table(player) if isinstance(player, str) else player for player in players]
-    return command.play_match(merged, tables, progress, contextlib.nullcontext)
+    tables = [table_of(player) if isinstance(player, str) else player for player in players]
+    with reported(progress):
+        return command.play_match(merged, tables, progress, contextlib.nullcontext)
 
 
 def ratings(
@@ -202,7 +203,8 @@ def learn(game: str, *, loss: Loss | None = None, progress: Progress = _no_progr
     args, options = _arguments(
         [command.COMMAND, game], game, renamed, descriptor.defaults.get(command.COMMAND, {}), known
     )
-    command.learn(args, options, progress, loss, bar=False)
+    with reported(progress):
+        command.learn(args, options, progress, loss)
     return args.out or Path(f"learn-{game}")
 
 

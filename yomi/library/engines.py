@@ -73,8 +73,8 @@ class Engine(Generic[P]):
         for name, value in options.items():
             self._options.set(_known(name, game), _plain(value))
         self._level = LevelSwitch(self._descriptor, self._options, options)
-        prepare(self._descriptor, self._options, progress, bar=False)
         with reported(progress):
+            prepare(self._descriptor, self._options, progress)
             self._player = self._descriptor.make_player(self._options)
         self._turns = Turns(self._player, progress)
         self._evaluator: Evaluator | None = None

@@ -24,14 +24,16 @@ def keep_stderr_quiet() -> None:
 
 @contextlib.contextmanager
 def reported(progress: Callable[[str], None]) -> Iterator[None]:
-    """Send what loading a network reports to `progress`; otherwise stderr shows it."""
+    """Send what compiling and loading report to `progress`; otherwise stderr shows it."""
     from yomi.engine.players.precision import notices
+    from yomi.native.compile_progress import has_bar
 
-    token = notices.set(progress)
+    token, bar = notices.set(progress), has_bar.set(False)
     try:
         yield
     finally:
         notices.reset(token)
+        has_bar.reset(bar)
 
 
 class Turns:
