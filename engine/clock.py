@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from yomi.errors import Error
+
 RESERVE_MOVES = 25  # own moves with a reserve for lag, at least: some games are longer than expected
 RESERVE_SHARE = 0.6  # share of the lag that each of these moves reserves: only few moves lose all of it
 MAX_RESERVE_SHARE = 0.9  # a reserve takes at most this share of a move's overtime, so that short periods can be used
 MAX_TIME = 1e10  # seconds that a controller may set
 
 
-class ClockError(ValueError):
+class ClockError(Error, ValueError):
     pass
 
 

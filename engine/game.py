@@ -123,7 +123,7 @@ class Game(abc.ABC, Generic[G, P]):
         """Return the options of a level of strength that differ from other games. See yomi.engine.levels."""
         return {}
 
-    def compile(self, say: Say, *, everything: bool = True, learning: bool = False, bar: bool = True) -> None:
+    def compile(self, say: Say, *, everything: bool = True, learning: bool = False) -> None:
         """Compile the kernels that are not in the cache, or raise CompileError.
 
         A game that is not in yomi.native.kernel_groups overrides this.
@@ -132,7 +132,6 @@ class Game(abc.ABC, Generic[G, P]):
             say: shows a line of progress.
             everything: compile also kernels that the default network does not need; otherwise in the background.
             learning: compile also the kernels of `yomi learn`.
-            bar: show a bar on stderr if stderr is a terminal.
         """
         from yomi.native.precompile import compile_later, compile_names, compile_natively_later
 

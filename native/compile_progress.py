@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+# whether a terminal shows a bar; programs that use the library turn it off
 has_bar: ContextVar[bool] = ContextVar("has_bar", default=True)
-"""Whether a bar is shown on a terminal."""
 SECONDS_BETWEEN_LINES = 15.0
 MIN_SAMPLE = 3.0  # seconds of work after which the measured speed replaces the estimates
 
@@ -53,7 +53,7 @@ class Progress:
 class Display:
     """Shows a bar if stderr is a terminal; otherwise `report` receives a line every 15 seconds."""
 
-    def __init__(self, report: Callable[[str], None], *, bar: bool = True) -> None:
+    def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
         self._begin = self._last = time.monotonic()
         self._fraction = 0.0

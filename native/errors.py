@@ -1,5 +1,7 @@
 """The error for kernels, in a module of its own: the command line imports it without numba."""
 
+from yomi.errors import Error
 
-class CompileError(RuntimeError):
+
+class CompileError(Error, RuntimeError):
     """Kernels cannot be compiled or cached. The message is one line."""

@@ -52,13 +52,12 @@ def _missing(names: Iterable[str]) -> list[str]:
     return [group for group in groups if not any((folder / mark_of(group).name).exists() for folder in folders)]
 
 
-def compile_names(names: Sequence[str], report: Callable[[str], None], *, bar: bool = True) -> None:
+def compile_names(names: Sequence[str], report: Callable[[str], None]) -> None:
     """Compile all kernels of keys of NAMES that are not in the cache, with a bar on a terminal.
 
     Args:
         names: keys of NAMES.
         report: receives a line before and after, and every 15 seconds in between if there is no bar.
-        bar: show a bar if stderr is a terminal.
 
     Raises:
         CompileError: a process failed, or kernels cannot be stored.
@@ -115,7 +114,7 @@ def _no_room(fault: str) -> str:
     return f"{fault}: expected room for compiled kernels (some 100 MB), or YOMI_CACHE_DIR to name a folder with room"
 
 
-def _compile(what: str, groups: Sequence[str], report: Callable[[str], None], *, bar: bool = True) -> None:
+def _compile(what: str, groups: Sequence[str], report: Callable[[str], None]) -> None:
     """Compile groups whose locks this process holds."""
     report(f"compiling the engine for {what}. {WHEN_AGAIN}")
     display = Display(report)

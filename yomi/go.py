@@ -225,7 +225,7 @@ class Game(Position[GoGame]):
 
 
 class Record:
-    """A game of a file: its moves and what the file tells about it."""
+    """A game of a file: its moves and what the file reports about it."""
 
     def __init__(self, raw: GameRecord) -> None:
         """Wrap a record."""

@@ -164,7 +164,7 @@ def relabelled(games: Sequence[ShogiGame], policy: NDArray[np.float32], form: in
 
 
 class Record:
-    """A game of a file: its moves and what the file tells about it."""
+    """A game of a file: its moves and what the file reports about it."""
 
     def __init__(self, raw: GameRecord) -> None:
         """Wrap a record."""

@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     return learn(args, options)
 
 
-def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any = None, *, bar: bool = True) -> int:
+def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any = None) -> int:
     """Learn until the goal or a signal, and return the exit status.
 
     Args:
@@ -148,7 +148,7 @@ def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any
         options = apply_network_defaults(options.with_values({"net": start}), args, game).with_values(
             {"net": options.net}
         )
-    prepare(game, options, say, learning=True, bar=bar)
+    prepare(game, options, say, learning=True)
     loop = _make_loop(args, game, options, settings, tables, engines, say, total)
 
     def stop() -> None:

@@ -163,9 +163,7 @@ def make_player(game: Game[G, P], options: Options, say: Say = say) -> P:
     return game.make_player(options)
 
 
-def prepare(
-    game: Game[Any, Any], options: Options, say: Say = say, *, learning: bool = False, bar: bool = True
-) -> None:
+def prepare(game: Game[Any, Any], options: Options, say: Say = say, *, learning: bool = False) -> None:
     """Check the network's device, and compile missing kernels."""
     from yomi.engine.evaluators.workers import choose_devices
     from yomi.engine.players.request import LoadingError
@@ -174,7 +172,7 @@ def prepare(
     if has_network(options):
         choose_devices(options)
     try:
-        game.compile(say, everything=learning or not _plays_by_default(options), learning=learning, bar=bar)
+        game.compile(say, everything=learning or not _plays_by_default(options), learning=learning)
     except CompileError as error:
         raise LoadingError(str(error)) from None
 

@@ -129,7 +129,7 @@ def play_match(
     try:
         pairs = pairs_of(len(players), settings.form)
         test = None if settings.sprt is None else Sprt(*settings.sprt)
-        game.compile(report or say, bar=report is None)
+        game.compile(report or say)
         rules = game.matches().rules(
             _options(game, settings, "size", "komi", "rules", "entering_king"), settings.scorer, settings.max_moves
         )

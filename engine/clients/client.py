@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import IO, TypeAlias
 
 from yomi.engine.clients.spec import EngineSpec, GameClock, SpecError
+from yomi.errors import Error
 
 CHUNK = 1 << 16
 MAX_LINE = 1 << 22
@@ -37,7 +38,7 @@ DETECTION_LINES = 200
 RESIGN, WIN = "resign", "win"
 
 
-class EngineError(Exception):
+class EngineError(Error):
     """An engine died, fell silent, or gave a meaningless answer. The message is one line."""
 
 

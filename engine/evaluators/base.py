@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from yomi.errors import Error
 from yomi.nets.errors import one_line
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ stop_making: ContextVar[threading.Event] = ContextVar("stop_making", default=thr
 LOG_ERRORS = 3  # level of onnxruntime's messages: errors and worse
 
 
-class EvaluatorError(RuntimeError):
+class EvaluatorError(Error, RuntimeError):
     pass
 
 

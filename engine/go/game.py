@@ -23,6 +23,7 @@ from yomi.engine.go.scoring import score
 from yomi.engine.go.vertex import COLUMNS, board_points, format_color, format_vertex, point_at
 from yomi.engine.option_row import OptionError
 from yomi.engine.options import MAX_KOMI, Options
+from yomi.errors import Error
 from yomi.native.go import board
 from yomi.native.go import rules as kernels
 from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, NO_POINT, PASS, POSITION_DTYPE
@@ -34,7 +35,7 @@ SCORINGS = {"AREA": board.SCORING_AREA, "TERRITORY": board.SCORING_TERRITORY}
 TAXES = {"NONE": board.TAX_NONE, "SEKI": board.TAX_SEKI, "ALL": board.TAX_ALL}
 
 
-class IllegalMove(ValueError):  # noqa: N818  (the name that Go players and GTP use)
+class IllegalMove(Error, ValueError):  # noqa: N818  (the name that Go players and GTP use)
     """A move that the rules forbid. The message is one line."""
 
 

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.vertex import board_points, column_and_row, parse_vertex, point_at
+from yomi.errors import Error
 from yomi.native.go.board import PASS
 
 HANDICAP_KOMI = 0.5  # default komi of a handicap game
 
 
-class HandicapError(ValueError):
+class HandicapError(Error, ValueError):
     """Handicap stones that are not allowed. The message is one line."""
 
 

@@ -28,6 +28,7 @@ from yomi.engine.shogi.placement import (
     parse_sfen,
     target_of,
 )
+from yomi.errors import Error
 from yomi.native.shogi import position as layout
 from yomi.native.shogi import rules, waivers
 
@@ -53,7 +54,7 @@ MAX_PLY = 64_000  # limit of plies: kernels count them in 16 bits, and a search 
 KEPT, ROOM = 768, 1024
 
 
-class IllegalMove(ValueError):  # noqa: N818  (the name that players use)
+class IllegalMove(Error, ValueError):  # noqa: N818  (the name that players use)
     """A move that the rules forbid. The message is one line."""
 
 

@@ -41,7 +41,7 @@ class FakeRuntime:
         self.OrtValue = SimpleNamespace(ortvalue_from_numpy=self._copy, ortvalue_from_shape_and_type=self._zeros)
         self.OrtDeviceMemoryType = SimpleNamespace(DEFAULT="default")
         self.vendor = 4318
-        """Of the provider's memory: values of another vendor cannot be bound."""
+        """Vendor of the provider's memory. Values of another vendor cannot be bound."""
         self.chosen: list[tuple[int, dict[str, str]]] = []
         """The device's number and the options of each session."""
 

@@ -46,7 +46,7 @@ def test_the_page_about_the_code_names_files_that_exist() -> None:
         ("x = 1  # the search goes on", ["continue"]),
         ('raise ValueError("the file says nothing")', ["contain, set, predict"]),
         ("x = 'all of it is told\\' anew'", ["report, show, pass", "again"]),
-        ("MAX_NODE_VISITS: int = 3\n", ["MAX_, MIN_"]),
+        ("MOST_VISITS: int = 3\n", ["MAX_, MIN_"]),
         ('"""A place\n    at\n    hand."""', ["current, active"]),
     ],
 )

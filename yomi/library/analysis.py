@@ -89,7 +89,7 @@ class Analysis:
 
     @property
     def is_running(self) -> bool:
-        """Whether the search goes on."""
+        """Whether the search continues."""
         return not self._search.has_ended
 
     def stop(self) -> None:

@@ -116,7 +116,7 @@ def match(
 ) -> list[GameResult]:
     """Play a match between engines, as `yomi match` does, and return its games.
 
-    The folder holds journal and records. A match that was interrupted goes on when it is started again with the same
+    The folder holds journal and records. A match that was interrupted continues when it is started again with the same
     arguments.
 
     Args:
@@ -137,7 +137,7 @@ def match(
     values = {name: fspath(value) if isinstance(value, PathLike) else value for name, value in settings.items()}
     given = {name: value for name, value in {**values, "game": game, "out": fspath(out)}.items() if value is not None}
     merged = merge(build(["match"]).parse_args(["match"]), read_values(given))
-    tables = [table_of(player) if isinstance(player, str) else player for player in players]
+    tables = [spec_table(player) if isinstance(player, str) else player for player in players]
     with reported(progress):
         return command.play_match(merged, tables, progress, contextlib.nullcontext)
 
@@ -180,7 +180,7 @@ def ratings(
 def learn(game: str, *, loss: Loss | None = None, progress: Progress = _no_progress, **settings: Value) -> Path:
     """Learn a game by self-play, as `yomi learn` does, and return the folder of the run.
 
-    A run goes on where it ended when it is started again with the same arguments. Ctrl-C ends it in good order.
+    A run continues where it ended when it is started again with the same arguments. Ctrl-C ends it in good order.
 
     Args:
         game: go or shogi.

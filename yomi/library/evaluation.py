@@ -194,7 +194,7 @@ class _Slot:
 
 
 class _Lane:
-    """What one thread evaluates with."""
+    """The batch and buffers of one thread."""
 
     def __init__(self, search: Search) -> None:
         self._search = search

@@ -1,4 +1,4 @@
-"""What positions of both games have in common; `yomi.go.Game` and `yomi.shogi.Game` add their own."""
+"""The common part of `yomi.go.Game` and `yomi.shogi.Game`."""
 
 from __future__ import annotations
 

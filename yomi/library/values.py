@@ -1,4 +1,4 @@
-"""What an engine is asked for and what it answers: limits, scores, reports, decisions. Nothing compiled is imported."""
+"""Limits, clocks, scores, reports and decisions of the library. Nothing compiled is imported."""
 
 from __future__ import annotations
 
