@@ -193,7 +193,7 @@ def gpu() -> Iterator[Finding]:
 
     fault = find_gpu_fault()
     if fault is not None:
-        yield MISSING, f"no GPU: {fault.reason}: networks run on the processor; to change this:"
+        yield MISSING, f"no GPU for CUDA: {fault.reason}; to change this:"
         yield MISSING, f"    {fault.remedy}"
     else:
         details = _smi_lines()

@@ -106,7 +106,7 @@ def test_a_wide_root_is_not_told(networked: GoAnalyst) -> None:
         query = read_query(fields | {"maxVisits": 60, "overrideSettings": changes}, Settings(networked.options))
         request = query.turns[0].request
         answer = response(
-            "a", 0, request.game, networked.analyze(request, nothing), query.style, is_during_search=False
+            "a", 0, request.game, networked.analyze(request, nothing), query.parts, is_during_search=False
         )
         told.append((answer["policy"], {info["move"]: info["prior"] for info in answer["moveInfos"]}))
     (policy, priors), (wide_policy, wide_priors), (warm_policy, warm_priors) = told

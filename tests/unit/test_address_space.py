@@ -68,7 +68,7 @@ def test_errors_without_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(address_space, "address_space_limit", lambda: None)
     assert memory_fault(ImportError("cannot import name")) is None
     assert memory_fault(MemoryError("Unable to allocate 64.0 MiB")) == (
-        "the not enough memory: Unable to allocate 64.0 MiB: expected more of it, or a smaller --memory"
+        "not enough memory: Unable to allocate 64.0 MiB: lower --memory"
     )
 
 
@@ -80,5 +80,5 @@ def test_a_command_that_cannot_be_imported_ends_the_session(monkeypatch: pytest.
 
     session = ScriptedSession()
     monkeypatch.setattr(table, "load", fail)
-    with pytest.raises(LoadError, match="the not enough memory: no room"):
+    with pytest.raises(LoadError, match="not enough memory: no room"):
         session.send("boardsize 9")

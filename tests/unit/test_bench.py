@@ -87,7 +87,7 @@ def test_numbers_that_cannot_be(words: list[str], message: str, capsys: pytest.C
 def test_shogi_from_the_command_line(
     benchmark: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("yomi.native.warmup.compile_names", lambda names, report: None)
+    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     path = tmp_path / "rows.json"
     words = [benchmark, "shogi", "--for", "0.02", "--workers", "1", "--json", str(path)]
     words += ["--memory", "16M"] if benchmark == "nps" else []
@@ -112,7 +112,7 @@ def test_the_search_is_as_it_was_tuned(
         used.append(options)
         return ([], []) if benchmark == "nps" else []
 
-    monkeypatch.setattr("yomi.native.warmup.compile_names", lambda names, report: None)
+    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     monkeypatch.setattr(cli, "tuned", tuned)
     monkeypatch.setattr(nps if benchmark == "nps" else evaluator, "run", run)
     words = [benchmark, game, "--evaluator", "uniform"]
@@ -202,7 +202,7 @@ def test_the_evaluator_alone_has_as_many_batches_as_in_the_search(monkeypatch: p
 def test_nps_against_other_engines(
     game: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("yomi.native.warmup.compile_names", lambda names, report: None)
+    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     path = tmp_path / "rates.csv"
     words = ["nps", game, "--for", "0.1", "--workers", "1", "--memory", "16M", "--evaluator", "uniform"]
     words += ["--size", "5"] if game == "go" else []
@@ -223,7 +223,7 @@ def test_nps_against_other_engines(
 def test_a_measurement_is_shown_whatever_becomes_of_its_files(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("yomi.native.warmup.compile_names", lambda names, report: None)
+    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     words = ["nps", "--size", "5", "--for", "0.02", "--workers", "1", "--memory", "16M", "--evaluator", "uniform"]
     for flag in ("--csv", "--json"):
         assert main([*words, flag, str(tmp_path)]) == 2
@@ -236,7 +236,7 @@ def test_a_measurement_is_shown_whatever_becomes_of_its_files(
 def test_a_file_that_cannot_be_written_loses_no_other(
     lost: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("yomi.native.warmup.compile_names", lambda names, report: None)
+    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     names = {"json": "rows.json", "csv": "rates.csv", "plot": "rates.png"}
     paths = {kind: (tmp_path / "missing" if kind in lost else tmp_path) / name for kind, name in names.items()}
     words = ["nps", "--size", "5", "--for", "0.02", "--workers", "1", "--memory", "16M", "--evaluator", "uniform"]
@@ -307,7 +307,7 @@ def test_visits_in_the_lines_of_an_analysis() -> None:
 
 
 def test_an_engine_that_cannot_be_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("yomi.native.warmup.compile_names", lambda names, report: None)
+    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     words = ["nps", "--size", "5", "--for", "0.02", "--workers", "1", "--evaluator", "uniform"]
     assert main([*words, "--against", scripted("gtp", "dead")]) == 2
     assert "--against dead: exited with status 1; stderr: no such network" in capsys.readouterr().err
@@ -327,7 +327,7 @@ def test_a_plot_without_matplotlib(
 def test_networks_for_shogi_without_onnx(
     package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("yomi.native.warmup.compile_names", lambda names, report: None)
+    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     monkeypatch.delitem(sys.modules, "yomi.bench.nets", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["nets", "--sizes", "1x4", "--for", "0.1"]) == 2
@@ -358,7 +358,7 @@ def test_without_cshogi_nothing_is_compared(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("yomi.native.warmup.compile_names", lambda names, report: None)
+    monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
     if not is_there:
         monkeypatch.setitem(sys.modules, "cshogi", None)
     problems = tmp_path / "problems.sfen"

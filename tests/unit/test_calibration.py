@@ -19,7 +19,6 @@ from yomi.engine.options import Options, Value
 from yomi.engine.players import setup
 from yomi.engine.players.setup import TUNED, Tuning, load_tuning, save_tuning, tuned
 from yomi.engine.search.search import Search
-from yomi.engine.shogi import measuring as shogi_measuring
 from yomi.engine.shogi.players import setup as shogi_setup
 
 CHOICE: dict[str, Value] = {
@@ -136,7 +135,7 @@ def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) ->
         rate = 1000.0 * (evaluator.precision == "fp32") + 100.0 * (evaluator.batch_size == 8)
         return {"evaluations_per_second": rate + 50.0 * (search.settings.workers == 3)}
 
-    monkeypatch.setattr(go_measuring if game == "go" else shogi_measuring, "make_queue", make_queue)
+    monkeypatch.setattr(go_measuring if game == "go" else shogi_setup, "make_queue", make_queue)
     for module in (calibration, setup):
         monkeypatch.setattr(module, "usable_cores", lambda: 3)
     monkeypatch.setattr(calibration, "search_counts", counts)

@@ -598,7 +598,7 @@ def test_doctor_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     monkeypatch.setattr(providers, "find_direct_fault", lambda: None)
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
-    assert "-- no GPU for CUDA: libcuda.so.1, NVIDIA's driver, is not found; to change that:" in text
+    assert "-- no GPU for CUDA: libcuda.so.1, NVIDIA's driver, is not found; to change this:" in text
     assert "--     install the driver" in text
     assert "ok TensorRT itself (--device tensorrt) is installed; a test needs a GPU\n" in text
     assert "-- CUDA (--device cuda): this onnxruntime is built for the processor only; to install it:" in text

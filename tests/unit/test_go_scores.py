@@ -175,7 +175,7 @@ def test_the_command(records: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         ("--score-stages", "10:20"): "--score-stages without --score-search",
         ("--score-search", "rollouts", "--score-stages", "10"): "expected POINTS:PLAYOUTS",
         ("--score-search", str(tmp_path / "none.bin")): "none.bin",
-        ("--score-search", "rollouts", "--features", "dlshogi-62-57"): "--positions is for Go: expected none of its",
+        ("--score-search", "rollouts", "--features", "dlshogi-62-57"): "--positions is an option for Go: remove it",
     }
     for more, message in cases.items():
         assert main([*words, *more]) == 2

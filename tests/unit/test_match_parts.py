@@ -280,7 +280,7 @@ def test_a_longer_match_does_with_the_openings_that_there_are(capsys: pytest.Cap
     assert more[:1] == first
     assert 1 < len(set(more)) == len(more) <= 5
     assert f"found only {len(more)} different openings of 1 moves" in capsys.readouterr().err
-    with pytest.raises(MatchError, match="different ones, expected 50; more --opening-moves are needed"):
+    with pytest.raises(MatchError, match="different openings found, expected 50; increase --opening-moves"):
         make_openings(settings, GAMES["go"], {})
 
 
