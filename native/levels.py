@@ -51,14 +51,11 @@ def lacking_features(level: str) -> str:
 
 
 def level_in_use(choice: Path) -> str | None:
-    """Return the level whose kernels this process uses; None for kernels of the exact processor.
+    """Return the level whose packaged kernels this process uses, or None if it uses kernels compiled for this exact
+    processor.
 
     Args:
-        choice: file that names the faster kernels, once native kernels exist.
-
-    Raises:
-        CompileError: YOMI_KERNELS is not a level that this processor supports, or other users can write to the folder
-            of the kernels.
+        choice: file with the name of the faster kernels, "native" or a level. It exists once both have been compared.
     """
     setting = os.environ.get(SETTING, "")
     if setting in LEVELS:

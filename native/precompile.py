@@ -231,9 +231,13 @@ def _watch_stdin(lines: "queue.SimpleQueue[bytes]") -> None:
 
 
 def main(words: Sequence[str]) -> None:
-    """Compile the groups named on stdin, or those of the names after LATER; print each when it is done.
+    """Run one task of a compiler process, selected by the first word. Print each group when it is compiled.
 
-    After CHECK only infer types. An error in a kernel's source is printed on stderr.
+    LATER: compile the missing groups of the names that follow. CHECK: only infer the types of the groups that follow.
+    COMPARE: compile all missing groups, then compare their speed with the level that follows. Otherwise: compile the
+    groups named on stdin.
+
+    An error in a kernel's source is printed on stderr.
     """
     from yomi.native import typecheck
 

@@ -29,7 +29,7 @@ BITS = 8
 WIDE = 64
 """An output is wide from this many numbers a row on."""
 VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
-"""Operators that copy at most."""
+"""ONNX operators that change no number: they reshape or copy their input."""
 KEEP_FLOAT = (
     *("ReduceMean", "ReduceSum", "ReduceMax", "GlobalAveragePool", "GlobalMaxPool", "Softmax", "Pow", "Sqrt"),
     *("Reciprocal", "LayerNormalization", "InstanceNormalization", "Exp", "Log"),

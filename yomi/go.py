@@ -86,7 +86,7 @@ class Game(Position[GoGame]):
 
     @property
     def board(self) -> list[list[int]]:
-        """The stones: rows from the top of 0, BLACK or WHITE."""
+        """The stones as a list of rows, top row first. Each point is 0 (empty), BLACK or WHITE."""
         colors = self._raw.position["color"].tolist()
         points = board_points(self.size)
         return [[colors[point] for point in points[row : row + self.size]] for row in range(0, len(points), self.size)]

@@ -67,10 +67,10 @@ def _add(group: argparse._ArgumentGroup, row: Option, default: Value) -> None:
 
 
 def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value) -> Options:
-    """Return the options. The command line overrides `--config`, which overrides the user's file and `defaults`.
+    """Return the options merged from all sources. Highest priority first: command line, `--config`, the user's file,
+    `defaults`.
 
-    `defaults` are below the user's file, except with `--level`: a level's settings, which are in `defaults`, override
-    it.
+    With `--level`, `defaults` contains the level's settings and has priority over the user's file.
     """
     options = Options.for_game(game.name)
     given = {name: value for name, value in vars(args).items() if name in TABLE}

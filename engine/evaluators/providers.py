@@ -259,6 +259,6 @@ def _import_fault() -> Fault | None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Drop output to stdout; the error repeats it."""
+    """Discard stdout in this block: the caller reports what `preload_dlls` prints there as a Fault."""
     with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink):
         yield

@@ -253,8 +253,9 @@ def record_beside(shard: Shard) -> Path | None:
 
 
 def check_rows(shard: Shard, games: list[RecordedGame[Any]], spec: GameSpec, encode: Encoder) -> Iterator[str]:
-    """Replay the games of a shard with the columns NEEDED. Yield one line per wrong row: planes, counts, moves,
-    results.
+    """Replay the games of a shard and compare its rows with them. The shard must have the columns NEEDED.
+
+    Yields one line for each fault: wrong inputs, wrong results, illegal policy moves, or more moves than the game has.
     """
     columns = shard.open()
     order = np.argsort(columns["game"], kind="stable")

@@ -394,7 +394,9 @@ def _of_suffix(file: Path, games: Collection[Game[Any, Any]]) -> Game[Any, Any] 
 
 
 def _place(file: Path, games: Collection[Game[Any, Any]]) -> Path:
-    """Return the identity of a file: resolved, and equal for all forms of a record."""
+    """Return a path that identifies a record: resolved, with the game's first suffix. All formats of a record
+    (game.csa, game.kifu) have equal paths.
+    """
     place, game = file.resolve(), _of_suffix(file, games)
     return place if game is None else place.with_suffix(game.rated_suffixes[0])
 

@@ -1,6 +1,7 @@
-"""Training of sparse networks: inputs of a data set's boards (yomi.native.shogi.sparse), logits of moves and gradients.
+"""Kernels for training sparse networks: encode a data set's boards, compute move logits, and add up gradients.
 
-The logit of a move is the product of the position's units with the sum of the move's rows.
+Each move selects a few rows of the policy table. Its logit is the dot product of the position's units with the sum of
+these rows, plus the sum of their biases.
 """
 
 from yomi.native.bits import U

@@ -104,7 +104,10 @@ def _combine(e: Emitter, terms: list[tuple[float, Any]]) -> Any:
 
 
 def apply(e: Emitter, matrix: Matrix, values: Sequence[Any]) -> list[Any]:
-    """Write matrix @ values for vectors; share sums between pairs of opposite points."""
+    """Emit code for matrix @ values, where each value is a vector, and return the results.
+
+    The interpolation points p and -p differ only in signs, so their common sums are computed once.
+    """
     # In A^T the columns of two opposite points differ only in signs: sum and difference of the two values suffice. In
     # B^T their rows are an even part plus and minus an odd part.
     matrix, values = matrix.copy(), list(values)

@@ -273,7 +273,12 @@ def _add_beside(pos, scratch, side, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_threats(pos, scratch):  # type: ignore[no-untyped-def]
-    """After `find_rows`: find the pieces that moves can threaten and guard, and the squares of checks."""
+    """Fill the parts of `scratch` that `find_move_rows` needs. Call `find_rows` first.
+
+    Finds own attacked pieces that have no defender (`in_danger`) or one (`held`), and opposing pieces worth attacking
+    (`targets`). Finds the squares from which each kind of piece gives check (`checks`), and own pieces whose move
+    discovers a check (`blockers`).
+    """
     us = U(pos.side_to_move) - U(1)
     them = U(1) - us
     for half in range(U(2)):

@@ -109,7 +109,7 @@ def _has_news(child, stat):  # type: ignore[no-untyped-def]
 
 @inlined
 def _is_of(group, slot, kind):  # type: ignore[no-untyped-def]
-    """Return whether visits of this kind to an edge belong to the group."""
+    """Return whether a visit to edge `slot` can join the group: same edge, and either both or neither are COPIES."""
     return np.int64(group.slot) == slot and (np.int64(group.kind) == COPIES) == (kind == COPIES)
 
 

@@ -75,8 +75,8 @@ class Manifest:
     options: Mapping[str, Any] = field(default_factory=dict)
     """How the set was made. A run resumes only with the same options."""
     sources: tuple[str, ...] = ()
-    """The sources with the beginning of their digests, which must be the same as well. Early sets contain names alone:
-    they can be read, but not resumed.
+    """Name of each source with the first digits of its digest. A run resumes only with the same sources. A set without
+    digests can be read but not resumed.
     """
     format: int = FORMAT
 

@@ -19,7 +19,7 @@ class AyaPolicy(Network):
     board_size = 0
 
     def __init__(self, filters: int = 128, layers: int = 12) -> None:
-        """Make one; Aya's has 128 filters and 12 layers."""
+        """Create a network. Aya's own network has 128 filters and 12 layers."""
         super().__init__()
         inner = [module for _ in range(layers - 2) for module in (conv(filters, filters, 3), nn.ReLU())]
         self.body = nn.Sequential(conv(49, filters, 5), nn.ReLU(), *inner, conv(filters, 1, 3))
@@ -36,7 +36,7 @@ class AyaValue(Network):
     feature_set = "aya-50"
 
     def __init__(self, filters: int = 32, board_size: int = 19) -> None:
-        """Make one; Aya's have 32 or 128 filters."""
+        """Create a network. Aya's own networks have 32 or 128 filters."""
         super().__init__()
         self.board_size = board_size
         inner = [module for _ in range(11) for module in (conv(filters, filters, 3), nn.ReLU())]

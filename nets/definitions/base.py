@@ -69,7 +69,7 @@ class ResidualBlock(nn.Module):
     """act(x + norm(conv(act(norm(conv(x)))))): the block of AlphaZero's and dlshogi's networks."""
 
     def __init__(self, channels: int, activation: type[nn.Module]) -> None:
-        """Make one of `channels` channels in and out."""
+        """Create a block with `channels` input and output channels."""
         super().__init__()
         self.first = conv_norm(channels, channels, 3)
         self.inner = activation()

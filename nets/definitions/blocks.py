@@ -62,7 +62,7 @@ class Norm(nn.Module):
     """A norm, an activation, and zeros off the board."""
 
     def __init__(self, channels: int, style: Style, *, scaled: bool = False) -> None:
-        """Make one; `scaled`: a fixup norm has a scale too."""
+        """Create a norm. If `scaled`, a fixup norm learns a scale as well as a bias."""
         super().__init__()
         kind = style.norm
         self.norm = nn.BatchNorm2d(channels) if kind == "batch" else None
@@ -88,7 +88,7 @@ class RmsNorm(nn.Module):
     """x / sqrt(mean(x²) + epsilon) * gamma: the mean over the channels of a point, or of all points of the board."""
 
     def __init__(self, channels: int, *, spatial: bool = False) -> None:
-        """Make one; `spatial`: over all points."""
+        """Create a norm. If `spatial`, the mean is over all points."""
         super().__init__()
         self.gamma = nn.Parameter(torch.ones(channels))
         self.epsilon = 1e-6
@@ -107,7 +107,6 @@ class RmsTip(nn.Module):
     """An RMS norm with a bias, an activation, and zeros off the board: the end of a trunk."""
 
     def __init__(self, channels: int, activation: str, *, spatial: bool) -> None:
-        """Make one."""
         super().__init__()
         self.rms = RmsNorm(channels, spatial=spatial)
         self.bias = nn.Parameter(torch.zeros(channels))
@@ -137,7 +136,7 @@ class Residual(Block):
     """
 
     def __init__(self, channels: int, style: Style, *, middle: int = 0, pooled: int = 0) -> None:
-        """Make one.
+        """Create the module.
 
         Args:
             channels: in and out.
@@ -180,7 +179,7 @@ class Bottleneck(Block):
     def __init__(
         self, channels: int, style: Style, *, middle: int = 0, inner: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        """Make one.
+        """Create the module.
 
         Args:
             channels: in and out.
@@ -237,7 +236,7 @@ class Attention(Block):
         rope: str = "learned",
         theta: float = 100.0,
     ) -> None:
-        """Make one.
+        """Create the module.
 
         Args:
             channels: in and out.
@@ -317,7 +316,7 @@ class FeedForward(Block):
     """x + w2(silu(w1(u)) * gate(u)) with u = norm(x): SwiGLU (Shazeer 2020). Without a gate: x + w2(silu(w1(u)))."""
 
     def __init__(self, channels: int, style: Style, *, hidden: int = 0, gated: bool = True) -> None:
-        """Make one.
+        """Create the module.
 
         Args:
             channels: in and out.

@@ -42,7 +42,7 @@ class ScoreStack(Network):
         board_size: int = 19,
         init_scale: float = 1.0,
     ) -> None:
-        """Make one.
+        """Create the module.
 
         Args:
             layers: 3×3 convolutions; 9 at most on 19×19.
@@ -103,12 +103,16 @@ class _Residual(nn.Module):
 
 
 class ScoreResidual(Network):
-    """The deep network: a 3×3 convolution, residual pairs of steps, a step without padding to one filter, averaged."""
+    """COSUMI's deep network. A 3×3 convolution, then residual blocks of two steps, then an unpadded step with one
+    filter.
+
+    The score is the mean of the last map.
+    """
 
     def __init__(
         self, layers: int = 30, filters: int = 48, planes: int = 3, board_size: int = 19, init_scale: float = 1.0
     ) -> None:
-        """Make one of an even number of `layers`; COSUMI's last had 30 of 48 filters.
+        """Create a network. The number of layers is even; COSUMI's last network has 30 of 48 filters.
 
         Raises:
             NetworkError: a value that no network of this kind has.

@@ -68,7 +68,7 @@ class GoNetwork(Network):
         version: int = VERSIONS[0],
         short_errors: bool = False,
     ) -> None:
-        """Make one; the defaults are the shape of KataGo's b6c96.
+        """Create a network. The defaults are the shape of KataGo's b6c96.
 
         Args:
             blocks: residual blocks.

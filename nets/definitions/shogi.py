@@ -61,7 +61,7 @@ class AlphaZeroShogi(Network):
     board_size = SIDE
 
     def __init__(self, blocks: int = 20, filters: int = 256, hidden: int = _HIDDEN) -> None:
-        """Make one; the article's had 10 blocks of 192, the paper's 20 of 256."""
+        """Create a network. The article's has 10 blocks of 192, the paper's 20 of 256."""
         super().__init__()
         stack = [ResidualBlock(filters, nn.ReLU) for _ in range(blocks)]
         self.body = nn.Sequential(conv_norm(ALPHAZERO_PLANES, filters, 3), nn.ReLU(), *stack)
@@ -84,7 +84,7 @@ class DlshogiResNet(Network):
     def __init__(
         self, blocks: int = 10, channels: int = 192, extras: int = 57, activation: str = "relu", hidden: int = _HIDDEN
     ) -> None:
-        """Make one.
+        """Create the module.
 
         Raises:
             NetworkError: a value that no network of this kind has.

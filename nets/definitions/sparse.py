@@ -122,7 +122,7 @@ class SparseNetwork(Network):
         policy: int,
         dropout: float,
     ) -> None:
-        """Make one.
+        """Create the module.
 
         Args:
             features: the feature set of the boards.
@@ -201,7 +201,7 @@ class SparseShogi(SparseNetwork):
     """
 
     def __init__(self, value: int = 512, policy: int = 128, dropout: float = 0.2) -> None:
-        """Make one of so many units for the value, and for moves, of which a step does without a share.
+        """Create a network with `value` units for the value and `policy` units for moves; see SparseNetwork.
 
         Raises:
             NetworkError: they are no multiples of 128.

@@ -23,7 +23,9 @@ Array = npt.NDArray[Any]
 
 BYTE, SHORT, LONG = 2**7 - 1, 2**15 - 1, 2**31 - 1
 MAX_NORM = LONG // SQUARED_ONE
-"""Maximum sum of magnitudes of integers whose product with outputs cannot overflow."""
+"""Maximum sum of |weight| over the integer weights of one product. The first layer's outputs are at most SQUARED_ONE,
+so the product fits 32 bits.
+"""
 MAX_BLUR = 0.01
 """Maximum error, as root mean square, that rounding may add to a product with outputs of 1. It adds 0.008 to sums by
 ONE, and 0.05 to a logit of five rows by MOVE_ONE and 128 outputs of 1.

@@ -57,7 +57,7 @@ class Muon(torch.optim.Optimizer):
     """Muon for matrices and convolutions, Adam for everything else. Weights decay as in AdamW."""
 
     def __init__(self, params: Iterable[Any], lr: float, momentum: float = 0.9) -> None:
-        """Make one.
+        """Create the optimizer.
 
         Args:
             params: parameters or groups of them; a group may have a `weight_decay` of its own.

@@ -28,9 +28,9 @@ class MateAnswer:
 
 
 def can_be_played(game: ShogiGame, line: Sequence[int]) -> bool:
-    """Whether no repetition and no move limit ends the game before a line's last move.
+    """Return whether all moves of `line` can be played before a repetition or the move limit ends the game.
 
-    The mate search ignores the game's history: a check may be the last of a perpetual check, which loses.
+    The mate search ignores the game's history. One of its checks may complete a perpetual check, which loses the game.
     """
     game = game.copy()
     for move in line:

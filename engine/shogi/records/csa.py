@@ -277,7 +277,7 @@ class _Reader:
         self.last_comment = ""
 
     def _take_from_comment(self) -> bool:
-        # A lost line end has add_line the move to the comment before it.
+        # A lost line end has joined the move to the comment before it.
         assert self.placement is not None
         found = LAST_MOVE.search(self.last_comment)
         if found is None:
@@ -293,7 +293,9 @@ class _Reader:
         return True
 
     def _other_side(self) -> Placement:
-        """Return the first position with the other side to move, as the first move requires."""
+        """Return the initial position with the other side to move, and add a note. Used if the first move belongs to
+        the side that is not to move.
+        """
         assert self.placement is not None
         sign = CSA_SIGNS[opponent(self.placement.side)]
         turned = replace(self.placement, side=opponent(self.placement.side))
