@@ -64,7 +64,8 @@ next(analysis)
 )
 def test_ctrl_c_ends_a_search_and_the_engine_lives_on(search: str) -> None:
     code = f"""
-import yomi
+import signal, yomi
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background hands it down ignored
 with yomi.Engine("shogi") as engine:
     try:
         print("ready", flush=True)
@@ -84,7 +85,10 @@ with yomi.Engine("shogi") as engine:
         time.sleep(0.5)
         begin = time.monotonic()
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
+        try:
+            output, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()  # leaving the block waits for the end
     assert time.monotonic() - begin < 15.0
     assert output == "True\n"
     assert errors.splitlines()[-1] == "KeyboardInterrupt"
