@@ -173,5 +173,5 @@ def test_faults_are_told(run: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         "row 3 .*policy_moves 2186",
     ):
         assert len([line for line in out.splitlines() if re.search(text, line)]) == 1, text
-    assert "game 999: 1 rows of a game that is not among" in out
+    assert "game 999: 1 rows found, but the record has only" in out
     assert "row 5 after 600 moves: the game has" in out
