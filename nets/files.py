@@ -104,7 +104,7 @@ def sync_file(path: Path) -> None:
 
 
 LOCKED_AT = 2**40
-"""Offset of the byte that Windows locks, behind all content: other processes cannot read a locked byte."""
+"""Offset of the byte that Windows locks. It is after all content, since other processes cannot read a locked byte."""
 
 
 def lock_file(descriptor: int, *, wait: bool) -> bool:

@@ -39,9 +39,8 @@ class NetworkInfo:
     source_file: str
     """Name without folder of the file that was converted; empty inside a file that was not converted."""
     source_sha256: str
-    """Hexadecimal digest of that file, empty likewise. `yomi.nets.load` replaces empty values by those of the ONNX file
-    itself.
-    """
+    """Hexadecimal SHA-256 digest of the converted file. It is empty inside a file that was not converted. In that case
+    `yomi.nets.load` uses the name and digest of the ONNX file itself."""
     model_version: int
     """KataGo's model version, which determines how raw outputs are read."""
     policy_channels: int

@@ -25,7 +25,7 @@ __all__ = ["Game", "Record", "parse", "read"]
 
 FORMATS = {"csa": ".csa", "kif": ".kifu", "usi": ".usi"}
 LABELS = 27 * 81
-"""Of dlshogi's policy."""
+"""Number of labels of dlshogi's policy."""
 NAMES = Names(format_usi, False, None)
 
 
