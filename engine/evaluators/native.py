@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROWS = 4
 """Rows in a batch. On 9x9 a batch of four is 10% faster a row than a single row for small networks, and 33% for large
-ones. On 19x19 it is no faster. In shogi a row of 10 blocks x 192 takes 6.4 ms alone, 4.2 ms in a batch of 4, 8 or 16."""
+ones, on 19x19 no faster. In shogi a row of 10 blocks x 192 takes 6.4 ms alone, 4.2 ms in a batch of 4, 8 or 16."""
 NO_OUTPUTS = ((0, 0), (0,), (0,), (0,))  # shapes of absent policy, value, misc and ownership, for a row
 
 
