@@ -1,8 +1,8 @@
-"""`bench choices`: how good the moves are that engines choose in positions of games, evaluated by a stronger engine.
+"""`bench choices`: how good the engines' moves are in positions of games, by the evaluation of a stronger engine.
 
-A match yields one bit a game. This benchmark measures for each move how much winrate it gives away. If two engines
-choose the same move, the evaluation is needed once, so small differences show in a small part of a match's time. All
-answers are kept in a file: the same command resumes, and another engine can be compared on the same positions.
+A match yields one bit a game. This benchmark measures for each move how much winrate it gives away, in a small part of
+a match's time. All answers are kept in a file: the same command resumes, and another engine can be compared on the same
+positions.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from yomi.engine.clients.client import RESIGN, WIN, EngineClient, EngineError
-from yomi.engine.clients.spec import GameClock
-from yomi.engine.clock import TimeSettings
-from yomi.engine.color import DRAW, opponent
+from yomi.engine.clock import UNLIMITED, TimeSettings
+from yomi.engine.color import DRAW
 from yomi.engine.matches.results import fault_of
 from yomi.engine.matches.schedule import record_files
 from yomi.engine.play import G
@@ -30,13 +29,13 @@ if TYPE_CHECKING:
     from yomi.engine.clients.spec import EngineSpec
     from yomi.engine.matches.games import MatchGame
 
+# Maps (engine, position, move) to the evaluating engine's winrate for the side to move after that move (empty: of the
+# position itself), and (engine, position, CHOICE) to the engine's move.
 Said: TypeAlias = dict[tuple[str, str, str], Any]
-"""Maps (engine, position, move) to the judge's winrate for the side to move after that move (empty: of the position
-itself), and (engine, position, CHOICE) to the engine's move.
-"""
 CHOICE = "choice"
+# If two engines choose the same move, the evaluation is needed once.
+# Seconds to wait for an engine's start.
 START_TIMEOUT = 300.0
-"""Seconds to wait for an engine's start."""
 
 
 class ChoicesError(LineError):
@@ -141,14 +140,13 @@ class Asked(Generic[G]):
 
     def _ask(self, game: G) -> tuple[str, float | None]:
         """Return the engine's move and winrate (None if it reports no winrate)."""
-        clock = TimeSettings()
         moves = [self._kind.format_move(game, move) for _, move in game.moves]
-        color, free = game.side_to_move, GameClock(clock, 0.0)
+        color = game.side_to_move
         try:
             if self._client is None:
                 self._client = self._kind.client(self._spec, timeout=START_TIMEOUT)
-            self._kind.set_up(self._client, game, clock)
-            answer = self._client.choose(self._kind.start_of(game), moves, color, {color: free, opponent(color): free})
+            self._kind.set_up(self._client, game, TimeSettings())
+            answer = self._client.choose(self._kind.start_of(game), moves, color, UNLIMITED)
         except EngineError as error:
             raise ChoicesError(f"player {self._spec.name}: {error}") from None
         if answer.move.lower() == RESIGN:
@@ -159,7 +157,8 @@ class Asked(Generic[G]):
 
 
 def read_positions(path: Path, kind: MatchGame[Any], rules: dict[str, Any], begin: int, step: int) -> Iterator[str]:
-    """Yield positions of games in the form of a match's openings, each once: first those of all games' beginnings.
+    """Yield positions of games in the form of a match's openings, each once: first those after `begin` moves of each
+    game.
 
     Args:
         path: a record, or a folder of records.
@@ -202,12 +201,12 @@ def run(
     """Ask all engines about all positions; return a row for each engine.
 
     Args:
-        specs: the engines. The first is the one that the others are compared with.
+        specs: the engines. The others are compared with the first.
         judge: the engine that evaluates the moves.
         kind: the game.
         rules: the value of `kind.rules(...)`.
         positions: in the form of a match's openings.
-        balance: minimum winrate of both sides, by the judge; other positions are skipped.
+        balance: minimum winrate of both sides, by the evaluating engine; other positions are skipped.
         path: the file of answers; None keeps nothing.
         say: receives lines about the progress.
 

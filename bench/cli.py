@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from yomi.engine.game import Game
 
 Rows = list[dict[str, Any]]
+# Adds a benchmark: name, help and function.
 Add: TypeAlias = Callable[[str, str, Callable[[argparse.Namespace], Rows]], argparse.ArgumentParser]
-"""Adds a benchmark: name, help and function."""
+# A result file and the function that writes it.
 Output: TypeAlias = tuple[Path, Callable[[Path], None]]
-"""A result file and the function that writes it."""
 
 EPILOG = """\
 examples:
@@ -142,6 +142,7 @@ def make_parser(words: Sequence[str]) -> Parser:
     _add_evaluator(add, game, first)
     _add_selfplay(add, game, first)
     _add_tree(add, game, first)
+    _add_handoff(add, game, first)
     _add_rollouts(add)
     _add_nets(add)
     _add_gpu(add)
@@ -160,12 +161,11 @@ def make_parser(words: Sequence[str]) -> Parser:
 def _find_game(words: Sequence[str]) -> Game[Any, Any]:
     """Return the game of a command line.
 
-    In this order: the word after the benchmark's name, the old flag --game, the game of --net, Go.
-
     Raises:
         CliError: the network of --net cannot be read.
     """
     if len(words) > 1 and words[1] in GAMES:
+        # The word after the benchmark's name, then the old flag --game, then the game of --net, then Go.
         return GAMES[words[1]]
     chooser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     chooser.add_argument("--game", nargs="?")
@@ -212,15 +212,14 @@ def _add_duration(child: argparse.ArgumentParser, seconds: float, what: str = "s
 def _check_devices(args: argparse.Namespace) -> None:
     """Check that the network's device, if any, can be used."""
     if getattr(args, "net", None) is not None:
-        from yomi.engine.evaluators.workers import choose_devices
+        from yomi.engine.evaluators.devices import devices_of
 
-        choose_devices(collect(args, GAMES[args.game]))
+        devices_of(collect(args, GAMES[args.game]))
 
 
 def _searching(args: argparse.Namespace) -> Options:
-    """Return the options of a benchmark that searches like a player.
-
-    These include the network's recommended values and the results of `yomi net calibrate`.
+    """Return the options of a benchmark that searches like a player, with the network's recommended and calibrated
+    values.
     """
     game = GAMES[args.game]
     options = apply_network_defaults(collect(args, game), args, game)
@@ -314,6 +313,26 @@ def _tree(args: argparse.Namespace) -> Rows:
     return tree.run([game.benchmark_positions(each) for each in boards.values()], args.playouts, args.workers)
 
 
+def _add_handoff(add: Add, game: Game[Any, Any], first: str) -> None:
+    handoff = add("handoff", "how busy the search keeps a GPU, with a simulated one", _handoff)
+    _add_game(handoff, game, first)
+    handoff.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help="Go: board sizes (9 19)")
+    handoff.add_argument("--rows", metavar="N", type=count, default=128, help="rows of a batch (128)")
+    handoff.add_argument("--milliseconds", metavar="MS", type=positive, default=5.0, help="time of a batch (5)")
+    handoff.add_argument("--workers", metavar="N", type=count, default=1, help="search threads (1)")
+    handoff.add_argument("--in-flight", metavar="N", type=count, default=2, help="batches in flight by thread (2)")
+    handoff.add_argument("--seconds", metavar="S", type=positive, default=3.0, help="search of each position (3)")
+
+
+def _handoff(args: argparse.Namespace) -> Rows:
+    from yomi.bench import handoff
+
+    game = GAMES[args.game]
+    boards = {game.board_size(each): each for each in (Options(size=size) for size in args.sizes)}
+    subjects = [game.benchmark_positions(each) for each in boards.values()]
+    return handoff.run(subjects, args.rows, args.milliseconds, args.workers, args.in_flight, args.seconds)
+
+
 def _add_rollouts(add: Add) -> None:
     rollouts = add("rollouts", "rollouts per second on one core, and against the same algorithm in C", _rollouts)
     rollouts.add_argument("--seconds", metavar="S", type=positive, default=1.0, help="seconds each (1)")
@@ -354,16 +373,15 @@ def _add_gpu(add: Add) -> None:
 
 
 def _check_gpu(args: argparse.Namespace) -> None:
-    from yomi.engine.evaluators.plugins import PLUGINS, plugin_command
-    from yomi.engine.evaluators.providers import gpu_command
+    from yomi.engine.evaluators.devices import KINDS, install_command
 
     options = collect(args, GO)
-    is_plugin = options.device in PLUGINS
+    kind = "cuda" if options.device in ("auto", "cpu") else options.device
     missing = [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
     if missing:
-        extra = PLUGINS[options.device].extra if is_plugin else "cuda"
+        extra = KINDS[kind].extra
         need = f"this benchmark needs {' and '.join(missing)}, not installed here; the extra {extra} brings it"
-        raise CliError(f"{need}: {plugin_command(options.device) if is_plugin else gpu_command('cuda')}")
+        raise CliError(f"{need}: {install_command(kind)}")
     from yomi.bench import gpu
 
     gpu.choose_gpu(options)
@@ -445,9 +463,7 @@ def _levels(args: argparse.Namespace) -> Rows:
 
 
 def _add_choices(add: Add, game: Game[Any, Any]) -> None:
-    choices = add(
-        "choices", "what the moves of engines are worth, judged by a stronger one in positions of games", _choices
-    )
+    choices = add("choices", "how good engines' moves are in positions of games, by a stronger engine", _choices)
     _add_game(choices, game, None)
     text = "as for yomi match; compared with the first; before the players: go or shogi (default: go)"
     choices.add_argument("players", metavar="PLAYER", nargs="+", help=text)
@@ -457,9 +473,9 @@ def _add_choices(add: Add, game: Game[Any, Any]) -> None:
     choices.add_argument("--every", metavar="N", type=count, default=3, help="moves from one to the next (3)")
     choices.add_argument("--most", metavar="N", type=count, default=500, help="positions asked about (500)")
     choices.add_argument(
-        "--balance", metavar="W", type=winrate, default=0.1, help="winrate that the judge gives both sides (0.1)"
+        "--balance", metavar="W", type=winrate, default=0.1, help="minimum winrate of both sides (0.1)"
     )
-    choices.add_argument("--out", metavar="FILE", type=Path, help="keep what was said there, and go on with it")
+    choices.add_argument("--out", metavar="FILE", type=Path, help="file of answers; an existing one is continued")
     add_options(choices, game, leave_out=all_but(RULES))
 
 
@@ -502,7 +518,7 @@ def _precision(args: argparse.Namespace) -> Rows:
 
 def _add_score(add: Add) -> None:
     score = add("score", "error of a network's points on a data set, beside rollouts in the same time", _score)
-    score.add_argument("network", metavar="NET", type=Path, help="a network for Go that tells points")
+    score.add_argument("network", metavar="NET", type=Path, help="a network for Go that predicts points")
     score.add_argument("data", metavar="DATA", type=Path, help="data set with points, of the network's features")
     score.add_argument("--positions", metavar="N", type=count, default=5000, help="positions of its test split (5000)")
 

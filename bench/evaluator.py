@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str, Any]]:
-    """Measure every batch size with one thread, and with as many threads as the search has workers."""
+    """Measure every batch size with one thread, and with the search's number of workers."""
     with game.benchmark_setup(options) as (subject, queue, settings):
         position, workers, in_flight = subject.games[-1], settings.workers, settings.batches_in_flight
         return [

@@ -33,7 +33,6 @@ def count(text: str) -> int:
 
 
 def board(text: str) -> int:
-    """Read a board size of Go."""
     from yomi.native.go.board import MAX_SIZE, MIN_SIZE  # imports numba
 
     if not text.isdecimal() or not MIN_SIZE <= int(text) <= MAX_SIZE:
@@ -42,7 +41,6 @@ def board(text: str) -> int:
 
 
 def network(text: str) -> tuple[int, int]:
-    """Read a network's shape such as 10x192: blocks and channels."""
     blocks, _, channels = text.partition("x")
     if not (blocks.isdecimal() and channels.isdecimal() and int(channels)):
         raise ArgumentTypeError(f"expected blocks x channels such as 10x192, found {text!r}")

@@ -1,9 +1,4 @@
-"""GNU Shogi as a USI engine, as an opponent in `yomi match`: `python -m yomi.bench.gnushogi --seconds 1`.
-
-GNU Shogi 1.4 speaks xshogi's protocol: `new`, `level MOVES MINUTES:SECONDS` (which `new` resets), `force`, moves as in
-USI, `go`. It echoes a move as `7. 7g7f 1000` and plays one as `7. ... 3c3d 1000`. Any other line in place of a move
-means that it has no move.
-"""
+"""GNU Shogi as a USI engine, as an opponent in `yomi match`: `python -m yomi.bench.gnushogi --seconds 1`."""
 
 from __future__ import annotations
 
@@ -20,7 +15,7 @@ _OVER = ("mate", "resign", "draw", "repetition", "wins")
 
 
 class GnuShogi:
-    """The running program and the moves that it has been given."""
+    """The running program and the moves that it has received."""
 
     def __init__(self, command: str, seconds: float) -> None:
         """Start the program.
@@ -52,6 +47,9 @@ class GnuShogi:
         self._moves = [*moves, move] if move is not None else []
         return move
 
+    # GNU Shogi 1.4 speaks xshogi's protocol: `new`, `level MOVES MINUTES:SECONDS` (which `new` resets), `force`, moves
+    # as in USI, `go`. It echoes a move as `7. 7g7f 1000` and plays one as `7. ... 3c3d 1000`. Any other line in place
+    # of a move means that it has no move.
     def _answer(self) -> str | None:
         """Return the next move; None if the game is over or the program refused the last move."""
         while True:

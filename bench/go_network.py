@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from yomi.nets.katago.description import describe
 from yomi.nets.katago.network import (
     GLOBAL_CHANNELS,
     SPATIAL_CHANNELS,
@@ -23,10 +22,11 @@ from yomi.nets.katago.network import (
     ValueHead,
 )
 from yomi.nets.katago.onnx_export import export_onnx
+from yomi.nets.katago.outputs import describe
 
 VERSION = 8
+# As in KataGo's networks of 10 blocks × 128 channels.
 HEAD_CHANNELS, VALUE_WIDTH = 32, 64
-"""As in KataGo's networks of 10 blocks × 128 channels."""
 RELU = Activation.RELU
 SEED = 1
 

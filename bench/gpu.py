@@ -1,7 +1,6 @@
 """`bench gpu`: checks that yomi computes correctly on a GPU, then measures how fast.
 
-Every part reports its end on stderr, and no part stops the others. Parts whose software is not installed are skipped,
-with the reason.
+Parts whose software is not installed are skipped, with the reason.
 """
 
 from __future__ import annotations
@@ -17,15 +16,13 @@ from typing import Any
 
 from yomi.bench import gpu_proofs
 from yomi.bench.go_network import write_go_network
-from yomi.bench.gpu_proofs import KINDS, NotInstalledError, Proof
+from yomi.bench.gpu_proofs import NotInstalledError, Proof
 from yomi.bench.measure import evaluator_rate
 from yomi.bench.options import GPU_OPTIONS
 from yomi.engine.calibration import search_counts
 from yomi.engine.cli.output import say
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.gpu import has_half
-from yomi.engine.evaluators.providers import choose_backend
-from yomi.engine.evaluators.workers import choose_devices, device_numbers
+from yomi.engine.evaluators.devices import KINDS, Device, devices_of, find_fault
 from yomi.engine.game import Game
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.options import Options
@@ -34,14 +31,16 @@ from yomi.engine.shogi.descriptor import GAME as SHOGI
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.models import default_network
 
+# Batch sizes to measure; the session has buffers for the largest.
 BATCHES = (64, 128, 256, 512)
-"""Batch sizes to measure; the session has buffers for the largest."""
+# Share of the evaluator's own speed that the search should reach.
 SHARE = 0.9
-"""Share of the evaluator's own speed that the search should reach."""
+# Seconds of search: before the first measurement, and per position to find the best batch size.
 WARM_UP, TRIAL = 0.3, 0.5
-"""Seconds of search: before the first measurement, and per position to find the best batch size."""
+# Kinds of devices that the device auto tries, the fastest first.
+FASTEST = ("tensorrt", "cuda", "rtx", "webgpu", "openvino")
+# Seconds after which no further network is measured.
 LIMIT = 480.0
-"""Seconds after which no further network is measured."""
 Row = dict[str, Any]
 COLUMNS = ("part", "what", "result", "batch", "per_second", "share", "mark", "seconds")
 
@@ -52,15 +51,12 @@ class Mark:
 
     game: Game[Any, Any]
     size: int
+    # Blocks and channels of a network with random weights, which do not change its speed; None for a bundled network.
     shape: tuple[int, int] | None
-    """Blocks and channels of a network with random weights, which do not change its speed; None for a bundled network.
-    """
-    evaluations: int | None = None
-    """Evaluations/s in search to reach on one data-centre GPU."""
+    evaluations: int | None = None  # evaluations/s in search to reach on one data-centre GPU
 
     @property
     def name(self) -> str:
-        """Name of the row."""
         board = self.game.board_name(Options(size=self.size))
         return f"{board}, {'own' if self.shape is None else '{}x{}'.format(*self.shape)}"
 
@@ -72,11 +68,11 @@ class Mark:
         return WRITERS[self.game](path, self.size, blocks, channels)
 
 
+# Functions that write a network with random weights: path, board size, blocks, channels.
 WRITERS: dict[Game[Any, Any], Callable[[Path, int, int, int], Path]] = {
     GO: write_go_network,
     SHOGI: lambda path, size, blocks, channels: write_network(path, NetworkShape(blocks=blocks, channels=channels)),
 }
-"""Functions that write a network with random weights: path, board size, blocks, channels."""
 MARKS = (
     Mark(SHOGI, 9, (10, 192), 100_000),
     Mark(GO, 9, (10, 128), 100_000),
@@ -88,11 +84,11 @@ MARKS = (
 
 
 def run(options: Options, seconds: float, stress: float) -> list[Row]:
-    """Run all parts.
+    """Run all parts. No part stops the others.
 
     Args:
-        options: of these, GPU_OPTIONS count. Device auto is the fastest device that is installed.
-        seconds: of search for each position, and of the evaluator alone for each batch size.
+        options: GPU_OPTIONS of these are used. Device auto is the fastest device that is installed.
+        seconds: time of search for each position, and of the evaluator alone for each batch size.
         stress: seconds in which workers are stopped at random.
 
     Returns:
@@ -104,10 +100,8 @@ def run(options: Options, seconds: float, stress: float) -> list[Row]:
     """
     begin = time.monotonic()
     chosen = choose_gpu(options)
-    number = device_numbers(chosen.devices)[0]
-    kind = chosen.device, chosen.backend
     rows: list[Row] = []
-    for proof in gpu_proofs.list_proofs(number, kind, stress):
+    for proof in gpu_proofs.list_proofs(devices_of(chosen)[0], stress):
         rows += _told(proof)
     with tempfile.TemporaryDirectory() as folder:
         for mark in MARKS:
@@ -116,9 +110,8 @@ def run(options: Options, seconds: float, stress: float) -> list[Row]:
     return rows
 
 
-def parts(number: int = 0) -> list[str]:
-    """Return the names of all parts."""
-    proofs = gpu_proofs.list_proofs(number, KINDS[0][1:], 0.0)
+def parts() -> list[str]:
+    proofs = gpu_proofs.list_proofs(Device("cuda"), 0.0)
     return list(dict.fromkeys([*(proof.part for proof in proofs), "speed"]))
 
 
@@ -129,32 +122,27 @@ def choose_gpu(options: Options) -> Options:
     Raises:
         EvaluatorError: no GPU works, or the user chose the processor; the message names the skipped parts.
     """
-    device = options.device
-    if device == "cpu":
-        raise EvaluatorError("device cpu found, expected a GPU: cuda, tensorrt, webgpu or rtx")
-    if device == "auto":
-        device = "tensorrt"
-        try:
-            choose_backend(device, options.backend)
-        except EvaluatorError:
-            device = "cuda"
-    chosen = dataclasses.replace(options, device=device)
+    kind = options.device
+    if kind == "cpu":
+        raise EvaluatorError(f"device cpu found, expected a GPU: {', '.join(each for each in KINDS if each != 'cpu')}")
+    if kind == "auto":
+        kind = next((each for each in FASTEST if find_fault(each) is None), "cuda")
+    chosen = dataclasses.replace(options, device=kind)
     try:
-        first, *_ = choose_devices(chosen)
+        first, *_ = devices_of(chosen)
     except EvaluatorError as error:
         raise EvaluatorError(f"{error}; skipped: {', '.join(parts())}") from None
     if options.precision == "auto":  # random weights need no comparison
-        chosen.precision = "fp16" if has_half(first) else "fp32"
+        chosen.precision = "fp16" if first.gpu.has_half else "fp32"
     return chosen
 
 
 def failed(rows: list[Row]) -> bool:
-    """Whether a part failed."""
     return any(str(row["result"]).startswith("failed") for row in rows)
 
 
 def _told(proof: Proof) -> list[Row]:
-    """Run a part, report how it ended, and return its rows, whatever error it raises."""
+    """Run a part, report how it ended on stderr, and return its rows, whatever error it raises."""
     begin = time.monotonic()
     found: list[Row] = []
     try:
@@ -229,7 +217,7 @@ def _verdict(mark: Mark, rate: float, share: float) -> str:
 
 @contextlib.contextmanager
 def _batches_of(evaluator: Any, rows: int) -> Iterator[None]:
-    """Give searches that are created in the meantime batches of `rows` rows."""
+    """Within the block, give new searches batches of `rows` rows."""
     before, evaluator.batch_size = evaluator.batch_size, rows
     try:
         yield

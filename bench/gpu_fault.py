@@ -1,8 +1,4 @@
-"""The deliberate fault of `bench gpu`, in a process of its own: `python -m yomi.bench.gpu_fault NUMBER`.
-
-A kernel reads an invalid address, after which CUDA refuses all calls of this process. yomi has to give the GPU up with
-one line, return the batches with an error, and end with status 0.
-"""
+"""The deliberate fault of `bench gpu`, in a process of its own: `python -m yomi.bench.gpu_fault NUMBER`."""
 
 from __future__ import annotations
 
@@ -12,8 +8,8 @@ from queue import SimpleQueue
 
 from yomi.engine.cli.output import set_up_logs
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.cuda import CudaDriver
 from yomi.engine.evaluators.queue import Job
-from yomi.engine.evaluators.tensorrt_driver import open_driver
 from yomi.engine.evaluators.workers import EvaluationWorkers
 from yomi.engine.options import Options
 from yomi.native.go.spec import go_spec
@@ -33,7 +29,7 @@ class FaultyKernel:
 
     def __init__(self, number: int) -> None:
         self.description = f"GPU {number} with a faulty kernel"
-        self._driver = open_driver(number)
+        self._driver = CudaDriver(number)
         self._target = self._driver.allocate(4 * 32)
 
     def evaluate(self, batch: Batch, rows: int) -> None:
@@ -51,6 +47,8 @@ class FaultyKernel:
         self._driver.close()
 
 
+# After a kernel reads an invalid address, CUDA refuses all calls of this process. yomi has to give the GPU up with one
+# line, return the batches with an error, and end with status 0.
 def main(number: int) -> int:
     """Return 0 if both batches come back with an error, the second after the GPU was given up."""
     done: SimpleQueue[Job] = SimpleQueue()

@@ -18,12 +18,10 @@ import numpy as np
 
 from yomi.bench.measure import write_moves
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.gpu import has_half
+from yomi.engine.evaluators.cuda import CudaDriver
+from yomi.engine.evaluators.devices import CPU, KINDS, Device
 from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.plugins import PLUGINS
-from yomi.engine.evaluators.providers import choose_backend
 from yomi.engine.evaluators.queue import Job
-from yomi.engine.evaluators.tensorrt_driver import Driver, open_driver
 from yomi.engine.evaluators.workers import EvaluationWorkers
 from yomi.engine.game import BenchmarkPositions, Game
 from yomi.engine.go.descriptor import GAME as GO
@@ -36,23 +34,17 @@ from yomi.native.tree.arrays import VALUE, Batch
 from yomi.native.tree.buffers import make_batch
 from yomi.nets.models import default_network
 
-KINDS = (
-    ("onnxruntime, CUDA", "cuda", "onnx"),
-    ("onnxruntime, TensorRT", "tensorrt", "onnx"),
-    ("TensorRT", "tensorrt", "tensorrt"),
-)
-"""Kinds of sessions on CUDA: name, device and backend."""
 GAMES: tuple[Game[Any, Any], ...] = (SHOGI, GO)
+# Bits of a row: less than a word, dlshogi's two inputs, Go's planes on 19×19.
 SIZES = (31, 57, 62 * 81, 22 * 361)
-"""Bits of a row: less than a word, dlshogi's two inputs, Go's planes on 19×19."""
+# Points that a bit is repeated for, if an input is constant over the board.
 BOARD = 81
-"""Points that a bit is repeated for, if an input is constant over the board."""
 THREADS, TIMES = 4, 10
+# Rows of the largest batch, compared positions, and batches of random size.
 ROWS, POSITIONS, BATCHES = 32, 96, 40
-"""Rows of the largest batch, compared positions, and batches of random size."""
 BOARD_9 = Options(size=9, leaf_mate_depth=0)
+# Maximum difference of logits, values and ownership in fp32, where sums have another order.
 TOLERANCE = 0.005
-"""Maximum difference of logits, values and ownership in fp32, where sums have another order."""
 FAULT_SECONDS = 120
 
 
@@ -66,24 +58,22 @@ class Proof:
 
     part: str
     what: str
+    # Returns rows of the table, or none. Raises an exception if the check fails.
     run: Callable[[], list[dict[str, Any]]]
-    """Returns rows of the table, or none. Raises an exception if the check fails."""
 
 
-def list_proofs(number: int, kind: tuple[str, str], stress: float) -> list[Proof]:
+def list_proofs(device: Device, stress: float) -> list[Proof]:
     """Return all checks, the simplest first.
 
     Args:
-        number: of the GPU.
-        kind: device and backend. On a plug-in's device all sessions use them; on CUDA only the sessions that are
-            stopped at random.
-        stress: seconds in which sessions are stopped at random.
+        device: the GPU. If yomi itself calls its driver, all such kinds of sessions are checked.
+        stress: seconds in which sessions of the device are stopped at random.
     """
-    plugin = PLUGINS.get(kind[0])
-    kinds = KINDS if plugin is None else ((f"onnxruntime, {plugin.title}", kind[0], "onnx"),)
+    uses_cuda, number = device.row.uses_cuda, device.number
+    devices = [Device(kind, number) for kind, row in KINDS.items() if row.uses_cuda] if uses_cuda else [device]
 
     def of_cuda(prove: Callable[..., list[dict[str, Any]]], *arguments: Any) -> Callable[[], list[dict[str, Any]]]:
-        return functools.partial(prove, *arguments) if plugin is None else functools.partial(_leave_out, kind[0])
+        return functools.partial(prove, *arguments) if uses_cuda else functools.partial(_leave_out, device.kind)
 
     proofs = [
         Proof("unpack kernel", f"{bits} bits, {dtype}", of_cuda(prove_unpacking, number, bits, dtype))
@@ -92,19 +82,19 @@ def list_proofs(number: int, kind: tuple[str, str], stress: float) -> list[Proof
     ]
     proofs.append(Proof("contexts", f"{THREADS} threads, each {TIMES} times", of_cuda(prove_contexts, number)))
     for part, precision in (("sessions", "fp32"), ("fp16 agreement", "fp16")):
-        for name, device, backend in kinds:
+        for each in devices:
             for game in GAMES:
-                run = functools.partial(prove_session, game, f"{device}:{number}", backend, precision)
-                proofs.append(Proof(part, f"{name}, {game.name}", run))
-    stopping = functools.partial(prove_stopping, f"{kind[0]}:{number}", kind[1], stress)
-    proofs.append(Proof("workers stopped", f"{kind[0]}, {stress:g} s", stopping))
+                run = functools.partial(prove_session, game, each, precision)
+                proofs.append(Proof(part, f"{each.kind}, {game.name}", run))
+    stopping = functools.partial(prove_stopping, device, stress)
+    proofs.append(Proof("workers stopped", f"{device.kind}, {stress:g} s", stopping))
     proofs.append(Proof("deliberate fault", "in a process of its own", of_cuda(prove_fault, number)))
     return proofs
 
 
-def _leave_out(device: str) -> list[dict[str, Any]]:
+def _leave_out(kind: str) -> list[dict[str, Any]]:
     """Raise NotInstalledError: this part checks yomi's own use of CUDA, which other devices do not need."""
-    raise NotInstalledError(f"yomi calls CUDA itself for devices cuda and tensorrt only, not for {device}")
+    raise NotInstalledError(f"yomi calls CUDA itself for devices cuda and tensorrt only, not for {kind}")
 
 
 def prove_unpacking(number: int, bits: int, dtype: str) -> list[dict[str, Any]]:
@@ -113,7 +103,7 @@ def prove_unpacking(number: int, bits: int, dtype: str) -> list[dict[str, Any]]:
     Raises:
         EvaluatorError: they differ.
     """
-    with contextlib.closing(open_driver(number)) as driver:
+    with contextlib.closing(CudaDriver(number)) as driver:
         for repeat in (1, BOARD) if bits < BOARD else (1,):
             found, wanted = _unpacked(driver, bits, repeat, dtype)
             if not (found == wanted).all():
@@ -150,7 +140,7 @@ def prove_contexts(number: int) -> list[dict[str, Any]]:
     return []
 
 
-def prove_session(game: Game[Any, Any], device: str, backend: str, precision: str) -> list[dict[str, Any]]:
+def prove_session(game: Game[Any, Any], device: Device, precision: str) -> list[dict[str, Any]]:
     """Evaluate positions in batches of random sizes and compare the outputs with the processor's.
 
     Raises:
@@ -158,14 +148,17 @@ def prove_session(game: Game[Any, Any], device: str, backend: str, precision: st
         EvaluatorError: outputs differ by more than TOLERANCE; in fp16, best moves or values differ too often or too
             far.
     """
-    _expect_installed(device, backend)
-    if precision == "fp16" and not has_half(device):
+    try:
+        device.check()
+    except EvaluatorError as error:
+        raise NotInstalledError(str(error)) from None
+    if precision == "fp16" and not device.gpu.has_half:
         raise NotInstalledError(f"device {device} has no float16")
     wanted = reference(game)
     found = _Differences(wanted)
     rng = np.random.default_rng(1)
     done: SimpleQueue[Job] = SimpleQueue()
-    with contextlib.closing(EvaluationWorkers([lambda: _make(game, device, backend, precision)])) as queue:
+    with contextlib.closing(EvaluationWorkers([lambda: _make(game, device, precision)])) as queue:
         for _ in range(BATCHES):
             rows = rng.choice(POSITIONS, int(rng.integers(1, ROWS + 1)), replace=False)
             queue.submit(_job(wanted, rows, done))
@@ -179,7 +172,7 @@ def prove_session(game: Game[Any, Any], device: str, backend: str, precision: st
     return [{"result": f"ok, {agreement}"}]
 
 
-def prove_stopping(device: str, backend: str, seconds: float) -> list[dict[str, Any]]:
+def prove_stopping(device: Device, seconds: float) -> list[dict[str, Any]]:
     """Make one of two workers fail at random, again and again, and check every batch.
 
     Raises:
@@ -196,7 +189,7 @@ def prove_stopping(device: str, backend: str, seconds: float) -> list[dict[str, 
         rows = rng.choice(POSITIONS, int(rng.integers(1, ROWS + 1)), replace=False)
         queue.submit(_job(wanted, rows, done))
 
-    make = functools.partial(_make, GAMES[-1], device, backend, "fp32")
+    make = functools.partial(_make, GAMES[-1], device, "fp32")
     end = time.monotonic() + seconds
     with contextlib.closing(EvaluationWorkers([lambda: _Stoppable(make(), order)] * 2)) as queue:
         for _ in range(4):
@@ -218,7 +211,7 @@ def prove_stopping(device: str, backend: str, seconds: float) -> list[dict[str, 
 
 
 def prove_fault(number: int) -> list[dict[str, Any]]:
-    """Run a kernel that reads an invalid address in a child process, which has to give the GPU up in one line and
+    """Run a kernel that reads an invalid address in a child process, which must give the GPU up in one line and
     survive.
 
     Raises:
@@ -239,7 +232,7 @@ def prove_fault(number: int) -> list[dict[str, Any]]:
 def reference(game: Game[Any, Any]) -> Batch:
     """Return POSITIONS positions with the processor's outputs in fp32."""
     subject = game.benchmark_positions(BOARD_9)
-    evaluator = _make(game, "cpu", "auto", "fp32")
+    evaluator = _make(game, CPU, "fp32")
     batch = _played(game, subject, random.Random(1))
     evaluator.evaluate(batch, POSITIONS)
     evaluator.close()
@@ -252,10 +245,10 @@ class _Differences:
     def __init__(self, wanted: Batch) -> None:
         self._wanted = wanted
         self.greatest = 0.0
+        # By row: whether the best legal move is the same.
         self.same: list[bool] = []
-        """By row: whether the best legal move is the same."""
+        # By row: absolute difference of the values.
         self.errors: list[float] = []
-        """By row: absolute difference of the values."""
 
     def add(self, job: Job) -> None:
         """Compare an evaluated job.
@@ -296,22 +289,14 @@ class _Stoppable:
             raise EvaluatorError("stopped on purpose")
         self._inner.evaluate(batch, rows)
 
-    def bind(self, batch: Batch) -> None:
-        """Return None: this evaluator has no kernels of numba."""
+    def bind(self, batch: Batch) -> None: ...
 
     def close(self) -> None:
         self._inner.close()
 
 
-def _make(game: Game[Any, Any], device: str, backend: str, precision: str) -> Any:
-    return load(game.formats, default_network(game.name), 9, device, backend, ROWS, precision)
-
-
-def _expect_installed(device: str, backend: str) -> None:
-    try:
-        choose_backend(device, backend)
-    except EvaluatorError as error:
-        raise NotInstalledError(str(error)) from None
+def _make(game: Game[Any, Any], device: Device, precision: str) -> Any:
+    return load(game.formats, default_network(game.name), 9, device, batch_size=ROWS, precision=precision)
 
 
 def _job(batch: Batch, rows: Any, done: SimpleQueue[Job]) -> Job:
@@ -323,7 +308,7 @@ def _job(batch: Batch, rows: Any, done: SimpleQueue[Job]) -> Job:
 
 
 def _played(kind: Game[Any, Any], subject: BenchmarkPositions, draw: random.Random) -> Batch:
-    """Return positions a few random moves from those of a subject, with a network's inputs as bits and as numbers.
+    """Return positions a few random moves from a subject's positions, with a network's inputs as bits and as numbers.
 
     `node` contains each row's number; evaluators do not touch it.
     """
@@ -343,7 +328,7 @@ def _played(kind: Game[Any, Any], subject: BenchmarkPositions, draw: random.Rand
     return batch
 
 
-def _unpacked(driver: Driver, bits: int, repeat: int, dtype: str) -> tuple[Any, Any]:
+def _unpacked(driver: CudaDriver, bits: int, repeat: int, dtype: str) -> tuple[Any, Any]:
     """Return random bits unpacked by the kernel, and by numpy."""
     rows, width = 7, packed_bytes(bits)
     packed = np.random.default_rng(bits).integers(0, 256, (rows, width)).astype(np.uint8)

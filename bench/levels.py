@@ -18,7 +18,8 @@ from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.levels import COUNT, TABLE, Rating, level_settings, subject_of
 from yomi.engine.machine import usable_cores
 from yomi.engine.matches.rating import CONFIDENCE, fit
-from yomi.engine.play import PlayerSide, play_game
+from yomi.engine.matches.results import WinDrawLoss
+from yomi.engine.play import play_game
 from yomi.nets.errors import LineError
 from yomi.nets.text import parse_json
 
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
     from yomi.engine.options import Options
     from yomi.engine.players.player import Player
 
+# Bytes for the tree of a player.
 MEMORY = 64 * 2**20
-"""Bytes for the tree of a player."""
+# Moves after which a game of shogi is drawn.
 SHOGI_MOVES = 320
-"""Moves after which a game of shogi is drawn."""
+# Random moves at the start of a game. Each opening is played with both colors, so it need not be balanced.
 OPENING_MOVES = 2
-"""Random moves at the start of a game. Each opening is played with both colors, so it need not be balanced."""
 
 
 class LevelsError(LineError):
@@ -40,35 +41,18 @@ class LevelsError(LineError):
 
 
 def play(game: Game[Any, Any], black: Player[Any], white: Player[Any], rng: np.random.Generator) -> float:
-    """Play a game after moves drawn by `rng`, and return Black's score: 1, 0.5 or 0. Black counts the score."""
+    """Play a game after moves drawn by `rng`, and return Black's score: 1, 0.5 or 0."""
     played = game.new_game(black.options)
     for _ in range(OPENING_MOVES):
         moves = [move for move in played.legal_moves() if move not in game.pass_moves]
         played.push(moves[int(rng.integers(len(moves)))])
     for player in (black, white):
         player.new_game(played)
-    ended = play_game(played, {BLACK: PlayerSide(black), WHITE: PlayerSide(white)}, game.referee(black))
+    ended = play_game(played, {BLACK: black, WHITE: white}, game.referee(black))
     return {BLACK: 1.0, WHITE: 0.0, DRAW: 0.5}[ended.winner]
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing:
-    """Results of games between a level and the one below it."""
-
-    wins: int = 0
-    draws: int = 0
-    losses: int = 0
-
-    @property
-    def games(self) -> int:
-        """Number of games."""
-        return self.wins + self.draws + self.losses
-
-    def __add__(self, other: Pairing) -> Pairing:
-        return Pairing(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
-
-
-def rate(pairings: Mapping[int, Pairing]) -> dict[int, Rating]:
+def rate(pairings: Mapping[int, WinDrawLoss]) -> dict[int, Rating]:
     """Return the ratings of the levels that pairings connect without a gap, the weakest at 0.
 
     Args:
@@ -107,7 +91,7 @@ class Ladder:
         player: Player[Any] = self.game.make_player(options)
         return player
 
-    def pairing(self, level: int, games: int, seed: int) -> Pairing:
+    def pairing(self, level: int, games: int, seed: int) -> WinDrawLoss:
         """Play `games` games between a level and the one below it, in pairs of one opening with colors swapped."""
         game = self.game
         upper, lower = self.player(level, seed), self.player(level - 1, seed + 1)
@@ -122,7 +106,7 @@ class Ladder:
         finally:
             upper.close()
             lower.close()
-        return Pairing(counts[1.0], counts[0.5], counts[0.0])
+        return WinDrawLoss(counts[1.0], counts[0.5], counts[0.0])
 
 
 def run(
@@ -145,7 +129,7 @@ def run(
     seconds: dict[int, float] = {}
     for level in levels:
         begin = time.monotonic()
-        before = known.get(level, Pairing())
+        before = known.get(level, WinDrawLoss())
         known[level] = before + ladder.pairing(level, games, 1000 * level + before.games)
         seconds[level] = (time.monotonic() - begin) / games
         if out is not None:
@@ -154,7 +138,7 @@ def run(
     return [_row(level, known[level], ratings, seconds.get(level)) for level in sorted(known)]
 
 
-def _row(level: int, pairing: Pairing, ratings: Mapping[int, Rating], seconds: float | None) -> dict[str, Any]:
+def _row(level: int, pairing: WinDrawLoss, ratings: Mapping[int, Rating], seconds: float | None) -> dict[str, Any]:
     rating = ratings.get(level)
     return {
         "level": str(level),
@@ -170,11 +154,10 @@ def _row(level: int, pairing: Pairing, ratings: Mapping[int, Rating], seconds: f
 
 
 def package_table() -> Path:
-    """Return the path of the table that comes with yomi."""
     return Path(str(resources.files("yomi.engine") / TABLE))
 
 
-def read_pairings(path: Path) -> dict[str, dict[int, Pairing]]:
+def read_pairings(path: Path) -> dict[str, dict[int, WinDrawLoss]]:
     """Return the pairings of a table by subject and upper level; empty if there is no table yet.
 
     Raises:
@@ -183,15 +166,16 @@ def read_pairings(path: Path) -> dict[str, dict[int, Pairing]]:
     try:
         data: dict[str, Any] = parse_json(path.read_text(encoding="utf-8")) if path.is_file() else {}
         return {
-            subject: {int(level): Pairing(*map(operator.index, counts)) for level, counts in entry["pairings"].items()}
+            subject: {
+                int(level): WinDrawLoss(*map(operator.index, counts)) for level, counts in entry["pairings"].items()
+            }
             for subject, entry in data.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LevelsError(f"{path}: broken ({error}), expected the table of `yomi bench levels`") from None
 
 
-def _write(path: Path, subject: str, known: Mapping[int, Pairing]) -> None:
-    """Write a subject's pairings and ratings to the table."""
+def _write(path: Path, subject: str, known: Mapping[int, WinDrawLoss]) -> None:
     data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     data[subject] = {
         "date": time.strftime("%Y-%m-%d"),

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from yomi.bench.comparison import find_cshogi
+from yomi.engine.play import MATE
 from yomi.engine.shogi.game import IllegalMove, ShogiGame
 from yomi.engine.shogi.placement import SfenError
 from yomi.engine.shogi.players.mate import MateSearch
 from yomi.nets.errors import LineError
 
 MAX_PLY = 63
+# Number of times that each solver solves a problem, in turns; the fastest time counts.
 TURNS = 3
-"""Number of times that each solver solves a problem, in turns; the fastest time counts."""
 
 
 class ProblemError(LineError):
@@ -22,10 +23,9 @@ class ProblemError(LineError):
 
 
 def run(paths: list[Path], nodes: int) -> list[dict[str, Any]]:
-    """Solve all problems of the files, one SFEN a line, in which the side to move mates.
+    """Solve all problems of the files, one SFEN a line, in which the side to move mates. Every mate is replayed.
 
-    The time is that of the whole answer with its variation; cshogi returns only the first move. Without cshogi its
-    columns are None. Every mate is replayed.
+    The time includes the whole variation; cshogi returns only the first move. Without cshogi its columns are None.
 
     Args:
         paths: the files.
@@ -110,5 +110,5 @@ def _replay(game: ShogiGame, moves: tuple[int, ...]) -> None:
     except IllegalMove as error:
         raise RuntimeError(f"{game.sfen()}: the variation has an illegal move: {error}") from None
     outcome = end.outcome()
-    if outcome is None or outcome.ending != "TSUMI":
+    if outcome is None or outcome.ending != MATE:
         raise RuntimeError(f"{game.sfen()}: the variation does not mate")

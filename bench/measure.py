@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from yomi.engine.search.settings import SearchSettings
     from yomi.engine.search.types import SearchableGame
 
+# Largest batch size to try, even if the search uses smaller batches.
 LARGEST_BATCH = 32
-"""Largest batch size to try, even if the search uses smaller batches."""
 
 
 @kernel

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 BACKENDS = ("native", "onnx")
 BATCH_SIZES = (1, 4, 8)
+# The backends take turns, so that other load on the machine affects both.
 TURN_SECONDS = 0.25
-"""The backends take turns, so that other load on the machine affects both."""
 
 
 def run(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ def run(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict
         for blocks, channels in sizes:
             shape = NetworkShape(blocks=blocks, channels=channels)
             path = write_network(Path(folder) / f"{shape.name}.onnx", shape)
-            evaluators = {backend: load((Dlshogi,), path, SIDE, "cpu", backend) for backend in BACKENDS}
+            evaluators = {backend: load((Dlshogi,), path, SIDE, backend=backend) for backend in BACKENDS}
             for batch_rows in BATCH_SIZES:
                 rates = _rates(evaluators, batch_rows, threads, seconds)
                 rows.append({"network": shape.name, "batch": batch_rows, "threads": threads, **rates})
@@ -53,7 +53,6 @@ def _rates(evaluators: dict[str, NetworkEvaluator], rows: int, threads: int, sec
 
 
 def _rate(evaluator: NetworkEvaluator, rows: int, threads: int) -> float:
-    """Return positions/s of one turn."""
 
     def work(stop: threading.Event) -> Iterator[int]:
         batch = _batch(evaluator, rows)
@@ -67,7 +66,6 @@ def _rate(evaluator: NetworkEvaluator, rows: int, threads: int) -> float:
 
 
 def _batch(evaluator: NetworkEvaluator, rows: int) -> Batch:
-    """Return a batch of the start position."""
     from yomi.engine.shogi.game import ShogiGame
     from yomi.native.shogi.planes import write_planes
     from yomi.native.spec import Inputs

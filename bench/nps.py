@@ -1,29 +1,30 @@
-"""`bench nps`: nodes per second of the search, of its evaluator alone, and of other engines."""
+"""`bench nps`: nodes per second of the search, of a tree's evaluator alone, and of other engines."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yomi.bench.measure import best_batch, evaluator_rate
 from yomi.bench.rivals import COUNTS, SUMMARIES, Rival, close_rivals, column, measure, open_rivals
 from yomi.engine.calibration import search_counts
+from yomi.engine.default_network import alpha_beta_file
 from yomi.engine.search.search import Search
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.options import Options
 
-RATES = ("evaluations_per_second", "playouts_per_second", "moves_per_second", "evaluator_per_second")
+Measured = tuple[Any, dict[str, float]]  # a position and its rates
 
 
 def run(
     options: Options, seconds: float, game: Game[Any, Any], against: Sequence[str] = ()
 ) -> tuple[list[dict[str, Any]], list[Rival]]:
-    """Search each position of a game for `seconds`; measure the evaluator alone before and after for half of that.
+    """Search each position of a game for `seconds`; measure a tree's evaluator alone before and after for half of that.
 
     Other engines then search the same position for the same time, one after another.
 
@@ -41,29 +42,49 @@ def run(
         CliError: another engine cannot be measured.
     """
     with contextlib.ExitStack() as stack:
-        subject, queue, settings = stack.enter_context(game.benchmark_setup(options))
         rivals = open_rivals(against, game.name)
         stack.callback(close_rivals, rivals)
+        measured = _alpha_beta if alpha_beta_file(options, game.name) is not None else _tree
+        positions = stack.enter_context(contextlib.closing(measured(options, seconds, game)))
+        rows: list[dict[str, Any]] = []
+        for number, (position, counts) in enumerate(positions, 1):
+            others = {column(rival): measure(rival, position, seconds) for rival in rivals}
+            rows.append({"position": str(number), **counts, **others})
+    count = len(rows)
+    for name, function in SUMMARIES.items():
+        known = {
+            key: [row[key] for row in rows[:count] if row[key] is not None] for key in rows[0] if key != "position"
+        }
+        rows.append({"position": name, **{key: function(found) if found else None for key, found in known.items()}})
+    return rows, rivals
+
+
+def _tree(options: Options, seconds: float, game: Game[Any, Any]) -> Generator[Measured, None, None]:
+    """Yield the positions and their rates in a tree search, and the rates of the evaluator alone."""
+    with game.benchmark_setup(options) as (subject, queue, settings):
         games = subject.games
         search = Search(subject.spec, queue, settings)
         search_counts(search, games[0], 0.5)  # warms caches and clocks up
         by_batch = best_batch(queue, subject, settings, min(1.0, seconds / 2))
         best = max(by_batch, key=lambda rows: by_batch[rows])
         how = best, settings.workers, seconds / 2, settings.batches_in_flight
-        rows: list[dict[str, Any]] = []
-        for number, position in enumerate(games, 1):
+        for position in games:
             before = evaluator_rate(queue, subject, position, *how)
             counts = search_counts(search, position, seconds)
             after = evaluator_rate(queue, subject, position, *how)
             alone = (before + after) / 2
             share = counts["evaluations_per_second"] / alone
-            others = {column(rival): measure(rival, position, seconds) for rival in rivals}
-            rows.append({"position": str(number), **counts, "evaluator_per_second": alone, "share": share, **others})
-    keys = (*RATES, "share", *(column(rival) for rival in rivals))
-    for name, function in SUMMARIES.items():
-        known = {key: [row[key] for row in rows[: len(games)] if row[key] is not None] for key in keys}
-        rows.append({"position": name, **{key: function(known[key]) if known[key] else None for key in keys}})
-    return rows, rivals
+            yield position, {**counts, "evaluator_per_second": alone, "share": share}
+
+
+def _alpha_beta(options: Options, seconds: float, game: Game[Any, Any]) -> Generator[Measured, None, None]:
+    """Yield the positions and the nodes a second, which count as evaluations, playouts and moves alike."""
+    with contextlib.closing(game.make_player(options)) as player:
+        search = player.search
+        games = game.benchmark_positions(options).games
+        search_counts(search, games[0], 0.5)
+        for position in games:
+            yield position, search_counts(search, position, seconds)
 
 
 def rates_by_engine(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> dict[str, list[float | None]]:

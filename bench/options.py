@@ -7,6 +7,7 @@ from collections.abc import Collection
 from yomi.engine.options import TABLE
 from yomi.engine.players.setup import TUNED
 
+# Options that a level or the ladder sets.
 BY_LEVEL = (
     "seconds",
     "visits",
@@ -19,22 +20,21 @@ BY_LEVEL = (
     "ponder",
     "level",
 )
-"""Options that a level or the ladder sets."""
+# Options of the evaluation and its batches.
 EVALUATOR_OPTIONS = (
     *TUNED,
     *("net", "value_net", "evaluator", "devices", "device_workers", "symmetry", "rollout_weight", "seed", "size"),
 )
-"""Options of the evaluation and its batches."""
+# Options of `bench nps`, for the evaluation and the tree. It searches for a given time, without noise.
 SEARCH_OPTIONS = (
     *EVALUATOR_OPTIONS,
     *("cache_size", "memory", "c_puct", "c_puct_log", "c_puct_base", "root_c_puct", "root_c_puct_base"),
     *("fpu_reduction", "root_fpu_reduction", "virtual_loss", "score_utility", "dynamic_score_utility"),
     *("policy_temperature", "root_policy_temperature", "leaf_mate_depth"),
 )
-"""Options of `bench nps`: those of the evaluation and of the tree. It searches for a given time, without noise."""
 PRECISION_OPTIONS = ("net", "device", "devices", "backend", "precision", "batch_size", "size")
+# Options of `bench gpu`, which has networks of its own.
 GPU_OPTIONS = (*TUNED, "devices", "device_workers", "memory")
-"""Options of `bench gpu`, which has networks of its own."""
 
 RULES = ("size", "komi", "rules", "entering_king")
 

@@ -10,8 +10,8 @@ from yomi.bench.comparison import find_cshogi
 from yomi.engine.shogi.game import ShogiGame
 from yomi.native.shogi.movegen import perft
 
+# Measurements of each depth and side, in turns; the best counts.
 TURNS = 3
-"""Measurements of each depth and side, in turns; the best counts."""
 
 
 def run(sfen: str, depth: int) -> list[dict[str, Any]]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.default_network import network_file
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.devices import devices_of
 from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.workers import choose_devices
 from yomi.engine.players.precision import Agreement, compare, record
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def run(options: Options, game: Game[Any, Any], positions: int) -> list[dict[str
     net = network_file(options, game.name)
     if net is None:
         raise EvaluatorError(f"evaluator {options.evaluator} has no precisions to compare: expected auto or onnx")
-    how = choose_devices(options)[0], options.backend, options.batch_size
+    how = devices_of(options)[0], options.backend, options.batch_size
     exact, other = (
         load(game.formats, net, game.board_size(options), *how, precision) for precision in ("fp32", options.precision)
     )

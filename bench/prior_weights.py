@@ -1,8 +1,7 @@
 """The program that made the weights of yomi.native.go.priors: softmax regression of move features on a policy.
 
 `python -m yomi.bench.prior_weights NETWORK OUTPUT [SECONDS]` lets a KataGo network play against itself on 9×9 and
-19×19, for SECONDS (60) each. Moves are drawn from its policy, one in eight at random. The weights are fitted to the
-policy at every position and written as the text of prior_weights.PACKED.
+19×19, for SECONDS (60) each. The fitted weights are written as the text of prior_weights.PACKED.
 """
 
 import base64
@@ -17,8 +16,7 @@ import numpy.typing as npt
 
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.load import load
-from yomi.engine.go.networks import FORMATS
-from yomi.engine.go.networks.katago import raw_outputs
+from yomi.engine.go.networks import FORMATS, raw_outputs
 from yomi.native.bits import U
 from yomi.native.go import planes, rules
 from yomi.native.go.board import KO_POSITIONAL, POSITION_DTYPE, clear
@@ -29,26 +27,23 @@ from yomi.nets.errors import NetworkError
 
 FloatArray = npt.NDArray[np.float64]
 
+# Concurrent games, which form one batch.
 GAMES = 32
-"""Concurrent games, which form one batch."""
 RANDOM_MOVES = 1 / 8
 STEPS = 120
 DECAY = 2e-5
+# Set by hand. The fit gives -1.2, since it sees own eyes filled in finished games, where the network does not care.
 OWN_EYE_WEIGHT = -4.0
-"""Set by hand. The fit gives -1.2, since it sees own eyes filled in finished games, where the network does not care."""
+# Before and after step 100.
 LEARNING_RATES = (0.15, 0.05)
-"""Before and after step 100."""
 
 
 class Sample(NamedTuple):
     """N positions with M legal moves in all, concatenated, and the network's policy."""
 
-    features: npt.NDArray[np.uint16]
-    """[M, FEATURES_PER_MOVE]"""
-    policy: npt.NDArray[np.float32]
-    """[M], sums to 1 over each position"""
-    counts: npt.NDArray[np.int64]
-    """[N] moves of each position"""
+    features: npt.NDArray[np.uint16]  # [M, FEATURES_PER_MOVE]
+    policy: npt.NDArray[np.float32]  # [M], sums to 1 over each position
+    counts: npt.NDArray[np.int64]  # [N] moves of each position
 
 
 @kernel
@@ -59,7 +54,7 @@ def _describe(positions, histories, scratch, spatial, numbers, moves, counts, in
         planes.write_planes(pos, histories[g], 0, scratch, spatial[g], numbers[g])
         counts[g] = rules.legal_moves(pos, histories[g], moves[g])
         for i in range(U(counts[g])):
-            indices[g, i] = planes.policy_index(pos.size, moves[g, i], 0)
+            indices[g, i] = planes.policy_index(pos.size, pos.height, moves[g, i], 0)
             k = U(0)
             for feature in move_features(pos, U(moves[g, i])):
                 features[g, i, k] = feature
@@ -67,8 +62,11 @@ def _describe(positions, histories, scratch, spatial, numbers, moves, counts, in
 
 
 def sample(network: Path, size: int, seconds: float, rng: np.random.Generator) -> Sample:
-    """Let `network` play against itself on boards of `size` for about `seconds`; return every position."""
-    evaluator = load(FORMATS, network, size, "cpu")
+    """Let `network` play against itself on boards of `size` for about `seconds`; return every position.
+
+    Moves are drawn from its policy, one in eight at random.
+    """
+    evaluator = load(FORMATS, network, size)
     moves_most = size * size + 1
     positions, scratch = np.zeros(GAMES, POSITION_DTYPE), np.zeros(1, SCRATCH_DTYPE)[0]
     histories = np.zeros((GAMES, rules.MAX_HISTORY), np.uint64)
@@ -79,7 +77,7 @@ def sample(network: Path, size: int, seconds: float, rng: np.random.Generator) -
     features = np.zeros((GAMES, moves_most, FEATURES_PER_MOVE), np.uint16)
 
     def begin(game: int) -> None:
-        clear(positions[game], size)
+        clear(positions[game], size, size)
         positions[game]["komi"], positions[game]["ko_rule"] = 7.5, KO_POSITIONAL
         rules.begin(positions[game], histories[game])
 
@@ -134,7 +132,6 @@ def fit(data: Sample) -> FloatArray:
 
 
 def pack(weights: FloatArray) -> str:
-    """Return the weights as text; prior_weights.unpack reads it."""
     units = np.clip(np.round(weights / UNIT), -127, 127).astype(np.int8)
     return base64.b85encode(zlib.compress(units.tobytes(), 9)).decode()
 

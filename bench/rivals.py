@@ -1,7 +1,7 @@
 """Nodes per second of other GTP or USI engines on the same positions and for the same time, by their own counts.
 
-GTP engines are asked by `kata-analyze` or `lz-analyze`, which report visits (one per descent of the tree). USI engines
-are asked by `go infinite`, which reports nodes; each engine defines its own.
+GTP engines report visits by `kata-analyze` or `lz-analyze` (one per descent of the tree). USI engines report nodes by
+`go infinite`; each engine defines its own.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from yomi.engine.clients.spec import YOMI, EngineSpec, SpecError, parse_spec, wi
 from yomi.engine.clients.usi import UsiClient
 from yomi.engine.clock import TimeSettings
 from yomi.engine.color import BLACK
-from yomi.engine.go.vertex import format_color, format_vertex
+from yomi.engine.go.points import format_color
 from yomi.engine.shogi.notation import format_usi
 
 if TYPE_CHECKING:
     from yomi.engine.go.game import GoGame
     from yomi.engine.shogi.game import ShogiGame
 
+# Seconds to wait for an engine's start.
 START_TIMEOUT = 300.0
-"""Seconds to wait for an engine's start."""
+# Centiseconds between reports of GTP engines.
 REPORT_INTERVAL = 5
-"""Centiseconds between reports of GTP engines."""
+# GTP commands that report visits; the first one that an engine knows is used.
 ANALYSES = {"kata-analyze": f"{REPORT_INTERVAL} rootInfo true", "lz-analyze": f"{REPORT_INTERVAL}"}
-"""GTP commands that report visits; the first one that an engine knows is used."""
 
 EVALUATED, DESCENDED, MOVED, OWN = "evaluated", "descended", "moved", "own count"
+# yomi's rates: positions evaluated, descents of the tree, moves made on a board.
 COUNTS = {
     EVALUATED: "evaluations_per_second",
     DESCENDED: "playouts_per_second",
     MOVED: "moves_per_second",
 }
-"""yomi's rates: positions evaluated, descents of the tree, moves made on a board."""
+# Kind of count that USI engines report as nodes, by engine name.
 KNOWN_COUNTS = ((r"dlshogi|gct", EVALUATED), (r"yaneura|suisho|stockfish|apery|gikou|gpsshogi", MOVED))
-"""What USI engines count as nodes, by engine name."""
 SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.mean,
     "median": statistics.median,
@@ -57,11 +57,6 @@ class GtpRival:
     counting = DESCENDED
 
     def __init__(self, spec: EngineSpec) -> None:
-        """Start the engine.
-
-        Raises:
-            EngineError: it does not start, or cannot be measured.
-        """
         self.name = spec.name
         self._client = GtpClient(spec, timeout=START_TIMEOUT)
         self.close = self._client.close
@@ -70,28 +65,18 @@ class GtpRival:
             raise EngineError(f"has no analysing command: expected {' or '.join(ANALYSES)}")
 
     def measure(self, game: GoGame, seconds: float) -> float | None:
-        """Return nodes per second of a search from scratch; None if the engine reports none.
-
-        Raises:
-            EngineError: the engine fails.
-        """
         client = self._client
-        client.new_game(game.size, game.komi, str(game.rules), TimeSettings())
+        client.new_game(game.board.side, game.komi, str(game.rules), TimeSettings())
         if client.knows("clear_cache"):
             client.ask("clear_cache")
         for color, move in game.moves:
-            client.play(format_color(color), format_vertex(move, game.size))
+            client.play(format_color(color), game.board.vertex(move))
         command = client.first_known(ANALYSES, format_color(game.side_to_move))
         return _rate(client.analyse(command, seconds), visits_of)
 
 
 class UsiRival:
     def __init__(self, spec: EngineSpec) -> None:
-        """Start the engine.
-
-        Raises:
-            EngineError: it does not start, or cannot be measured.
-        """
         self.name = spec.name
         self._client = UsiClient(spec, timeout=START_TIMEOUT)
         self.close = self._client.close
@@ -99,11 +84,6 @@ class UsiRival:
         self.counting = next((kind for pattern, kind in KNOWN_COUNTS if re.search(pattern, title)), OWN)
 
     def measure(self, game: ShogiGame, seconds: float) -> float | None:
-        """Return nodes per second of a search from scratch; None if the engine reports none.
-
-        Raises:
-            EngineError: the engine fails.
-        """
         self._client.new_game()
         moves = [format_usi(move) for _, move in game.moves]
         return _rate(self._client.analyse(game.initial_sfen, moves, seconds), nodes_of)
@@ -119,7 +99,7 @@ def _rate(lines: Iterable[tuple[float, str]], count_of: Callable[[str], int | No
 
 
 def visits_of(line: str) -> int | None:
-    """Return the root's visits in an analysis line: those of rootInfo, or the sum over the moves."""
+    """Return the root's visits in an analysis line: from rootInfo, or the sum over the moves."""
     if not line.startswith("info "):
         return None
     root = re.search(r"rootInfo .*?\bvisits ([0-9]+)", line)
@@ -135,12 +115,13 @@ def nodes_of(line: str) -> int | None:
 
 
 KINDS: dict[str, type[GtpRival] | type[UsiRival]] = {"gtp": GtpRival, "usi": UsiRival}
+# Another engine to measure. `counting` is EVALUATED, DESCENDED, MOVED or OWN.
 Rival: TypeAlias = GtpRival | UsiRival
-"""Another engine to measure. `counting` is EVALUATED, DESCENDED, MOVED or OWN."""
 
 
+# None is called yomi, the measured engine's name.
 def open_rivals(commands: Sequence[str], game: str) -> list[Rival]:
-    """Start other engines. None is called yomi, as the measured engine is.
+    """Start other engines.
 
     Args:
         commands: players as in `yomi match`.
@@ -170,7 +151,6 @@ def close_rivals(rivals: Sequence[Rival]) -> None:
 
 
 def column(rival: Rival) -> str:
-    """Return the heading of a rival's rates."""
     return f"{rival.name} ({rival.counting})"
 
 
@@ -180,7 +160,7 @@ def measure(rival: Rival, game: Any, seconds: float) -> float | None:
     Raises:
         EngineError: the engine fails.
     """
-    time.sleep(0.05)  # whoever searched before has stopped by now
+    time.sleep(0.05)  # the previous search has stopped by now
     try:
         return rival.measure(game, seconds)
     except EngineError as error:
@@ -209,7 +189,7 @@ def ratio_rows(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> li
 
 
 def percent(ratio: float) -> str:
-    """Return a ratio in the form of the field's tables: 23.94% (1/4.2), 310.00% (3.1)."""
+    """Return a ratio as a percentage and a factor: 23.94% (1/4.2), 310.00% (3.1)."""
     if ratio <= 0.0:
         return "0%"
     inverse = 1.0 / ratio

@@ -22,13 +22,13 @@ from yomi.native.go.rollout_policy import patterned_rollouts
 
 C_SOURCE = Path(__file__).with_name("uniform_rollout.c")
 COMPILER_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")
+# Turns of each side; the figures are medians.
 TURNS = 7
-"""Turns of each side; the figures are medians."""
 CHECKED_ROLLOUTS = 200
 KOMI = 7.5
 
+# Plays the given number of rollouts from the empty board.
 Play = Callable[[int], object]
-"""Plays the given number of rollouts from the empty board."""
 
 
 def compile_twin(directory: str) -> ctypes.CDLL | None:
@@ -67,7 +67,7 @@ def run(seconds: float, sizes: Sequence[int]) -> list[dict[str, Any]]:
         twin = compile_twin(directory)
         for size in sizes:
             root, scratch = np.zeros(2, POSITION_DTYPE)
-            clear(root, size)
+            clear(root, size, size)
             root["komi"] = KOMI
             rng = np.array([size], np.uint64)
             contestants: dict[str, Play] = {
@@ -83,7 +83,7 @@ def run(seconds: float, sizes: Sequence[int]) -> list[dict[str, Any]]:
 
 def _check_twin(twin: ctypes.CDLL, size: int) -> None:
     root, scratch = np.zeros(2, POSITION_DTYPE)
-    clear(root, size)
+    clear(root, size, size)
     ours, theirs = np.array([12345], np.uint64), np.array([12345], np.uint64)
     total = uniform_rollouts(root, scratch, ours, CHECKED_ROLLOUTS)
     twin_total = twin.uniform_rollouts(size, theirs.ctypes.data, CHECKED_ROLLOUTS)

@@ -1,7 +1,7 @@
 """`bench score`: errors of a network's predicted points on a data set, compared with two simple predictions.
 
 Each position is evaluated on one core four times: by the network; as an even board, on which komi is the whole lead; by
-one patterned rollout; and by as many rollouts as fit into the network's time.
+one patterned rollout; and by all rollouts that fit into the network's time.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.datasets.evaluate_network import BATCH_ROWS, make_plane_evaluator
+from yomi.engine.evaluators.devices import CPU
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import FORMATS
+from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.vertex import board_points
 from yomi.native.go.board import BLACK, POSITION_DTYPE, WHITE
 from yomi.native.go.rollout_evaluator import rollout_leaves
-from yomi.nets.data.batches import BatchSource
+from yomi.nets.data.batches import BatchSource, FloatArray, unpack
 from yomi.nets.data.shards import open_dataset
-from yomi.nets.data.unpack import FloatArray, unpack
 from yomi.nets.errors import NetworkError
 
+# By feature set: the plane of the mover's stones. The opponent's plane follows.
 OWN_STONES = {"go-stones-2": 0, "cosumi-3": 0, "katago-v7": 1}
-"""By feature set: the plane of the mover's stones. The opponent's plane follows."""
 SEED = 1
 
 Positions = npt.NDArray[np.void]
@@ -40,7 +40,7 @@ def run(net: Path, folder: Path, limit: int) -> list[dict[str, Any]]:
         EvaluatorError: the network cannot be computed here.
     """
     dataset = open_dataset(folder)
-    judge = make_plane_evaluator(FORMATS, net, dataset, "cpu")
+    judge = make_plane_evaluator(FORMATS, net, dataset, CPU)
     features = dataset.manifest.feature_set
     if features not in OWN_STONES:
         raise NetworkError(f"{net}: feature set {features} found, expected one of {', '.join(OWN_STONES)}")
@@ -85,9 +85,9 @@ def run(net: Path, folder: Path, limit: int) -> list[dict[str, Any]]:
 def _positions(planes: FloatArray) -> Positions:
     """Return the positions of planes [B, >= 2, N, N] of stones: Black to move, no komi."""
     size = planes.shape[-1]
-    points = np.array(list(board_points(size)))
+    points = np.array(list(square(size).points))
     positions = np.zeros(len(planes), POSITION_DTYPE)
-    game = GoGame(size, PRESETS["tromp-taylor"], 0.0)
+    game = GoGame(square(size), PRESETS["tromp-taylor"], 0.0)
     for row, (own, other) in enumerate(planes[:, :2].reshape(len(planes), 2, -1) > 0.0):
         stones = [(BLACK, int(p)) for p in points[own]] + [(WHITE, int(p)) for p in points[other]]
         game.set_position(stones, BLACK)

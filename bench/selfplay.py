@@ -1,8 +1,7 @@
 """`bench selfplay`: evaluations per second of self-play by number of concurrent games, compared with the evaluator
 alone.
 
-Each row takes the given seconds, however long games are: the evaluations of unfinished games count. Games/s and rows/s
-need a time in which many games end.
+The evaluations of unfinished games count. Games/s and rows/s need a time in which many games end.
 """
 
 from __future__ import annotations
@@ -13,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.bench.measure import batch_sizes, evaluator_rate
 from yomi.engine.cli.output import say
-from yomi.engine.learning.settings import make_settings
+from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.workers import ProcessWorkers, Task
+from yomi.nets.settings import make_settings
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.options import Options
 
+# Concurrent games of each process.
 GAMES = (8, 16, 32, 64)
-"""Concurrent games of each process."""
 
 
 def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str
 
 def _play(game: Game[Any, Any], options: Options, games: int, workers: int, seconds: float) -> dict[str, float]:
     """Return counts per second while all processes play."""
-    settings = make_settings({"games": games})
+    settings = make_settings(LearnSettings, {"games": games})
     processes = ProcessWorkers(workers, game, settings, 1, _fail)
     try:
         processes.use(Task(options, "bench", {}))

@@ -1,7 +1,5 @@
 """`bench signature`: one number that changes whenever the search's decisions change.
 
-One worker searches fixed positions of both games with a fixed seed and evaluators without a network. It searches again
-with a tree instead of a graph (Go) and with the solver (shogi). The number is a hash of the visits of every root move.
 A change that is not meant to alter the search must not alter it.
 """
 
@@ -16,8 +14,8 @@ from typing import Any
 from yomi.engine.evaluators.base import Evaluator
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.game import BenchmarkPositions
-from yomi.engine.go.measuring import go_subject
-from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.go.networks import RolloutEvaluator
+from yomi.engine.go.players.setup import go_subject
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits
@@ -25,12 +23,16 @@ from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.players.setup import shogi_subject
 
 SEED = 20070201
+# Plies of the mate search at leaves of shogi.
 MATE_DEPTH = 3
-"""Plies of the mate search at leaves of shogi."""
 
 
 def run(playouts: int = 2000) -> list[dict[str, Any]]:
-    """Return one row for each game (Go: board size) and part of the search, and the signature of all."""
+    """Return one row for each game (Go: board size) and part of the search, and the signature of all.
+
+    The number is a hash of the visits of every root move. One worker searches fixed positions of both games, with a
+    fixed seed and evaluators without a network, also with a tree instead of a graph (Go) and with the solver (shogi).
+    """
     plain = SearchSettings(workers=1, memory=2**26, cache_size=0, symmetry="none", seed=SEED)
     go, shogi = {size: go_subject(size) for size in (9, 13, 19)}, shogi_subject(mate_depth=MATE_DEPTH)
     rollouts: Callable[[], Evaluator] = functools.partial(RolloutEvaluator, seed=SEED)

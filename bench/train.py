@@ -51,7 +51,6 @@ def run(path: Path, seconds: float) -> list[dict[str, Any]]:
 
 
 def _bare(trainer: Trainer, example: Any) -> float:
-    """Return the seconds of one turn on one batch, again and again."""
     begin = time.perf_counter()
     for _ in range(TURN_STEPS):
         found = trainer.train_step(example)
@@ -60,7 +59,6 @@ def _bare(trainer: Trainer, example: Any) -> float:
 
 
 def _loop(trainer: Trainer, first: int) -> float:
-    """Return the seconds of one turn with new batches."""
     with trainer.reader(first, first + TURN_STEPS) as reader:
         begin = time.perf_counter()
         for example in reader:

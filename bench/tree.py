@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings

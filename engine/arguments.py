@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from yomi.engine.option_row import OptionError
+from yomi.nets.settings import KINDS, OptionError, Setting
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
@@ -16,13 +16,47 @@ T = TypeVar("T")
 
 
 def add_value(
-    group: _ActionsContainer, flag: str, default: int | float | str, metavar: str | None, text: str, shown: str = ""
+    group: _ActionsContainer,
+    flag: str,
+    default: int | float | str | None,
+    metavar: str | None,
+    text: str,
+    shown: str = "",
+    *,
+    low: float | None = None,
+    high: float | None = None,
 ) -> argparse.Action:
-    """Add a flag with a value of the default's type. The help ends with the default, or with `shown`."""
-    default_text = shown or (f"{default:g}" if isinstance(default, float) else str(default))
-    return group.add_argument(
-        flag, type=type(default), default=default, metavar=metavar, help=f"{text} (default: {default_text})"
-    )
+    """Add a flag with a value of the default's type, from `low` to `high`. An optional integer has the default None.
+
+    The help ends with the default, or with `shown`.
+    """
+    kind, name = KINDS.get(type(default).__name__, "int"), flag.removeprefix("--").replace("-", "_")
+    row = Setting(name, kind, default is None, default, text, unset=shown, low=low, high=high, word=metavar or "")
+    return add_setting(group, row, None if shown else default, absent=default)
+
+
+def add_setting(
+    group: _ActionsContainer, row: Setting, default: Any, *, prefix: str = "", absent: Any = argparse.SUPPRESS
+) -> argparse.Action:
+    """Add the flag of a setting.
+
+    Args:
+        group: receives the flag.
+        row: the setting.
+        default: the default value in the help.
+        prefix: begins the name of the argument.
+        absent: the argument without the flag; SUPPRESS: none.
+    """
+    unit = f" {row.unit}" if row.unit and default is not None else ""
+    shown = row.unset or "none" if default is None else row.format(default) + unit
+    form: dict[str, Any] = {"metavar": row.metavar, "type": type_of(row.parse, f"{row.key}: ")}
+    if row.kind == "flag":
+        form = {"action": argparse.BooleanOptionalAction}
+    text = f"{row.help} (default: {shown})".replace("%", "%%")
+    action = group.add_argument(row.flag, dest=prefix + row.name, default=absent, help=text, **form)
+    if row.names[1:]:
+        add_old_names(group, action, *(f"--{name.replace('_', '-')}" for name in row.names[1:]))
+    return action
 
 
 def type_of(read: Callable[[str], T], prefix: str = "") -> Callable[[str], T]:

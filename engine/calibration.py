@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.devices import KINDS, find_fault
 from yomi.engine.machine import usable_cores
 from yomi.engine.players.setup import TUNED, Tuning
 from yomi.engine.search.search import Search
@@ -21,15 +22,13 @@ from yomi.engine.search.types import Limits
 if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.options import Options, Value
-    from yomi.engine.search.types import SearchableGame
+    from yomi.engine.search.types import PositionSearch, SearchableGame
 
 TURNS = 3
 WARM_UP = 0.2  # seconds of search before the first turn, to fill caches and raise clock rates
 CLEAR_GAIN = 1.02  # an earlier value makes the better search at equal speed, so a later value must be this much faster
 CPU_BATCHES = (1, 2, 4, 8, 16, 32)
 GPU_BATCHES = (16, 32, 64, 128, 256, 512)
-
-BACKENDS = {"cpu": ("native", "onnx"), "tensorrt": ("tensorrt", "onnx")}  # other devices: onnx
 
 
 Choice = dict[str, "Value"]
@@ -73,11 +72,13 @@ def tune(
 
 
 def _backends(options: Options) -> Iterator[Choice]:
-    """Vary device, backend and precision. Choices that this machine lacks fail later, in `_make`."""
+    """Vary device, backend and precision. Choices that fail are left out later, by `_make`."""
     cores = usable_cores()
-    kinds = ("cpu", "cuda", "tensorrt") if options.device == "auto" else (options.device,)
+    kinds = [options.device]
+    if options.device == "auto":
+        kinds = [kind for kind, row in KINDS.items() if kind == "cpu" or not (row.is_for_tests or find_fault(kind))]
     for device in kinds:
-        for backend in BACKENDS.get(device, ("onnx",)):
+        for backend in KINDS[device].backends:
             for precision in ("auto", "fp32"):
                 yield {
                     "device": device,
@@ -173,7 +174,7 @@ def _rate(candidate: _Candidate, games: int, seconds: float, say: Callable[[str]
     return sum(count["evaluations_per_second"] for count in counts) / len(counts)
 
 
-def search_counts(search: Search, game: SearchableGame, seconds: float) -> dict[str, float]:
+def search_counts(search: PositionSearch, game: SearchableGame, seconds: float) -> dict[str, float]:
     """Search `game` from scratch for `seconds` and return rates per second."""
     search.clear()
     search.set_position(game)

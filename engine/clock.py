@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from yomi.engine.color import BLACK, WHITE
 from yomi.errors import Error
 
 RESERVE_MOVES = 25  # own moves with a reserve for lag, at least: some games are longer than expected
@@ -117,9 +118,9 @@ class Clock:
     main: float = 0.0  # main time; Fischer: all time
     period: float = 0.0  # rest of the current period, once the main time is used up
     count: int = 0  # byo-yomi: periods left, including the current one; Canadian: stones left in the period
+    # Whether this is the controller's reading. Otherwise it was measured here: it lacks the lag of moves, and the
+    # stones of a Canadian period may be off by some moves.
     is_exact: bool = True
-    """Whether this is the controller's reading. Otherwise it was measured here: it lacks the lag of moves, and the
-    stones of a Canadian period may be off by some moves."""
 
     @classmethod
     def full(cls, settings: TimeSettings) -> Clock:
@@ -132,6 +133,19 @@ class Clock:
             return cls.full(TimeSettings(TimeSystem.BYOYOMI, main, byoyomi, 1))
         system = TimeSystem.FISCHER if increment > 0 else TimeSystem.ABSOLUTE
         return cls.full(TimeSettings(system, main, increment=increment))
+
+    @property
+    def allowed(self) -> float:
+        """Seconds that the next move may take; infinite without a limit."""
+        match self.settings.system:
+            case TimeSystem.NONE:
+                return math.inf
+            case TimeSystem.BYOYOMI:
+                return self.main + self.period * self.count
+            case TimeSystem.CANADIAN:
+                return self.main + self.period
+            case _:
+                return self.main
 
     def after(self, used: float) -> Clock:
         """Return the clock after a move that took `used` seconds. No number is below 0."""
@@ -152,6 +166,7 @@ class Clock:
 
 
 Clocks = Mapping[int, Clock]  # by color
+UNLIMITED: Clocks = {BLACK: Clock(), WHITE: Clock()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from yomi.engine.option_row import did_you_mean
+from yomi.language import tr
 from yomi.nets.errors import NetworkError
-from yomi.nets.models import BUNDLED, FAST, MODELS, bundled, default_network, fast_network
+from yomi.nets.models import BUNDLED, FAST, FOR_ALPHA_BETA, MODELS, bundled, default_network, fast_network
+from yomi.nets.settings import did_you_mean
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
@@ -25,6 +26,40 @@ def network_file(options: Options, game: str) -> str | None:
     if options.net is None:
         return str(default_network(game, on_processor=_is_for_own_kernels(options))) if game in MODELS else None
     return named_file(options.net, game, options)
+
+
+def alpha_beta_file(options: Options, game: str) -> str | None:
+    """Return the bundled evaluation with which a player searches by alpha-beta, or None for a tree.
+
+    If no network is named, it needs a processor and limits of time: a tree plays better with a few hundred visits than
+    alpha-beta with a few hundred nodes.
+    """
+    if game not in FOR_ALPHA_BETA or options.evaluator != "auto" or options.value_net is not None:
+        return None
+    evaluation = str(Path(default_network(game)).parent / FOR_ALPHA_BETA[game])
+    if options.net is not None:
+        return evaluation if named_file(options.net, game, options) == evaluation else None
+    is_counted = options.visits is not None or options.playouts is not None
+    return evaluation if not is_counted and _is_for_own_kernels(options) else None
+
+
+def ask_for_tree(options: Options, game: str) -> None:
+    """Name the default network, so that a player searches a tree, which values many moves and not only the best."""
+    if game in FOR_ALPHA_BETA and options.net is None and has_network(options):
+        options.net = FAST
+
+
+def ask_for_alpha_beta(options: Options, game: str, nodes: int) -> bool:
+    """Name the bundled evaluation if a player with limits of time would use it; return whether it is used.
+
+    Without a limit of time a search ends after `nodes`.
+    """
+    evaluation = alpha_beta_file(options.with_values({"visits": None, "playouts": None}), game)
+    if evaluation is None:
+        return False
+    options.net = evaluation
+    options.visits = None if options.seconds is not None or options.depth is not None else nodes
+    return True
 
 
 def named_file(name: str, game: str | None, options: Options | None = None) -> str:
@@ -54,11 +89,15 @@ def network_fault(name: str, game: str | None, kinds: str = "") -> str | None:
     """
     if Path(named_file(name, game)).is_file():
         return None
-    found = "is a folder" if Path(name).is_dir() else "no such file"
+    found = tr("is a folder") if Path(name).is_dir() else tr("no such file")
     names = [] if game is None else [FAST]
     names += [network.name for network in BUNDLED if game in (None, network.game)]
-    files = f" ({kinds})" if kinds else "'s file"
-    return f"{found}; expected a network{files}, or the name {' or '.join(names)}{did_you_mean(Path(name).name, names)}"
+    known, hint = tr(" or ").join(names), did_you_mean(Path(name).name, names)
+    if kinds:
+        text = tr("{found}; expected a network ({kinds}), or the name {names}", found=found, kinds=kinds, names=known)
+    else:
+        text = tr("{found}; expected a network's file, or the name {names}", found=found, names=known)
+    return text + hint
 
 
 def network_path(text: str, game: str | None = None) -> Path:
@@ -74,8 +113,8 @@ def check_network(path: Path, game: str | None = None) -> None:
 
 def _is_for_own_kernels(options: Options) -> bool:
     """Whether yomi's own kernels compute the network in integers."""
-    from yomi.engine.evaluators.providers import chooses_cpu  # imports numpy, which the first answer does not wait for
+    from yomi.engine.evaluators.devices import parse_device  # imports numpy, which the first answer does not wait for
 
-    return (
-        options.backend in ("auto", "native") and options.precision in ("auto", "int16") and chooses_cpu(options.device)
-    )
+    if options.backend not in ("auto", "native") or options.precision not in ("auto", "int16"):
+        return False
+    return parse_device(options.device).is_cpu

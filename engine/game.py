@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from yomi.engine.evaluators.network import FileEvaluator, FileFormat
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.learning.learnable import Learnable
     from yomi.engine.learning.rows import Encoder, RecordedGame
+    from yomi.engine.learning.selfplay import Learnable
     from yomi.engine.matches.games import MatchGame
     from yomi.engine.options import Options, Value
     from yomi.engine.play import Ended, Referee
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from yomi.engine.players.precision import Sampling
     from yomi.engine.players.request import Decision
     from yomi.engine.records import Score
-    from yomi.engine.review import Reviewer
+    from yomi.engine.review_scans import Reviewer
     from yomi.engine.search.settings import SearchSettings
     from yomi.engine.search.types import SearchableGame
     from yomi.engine.terminal import TerminalGame
     from yomi.native.spec import GameSpec
     from yomi.nets.data.shards import Dataset
-    from yomi.nets.data.sparse import SparseEncoder
-    from yomi.nets.features import FeatureSet
+    from yomi.nets.metadata import FeatureSet
+    from yomi.nets.sparse import SparseEncoder
 
 P = TypeVar("P", bound="Player[Any]")
 Say = Callable[[str], None]  # shows the user a line of progress
@@ -48,6 +48,8 @@ class _Lazy:
         self._module, _, self._name = target.partition(":")
 
     def __get__(self, game: object, owner: type) -> Any:
+        if game is None:  # abc asks a new class for its attributes, and nothing must be imported for that
+            return self
         return getattr(import_module(self._module), self._name)
 
 
@@ -123,7 +125,7 @@ class Game(abc.ABC, Generic[G, P]):
         """Return the options of a level of strength that differ from other games. See yomi.engine.levels."""
         return {}
 
-    def compile(self, say: Say, *, everything: bool = True, learning: bool = False) -> None:
+    def compile(self, say: Say, *, everything: bool = True, learning: bool = False, alpha_beta: bool = False) -> None:
         """Compile the kernels that are not in the cache, or raise CompileError.
 
         A game that is not in yomi.native.kernel_groups overrides this.
@@ -132,14 +134,17 @@ class Game(abc.ABC, Generic[G, P]):
             say: shows a line of progress.
             everything: compile also kernels that the default network does not need; otherwise in the background.
             learning: compile also the kernels of `yomi learn`.
+            alpha_beta: without `everything`, compile the kernels of an alpha-beta player first.
         """
         from yomi.native.precompile import compile_later, compile_names, compile_natively_later
 
         more = f"{self.name}-more"
-        names = [self.name, *([more] if everything else []), *([f"{self.name}-learning"] if learning else [])]
-        compile_names(names, say)
-        if not everything:
-            compile_later([more])
+        if not everything and not learning:
+            compile_names([f"{self.name}-alphabeta" if alpha_beta else self.name], say)
+            compile_later([self.name, more] if alpha_beta else [more])
+        else:
+            learned = [f"{self.name}-learning"] if learning else []
+            compile_names([self.name, *([more] if everything else []), *learned], say)
         compile_natively_later()
 
     # -- playing ---------------------------------------------------------------------------------------------------
@@ -169,8 +174,9 @@ class Game(abc.ABC, Generic[G, P]):
     reviewer: Callable[[Options, Path], Reviewer]
     """Loads a player, which is slow. The path is that of the first record. Raises LoadingError and ReviewError."""
     replay: Callable[[Path, FeatureSet, int], tuple[GameSpec, Encoder, list[RecordedGame[G]]]]
-    """From a record (in a format of `learnable`), the features of the rows beside it, and their board size: returns the
-    game as in the rows, the encoder of its positions, and the games. Raises OptionError."""
+    """Replays a record of self-play: (path of the record, features of the rows beside it, board size) -> (game with the
+    rules of the rows, encoder of its positions, games of the record). Raises OptionError.
+    """
 
     def terminal(self, player: P, game: G, args: argparse.Namespace, advice: Mapping[str, Value]) -> TerminalGame[G]:
         raise NotImplementedError

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from yomi.engine.default_network import has_network, network_file
 from yomi.engine.options import TABLE as OPTIONS
 from yomi.engine.options import OptionError, Options
+from yomi.language import tr
 from yomi.nets.models import network_of_levels
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ def level_settings(game: Game[Any, Any], level: int, options: Options) -> Settin
     }
 
 
+# State of a LevelSwitch: options, names that override the level, and values that the level replaces
 State = tuple[Options, frozenset[str], Settings]
-"""State of a LevelSwitch: options, names that override the level, and values that the level replaces."""
 
 
 class LevelSwitch:
@@ -153,8 +154,16 @@ def describe_level(game: Game[Any, Any], options: Options, level: int) -> str:
     subject = subject_of(game, options)
     known = read_ratings().get(subject, {}).get(level)
     if known is None:
-        return f"level {level} of {COUNT} (Elo not measured for {subject})"
+        text = {"level": level, "count": COUNT, "subject": subject}
+        return tr("level {level} of {count} (Elo not measured for {subject})", **text)
     if level == 1:
-        return f"level 1 of {COUNT} (Elo 0 by definition: {subject})"
-    elo = f"Elo {known.elo:+.0f} ± {known.error:.0f} above level 1"
-    return f"level {level} of {COUNT} ({elo} in {known.games} games: {subject})"
+        return tr("level 1 of {count} (Elo 0 by definition: {subject})", count=COUNT, subject=subject)
+    return tr(
+        "level {level} of {count} (Elo {elo} ± {error} above level 1 in {games} games: {subject})",
+        level=level,
+        count=COUNT,
+        elo=f"{known.elo:+.0f}",
+        error=f"{known.error:.0f}",
+        games=known.games,
+        subject=subject,
+    )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 PACKAGES = (  # that affect speed
     *("numpy", "numba", "onnxruntime", "onnxruntime-gpu", "tensorrt"),
-    *("onnxruntime-ep-webgpu", "onnxruntime-ep-nv-tensorrt-rtx-cu13"),
+    *("onnxruntime-ep-webgpu", "onnxruntime-ep-nv-tensorrt-rtx-cu13", "onnxruntime-ep-openvino"),
 )
 MIN_TO_START = 512 << 20  # bytes; with less, libraries end the process or fail without a useful message
 MIN_TO_PLAY = 3 << 30  # bytes; enough for the default options on a few cores

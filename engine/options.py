@@ -1,40 +1,38 @@
-"""One table of options: flags, the TOML file, GTP parameters, USI options and docs/OPTIONS.md are made from it.
+"""The options of the engine (see `yomi.nets.settings`): flags, the TOML file, GTP parameters, USI options.
 
-A field of `Options` is an option. Its annotation is its type, and `none` is allowed if the annotation has `| None`.
-`python -m yomi.engine.options` prints docs/OPTIONS.md.
+`python -m yomi.engine.options docs/OPTIONS.md` writes the tables there.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import os
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from yomi.engine.option_row import Option, OptionError, Usi, Value, choice, did_you_mean, flag, number, option
+from yomi.language import tr
+from yomi.nets.settings import OptionError, Setting, Usi, Value, choice, did_you_mean, flag, number, option, rows_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-__all__ = ["TABLE", "Option", "OptionError", "Options", "Value", "find"]
+__all__ = ["TABLE", "OptionError", "Options", "Setting", "Value", "find"]
 
 NETWORK, LIMITS, SEARCH, PLAY, GAME = "Network", "Limits", "Search", "Play", "Game"
 REPORTS, LOG = "Reports", "Log"
 GROUPS = (NETWORK, LIMITS, SEARCH, PLAY, GAME, REPORTS, LOG)  # in the order of the reference
 GO, SHOGI = ("go",), ("shogi",)
 
+# Options without effect in commands that analyze positions and play no games.
 NOT_FOR_ANALYSIS = (
     *("analysis_ignore_pre_root_history", "analysis_wide_root_noise"),
     *("ponder", "resign", "resign_threshold", "resign_moves", "temperature", "temperature_moves", "cleanup", "lag"),
     *("root_noise", "root_noise_total", "level"),
 )
-"""Options without effect in commands that analyze positions and play no games."""
+# Go: defaults in commands that analyze positions, as in KataGo's analysis engine.
 ANALYSIS_DEFAULTS: dict[str, Value] = {"ignore_pre_root_history": True, "wide_root_noise": 0.04}
-"""Go: defaults in commands that analyze positions, as in KataGo's analysis engine."""
 MAX_KOMI = 400.0
+# Twice dlshogi's 1.44, because yomi's values go from -1 to 1. Also the meaning of none in shogi.
 SHOGI_C_PUCT = 2.88
-"""Twice dlshogi's 1.44, because yomi's values go from -1 to 1. Also the meaning of none in shogi."""
 
 
 @dataclass
@@ -218,9 +216,13 @@ class Options(SearchOptions):
         " alike, for tests.",
     )
     device: str = choice(
-        "auto", ("auto", "cpu", "cuda", "tensorrt", "webgpu", "webgpu:software", "rtx"),
+        "auto", (
+            *("auto", "cpu", "cuda", "tensorrt", "webgpu", "webgpu:software", "rtx"),
+            *("openvino", "openvino:gpu", "openvino:npu", "openvino:cpu"),
+        ),
         "choose where the network runs", NETWORK, live=False,
-        more="webgpu, rtx: by plug-ins of onnxruntime. webgpu:software: also on an adapter that is software.",
+        more="webgpu, rtx, openvino: by plug-ins of onnxruntime. webgpu:software: also on an adapter that is software."
+        " openvino: Intel's GPU, otherwise Intel's processor.",
         usi=Usi("Device"),
     )
     devices: str | None = option(
@@ -232,8 +234,8 @@ class Options(SearchOptions):
     )
     backend: str = choice(
         "auto", ("auto", "native", "onnx", "tensorrt"), "choose what computes the network", NETWORK, live=False,
-        more="auto: on a processor yomi's own kernels if they support the network; for device tensorrt TensorRT itself"
-        " if it is installed; otherwise onnxruntime.",
+        more="auto: on a processor yomi's own kernels if they support the network; for device tensorrt TensorRT;"
+        " otherwise onnxruntime.",
     )
     precision: str = choice(
         "auto", ("auto", "fp32", "fp16", "int16", "int8", "bf16"), "choose the network's number format", NETWORK,
@@ -301,8 +303,8 @@ class Options(SearchOptions):
     )
     all_legal_moves: bool = flag(
         False, "search also non-promotions that are almost never useful", SEARCH,
-        more="They are non-promotions of pawns, bishops and rooks, and of lances on the second rank. false: only those"
-        " that decide whether a pawn drop mates.",
+        more="They are non-promotions of pawns, bishops and rooks, and of lances on the second rank. false: search only"
+        " non-promotions that decide whether a pawn drop mates.",
         games=SHOGI, usi=Usi("GenerateAllLegalMoves"),
     )
     ponder: bool = flag(
@@ -327,8 +329,8 @@ class Options(SearchOptions):
     )
     level: int = number(
         0, 0, 10, "set the strength, from 1 (beginner) to 10; 0: full strength", PLAY,
-        more="A level sets network, visits, temperature and noise, except those that the command line or the file of"
-        " `--config` sets.",
+        more="A level sets network, visits, temperature and noise, unless the command line or the file of `--config`"
+        " sets them.",
         usi=Usi("Level"), words={"max": 0, "off": 0},
     )
     temperature: float = number(
@@ -345,7 +347,7 @@ class Options(SearchOptions):
     own_book: bool = flag(True, "play from the book", PLAY, games=SHOGI, usi=Usi("OwnBook", "USI_OwnBook"))
     book_file: str | None = option(
         None, "play from this book of openings", PLAY, kind="file", live=False,
-        more="YaneuraOu's text form (.db) or Apery's (.bin).", games=SHOGI, usi=Usi("BookFile", "Book_File"),
+        more="YaneuraOu's forms (.db, .ybb) or Apery's (.bin).", games=SHOGI, usi=Usi("BookFile", "Book_File"),
     )
     book_moves: int = number(
         24, 0, 10000, "use the book for this many moves from the start", PLAY, games=SHOGI, usi=Usi("BookMoves")
@@ -355,7 +357,7 @@ class Options(SearchOptions):
         usi=Usi("BookIgnoreRate", scale=100),
     )
     book_ignore_ply: bool = flag(
-        True, "find positions of a text book (.db) at any move number", PLAY, live=False,
+        True, "find positions of a book (.db, .ybb) at any move number", PLAY, live=False,
         more="false: only at the move number in the book.", games=SHOGI, usi=Usi("IgnoreBookPly"),
     )
     book_flipped: bool = flag(
@@ -387,6 +389,10 @@ class Options(SearchOptions):
         usi=Usi("BookEvalWhiteLimit"),
     )
     size: int = number(19, 2, 19, "set the board size", GAME, live=False, more="GTP: `boardsize`.", games=GO)
+    height: int | None = number(
+        None, 2, 19, "set the rows of a board that is not square", GAME, live=False, unset="as many as columns",
+        more="`--size 19x13` sets both. GTP: `rectangular_boardsize`.", games=GO,
+    )
     rules: str = option(
         "tromp-taylor", "choose the rules", GAME, live=False,
         more="tromp-taylor, chinese, japanese, korean, aga, new-zealand, KataGo's other names, and KataGo's JSON form.",
@@ -397,11 +403,15 @@ class Options(SearchOptions):
         unset="the komi of the rules", more="GTP: `komi`.", games=GO,
     )
     entering_king: str = choice(
-        "27", ("none", "24", "24h", "27", "27h"), "choose the rule of the declaration win", GAME,
-        more="27 points, 24 points, or no such rule. h: in handicap games White (uwate) needs fewer points, by the"
-        " points that White has given.",
+        "27", ("none", "24", "24h", "27", "27h", "try"), "choose the rule of the declaration win", GAME,
+        more="27 points, 24 points (31 win, 24 to 30 are a draw), or no such rule. h: in handicap games White (uwate)"
+        " needs fewer points, by the points that White has given. try: the king that moves to 5a (Black) or 5i (White)"
+        " wins.",
         games=SHOGI,
-        usi=Usi("EnteringKingRule", choices=("NoEnteringKing", "CSARule24", "CSARule24H", "CSARule27", "CSARule27H")),
+        usi=Usi(
+            "EnteringKingRule",
+            choices=("NoEnteringKing", "CSARule24", "CSARule24H", "CSARule27", "CSARule27H", "TryRule"),
+        ),
     )
     max_moves: int | None = number(
         None, 1, 10000, "draw the game after this many moves", GAME, unset="never", games=SHOGI,
@@ -464,20 +474,19 @@ class Options(SearchOptions):
         return other
 
 
-_ROWS: list[Option] = [row.metadata["option"](row.name, str(row.type)) for row in dataclasses.fields(Options)]
-TABLE: dict[str, Option] = {row.name: row for group in GROUPS for row in _ROWS if row.group == group}
-"""Every option by name, in the order of the reference."""
+# Every option by name, in the order of the reference.
+TABLE = {row.name: row for group in GROUPS for row in rows_of(Options).values() if row.group == group}
 ALIASES = {row.katago.lower(): row.name for row in TABLE.values() if row.katago}  # by KataGo's names in lower case
 # by USI's names in lower case
 USI_NAMES = {name.lower(): row for row in TABLE.values() if row.usi is not None for name in row.usi.names}
 
 
-def rows_for(game: str) -> list[Option]:
+def rows_for(game: str) -> list[Setting]:
     """Return the options of a game, in the order of the reference."""
     return [row for row in TABLE.values() if row.is_for(game)]
 
 
-def find(name: str, game: str | None = None) -> Option:
+def find(name: str, game: str | None = None) -> Setting:
     """Return an option by its name (with dashes or underscores) or by KataGo's name, or raise OptionError.
 
     With a game only this game's options are found.
@@ -486,7 +495,7 @@ def find(name: str, game: str | None = None) -> Option:
     key = name.replace("-", "_").lower()
     key = ALIASES.get(name.lower(), key)
     if key not in rows:
-        raise OptionError(f"unknown option {name!r}{did_you_mean(key, rows)}")
+        raise OptionError(tr("unknown option {name}", name=repr(name)) + did_you_mean(key, rows))
     return rows[key]
 
 
@@ -514,9 +523,9 @@ def read_tables(path: Path, games: Iterable[str] = ()) -> dict[str, dict[str, Va
     try:
         data = read_toml(path)
     except OSError as error:
-        raise OptionError(f"cannot read the configuration {path}: {error.strerror}") from None
+        raise OptionError(tr("cannot read the configuration {path}: {why}", path=path, why=error.strerror)) from None
     except ValueError as error:
-        raise OptionError(f"{path} is not a TOML file: {error}") from None
+        raise OptionError(tr("{path} is not a TOML file: {error}", path=path, error=error)) from None
     known = {*games, *(game for row in TABLE.values() for game in row.games)} - {""}
     of_games = {key: value for key, value in data.items() if key in known and isinstance(value, dict)}
     tables = {"": {key: value for key, value in data.items() if key not in of_games}, **of_games}
@@ -527,58 +536,25 @@ def read_tables(path: Path, games: Iterable[str] = ()) -> dict[str, dict[str, Va
 
 
 def _checked(table: Mapping[str, Any], game: str) -> dict[str, Value]:
-    values: dict[str, Value] = {}
-    for key, value in table.items():
-        row = find(key, game or None)
-        if isinstance(value, str) and row.optional and value.lower() == "none":
-            value = None
-        elif isinstance(value, str) and row.kind == "file" and value.startswith("~"):
-            value = os.path.expanduser(value)
-        values[row.name] = row.check(value)
-    return values
-
-
-_INTRODUCTION = """\
-# Options
-
-Made from the table in `engine/options.py` by `python -m yomi.engine.options`; do not edit.
-
-Each option is a command-line flag and a key of a TOML file (same name, `_` for `-`), in every command that uses it.
-All commands read `~/.config/yomi/config.toml` (`yomi config init` writes it), then the file of `--config FILE`, then
-the command line. Later values take precedence. An option that is true or false is a flag without a value: `--ponder`,
-`--no-ponder`. In a file, write `ponder = true`, and `"none"` for none. Write options of one game below `[go]` or
-`[shogi]`.
-
-In Go each option is a parameter of `kata-get-param` and `kata-set-param`. These commands also accept KataGo's name,
-which is among the other names. In shogi the options with a USI name (after `USI`) are options of `setoption`. There
-none is 0 or `<empty>`, and `× 50` means that USI shows 50 times the value. You cannot change options marked `start`
-while the engine runs; in USI they take effect with the next `isready`.
-
-These flags set how much runs at the same time. They have one meaning in all commands:
-
-| flag | number of | commands | old names, still accepted |
-|---|---|---|---|
-| `--workers` | search threads of one engine | all that search; `bench tree`, `bench nets` | `--threads` |
-| `--processes` | operating-system processes | `duel`, `tune`, `learn`, `train`, `dataset play shogi` | `--workers`,\
- `--actors` (`learn`) |
-| `--at-once` | games or positions at the same time; in each process, if there are several | `match`, `duel`, `tune`,\
- `learn`, `analysis` | `--parallel`, `--side-by-side`, `--games` (`learn`), `--threads` |
-
-`--games` is the number of games in all. `match --cpus` lists processors by their numbers.
-"""
+    rows = {key: find(key, game or None) for key in table}
+    return {row.name: row.load(table[key]) for key, row in rows.items()}
 
 
 def reference() -> str:
-    """Return docs/OPTIONS.md."""
-    lines = [_INTRODUCTION.rstrip()]
-    for group in dict.fromkeys(row.group for row in TABLE.values()):
-        lines += ["", f"## {group}", "", "| option | value | default | other names, when | meaning |"]
-        lines += ["|---|---|---|---|---|"]
-        lines += [_reference_line(row) for row in TABLE.values() if row.group == group]
-    return "\n".join(lines) + "\n"
+    """Return the tables of docs/OPTIONS.md."""
+    lines: list[str] = []
+    for group in GROUPS:
+        lines += [
+            f"## {group}",
+            "",
+            "| option | value | default | other names, when | meaning |",
+            "|---|---|---|---|---|",
+        ]
+        lines += [*(_reference_line(row) for row in TABLE.values() if row.group == group), ""]
+    return "\n".join(lines)
 
 
-def _reference_line(row: Option) -> str:
+def _reference_line(row: Setting) -> str:
     unit = f" ({row.unit})" if row.unit else ""
     default = row.default_text(row.default)
     default += "".join(f"; {game}: {row.default_text(value)}" for game, value in row.defaults.items())
@@ -593,4 +569,6 @@ def _reference_line(row: Option) -> str:
 
 
 if __name__ == "__main__":
-    print(reference(), end="")
+    document = Path(sys.argv[1])
+    text = document.read_text(encoding="utf-8")
+    document.write_text(text[: text.index(f"## {GROUPS[0]}")] + reference(), encoding="utf-8")

@@ -21,14 +21,14 @@ from yomi.nets.installation import missing_line
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# A number for each point of a board: rows from the top, each from the left
 Grid: TypeAlias = "Sequence[Sequence[float]] | NDArray[Any]"
-"""A number for each point of a board: rows from the top, each from the left."""
 
 # board; lines and text on it
 WOOD, INK = "#e6bf76", "#3b2a14"
+# Colors of the least and the greatest value, red and blue: most color-blind readers can tell them apart. They are
+# opaque, because blue mixed with the color of wood is gray.
 WARM, COLD = ((0xFB, 0xD8, 0xCE), (0xC8, 0x1E, 0x1E)), ((0xD5, 0xE5, 0xF7), (0x1D, 0x4E, 0xD8))
-"""Colors of the least and the greatest value, red and blue: most color-blind readers can tell them apart. They are
-opaque, because blue mixed with the color of wood is gray."""
 # last move, if a number hides its ring
 MARK = "#e11d2e"
 

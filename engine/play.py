@@ -8,13 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from yomi.engine.color import DRAW, opponent
-from yomi.engine.players.request import Decision, PlayableGame, Request
-
-if TYPE_CHECKING:
-    from yomi.engine.players.player import Player
+from yomi.engine.players.request import Decision, PlayableGame
 
 RESIGNATION = "resignation"
 SCORE = "score"
@@ -28,6 +25,8 @@ MATE = "mate"
 REPETITION = "repetition"
 PERPETUAL_CHECK = "perpetual check"
 DECLARATION = "declaration"
+IMPASSE = "impasse"  # shogi: a draw by points
+TRY = "try"  # shogi: the king has reached the start of the other king
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ G_contra = TypeVar("G_contra", bound=PlayableGame, contravariant=True)
 
 
 class Side(Protocol[G_contra]):
-    """Chooses the moves of one color, or of both."""
+    """Chooses the moves of one color, or of both: a Player, or the engines of a match (EngineSides)."""
 
     def choose(self, game: G_contra) -> Decision:
         """Return the decision of the side to move. The game stays unchanged."""
@@ -74,12 +73,13 @@ class FirstMoves(Referee[PlayableGame]):
         return Ended(DRAW, MAX_MOVES) if game.ply >= self._moves or game.is_over else None
 
 
-class PlayerSide(Generic[G]):
-    def __init__(self, player: Player[G]) -> None:
-        self.player = player
-
-    def choose(self, game: G) -> Decision:
-        return self.player.decide(Request(game, hide_history=self.player.options.ignore_pre_root_history))
+def end_by(decision: Decision, color: int) -> Ended | None:
+    """Return how a decision of `color` ends the game, or None if it plays a move."""
+    if decision.win:
+        return Ended(color, DECLARATION)
+    if decision.draw:
+        return Ended(DRAW, IMPASSE)
+    return Ended(opponent(color), RESIGNATION) if decision.resign or decision.move is None else None
 
 
 def play_game(
@@ -95,10 +95,9 @@ def play_game(
     while (ended := referee.judge(game)) is None:
         color, begin = game.side_to_move, time.monotonic()
         decision = sides[color].choose(game)
-        if decision.win:
-            return Ended(color, DECLARATION)
-        if decision.resign or decision.move is None:
-            return Ended(opponent(color), RESIGNATION)
+        if ended := end_by(decision, color):
+            return ended
+        assert decision.move is not None  # otherwise the game has ended
         record(decision, time.monotonic() - begin)
         game.push(decision.move)
     return ended

@@ -1,38 +1,65 @@
-"""Result of a review in all games: an opinion of every position, the loss of every move, text and picture.
+"""Result of a review in all games: an opinion of every position, and the loss and the class of every move.
 
-The games' review modules search the records.
+The games' review modules search the records. `yomi.engine.review_scans` is the order of the
+searches, `yomi.engine.review_text` has tables and pictures.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
-from yomi.engine.pictures import figure, png
+from yomi.engine.mistakes import CLASSES, DEFAULT, WINRATE, Thresholds
+from yomi.language import is_japanese, tr
 from yomi.nets.errors import LineError
 
 if TYPE_CHECKING:
-    from yomi.engine.options import Options
-    from yomi.engine.records import Note, Score
+    from numpy.typing import NDArray
 
+    from yomi.engine.records import Note, Score
+    from yomi.engine.search.types import MoveReport, SearchReport
+
+JAPANESE_LIMITS = {
+    " visits": " 探索",
+    " nodes": " 局面",
+    " playouts": " プレイアウト",
+    " seconds": " 秒",
+    " depth": " 手読み",
+    " to ": "〜",
+}
 LETTERS = {BLACK: "B", WHITE: "W"}
+JAPANESE_SIDES = {"go": {BLACK: "黒", WHITE: "白"}, "shogi": {BLACK: "先手", WHITE: "後手"}}
 MARK = "yomi: "  # begins a review's comments in a record; a new review replaces them
 
-PV_MOVES = 6  # moves of a line in the table
-WIDTH, HEIGHT = 10.0, 4.5  # inches
-TRIAL_VISITS, MAX_TRIAL_VISITS, MAX_TRIALS, TRIAL_SECONDS = 50, 10**6, 8, 0.2
-"""Searches that estimate the time of a review: first and greatest visits, number, and sufficient seconds."""
-KEPT_VISITS = 0.4  # share of a search's visits that come from the search of the position before (Go)
-MARKED = 3  # moves of each side that are marked
+ONLY, SURPRISING = "only move", "surprising move"
+OBVIOUS, UNEXPECTED = 0.5, 0.05  # priors: an only move above the first is no surprise; a best move below the second is
+MIN_PRAISE_VISITS = 30  # of the search that praises a move
+ALTERNATIVES, MIN_SHARE = 2, 0.1  # other good moves in a record, and their least share of the best move's visits
+PHASES = ("opening", "middle game", "endgame")
+CANDIDATES, PV_KEPT = 40, 12  # of a position's search: moves, and moves of their lines
 MIN_LOSS = 0.0005  # smaller losses are 0.0% in the table, and their moves are not listed
 
 
 class ReviewError(LineError, ValueError):
     pass
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A move that the search considered. Values are those of the side to move."""
+
+    move: int
+    visits: int
+    prior: float
+    winrate: float
+    score: float | None
+    pv: tuple[int, ...]  # this move first
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +73,8 @@ class Opinion:
     pv: tuple[int, ...] = ()  # principal variation, the best move first
     mate: int | None = None  # shogi: plies to the mate, negative for the side that is mated
     visits: int = 0  # shogi: playouts
+    candidates: tuple[Candidate, ...] = ()  # best first
+    ownership: str = ""  # Go: a letter for each point, row by row from the top left; see `ownership_letters`
 
     def winrate_for(self, color: int) -> float:
         return self.winrate if color == self.color else 1.0 - self.winrate
@@ -58,6 +87,28 @@ class Opinion:
         mate = None if self.mate is None else -self.mate + (1 if self.mate <= 0 else -1)
         score = None if self.score is None else -self.score
         return Opinion(opponent(self.color), 1.0 - self.winrate, score, mate=mate, visits=self.visits)
+
+
+def candidates_of(report: SearchReport, score: Callable[[MoveReport], float | None]) -> tuple[Candidate, ...]:
+    """Return the visited moves of a report, best first, with scores by `score`."""
+    return tuple(
+        Candidate(move.move, move.visits, round(move.prior, 4), round(move.winrate, 4), score(move), move.pv[:PV_KEPT])
+        for move in report.moves[:CANDIDATES]
+    )
+
+
+def ownership_letters(ownership: NDArray[np.float32] | None) -> str:
+    """Return Black's ownership of each point (-1 to +1) as letters from A to z, or no text without ownership."""
+    if ownership is None:
+        return ""
+    steps = np.rint((np.clip(ownership, -1.0, 1.0) + 1.0) * 0.5 * (ord("z") - ord("A"))).astype(int)
+    return "".join(chr(ord("A") + step) for step in steps)
+
+
+def ownership_values(letters: str) -> NDArray[np.float32]:
+    """Return the ownership that `ownership_letters` has written."""
+    codes = np.frombuffer(letters.encode("ascii"), np.uint8).astype(np.float32)
+    return (codes - ord("A")) / np.float32(0.5 * (ord("z") - ord("A"))) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +145,18 @@ class ReviewedMove:
         if before is None or after is None:
             return None
         return 0.0 if self.is_best else max(0.0, before - after)
+
+    @property
+    def missed_mate(self) -> int | None:
+        """Plies of a mate that was there before the move and is gone after it; None if none was missed."""
+        mate, after = self.before.mate, self.after.mate
+        is_missed = mate is not None and mate > 0 and not self.is_best and (after is None or after > 0)
+        return mate if is_missed else None
+
+    @property
+    def accuracy(self) -> float:
+        """Accuracy in percent by the loss of winrate: the formula of Lichess."""
+        return min(100.0, max(0.0, 103.1668 * math.exp(-4.354 * self.winrate_loss) - 3.1669))
 
     def limited_loss(self, limit: float) -> float | None:
         """Return `score_loss` for a mean: both scores and the loss count up to `limit`."""
@@ -146,37 +209,152 @@ class Review:
     info: dict[str, Any] = field(default_factory=dict)  # for the JSON: size, komi, rules, initial position
     notes: list[Note] = field(default_factory=list)  # faults of the record
     limit: str = ""  # of each search, such as "100 visits"
+    first_position: dict[str, Any] = field(default_factory=dict)  # for the page: see review.js, type Review
+    phases: tuple[int, int] = (0, 0)  # numbers of the first moves of middle game and endgame, from 0
+    format_move: Callable[[int], str] = str  # to GTP or USI
+    japanese_line: Callable[[int, Sequence[int]], Sequence[str]] | None = None  # moves after a number of moves
+    thresholds: Thresholds = DEFAULT
+
+    def played_text(self, move: ReviewedMove) -> str:
+        """Return a played move as the user reads it."""
+        line = self.japanese_line if is_japanese() else None
+        return move.text if line is None else "".join(line(move.number - 1, [move.move]))
+
+    def better_line(self, move: ReviewedMove) -> Sequence[str]:
+        """Return the best line before a move as the user reads it."""
+        line = self.japanese_line if is_japanese() else None
+        return move.pv_text if line is None else line(move.number - 1, move.before.pv[: len(move.pv_text)])
+
+    def side(self, color: int) -> str:
+        """Return the name of a side as the user reads it."""
+        return JAPANESE_SIDES[self.game][color] if is_japanese() else COLOR_NAMES[color]
+
+    def loss_of(self, move: ReviewedMove) -> float | None:
+        """Return a move's loss in the unit of the thresholds; None if it is a score's, and there are no scores."""
+        if self.thresholds.unit == WINRATE:
+            return 100.0 * move.winrate_loss
+        return move.limited_loss(self.score.mean_limit)
+
+    def is_unclear(self, move: ReviewedMove) -> bool:
+        """Whether the value changes by half an inaccuracy, also upwards: one of the two searches was too short."""
+        before, after = move.before, move.after
+        if self.thresholds.unit == WINRATE:
+            change = 100.0 * (before.winrate_for(move.color) - move.winrate_after)
+        else:
+            limit = self.score.mean_limit
+            scores = [opinion.score_for(move.color) or 0.0 for opinion in (before, after)]
+            change = max(-limit, min(limit, scores[0])) - max(-limit, min(limit, scores[1]))
+        return abs(change) >= 0.5 * self.thresholds.losses[0]
+
+    def class_of(self, move: ReviewedMove) -> str:
+        """Return "blunder", "mistake", "inaccuracy" or an empty text. A missed mate is an inaccuracy at least."""
+        slack = "" if move.missed_mate is None else CLASSES[0]
+        return self.thresholds.class_of(self.loss_of(move) or 0.0) or slack
+
+    def verdict_of(self, move: ReviewedMove) -> str:
+        """Return the class of a mistake, ONLY, SURPRISING or an empty text."""
+        if kind := self.class_of(move):
+            return kind
+        before = move.before
+        if not move.is_best or before.visits < MIN_PRAISE_VISITS or not before.candidates:
+            return ""
+        prior = before.candidates[0].prior
+        if prior < OBVIOUS and self.is_only_move(before):
+            return ONLY
+        return SURPRISING if 0.0 < prior < UNEXPECTED else ""  # alpha-beta has no priors
+
+    def is_only_move(self, opinion: Opinion) -> bool:
+        """Whether every other move that the search visited would be a mistake."""
+        if opinion.visits < MIN_PRAISE_VISITS or len(opinion.candidates) < 2:
+            return False
+        loss = min(self._candidate_loss(opinion, each) for each in opinion.candidates[1:])
+        return self.thresholds.class_of(loss) in CLASSES[1:]
+
+    def alternatives(self, move: ReviewedMove) -> list[Candidate]:
+        """Return other good moves instead of a mistake, best first: moves with visits that are no mistakes."""
+        first, *others = move.before.candidates or (None,)
+        good = [
+            each
+            for each in others
+            if first is not None
+            and each.move != move.move
+            and each.visits >= MIN_SHARE * first.visits
+            and self.thresholds.class_of(self._candidate_loss(move.before, each)) not in CLASSES[1:]
+        ]
+        return good[:ALTERNATIVES]
+
+    def _candidate_loss(self, opinion: Opinion, candidate: Candidate) -> float:
+        """Return how much worse a candidate is than the best move, in the unit of the thresholds."""
+        if self.thresholds.unit == WINRATE:
+            return 100.0 * (opinion.winrate - candidate.winrate)
+        return (opinion.score or 0.0) - (candidate.score or 0.0)
+
+    def phase_of(self, move: ReviewedMove) -> int:
+        """Return the index in PHASES."""
+        return sum(move.number > first for first in self.phases)
+
+    def facts(self) -> str:
+        """Return rules, komi, the limit of each search and the evaluator, on one line."""
+        # In English: the page has a language of its own.
+        parts = [f"rules {self.info['rules']}"] if "rules" in self.info else []
+        parts += [f"komi {self.info['komi']:g}"] if "komi" in self.info else []
+        parts += [] if self.thresholds == DEFAULT else [f"thresholds {self.thresholds}"]
+        return ", ".join(filter(None, (*parts, self.limit and f"{self.limit} a position", self.engine)))
 
     def heading(self) -> str:
         """Return players, rules, komi and the limit of each search, on one line."""
-        players = [
-            f"{self.names[color]} ({COLOR_NAMES[color]})" if self.names.get(color) else COLOR_NAMES[color]
-            for color in (BLACK, WHITE)
-        ]
-        parts = [" against ".join(players)]
+        players = []
+        for color in (BLACK, WHITE):
+            name, side = self.names.get(color), self.side(color)
+            players.append(tr("{name} ({side})", name=name, side=side) if name else side)
+        parts = [tr(" against ").join(players)]
         if "rules" in self.info:
-            parts.append(f"rules {self.info['rules']}")
+            parts.append(tr("rules {rules}", rules=self.info["rules"]))
         if "komi" in self.info:
-            parts.append(f"komi {self.info['komi']:g}")
-        return ", ".join([*parts, f"{self.limit} a position"] if self.limit else parts)
+            parts.append(tr("komi {komi}", komi=f"{self.info['komi']:g}"))
+        if self.thresholds != DEFAULT:
+            parts.append(tr("thresholds {thresholds}", thresholds=self.thresholds))
+        if self.limit:
+            parts.append(tr("{limit} a position", limit=shown_limit(self.limit)))
+        return tr(", ").join(parts)
 
     def worst(self, color: int, count: int) -> list[ReviewedMove]:
-        """Return the moves of a side that lost most winrate, worst first, without moves that lost nothing."""
-        moves = [move for move in self.moves if move.color == color and move.winrate_loss >= MIN_LOSS]
-        return sorted(moves, key=lambda move: (-move.winrate_loss, -(move.score_loss or 0.0), move.number))[:count]
+        """Return the moves of a side that lost most, worst first, without moves that lost nothing."""
+        moves = [
+            move
+            for move in self.moves
+            if move.color == color and (move.winrate_loss >= MIN_LOSS or self.class_of(move))
+        ]
+        return sorted(moves, key=self._badness)[:count]
 
-    def summary(self, color: int) -> dict[str, Any]:
-        """Return the number of a side's moves, the share of best moves, and mean losses."""
-        moves = [move for move in self.moves if move.color == color]
+    def _badness(self, move: ReviewedMove) -> tuple[float, float, float, int]:
+        return -(self.loss_of(move) or 0.0), -move.winrate_loss, -(move.score_loss or 0.0), move.number
+
+    def summary(self, color: int, phase: int | None = None) -> dict[str, Any]:
+        """Return the number of a side's moves, the share of best moves, mean losses and the number of each class.
+
+        `phase` is an index in PHASES; None for the whole game.
+        """
+        moves = [move for move in self.moves if move.color == color and phase in (None, self.phase_of(move))]
         losses = [move.limited_loss(self.score.mean_limit) for move in moves]
         scores = [loss for loss in losses if loss is not None]
+        classes = [self.class_of(move) for move in moves]
         return {
             "name": self.names.get(color, ""),
             "moves": len(moves),
             "best": sum(move.is_best for move in moves) / len(moves) if moves else None,
+            "accuracy": statistics.fmean(move.accuracy for move in moves) if moves else None,
             "winrate_loss": statistics.fmean(move.winrate_loss for move in moves) if moves else None,
             "score_loss": statistics.fmean(scores) if scores else None,
+            "classes": {name: classes.count(name) for name in CLASSES},
+            "missed_mates": sum(move.missed_mate is not None for move in moves),
         }
+
+    def _side(self, color: int) -> dict[str, Any]:
+        phases = {name: self.summary(color, phase) for phase, name in enumerate(PHASES)}
+        for summary in phases.values():
+            del summary["name"]
+        return {**self.summary(color), "phases": phases}
 
     def to_json(self) -> dict[str, Any]:
         """Return all results. Winrates and scores of positions are Black's."""
@@ -184,14 +362,15 @@ class Review:
             "game": self.game,
             "engine": self.engine,
             **self.info,
-            "black": self.summary(BLACK),
-            "white": self.summary(WHITE),
+            "thresholds": str(self.thresholds),
+            "black": self._side(BLACK),
+            "white": self._side(WHITE),
             "result": self.result,
             "evaluations": self.evaluations,
             "seconds": round(self.seconds, 3),
             "notes": [str(note) for note in self.notes],
             "positions": [self._position(turn, opinion) for turn, opinion in enumerate(self.opinions)],
-            "moves": [_move(move) for move in self.moves],
+            "moves": [self._move(move) for move in self.moves],
         }
 
     def _position(self, turn: int, opinion: Opinion) -> dict[str, Any]:
@@ -204,20 +383,35 @@ class Review:
             "visits": opinion.visits,
         }
 
+    def _move(self, move: ReviewedMove) -> dict[str, Any]:
+        return {
+            "number": move.number,
+            "color": LETTERS[move.color],
+            "move": move.text,
+            "best": move.best_text or None,
+            "pv": list(move.pv_text),
+            "is_best": move.is_best,
+            "class": self.class_of(move) or None,
+            "winrate_before": round(move.before.winrate_for(move.color), 5),
+            "winrate_after": round(move.winrate_after, 5),
+            "winrate_loss": round(move.winrate_loss, 5),
+            "score_loss": _rounded(move.score_loss),
+            "missed_mate": move.missed_mate,
+        }
 
-def _move(move: ReviewedMove) -> dict[str, Any]:
-    return {
-        "number": move.number,
-        "color": LETTERS[move.color],
-        "move": move.text,
-        "best": move.best_text or None,
-        "pv": list(move.pv_text),
-        "is_best": move.is_best,
-        "winrate_before": round(move.before.winrate_for(move.color), 5),
-        "winrate_after": round(move.winrate_after, 5),
-        "winrate_loss": round(move.winrate_loss, 5),
-        "score_loss": _rounded(move.score_loss),
-    }
+
+def shown_limit(limit: str) -> str:
+    """Return the text of a limit, such as "8 visits to 100 visits", as the user reads it."""
+    if is_japanese():
+        for word, japanese in JAPANESE_LIMITS.items():
+            limit = limit.replace(word, japanese)
+    return limit
+
+
+def reviewed_by(review: Review) -> str:
+    """Return the first comment of an annotated record."""
+    thresholds = "" if review.thresholds == DEFAULT else f", thresholds {review.thresholds}"
+    return f"reviewed by {review.engine}{thresholds}"
 
 
 def _rounded(value: float | None) -> float | None:
@@ -230,130 +424,8 @@ class Annotated(Protocol):
     def files(self) -> dict[str, bytes]:
         """Return the annotated record by file suffix, or raise ReviewError if it cannot be written."""
 
+    def board(self, turn: int) -> str:
+        """Return the position after `turn` moves as text."""
 
-Tick = Callable[[], None]  # called after every position
-Judgement = tuple[Opinion | None, int]  # opinion (None if one move is forced), and the evaluations that it took
-
-
-class KnownPositions:
-    """The searched positions of a game. A review adds to them, one after another."""
-
-    def __init__(self, found: Mapping[int, Judgement] | None = None) -> None:
-        """Begin with the judgements of some positions, by their numbers from 0."""
-        self.found = dict(found or {})
-
-    def add(self, index: int, judgement: Judgement) -> None:
-        """Add a position. Threads may call this, one at a time."""
-        self.found[index] = judgement
-
-
-def limit_text(options: Options) -> str:
-    """Return the limits of a search as text, such as "100 visits"."""
-    given = {name: options.get(name) for name in ("visits", "playouts", "seconds", "depth")}
-    return ", ".join(f"{value:,} {name}" for name, value in given.items() if value is not None)
-
-
-def speed_of(search: Callable[[Options], int], options: Options) -> float:
-    """Return the visits per second of a search that is long enough to measure.
-
-    `search` starts from an empty tree and returns its visits. With a seed the number of searches does not depend on the
-    clock.
-    """
-    wanted = min(n for n in (options.visits, options.playouts, MAX_TRIAL_VISITS) if n is not None)
-    visits, speed = min(wanted, TRIAL_VISITS), 0.0
-    for number in range(MAX_TRIALS if options.seed is None else 2):
-        begin = time.monotonic()
-        found = search(options.with_values({"visits": visits, "playouts": None, "seconds": None}))
-        seconds = max(time.monotonic() - begin, 1e-9)
-        speed = found / seconds
-        if options.seed is None and seconds > (TRIAL_SECONDS if number else 5 * TRIAL_SECONDS):  # the first one is slow
-            break
-        visits = min(wanted, 4 * visits)
-    return speed
-
-
-class Reviewer(Protocol):
-    def read(self, path: str) -> Sequence[Any]:
-        """Return the games of a file, or raise ReviewError if the file cannot be read or contains an illegal move."""
-
-    def length(self, record: Any) -> int:
-        """Return the number of positions to search."""
-
-    def visits_per_second(self, record: Any) -> float:
-        """Return the speed of short searches of a position of the game. The tree is dropped afterwards."""
-
-    def review(self, record: Any, tick: Tick, known: KnownPositions | None = None) -> Annotated:
-        """Search every unknown position of a game, and add it to the known ones."""
-
-    def close(self) -> None: ...
-
-
-# -- as text -------------------------------------------------------------------------------------------------------
-
-
-def table(review: Review, count: int) -> str:
-    """Return the worst `count` moves of each side as a table, below a summary of the side."""
-    blocks = []
-    for color in (BLACK, WHITE):
-        blocks.append("\n".join([_headline(review, color), *_rows(review, review.worst(color, count))]))
-    return "\n\n".join(blocks)
-
-
-def _headline(review: Review, color: int) -> str:
-    summary, score = review.summary(color), review.score
-    name = f" ({summary['name']})" if summary["name"] else ""
-    if not summary["moves"]:
-        return f"{COLOR_NAMES[color]}{name}: no moves"
-    parts = [
-        f"{summary['moves']} moves",
-        f"{100 * summary['best']:.0f}% as the engine",
-        f"mean loss {100 * summary['winrate_loss']:.2f}%",
-    ]
-    if summary["score_loss"] is not None:
-        parts.append(f"{summary['score_loss']:.{score.digits + 1}f} {score.unit}")
-    return f"{COLOR_NAMES[color]}{name}: {', '.join(parts)}"
-
-
-def _rows(review: Review, moves: list[ReviewedMove]) -> list[str]:
-    if not moves:
-        return ["  no move that lost anything"]
-    lines = [f"  {'move':>4}  {'played':7} {'loss':>6}  {review.score.unit:>7}  {'before':>6}  {'after':>6}  better"]
-    for move in moves:
-        score = "" if move.score_loss is None else f"{move.score_loss:.{review.score.digits}f}"
-        lines.append(
-            f"  {move.number:>4}  {move.text:7} {100 * move.winrate_loss:>5.1f}%  {score:>7}"
-            f"  {100 * move.before.winrate_for(move.color):>5.1f}%  {100 * move.winrate_after:>5.1f}%"
-            f"  {' '.join(move.pv_text[:PV_MOVES])}"
-        )
-    return lines
-
-
-# -- as a picture --------------------------------------------------------------------------------------------------
-
-
-def draw(review: Review, title: str) -> bytes:
-    """Return a PNG of a review, or raise PlotError."""
-    drawn = figure(WIDTH, HEIGHT)
-    axes = drawn.add_subplot()
-    turns = range(len(review.opinions))
-    winrates = [100.0 * opinion.winrate_for(BLACK) for opinion in review.opinions]
-    axes.plot(turns, winrates, color="black", linewidth=1.4)
-    axes.fill_between(turns, winrates, 50.0, color="0.85")
-    axes.axhline(50.0, color="0.5", linewidth=0.8)
-    for color, marker, fill in ((BLACK, "v", "black"), (WHITE, "^", "white")):
-        for move in review.worst(color, MARKED):
-            axes.plot(move.number, winrates[move.number], marker, color=fill, markeredgecolor="black")
-            axes.annotate(
-                f"{move.number}", (move.number, winrates[move.number]), textcoords="offset points", xytext=(4, 4)
-            )
-    axes.set(xlim=(0, max(1, len(winrates) - 1)), ylim=(0, 100), xlabel="move", ylabel="Black's winrate (%)")
-    axes.set_title(title if title.isascii() else title.encode("ascii", "replace").decode("ascii"))
-    scores = [opinion.score_for(BLACK) for opinion in review.opinions]
-    if all(score is not None for score in scores):
-        limit = review.score.limit
-        shown = [max(-limit, min(limit, score or 0.0)) for score in scores]
-        other = axes.twinx()
-        other.plot(turns, shown, color="tab:blue", linewidth=0.9, alpha=0.7)
-        widest = 1.1 * max(1.0, *map(abs, shown))
-        other.set(ylim=(-widest, widest), ylabel=review.score.axis)
-    return png(drawn)
+    def parse(self, turn: int, text: str) -> int:
+        """Return a move that is legal after `turn` moves, or raise ValueError with one line."""

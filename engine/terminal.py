@@ -5,14 +5,18 @@ from __future__ import annotations
 import abc
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.play import G, PlayerSide
+from yomi.engine.mistakes import WARNING_LOSS, WARNING_SECONDS, WARNING_VISITS
+from yomi.engine.play import G
 from yomi.engine.players.request import Request
 from yomi.engine.records import printable
+from yomi.engine.screen import CLEAR
+from yomi.language import tr
 
 if TYPE_CHECKING:
     from yomi.engine.options import Value
@@ -27,6 +31,43 @@ score       who is ahead, at full strength
 board       draw the board again
 resign      give up
 quit        leave"""
+# Japanese words for commands, understood in any language
+WORDS = {
+    "待った": "undo",
+    "ヒント": "hint",
+    "形勢": "score",
+    "形勢判断": "score",
+    "盤": "board",
+    "盤面": "board",
+    "投了": "resign",
+    "負けました": "resign",
+    "終了": "quit",
+    "保存": "save",
+    "ヘルプ": "help",
+    "宣言": "declare",
+    "入玉宣言": "declare",
+    "パス": "pass",
+}
+
+LEAVING = ("quit", "exit", "q")
+
+
+def command_of(line: str) -> tuple[str, str]:
+    """Return the command in a line, or its first word in lower case, and the rest of the line."""
+    word, *rest = line.split(maxsplit=1) or [""]
+    word = unicodedata.normalize("NFKC", word).lower()  # ｕｎｄｏ, as input methods write it
+    return WORDS.get(word, word), "".join(rest)
+
+
+YES, NO = ("", "y", "yes", "はい"), ("n", "no", "いいえ")
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Loss of a move against the best one, for the side that moved."""
+
+    winrate: float
+    points: float | None = None  # in games that are won by points
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +76,17 @@ class TurnResult:
     result: str | None = None  # set if this ended the game without a move on the board
 
 
+def _printable(text: object) -> str:
+    # File names in it cannot control the terminal. Boards, which have colors, are written as they are.
+    return printable(text, keep="\n")
+
+
 class TerminalGame(abc.ABC, Generic[G]):
     """A game and its engine. Wrong input of the user raises ValueError with one line."""
 
     commands: str  # the game's own commands, one a line
     for_advice: Mapping[str, Value] = {}  # options of all searches for hints and scores
+    has_points = False  # whether the game is won by points
 
     def __init__(self, player: Player[G], game: G, advice: Mapping[str, Value] | None = None) -> None:
         """`advice` are the options for hints and scores that differ from the player's."""
@@ -49,7 +96,7 @@ class TerminalGame(abc.ABC, Generic[G]):
 
     @property
     def description(self) -> str:
-        return self.player.description
+        return self.player.setup_line
 
     @property
     def side_to_move(self) -> int:
@@ -77,7 +124,7 @@ class TerminalGame(abc.ABC, Generic[G]):
 
     def take_turn(self) -> TurnResult:
         """Let the engine move, or end the game."""
-        return self.obey(PlayerSide(self.player).choose(self.game))
+        return self.obey(self.player.choose(self.game))
 
     @abc.abstractmethod
     def obey(self, decision: Decision) -> TurnResult:
@@ -92,6 +139,14 @@ class TerminalGame(abc.ABC, Generic[G]):
 
     @abc.abstractmethod
     def resigned(self) -> str: ...
+
+    def in_words(self, result: str) -> str:
+        """Return a result as a sentence."""
+        return result
+
+    @abc.abstractmethod
+    def last_move(self) -> str:
+        """Return the name of the last move."""
 
     def command(self, word: str, rest: str) -> TurnResult | None:
         """Obey a command of this game, or return None if it is unknown."""
@@ -109,9 +164,28 @@ class TerminalGame(abc.ABC, Generic[G]):
 
         With options of advice the tree is dropped afterwards, so that a level does not profit from the search.
         """
-        options = self.player.options.with_values({**self._advice, **self.for_advice})
+        return self._search(self.game)
+
+    def loss_of_last_move(self) -> Loss:
+        """Search the position before the last move, and the move itself if that search has hardly visited it."""
+        move = self.game.moves[-1][1]
+        before = self.game.copy()
+        before.undo()
+        report = self._search(before, WARNING_SECONDS).report
+        if not report.moves or report.moves[0].move == move:
+            return Loss(0.0)
+        best = report.moves[0]
+        played = next((each for each in report.moves if each.move == move and each.visits >= WARNING_VISITS), None)
+        after = played or self._search(before, WARNING_SECONDS, [move]).report
+        points = best.score_lead - after.score_lead if self.has_points else None
+        return Loss(best.winrate - after.winrate, points)
+
+    def _search(self, game: G, seconds: float | None = None, allow: Collection[int] | None = None) -> Decision:
+        limits = {} if seconds is None else {"visits": None, "playouts": None, "seconds": seconds}
+        options = self.player.options.with_values({**self._advice, **self.for_advice, **limits})
+        hide_history = options.ignore_pre_root_history
         try:
-            return self.player.decide(Request(self.game, options, hide_history=options.ignore_pre_root_history))
+            return self.player.decide(Request(game, options, allow=allow, hide_history=hide_history))
         finally:
             if self._advice:
                 self.player.clear()
@@ -130,6 +204,8 @@ class Terminal:
         level: str = "",
         *,
         is_draft: bool = False,
+        in_place: bool = False,
+        warns: bool = False,
     ) -> None:
         """Prepare a game.
 
@@ -141,6 +217,8 @@ class Terminal:
             save: file that receives the game after every move.
             level: description of the engine's level.
             is_draft: whether to remove the file `save` once the user has saved the game in another.
+            in_place: whether to erase the screen before each board.
+            warns: whether to offer the user's blunders back.
         """
         self.game = game
         self.human = human
@@ -150,12 +228,22 @@ class Terminal:
         self._save_to = save
         self._draft = save if is_draft else None
         self._level = level
+        self._in_place = in_place
+        self._warns = warns
         self._is_saved = True  # whether a file that the user knows contains the current game
         self._complaint = ""  # last error of saving the game
 
     def _tell(self, text: str) -> None:
-        """Show a message. File names in it cannot control the terminal; boards have colors."""
-        self.write(printable(text, keep="\n"))
+        self.write(_printable(text))
+
+    def _show(self, text: str = "", *, board: bool = True) -> None:
+        """Show the board and a text below it. In place the board is always drawn."""
+        if self._in_place:
+            self.write(f"{CLEAR}{self.game.board()}")
+        elif board:
+            self.write(self.game.board())
+        if text:
+            self.write(text)
 
     def run(self) -> None:
         """Play until the end of the game or of the input. Save the game after every move, and always at the end."""
@@ -168,7 +256,8 @@ class Terminal:
 
     def _play(self) -> None:
         game = self.game
-        self.write(f"{game.description}. Type help for the commands.")
+        begin = CLEAR if self._in_place else ""
+        self.write(begin + tr("{engine}. Type help for the commands.", engine=game.description))
         if self._level:
             self.write(self._level[0].upper() + self._level[1:])
         self.write(game.board())
@@ -181,13 +270,13 @@ class Terminal:
                 self._take_turn()
             elif not self._ask():
                 return
-        self.write(f"Result: {self.result}")
+        self.write(tr("Result: {result}", result=game.in_words(self.result)))
         self._after()
 
     def _after(self) -> None:
         while self.human is not None:
-            line = self._line("save FILE or quit> ")
-            if line is None or line == "quit":
+            line = self._line(tr("save FILE or quit> "))
+            if line is None or command_of(line)[0] in LEAVING:
                 return
             self._command(line)
 
@@ -200,41 +289,43 @@ class Terminal:
     def _ask(self) -> bool:
         """Handle one line of the user, and return False to leave."""
         line = self._line(f"{self.game.prompt}> ")
-        if line is None or line.lower() in ("quit", "exit", "q"):
+        if line is None or command_of(line)[0] in LEAVING:
             return False
         if line:
             self._command(line)
         return True
 
     def _command(self, line: str) -> None:
-        word, _, rest = line.partition(" ")
+        word, rest = command_of(line)
         try:
-            match word.lower():
+            match word:
                 case "help" | "?":
-                    self.write(f"{self.game.commands}\n{COMMANDS}")
+                    self._show(f"{tr(self.game.commands)}\n{tr(COMMANDS)}", board=False)
                 case "board":
-                    self.write(self.game.board())
+                    self._show()
                 case "undo":
                     self._undo()
                 case "hint":
-                    self.write("\n".join(self.game.hint()))
+                    self._show("\n".join(self.game.hint()), board=False)
                 case "score":
-                    self.write(self.game.score())
+                    self._show(self.game.score(), board=False)
                 case "save":
-                    self._tell(self._save(rest.strip()))
+                    self._show(_printable(self._save(rest)), board=False)
                 case "resign":
                     self.result = self.result or self.game.resigned()
                     self._is_saved = False
+                case "pass":
+                    self._other(word, rest, word)
                 case name:
-                    self._other(name, rest.strip(), line)
+                    self._other(name, rest, line)
         except ValueError as error:  # a move or a file that cannot be: the message says what was expected
-            self._tell(str(error))
+            self._show(_printable(error), board=False)
 
     def _other(self, word: str, rest: str, line: str) -> None:
         """Obey a command of the game, or play a move."""
         obeyed = self.game.command(word, rest)
         if obeyed is not None:
-            self.write(obeyed.text)
+            self._show(obeyed.text, board=False)
             self.result = self.result or obeyed.result
             self._is_saved = self._is_saved and obeyed.result is None
             return
@@ -243,36 +334,55 @@ class Terminal:
             self.game.play(line)
         except ValueError as error:
             if word.isascii() and word.isalpha():  # only pass is a move without a digit
-                raise ValueError(f"{error}; help lists the commands") from None
+                raise ValueError(tr("{error}; help lists the commands", error=error)) from None
             raise
         self._is_saved = False
-        self.write(self.game.board())
+        self._show()
+        if self._warns and self._takes_back():
+            self.game.undo()
+            self._show()
+
+    def _takes_back(self) -> bool:
+        """Whether the last move is a blunder that the user takes back."""
+        loss = self.game.loss_of_last_move()
+        if loss.winrate < WARNING_LOSS:
+            return False
+        points = "" if loss.points is None or loss.points < 0.5 else f"{loss.points:.1f}"
+        points = tr(" and {points} points", points=points) if points else ""
+        move, winrate = self.game.last_move(), f"{100 * loss.winrate:.0f}"
+        self.write(tr("{move} may lose {winrate}% of the winrate{points}.", move=move, winrate=winrate, points=points))
+        while True:
+            line = self._line(tr("Take it back? (yes or no) "))
+            if line is None or line.lower() in NO:
+                return False
+            if line.lower() in YES:
+                return True
 
     def _check_running(self) -> None:
         if self.result is not None:
-            raise ValueError("the game is over: expected save FILE or quit")
+            raise ValueError(tr("the game is over: expected save FILE or quit"))
 
     def _undo(self) -> None:
         self._check_running()
         if self.game.undo() and self.game.side_to_move != self.human:
             self.game.undo()
         self._is_saved = False
-        self.write(self.game.board())
+        self._show()
 
     def _take_turn(self) -> None:
+        if self._in_place:
+            self.write(tr("yomi is thinking ..."))
         turn = self.game.take_turn()
         self._is_saved = False
         self.result = turn.result
-        if turn.result is None:
-            self.write(self.game.board())
-        self.write(turn.text)
+        self._show(turn.text, board=turn.result is None)
 
     def _save(self, path: str) -> str:
         if not path:
-            raise ValueError("expected a file name after save")
+            raise ValueError(tr("expected a file name after save"))
         self._write_game(path)
         self._save_to, self._is_saved = path, True
-        return f"saved {path}"
+        return tr("saved {path}", path=path)
 
     def _write_game(self, path: str) -> None:
         names = {BLACK: (YOU, ENGINE), WHITE: (ENGINE, YOU)}
@@ -287,7 +397,7 @@ class Terminal:
         except ValueError as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
-                self._tell(f"the game is not saved yet: {error}")
+                self._tell(tr("the game is not saved yet: {error}", error=error))
 
     def _save_at_last(self) -> None:
         """Save the game in the last named file, and remove the draft if it is another file."""
@@ -308,4 +418,4 @@ class Terminal:
         except FileNotFoundError:
             pass  # the user has saved the game before the first move
         except OSError as error:
-            self._tell(f"cannot remove {self._draft}: {error.strerror}")
+            self._tell(tr("cannot remove {path}: {why}", path=self._draft, why=error.strerror))

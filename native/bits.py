@@ -1,7 +1,7 @@
 """Operations that numba lacks: bit counting, random numbers, atomics, locks.
 
-Atomics are sequentially consistent and return the old value. They take (array, index), an element of a contiguous
-array, or (record, name), a field of a record. The name must be a constant in the kernel's own source.
+Atomics return the old value. They take (array, index), an element of a contiguous array, or (record, name), a field of
+a record. The name must be a constant in the kernel's own source.
 """
 
 import operator
@@ -18,6 +18,8 @@ from numba import types
 from numba.core import cgutils
 
 from yomi.native.jit import inlined, inlined_early, kernel, machine_code
+
+# Atomics are sequentially consistent, except that loads acquire and stores release.
 
 # numba tests a signed index for being negative, which costs rollouts 40% of their speed.
 U = np.uint64  # cast to an unsigned index
@@ -57,7 +59,6 @@ def _element_type(array: Any, index: Any) -> Any:
 
 
 def element_pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """Return a pointer to args[0][args[1]] of a one-dimensional contiguous array, or of a record."""
     array_type, index_type = signature.args[:2]
     if isinstance(array_type, types.Record):
         name = index_type.literal_value
@@ -177,8 +178,8 @@ def _is_x86() -> bool:
 
 @machine_code(lambda: time.sleep(0.0))
 def _yield_processor(typing_context: Any) -> Any:
-    """Yield the processor to another thread, by a system call."""
 
+    # By a system call, so that the thread that holds a lock can run.
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
         function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(32), []), name)

@@ -1,12 +1,9 @@
-"""Kernels bound to arguments and called by address: how the tree calls a game and an evaluator.
+"""Kernels bound to arguments and called by address: the tree calls a game and an evaluator in this way.
 
-A kernel that calls another by name contains its code: it must be compiled after it, and again for each variant. A call
-by address keeps the two apart. An entry is a C function of integers. The first is the address of the stored arguments
-(`store`).
+An entry is a C function of integers. The first is the address of the stored arguments (`store`).
 
 - `entry`: one more integer, a row or a number of rows. `bind` returns `Calls`, which Python runs (`run`) and kernels
-call (`call_all`).
-- `answering_entry`: two more integers, and an integer result. Kernels call it with `ask`.
+call (`call_all`). - `answering_entry`: two more integers, and an integer result. Kernels call it with `ask`.
 """
 
 from __future__ import annotations
@@ -27,6 +24,9 @@ from numba.extending import intrinsic
 from yomi.native.bits import U
 from yomi.native.debug_kernels import plain, plain_kernel
 from yomi.native.jit import IS_PLAIN, compiling, keep_compiled, kernel, machine_code, mark_kernel
+
+# A kernel that calls another by name contains its code: it must be compiled after it, and again for each variant. A
+# call by address keeps the two apart.
 
 # Maximum size of an entry's arguments in uint64 words. An array takes 5, plus 2 per dimension.
 _WORDS = 512
@@ -58,7 +58,7 @@ def load(typing_context: Any, address: Any, kind: Any) -> Any:
 
 @intrinsic
 def _store(typing_context: Any, address: Any, room: Any, value: Any) -> Any:
-    """Store a value at an address with `room` bytes; return its size, which is stored only if it fits."""
+    """Store a value at an address with `room` bytes; return its size. The value is stored only if it fits."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size = ir.Constant(ir.IntType(64), context.get_abi_sizeof(args[2].type))
@@ -112,7 +112,6 @@ class Calls:
     kept: tuple[Any, ...]  # owners of the memory at these addresses
 
     def __add__(self, other: Calls) -> Calls:
-        """Return the calls of both, in this order."""
         return Calls(np.concatenate((self.table, other.table)), (self, other))
 
     def run(self, rows: int) -> None:
@@ -124,7 +123,7 @@ NO_CALLS = Calls(np.zeros((0, 2), np.int64), ())
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """Arguments of entries in memory, which live as long as this object."""
+    """Arguments of entries in memory. They live while this object does."""
 
     address: int
     kept: tuple[Any, ...]
@@ -136,7 +135,7 @@ def store(kind: Any, *arguments: Any) -> Stored:
     Raises:
         TypeError: they differ from the type `kind`, a result of `types_of`, or are too large.
     """
-    if (found := numba.typeof(arguments)) != kind:
+    if (found := type_of(arguments)) is not kind and found != kind:
         raise TypeError(f"found arguments {found}, expected {kind}")
     if IS_PLAIN:
         return Stored(_add_plain(plain(arguments)), arguments)
@@ -198,8 +197,6 @@ _OPTIONS = {"nopython": True, "error_model": "numpy", "_nrt": False}
 
 @dataclass(frozen=True)
 class _Named:
-    """Replaces numba's dispatcher in events of compilations."""
-
     py_func: Callable[..., Any]
 
 
@@ -218,4 +215,29 @@ def answering_entry(kind: Any) -> Callable[[Callable[[Any, Any, Any], Any]], Ent
 
 def types_of(*examples: Any) -> Any:
     """Return the type of a tuple of arguments like `examples`."""
-    return numba.typeof(examples)
+    return type_of(examples)
+
+
+# numba types by form. numba makes the type of an array of records again at every call: that took 10 ms for a search.
+_TYPES: dict[Any, Any] = {}
+
+
+def type_of(value: Any) -> Any:
+    """Return `numba.typeof` of arguments, which is remembered for values of the same form."""
+    form = _form(value)
+    if form not in _TYPES:
+        _TYPES[form] = numba.typeof(value)
+    return _TYPES[form]
+
+
+def _form(value: Any) -> Any:
+    """Return a hashable value that determines the numba type."""
+    if isinstance(value, tuple):
+        return (type(value), *map(_form, value))
+    if isinstance(value, np.ndarray):
+        flags, dtype = value.flags, value.dtype
+        order = (flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned)
+        return (type(value), dtype, dtype.isalignedstruct, value.ndim, *order)
+    if isinstance(value, np.void):
+        return (type(value), value.dtype, value.dtype.isalignedstruct)
+    return numba.typeof(value)

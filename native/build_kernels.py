@@ -43,7 +43,7 @@ def build(level: str) -> None:
 
 
 def main(words: Sequence[str]) -> None:
-    """Build the named levels, or all, except those that this processor cannot run.
+    """Build the named levels, or all, except levels that this processor cannot run.
 
     Raises:
         SystemExit: an unknown level, or none that can be built.

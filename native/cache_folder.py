@@ -65,7 +65,7 @@ def check_cache() -> None:
 
 
 def require_private(folder: Path, *, may_be_sticky: bool = False) -> None:
-    """Refuse a folder that other users can write to: its compiled code would run with this user's rights.
+    """Refuse a folder that other users can write to.
 
     Args:
         folder: an existing folder.
@@ -75,6 +75,7 @@ def require_private(folder: Path, *, may_be_sticky: bool = False) -> None:
         CompileError: the folder belongs to a user other than this one and root, or others can write to it.
         OSError: the folder cannot be examined.
     """
+    # Its compiled code runs with this user's rights.
     if not hasattr(os, "getuid"):  # Windows has no such modes
         return
     found = folder.stat()
@@ -113,7 +114,6 @@ def _link_files(source: Path, target: Path) -> None:
 
 
 def _temporary_directory() -> Path:
-    """Return a temporary folder that only this user can write to."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"yomi-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -127,11 +127,10 @@ def _temporary_directory() -> Path:
 def locked(path: Path, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold an exclusive lock on a file; call `waits` before waiting for another process.
 
-    The system releases the lock when the process ends. On Windows nothing is locked.
-
     Raises:
         OSError: the file cannot be created.
     """
+    # The system releases the lock when the process ends. On Windows nothing is locked.
     with path.open("ab") as stream:
         if fcntl is not None:
             try:
@@ -143,7 +142,7 @@ def locked(path: Path, waits: Callable[[], None] = lambda: None) -> Iterator[Non
 
 
 def make_folder(folder: Path, facts: Mapping[str, str]) -> None:
-    """Create a folder of kernels with its facts.
+    """Create a folder for kernels, with a file of the facts on which they depend.
 
     Raises:
         OSError: it cannot be created.
@@ -169,11 +168,6 @@ def write_json(path: Path, content: Mapping[str, object]) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a folder of kernels or a mark.
-
-    Raises:
-        OSError: it cannot be removed.
-    """
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

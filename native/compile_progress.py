@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from yomi.language import tr
+
 # whether a terminal shows a bar; programs that use the library turn it off
 has_bar: ContextVar[bool] = ContextVar("has_bar", default=True)
 SECONDS_BETWEEN_LINES = 15.0
@@ -18,12 +20,6 @@ class Progress:
     """Estimate of the time left to compile groups in parallel processes. Thread-safe."""
 
     def __init__(self, seconds: Mapping[str, float], processes: int) -> None:
-        """Create an estimate.
-
-        Args:
-            seconds: estimate for each group in one process.
-            processes: number of processes.
-        """
         self._seconds = dict(seconds)
         self._processes = processes
         self._begun: dict[str, float] = {}
@@ -40,7 +36,6 @@ class Progress:
             self._done += self._seconds.pop(group)
 
     def left(self) -> float:
-        """Return the estimated seconds until all groups are compiled."""
         with self._lock:
             now = time.monotonic()
             speed = max(self._done / self._took, 0.02) if self._took >= MIN_SAMPLE else 1.0
@@ -64,7 +59,13 @@ class Display:
             form = "{desc} {percentage:3.0f}%|{bar}| {unit}"
             width = min(shutil.get_terminal_size().columns - 1, 100)
             self._bar = tqdm(
-                total=100, unit="", desc="yomi: compiling", bar_format=form, file=sys.stderr, leave=False, ncols=width
+                total=100,
+                unit="",
+                desc=tr("yomi: compiling"),
+                bar_format=form,
+                file=sys.stderr,
+                leave=False,
+                ncols=width,
             )
 
     def show(self, progress: Progress) -> None:
@@ -73,16 +74,16 @@ class Display:
         elapsed = now - self._begin
         self._fraction = max(self._fraction, min(elapsed / (elapsed + left), 0.99) if elapsed + left > 0 else 0.0)
         if self._bar is not None:
-            shown = int(100 * self._fraction), f"{time_text(left)} left"
+            shown = int(100 * self._fraction), tr("{time} left", time=time_text(left))
             if shown != (self._bar.n, self._bar.unit):
                 self._bar.n, self._bar.unit = shown
                 self._bar.refresh()
         elif now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
-            self._report(f"compiling: {100 * self._fraction:.0f}%, about {time_text(left)} left")
+            percent = f"{100 * self._fraction:.0f}"
+            self._report(tr("compiling: {percent}%, about {time} left", percent=percent, time=time_text(left)))
 
     def close(self) -> float:
-        """Remove the bar; return the elapsed seconds."""
         if self._bar is not None:
             self._bar.close()
         return time.monotonic() - self._begin
@@ -90,4 +91,6 @@ class Display:
 
 def time_text(seconds: float) -> str:
     """Return a duration for people: 40 s, 2 min."""
-    return f"{max(seconds, 1.0):.0f} s" if seconds < 90.0 else f"{seconds / 60.0:.0f} min"
+    if seconds < 90.0:
+        return tr("{n} s", n=f"{max(seconds, 1.0):.0f}")
+    return tr("{n} min", n=f"{seconds / 60.0:.0f}")

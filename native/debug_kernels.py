@@ -1,9 +1,6 @@
 """Kernels as plain Python for debuggers (NUMBA_DISABLE_JIT=1), about 1,000 times slower.
 
-numpy's scalars differ from numba's: records have no attributes, 8-bit integers wrap around, int64 and uint64 become
-floats. So kernels see arguments and constants through `Array` and `Record`. All integers except uint64 are Python's and
-wrap around when they are written; np.int64(...) and the like truncate. Results in float32 may differ in the last bit.
-The forward pass generates machine code and has no plain form.
+Results in float32 may differ in the last bit. The forward pass generates machine code and has no plain form.
 """
 
 import functools
@@ -13,6 +10,10 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
+
+# numpy's scalars differ from numba's: records have no attributes, 8-bit integers wrap around, int64 and uint64 become
+# floats. So kernels read arguments and constants through `Array` and `Record`. All integers except uint64 are Python's
+# and wrap around when they are written; np.int64(...) and similar calls truncate.
 
 
 class Array(np.ndarray[Any, np.dtype[Any]]):
@@ -77,7 +78,7 @@ _running = threading.local()
 
 
 def _fitting(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a value as it is stored: integers truncated to the type's bits, records as numpy's."""
+    """Return a value in the form in which it is stored: integers truncated to the type's bits, records as numpy's."""
     if isinstance(value, Record):
         return value.void
     if dtype.kind not in "iu" or not np.isscalar(value):
@@ -88,7 +89,7 @@ def _fitting(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as a kernel sees it."""
+    """Return a value in the form in which a kernel reads it."""
     if isinstance(value, Array | Record):
         return value
     if isinstance(value, np.ndarray):

@@ -1,5 +1,6 @@
-"""The error for kernels, in a module of its own: the command line imports it without numba."""
+"""The error for kernels."""
 
+# In a module of its own, since the command line imports it without numba.
 from yomi.errors import Error
 
 

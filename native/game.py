@@ -1,10 +1,7 @@
 """The functions of a game that the search tree calls, on a position record and its history.
 
-A game registers its kernels with `implement`; numba picks the kernel by the type of the position record. The tree calls
-them by address (yomi.native.game_calls), so that it is compiled once for all games. All run without the GIL.
-
-A history is a uint64 array. `play` appends to it and never changes existing entries. A copy of a position may therefore
-share the array and be played on.
+A game registers its kernels with `implement`. A history is a uint64 array. `play` appends to it and never changes
+existing entries. A copy of a position may therefore share the array and be played on.
 """
 
 import functools
@@ -16,6 +13,9 @@ from numba import from_dtype
 from numba.extending import overload
 
 from yomi.native.jit import IS_PLAIN, note_game
+
+# numba picks the kernel by the type of the position record. The tree calls them by address (yomi.native.game_calls), so
+# that it is compiled once for all games. All run without the GIL.
 
 # Record type -> function name -> kernel.
 IMPLEMENTATIONS: dict[Any, dict[str, Callable[..., Any]]] = {}
@@ -56,9 +56,10 @@ def outcome(pos: Any, history: Any) -> tuple[int, float, float]:
     """Return (state, value, score) for the side to move.
 
     The state is ONGOING, OVER (value in [-1, 1] and score are exact) or OVER_UNSCORED (the evaluator's value of this
-    position counts). With `solver`, 1 and -1 are taken for proofs. A result that holds only inside the search, such as
-    a first repetition, must be a little smaller.
+    position counts).
     """
+    # With `solver`, 1 and -1 are taken for proofs. A result that holds only inside the search, such as a first
+    # repetition, must be a little smaller.
     raise NotImplementedError
 
 

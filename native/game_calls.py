@@ -1,7 +1,6 @@
 """The game's side of a search: entries that the tree calls by address, compiled for each game.
 
-Each call does enough work (replay a line, describe a leaf) that its cost does not matter. All work on the `Board` of
-one search thread and return results in its arrays.
+All work on the `Board` of one search thread and return results in its arrays.
 """
 
 import functools
@@ -9,11 +8,10 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from yomi.native.bits import U
-from yomi.native.bound_kernels import ANSWERING_ENTRY, ROWS_ENTRY, Entry, ask, load, store
+from yomi.native.bound_kernels import ANSWERING_ENTRY, ROWS_ENTRY, Entry, ask, load, store, type_of
 from yomi.native.game import (
     HOMES,
     IMPLEMENTATIONS,
@@ -32,6 +30,8 @@ from yomi.native.game import (
     write_planes,
 )
 from yomi.native.jit import IS_PLAIN, inlined, kernel, mark_kernel
+
+# Each call does enough work (replay a line, describe a leaf) that its cost does not matter.
 
 FACTS_DTYPE = np.dtype(
     [
@@ -60,8 +60,7 @@ class Board(NamedTuple):
     moves: Any  # uint16[M]: legal moves of the current position
     indices: Any  # uint16[M]: their policy indices without symmetry
     facts: Any  # FACTS_DTYPE[1]
-    # float64[A + 1]: sum of the leaves' ownership, for the side to move at the root; the last entry belongs to the tree
-    ownership: Any
+    ownership: Any  # float64[2 + M, 2, A + 2]: see Worker.ownership
 
 
 class GameCalls(NamedTuple):
@@ -74,7 +73,7 @@ class GameCalls(NamedTuple):
 
 @inlined
 def replay(calls, depth):  # type: ignore[no-untyped-def]
-    """Make the position after `depth` moves of the line the current position."""
+    """Set the current position to the position after `depth` moves of the line."""
     ask(calls.board[U(1)], calls.board[U(0)], depth, 0)
 
 
@@ -86,10 +85,8 @@ def step(calls, depth, wanted):  # type: ignore[no-untyped-def]
 
 @inlined
 def describe(calls, is_root, wants_indices):  # type: ignore[no-untyped-def]
-    """Return the state of the current position (yomi.native.game.outcome); write its facts, legal moves and indices.
-
-    A finished game has value and score only. A root never counts as finished.
-    """
+    """Return the state of the current position (yomi.native.game.outcome); write its facts, legal moves and indices."""
+    # A finished game has value and score only. A root never counts as finished.
     return ask(calls.board[U(3)], calls.board[U(0)], is_root, wants_indices)
 
 
@@ -101,7 +98,7 @@ def list_moves(calls):  # type: ignore[no-untyped-def]
 
 @inlined
 def add_row_ownership(calls, row, divisor):  # type: ignore[no-untyped-def]
-    """Add 1 / divisor times the ownership of a row of the batch to the Board's."""
+    """Add 1 / divisor times the ownership of a row of the batch to the sums of the current leaf."""
     ask(calls.ownership[U(0)], calls.ownership[U(1)], row, divisor)
 
 
@@ -196,7 +193,7 @@ def _add_row_ownership(address, row, divisor):  # type: ignore[no-untyped-def]
     board, batch = load(address, KIND)
     r = U(row)
     sign = 1.0 / np.float64(divisor)
-    add_ownership(board.root[0], batch.ownership[r], np.int64(batch.symmetry[r]), sign, board.ownership)
+    add_ownership(board.root[0], batch.ownership[r], np.int64(batch.symmetry[r]), sign, board.ownership[1, 0])
     return 0
 
 
@@ -226,18 +223,18 @@ class BoundBoard:
     def __init__(self, board: Board) -> None:
         """Store the Board; compile entries that are not in the cache."""
         self.board = board
-        self._kind = numba.typeof((board,))
+        self._kind = type_of((board,))
         self._stored = store(self._kind, board)
         asked = (_replay, _step, _describe, _list_moves)
         entries = [_entry(function, self._kind, board.root.dtype) for function in asked]
         self.table = np.array([self._stored.address, *(entry.address for entry in entries)], np.int64)
 
     def with_batch(self, batch: Any) -> tuple[GameCalls, tuple[Any, ...]]:
-        """Return the calls for a Batch, and the objects that must live as long as they do.
+        """Return the calls for a Batch, and the objects that must outlive them.
 
         A row is written in the forms that the Batch has arrays for.
         """
-        kind = numba.typeof((self.board, batch))
+        kind = type_of((self.board, batch))
         stored = store(kind, self.board, batch)
         writers = [_write_indices]
         writers += [_write_row_bits] if batch.bits.shape[1] else []

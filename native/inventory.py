@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from yomi.language import tr
 from yomi.native.cache_folder import COMPLETE, FACTS
 from yomi.native.jit import CACHE_DIRECTORY, kernel_facts, kernel_key
 from yomi.native.kernel_groups import GROUPS
@@ -18,8 +19,6 @@ _NAME = re.compile(rf"(?P<package>[a-z-]+)-(?P<key>[0-9a-f]{{16}})(?P<mark>{re.e
 
 @dataclass(frozen=True)
 class Kept:
-    """A folder of kernels, or the mark of a group."""
-
     path: Path
     name: str  # A package of native, `others`, or for a mark a name of yomi.native.kernel_groups.GROUPS
     is_mark: bool
@@ -59,7 +58,6 @@ def _examine(path: Path, name: str, key: str, *, is_mark: bool) -> Kept:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; an empty one if the file is missing or damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -80,12 +78,14 @@ def _difference(facts: dict[str, Any], present: dict[str, str]) -> str:
     if name is None:
         return ""
     if name not in facts:
-        return "an earlier version of yomi"
+        return tr("an earlier version of yomi")
     value = str(facts[name])
     if name == "processor":
         model = value.partition(" ")[0]
         is_same = model == present[name].partition(" ")[0]
-        return f"other features of the processor {model}" if is_same else f"another processor: {model}"
+        if is_same:
+            return tr("other features of the processor {model}", model=model)
+        return tr("another processor: {model}", model=model)
     if name == "settings":
         return f"{_SETTING}: {value or 'none'}"
-    return "another version of the sources" if name == "sources" else f"{name.replace('python', 'Python')} {value}"
+    return tr("another version of the sources") if name == "sources" else f"{name.replace('python', 'Python')} {value}"

@@ -1,10 +1,4 @@
-"""The decorators of kernels, and the cache of compiled code.
-
-numba's own file cache misses an edit in a kernel that a cached kernel calls, and a changed bounds-check flag. So a
-cache folder is named after a hash of all sources that its kernels may contain, the flags, the versions of Python and
-numba, and the processor's features. Each package of kernels has its own folder: an edit in one game leaves the other
-game's kernels valid.
-"""
+"""The decorators of kernels, and the cache of compiled code."""
 
 import contextlib
 import functools
@@ -29,12 +23,22 @@ from yomi.native.cache_folder import cache_directory, locked, make_folder, requi
 from yomi.native.debug_kernels import plain_kernel
 from yomi.native.levels import features_of, level_in_use, packaged_kernels, processor_of
 
+# numba's own file cache misses an edit in a kernel that a cached kernel calls, and a changed bounds-check flag. So a
+# cache folder is named after a hash of all sources that its kernels may contain, the flags, the versions of Python and
+# numba, and the processor's features. Each package of kernels has its own folder: an edit in one game leaves the other
+# game's kernels valid.
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 SOURCE_ROOT = Path(__file__).resolve().parent
 # Packages whose kernels contain kernels of other packages. `others` stands for files outside native.
-CONTAINS = {"datasets": ("go", "shogi"), "sparse": ("shogi",), "others": ("datasets", "go", "shogi", "tree")}
+CONTAINS = {
+    "datasets": ("go", "shogi"),
+    "sparse": ("shogi",),
+    "alphabeta": ("shogi", "sparse"),
+    "others": ("alphabeta", "datasets", "go", "shogi", "sparse", "tree"),
+}
 # Sources of the layout of a batch. Evaluators load batches by address (yomi.native.bound_kernels), so no signature
 # shows a change.
 BATCHES = ("tree/arrays.py", "tree/buffers.py")
@@ -51,7 +55,7 @@ WITHOUT_KERNELS = (
     ),
     *("debug_kernels.py", "cache_folder.py", "compile_progress.py", "inventory.py"),
 )
-# Environment variables that change compiled kernels, besides those of the processor.
+# Environment variables that change compiled kernels, besides the processor's.
 FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "YOMI_CHECKED")
 # Whether kernels check the tree during a search (YOMI_CHECKED=1).
 CHECKED = os.environ.get("YOMI_CHECKED", "0") not in ("", "0")
@@ -61,7 +65,6 @@ CACHE_DIRECTORY = cache_directory()
 
 
 def _choose_level() -> str | None:
-    """Make numba compile for the processor level in use, if any; return the level."""
     level = level_in_use(CHOICE)
     if level is not None:
         settings: Any = config
@@ -94,14 +97,13 @@ def kernel_facts(package: str) -> dict[str, str]:
 
 
 def _processor() -> str:
-    """Return the processor's name and features that numba compiles for."""
     name, features = getattr(config, "CPU_NAME", None), getattr(config, "CPU_FEATURES", None)
     features = codegen.get_host_cpu_features() if features is None else features
     used = ",".join(feature for feature in features.split(",") if not feature.startswith("-"))
     return f"{name or llvm.get_host_cpu_name()} {llvm.get_process_triple()} {used}"
 
 
-# File with `native` or a level: the winner of a comparison of native kernels with those of the level.
+# File with `native` or a level: the winner of a comparison of native kernels with the level's.
 CHOICE = CACHE_DIRECTORY / f"faster-kernels-{kernel_facts('others')['sources']}"
 # Processor level that kernels are compiled for; None for this exact processor.
 LEVEL = _choose_level()
@@ -147,7 +149,6 @@ def _outside_key(function: Any, file: Path) -> str:
 
 @functools.cache
 def _private_folder(name: str) -> Path:
-    """Return a folder of the cache; if it exists, only this user may write to it."""
     folder = CACHE_DIRECTORY / name
     if folder.exists():
         require_private(folder)
@@ -230,7 +231,6 @@ def keep_compiled(cache: Any) -> None:
 
 
 def _look_in_package(cache: Any, folder: Path) -> None:
-    """Make a cache fall back to a folder of kernels that came with yomi."""
     own, place = cache._cache_file, cache._impl.locator
     path = folder / Path(cache.cache_path).name
     packaged = IndexDataCacheFile(str(path), cache._impl.filename_base, place.get_source_stamp())
@@ -326,7 +326,6 @@ def _is_cached(dispatcher: Any, arguments: Any) -> bool:
 
 
 def _saving(cache: Any) -> Callable[[Any, Any], None]:
-    """Return a function that writes a compiled kernel into its cache under a file lock."""
     # numba reads and writes the index without a lock: of two processes one would lose its entry, or the index would
     # name the other's code. A full disk costs only time.
     save = cache.save_overload
@@ -373,10 +372,8 @@ def _widening(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` like `kernel`, and inline it in each kernel that calls it.
-
-    It may not call a kernel that calls it; use `inlined_early` for such pairs.
-    """
+    """Compile `function` like `kernel`, and inline it in each kernel that calls it."""
+    # It may not call a kernel that calls it; use `inlined_early` for such pairs.
     return _compiled(function, allocates=False, inline=True)
 
 

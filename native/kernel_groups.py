@@ -1,8 +1,4 @@
-"""Groups of kernels that are compiled together: functions that call each kernel once.
-
-yomi.native.precompile runs the groups in processes. A kernel that Python calls is compiled with the code of all kernels
-that it contains, so that groups do not depend on each other.
-"""
+"""Groups of kernels that are compiled together: functions that call each kernel once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,6 +12,9 @@ if TYPE_CHECKING:
     from yomi.native.game_calls import GameCalls
     from yomi.native.spec import GameSpec
 
+# yomi.native.precompile runs the groups in processes. A kernel that Python calls is compiled with the code of all
+# kernels that it contains, so that groups do not depend on each other.
+
 SIZE = 9  # Board size of the calls. One compilation serves all sizes.
 
 
@@ -25,13 +24,12 @@ def _position() -> tuple["np.ndarray[tuple[int], np.dtype[np.void]]", "np.ndarra
 
     positions = np.zeros(2, POSITION_DTYPE)
     history = np.zeros(MAX_HISTORY, np.uint64)
-    clear(positions[0], SIZE)
+    clear(positions[0], SIZE, SIZE)
     begin(positions[0], history)
     return positions, history
 
 
 def compile_rules() -> None:
-    """Compile a game's rules: board, legality, area."""
     from yomi.native.go import area, board, rules
     from yomi.native.go.scratch import SCRATCH_DTYPE
 
@@ -52,14 +50,13 @@ def compile_rules() -> None:
 
 
 def compile_gather() -> None:
-    """Compile the search's largest kernel."""
     from yomi.native.tree.search import gather
 
     _ = gather.address
 
 
 def compile_tree() -> None:
-    """Compile the rest of the search tree, which all games share."""
+    """Compile all kernels of the search tree except `gather`. All games share them."""
     from yomi.native.bound_kernels import NO_CALLS, store
     from yomi.native.tree import evaluation, expansion, memory, report, search, searcher
     from yomi.native.tree.buffers import example_arguments
@@ -135,7 +132,7 @@ def compile_go_planes() -> None:
     outputs = cube, matrix, matrix, matrix, numbers, numbers, is_root, False, matrix, matrix, matrix
     decode.bind(*outputs)
     decode_rows(0, *outputs)
-    symmetry_steps(SIZE, 0)
+    symmetry_steps(SIZE, SIZE, 0)
 
 
 def compile_go_inputs() -> None:
@@ -147,7 +144,7 @@ def compile_go_inputs() -> None:
     _compile_board(go_spec(SIZE), positions[0], history, Inputs.BITS | Inputs.POSITIONS)
     spatial = np.zeros((22, SIZE, SIZE), np.float32)
     write_planes(positions[0], history, 0, np.zeros(1, SCRATCH_DTYPE)[0], spatial, np.zeros(19, np.float32))
-    policy_index(SIZE, 30, 0)
+    policy_index(SIZE, SIZE, 30, 0)
 
 
 def compile_go_learning() -> None:
@@ -174,7 +171,6 @@ def compile_rollouts() -> None:
 
 
 def compile_partial() -> None:
-    """Compile the inputs and outputs of networks with a policy or a value only."""
     from yomi.native.go.aya import AYA_SCRATCH_DTYPE, encode_aya
     from yomi.native.go.partial import decode
     from yomi.native.go.spec import go_spec
@@ -229,6 +225,9 @@ def compile_shogi_rules() -> None:
     rules.is_legal(position, history, int(moves[0]))
     rules.has_legal_move(position)
     rules.declaration(position)
+    rules.draw_declaration(position)
+    rules.try_move(position)
+    rules.tried(position)
     rules.play(position, history, int(moves[0]))
 
 
@@ -282,16 +281,16 @@ def compile_sparse() -> None:
     evaluate_rows.bind(batch, EXAMPLE, make_scratch(EXAMPLE, 1), np.zeros(1, SCRATCH_DTYPE)[0])
 
 
-def compile_nnue() -> None:
-    from yomi.native.shogi.spec import shogi_spec
-    from yomi.native.sparse.nnue_leaf import EXAMPLE, make_leaf_scratch, make_settings
-    from yomi.native.sparse.nnue_search import clear_rows, evaluate_leaves
-    from yomi.native.tree.buffers import make_batch
+def compile_alphabeta() -> None:
+    from yomi.native.alphabeta.root import begin_search, search_root
 
-    batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
-    arguments = batch, EXAMPLE, make_leaf_scratch(EXAMPLE), make_settings(1, 1.0, 1.0, 0.0)
-    for bound in (clear_rows, evaluate_leaves):
-        bound.bind(*arguments)
+    _ = begin_search.address, search_root.address
+
+
+def compile_leaf_search() -> None:
+    from yomi.native.alphabeta.leaves import example_calls
+
+    example_calls()
 
 
 def compile_mate() -> None:
@@ -304,8 +303,6 @@ def compile_mate() -> None:
 
 @dataclass(frozen=True)
 class Group:
-    """Kernels that one process compiles."""
-
     compile: Callable[[], None]
     packages: tuple[str, ...]  # packages of native whose sources the kernels consist of
     # Seconds on one core of a Zen 4 with an empty cache. Only ratios matter: estimates adapt to the machine.
@@ -328,7 +325,8 @@ GROUPS: dict[str, Group] = {
     "shogi-sparse": Group(compile_sparse, ("shogi", "sparse"), 3.0),
     "shogi-mate": Group(compile_mate, ("shogi",), 4.0),
     "shogi-inputs": Group(compile_shogi_inputs, ("shogi",), 4.0),
-    "shogi-nnue": Group(compile_nnue, ("shogi", "sparse"), 10.0),
+    "shogi-alphabeta": Group(compile_alphabeta, ("shogi", "sparse", "alphabeta"), 12.0),
+    "shogi-leaf-search": Group(compile_leaf_search, ("shogi", "sparse", "alphabeta"), 12.0),
     "shogi-material": Group(compile_material, ("shogi", "forward"), 3.0),
     "shogi-learning": Group(compile_shogi_learning, ("shogi", "datasets"), 3.0),
 }
@@ -338,6 +336,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "go-more": ("go-inputs", "go-rollouts", "go-partial"),
     "go-learning": ("go-learning",),
     "shogi": ("tree-gather", "tree", "shogi-board", "shogi-rules", "shogi-mate", "shogi-sparse"),
-    "shogi-more": ("forward", "shogi-nnue", "shogi-inputs", "shogi-material"),
+    "shogi-alphabeta": ("shogi-alphabeta", "shogi-rules", "shogi-mate"),
+    "shogi-more": ("forward", "shogi-alphabeta", "shogi-leaf-search", "shogi-inputs", "shogi-material"),
     "shogi-learning": ("shogi-learning",),
 }

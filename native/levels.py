@@ -1,8 +1,7 @@
 """Levels of x86-64 processors, and the compiled kernels for them in a wheel.
 
-A wheel may contain native/compiled/LEVEL, made by `python -m yomi.native.build_kernels`. The first start uses these
-kernels and compiles kernels for the exact processor in the background. YOMI_KERNELS=native or YOMI_KERNELS=LEVEL
-overrides this. yomi.native.jit calls `level_in_use` when it is imported, before numba compiles anything.
+A wheel may contain native/compiled/LEVEL, made by `python -m yomi.native.build_kernels`. YOMI_KERNELS=native or
+YOMI_KERNELS=LEVEL overrides the choice of kernels.
 """
 
 import json
@@ -17,6 +16,9 @@ import numba
 import yomi
 from yomi.native.cache_folder import FACTS, require_private
 from yomi.native.errors import CompileError
+
+# The first start uses the wheel's kernels and compiles kernels for the exact processor in the background.
+# yomi.native.jit calls `level_in_use` when it is imported, before numba compiles anything.
 
 _V3 = "cx16,sahf,popcnt,sse3,sse4.1,sse4.2,ssse3,avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe,xsave"
 _V4 = f"{_V3},avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
@@ -51,8 +53,7 @@ def lacking_features(level: str) -> str:
 
 
 def level_in_use(choice: Path) -> str | None:
-    """Return the level whose packaged kernels this process uses, or None if it uses kernels compiled for this exact
-    processor.
+    """Return the level whose packaged kernels this process uses, or None if its kernels are for this exact processor.
 
     Args:
         choice: file with the name of the faster kernels, "native" or a level. It exists once both have been compared.

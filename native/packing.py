@@ -1,8 +1,6 @@
 """Binary network inputs as bits, and float16 outputs of GPUs.
 
-Bit i of a row is bit i % 64 of word i // 64, as numpy.packbits(bitorder="little") on little-endian machines. On a
-device `yomi.nets.packed` (ONNX) or native/cuda/unpack.cu unpacks them; for evaluators on a processor `unpack_bits`
-does.
+Bit i of a row is bit i % 64 of word i // 64, as numpy.packbits(bitorder="little") on little-endian machines.
 """
 
 from typing import Any
@@ -15,6 +13,9 @@ from numba import types
 from yomi.native.bits import U, element_pointer
 from yomi.native.jit import inlined, kernel, machine_code
 from yomi.native.spec import packed_words
+
+# On a device `yomi.nets.gpu_variants` (ONNX) or native/cuda/unpack.cu unpacks them; for evaluators on a processor
+# `unpack_bits` does.
 
 
 def packed_bytes(count: int) -> int:

@@ -1,8 +1,4 @@
-"""Compiles kernels before they are needed, in several processes, with progress.
-
-Otherwise numba would compile at the first call: half a minute in the middle of a move. Each compiled group
-(yomi.native.kernel_groups) has a mark in the cache, so that later starts return at once.
-"""
+"""Compiles kernels before they are needed, in several processes, with progress."""
 
 import contextlib
 import functools
@@ -18,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from yomi.language import tr
 from yomi.native import jit
 from yomi.native.cache_folder import COMPLETE, locked, write_json
 from yomi.native.compile_progress import Display, Progress, time_text
@@ -27,14 +24,14 @@ from yomi.native.kernel_groups import GROUPS, NAMES
 from yomi.native.levels import NATIVE, ROOT, SETTING
 from yomi.native.speed import compare
 
+# Otherwise numba would compile at the first call: half a minute in the middle of a move. Each compiled group
+# (yomi.native.kernel_groups) has a mark in the cache, so that later starts return at once.
+
 # Prefix of a process's message about an error in a kernel's source.
 MISTAKE = "a mistake in a kernel: "
-WHEN_AGAIN = (
-    "This happens again after an update or edit of yomi, after an update of numba or Python, and on another processor"
-)
 CHECK = "--check"  # option of a process that only finds the line of an error
 LATER = "--later"  # option of a process that compiles in the background; names follow
-# Option of a process that compiles native kernels and compares them with those of a level, which follows.
+# Option of a process that compiles native kernels and compares them with a level's, which follows.
 COMPARE = "--compare"
 MAX_PROCESSES = 4  # more would only wait for the slowest group
 LOW_PRIORITY = 19  # niceness of the background process
@@ -46,14 +43,13 @@ def is_compiled(name: str) -> bool:
 
 
 def _missing(names: Iterable[str]) -> list[str]:
-    """Return the groups of keys of NAMES that are not compiled."""
     groups = dict.fromkeys(group for name in names for group in NAMES[name])
     folders = [CACHE_DIRECTORY, *([] if PACKAGED is None else [PACKAGED])]
     return [group for group in groups if not any((folder / mark_of(group).name).exists() for folder in folders)]
 
 
 def compile_names(names: Sequence[str], report: Callable[[str], None]) -> None:
-    """Compile all kernels of keys of NAMES that are not in the cache, with a bar on a terminal.
+    """Compile the kernels of `names` that are not in the cache, with a bar on a terminal.
 
     Args:
         names: keys of NAMES.
@@ -67,9 +63,10 @@ def compile_names(names: Sequence[str], report: Callable[[str], None]) -> None:
     try:
         with _alone(names, report):
             if groups := _missing(names):
-                _compile(" and ".join(names), groups, report)
+                _compile(tr(" and ").join(names), groups, report)
     except OSError as error:
-        raise CompileError(f"compiling failed: {_no_room(f'{CACHE_DIRECTORY}: {error.strerror or error}')}") from None
+        why = _no_room(f"{CACHE_DIRECTORY}: {error.strerror or error}")
+        raise CompileError(tr("compiling failed: {why}", why=why)) from None
 
 
 @contextlib.contextmanager
@@ -78,7 +75,7 @@ def _alone(names: Sequence[str], report: Callable[[str], None]) -> Iterator[None
     with contextlib.ExitStack() as stack:
         for name in NAMES:  # always in the same order: two starts never wait for each other
             if name in names:
-                text = f"another start compiles the engine for {name}: waiting for it"
+                text = tr("another start compiles the engine for {name}: waiting for it", name=name)
                 stack.enter_context(locked(CACHE_DIRECTORY / f"{name}.lock", functools.partial(report, text)))
         yield
 
@@ -111,12 +108,20 @@ _background: list["subprocess.Popen[bytes]"] = []
 
 
 def _no_room(fault: str) -> str:
-    return f"{fault}: expected room for compiled kernels (some 100 MB), or YOMI_CACHE_DIR to name a folder with room"
+    return tr(
+        "{fault}: expected room for compiled kernels (some 100 MB), or YOMI_CACHE_DIR to name a folder with room",
+        fault=fault,
+    )
 
 
 def _compile(what: str, groups: Sequence[str], report: Callable[[str], None]) -> None:
-    """Compile groups whose locks this process holds."""
-    report(f"compiling the engine for {what}. {WHEN_AGAIN}")
+    report(
+        tr(
+            "compiling the engine for {what}. This happens again after an update or edit of yomi, after an update of "
+            "numba or Python, and on another processor",
+            what=what,
+        )
+    )
     display = Display(report)
     try:
         _run(groups, display)
@@ -126,7 +131,7 @@ def _compile(what: str, groups: Sequence[str], report: Callable[[str], None]) ->
         raise CompileError(
             f"compiling failed: no kernels of {', '.join(left)} found, expected them in {CACHE_DIRECTORY}"
         )
-    report(f"compiled in {time_text(seconds)}; kept in {CACHE_DIRECTORY}")
+    report(tr("compiled in {time}; kept in {folder}", time=time_text(seconds), folder=CACHE_DIRECTORY))
 
 
 def _processors() -> int:
@@ -184,7 +189,6 @@ def _reason(text: str) -> str:
 
 
 def mark_of(group: str) -> Path:
-    """Return the file that marks a group as compiled."""
     keys = "".join(kernel_key(package) for package in GROUPS[group].packages)
     return CACHE_DIRECTORY / f"{group}-{hashlib.sha256(keys.encode()).hexdigest()[:16]}{COMPLETE}"
 
@@ -196,7 +200,6 @@ def _write_mark(group: str, seconds: float) -> None:
 
 
 def _spawn(words: Sequence[str], errors: IO[bytes]) -> "subprocess.Popen[bytes]":
-    """Start a process of this module that writes its errors to a file."""
     return _start([sys.executable, "-m", "yomi.native.precompile", *words], subprocess.PIPE, errors)
 
 
@@ -209,7 +212,6 @@ def _start(
 
 
 def _read_groups() -> Iterator[str]:
-    """Yield the groups on stdin, one per line, up to an empty line."""
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     _watch_stdin(lines)
     while line := lines.get():
@@ -235,9 +237,7 @@ def main(words: Sequence[str]) -> None:
 
     LATER: compile the missing groups of the names that follow. CHECK: only infer the types of the groups that follow.
     COMPARE: compile all missing groups, then compare their speed with the level that follows. Otherwise: compile the
-    groups named on stdin.
-
-    An error in a kernel's source is printed on stderr.
+    groups named on stdin. An error in a kernel's source is printed on stderr.
     """
     from yomi.native import typecheck
 
@@ -264,7 +264,6 @@ def main(words: Sequence[str]) -> None:
 
 
 def _compile_here(groups: Iterable[str]) -> None:
-    """Compile groups in this process; print each when it is done."""
     for group in groups:
         begin = time.monotonic()
         try:

@@ -1,7 +1,4 @@
-"""Compares the kernels of a processor level with native ones: `python -m yomi.native.speed` prints a speed.
-
-It measures the main work of playing: convolutions in the fastest precision, and Go's rules.
-"""
+"""Compares the kernels of a processor level with native ones: `python -m yomi.native.speed` prints a speed."""
 
 import contextlib
 import os
@@ -10,6 +7,8 @@ import sys
 import time
 
 import numpy as np
+
+# It measures the main work of playing: convolutions in the fastest precision, and Go's rules.
 
 SECONDS = 0.5
 TURNS = 3
@@ -51,10 +50,11 @@ def _games() -> float:
     pos, history, moves = np.zeros(1, POSITION_DTYPE)[0], np.zeros(MAX_HISTORY, np.uint64), np.zeros(400, np.uint16)
     count, start = 0, time.perf_counter()
     while time.perf_counter() - start < SECONDS or not count:
-        clear(pos, SIZE)
+        clear(pos, SIZE, SIZE)
         begin(pos, history)
         for number in range(60):
             legal = legal_moves(pos, history, moves)
+            # Any legal moves will do, if they are the same each time.
             play(pos, history, int(moves[(7 * number) % legal]))
         count += 1
         if count == 1:
@@ -63,7 +63,7 @@ def _games() -> float:
 
 
 def compare(level: str) -> None:
-    """Compare native kernels with those of a level, alternately; write the name of the faster ones into the cache.
+    """Compare native kernels with a level's, alternately; write the name of the faster ones into the cache.
 
     Raises:
         OSError: the cache cannot be written.
@@ -71,6 +71,7 @@ def compare(level: str) -> None:
     from yomi.native.jit import CHOICE
     from yomi.native.levels import NATIVE
 
+    # The kernels take turns, so that other load on the machine affects both.
     speeds = [(_speed_of(level), _speed_of(NATIVE)) for _ in range(TURNS)]
     if not all(min(pair) > 0.0 for pair in speeds):
         return  # a process failed: the next start compares again
@@ -81,7 +82,6 @@ def compare(level: str) -> None:
 
 
 def _speed_of(kernels: str) -> float:
-    """Return the speed measured by a process with these kernels; 0 if it fails."""
     from yomi.native.levels import ROOT, SETTING
 
     command = [sys.executable, "-m", "yomi.native.speed"]

@@ -1,8 +1,4 @@
-"""Type checks of kernels: finds the mistakes that numba would find, without compiling.
-
-numba generates the machine code of a callee before it looks at the rest of the caller. A wrong name in the search was
-found after more than a minute. Inferring types alone takes a tenth of the time.
-"""
+"""Type checks of kernels: finds the mistakes that numba would find, without compiling."""
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +16,9 @@ from numba.core.typed_passes import NopythonTypeInference
 from numba.core.typing.templates import signature
 
 from yomi.native.jit import SOURCE_ROOT, WITHOUT_KERNELS
+
+# numba generates the machine code of a callee before it looks at the rest of the caller. A wrong name in the search was
+# found after more than a minute. Inferring types alone takes a tenth of the time.
 
 
 def check(groups: Iterable[Callable[[], None]]) -> None:
@@ -131,7 +130,6 @@ _PASSES: Any = _Passes
 
 
 def _passes(compiler: Any) -> list[Any]:
-    """Return numba's passes up to type inference."""
     passes: Any = _PASSES("types only")
     passes.passes.extend(DefaultPassBuilder.define_untyped_pipeline(compiler.state).passes)
     passes.add_pass(NopythonTypeInference, "nopython frontend")

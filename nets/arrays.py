@@ -1,7 +1,4 @@
-"""Read arrays of numbers and text from .npy and .npz files. Sizes are checked before memory is allocated.
-
-numpy's own reader parses headers as Python code and passes on the errors of that parser.
-"""
+"""Read arrays of numbers and text from .npy and .npz files."""
 
 from __future__ import annotations
 
@@ -17,6 +14,8 @@ import numpy.typing as npt
 
 from yomi.nets.errors import NetworkError
 
+# numpy's own reader parses headers as Python code, passes on the errors of that parser, and allocates memory before it
+# knows the size. This one accepts only what numpy writes, and checks sizes first.
 _MAGIC = b"\x93NUMPY"
 _HEADER = re.compile(
     r"\{'descr': '([<>|=]?[biufU]\d{1,4})', 'fortran_order': False, "
@@ -28,26 +27,21 @@ _MAX_AXES = 8
 
 @dataclass(frozen=True)
 class Header:
-    """The header of a .npy file whose array is in C order."""
-
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    offset: int
-    """Position of the first number in the file."""
+    offset: int  # position of the first number in the file
 
 
 def read_header(stream: BinaryIO, size: int) -> Header:
-    """Read the header of a .npy file.
-
-    Args:
-        stream: the file, at its beginning.
-        size: bytes of the whole file.
+    """Read the header of a .npy file. `stream` is at its beginning, and `size` is the number of bytes of the whole
+    file.
 
     Raises:
         NetworkError: another kind of header, or an array that does not fill the file. The message has no path.
         OSError: the file cannot be read.
     """
     start = stream.read(len(_MAGIC) + 2)
+    # Version 1 stores the header's length in two bytes, later versions in four.
     width = {1: 2, 2: 4, 3: 4}.get(start[-2] if len(start) == len(_MAGIC) + 2 else 0, 0)
     if not start.startswith(_MAGIC) or not width:
         raise NetworkError(f"a file that starts with {start!r} found, expected an array (.npy)")
@@ -55,7 +49,7 @@ def read_header(stream: BinaryIO, size: int) -> Header:
     text = stream.read(min(length, _MAX_HEADER)).decode("latin-1")
     match = _HEADER.fullmatch(text)
     if match is None or len(text) != length:
-        raise NetworkError(f"the header {text[:100].strip()!r} found, expected that of an array of numbers in C order")
+        raise NetworkError(f"the header {text[:100].strip()!r} found, expected an array of numbers in C order")
     try:
         dtype = np.dtype(match[1])
     except TypeError:
@@ -78,11 +72,11 @@ def read_npz(stream: BinaryIO) -> dict[str, npt.NDArray[Any]]:
     try:
         with zipfile.ZipFile(stream) as archive:
             for entry in archive.infolist():
-                # What is stored as it is cannot be larger than the file.
+                # An uncompressed entry cannot be larger than the file, so a small file cannot claim much memory.
                 if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
                     raise NetworkError(f"{entry.filename} compressed found, expected an archive of numpy.savez")
                 with archive.open(entry) as member:
-                    header = read_header(member, entry.file_size)  # type: ignore[arg-type]  # it reads, which is enough
+                    header = read_header(member, entry.file_size)  # type: ignore[arg-type]  # only its `read` is used
                     array = np.frombuffer(member.read(), header.dtype).reshape(header.shape)
                 arrays[entry.filename.removesuffix(".npy")] = array
     except NetworkError:

@@ -6,11 +6,11 @@ import unicodedata
 
 from yomi.errors import Error
 
+# Characters that are kept of a longer text: its beginning names the file, its end what was expected.
 _HEAD, _TAIL = 700, 400
-"""Characters that are kept of a longer text: its beginning names the file, its end what was expected."""
 
+# Characters that change the direction of the following text.
 _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that change the direction of the following text."""
 
 
 class LineError(Error):
@@ -21,10 +21,7 @@ class LineError(Error):
 
 
 class NetworkError(LineError, ValueError):
-    """A network file cannot be used: it is broken, truncated, unknown, or made for another game or board.
-
-    The message is one line that says what was found and what was expected.
-    """
+    """A network file cannot be used: it is broken, truncated, unknown, or made for another game or board."""
 
 
 def is_control(character: str) -> bool:
@@ -42,8 +39,8 @@ def one_line(text: str) -> str:
 
 
 def _shown(character: str) -> str:
-    """Return a character, or its escape if a terminal interprets it or UTF-8 cannot encode it."""
-    # The low surrogates stand for bytes of a file's name, which come out as they came in.
+    # UTF-8 cannot encode a lone surrogate. The low ones are bytes of a file's name, which are printed as they were
+    # read.
     is_lone = unicodedata.category(character) == "Cs" and not "\udc80" <= character <= "\udcff"
     if is_lone or is_control(character):
         return character.encode("unicode_escape").decode("ascii")

@@ -1,4 +1,4 @@
-"""Network files and files derived from them: written atomically, identified by content, kept in the cache folder."""
+"""Network files and derived files: write them atomically, identify them by content, and find the cache folder."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _log = logging.getLogger("yomi.networks")
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add the file's name to an OSError that leaves the block: errors of writing do not contain it."""
+    """Add the file's name to an OSError that leaves the block."""
     try:
         yield
     except OSError as error:
+        # Errors of writing contain no name, unlike errors of opening.
         if error.filename is None:
             error.strerror = error.strerror or str(error)  # numpy says how many items were written, and nothing else
             error.filename = str(path)
@@ -36,23 +37,21 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def atomic_writer(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
-    """Write a file so that no reader ever sees a part of it: it gets its name when the `with` block ends without an
-    error.
-
-    The process's umask determines the file's permissions.
+    """Write a file that gets its name when the `with` block ends without an error. No reader sees a part of it.
 
     Args:
         path: the file.
-        sync: flush the content to the disk before the file gets its name, and the name before this returns. After a
-            power cut the file is then the old one or the new one.
+        sync: after a power cut the file is the old one or the new one, never damaged. This waits for the disk.
 
     Raises:
         OSError: it cannot be written; the error names the file.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
+        # Not tempfile: its files are private, and this one gets the permissions of the process's umask.
         with naming(path), draft.open("xb") as stream:
             yield stream
+            # The content must be on the disk before the name is, and the name before the caller continues.
             if sync:
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -66,7 +65,7 @@ def atomic_writer(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
 
 
 def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
-    """Write a whole file at once with `atomic_writer`.
+    """Write a whole file with `atomic_writer`.
 
     Raises:
         OSError: it cannot be written.
@@ -78,11 +77,10 @@ def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
 def sync_folder(folder: Path) -> None:
     """Flush a folder's entries to the disk: names that were added, changed or removed.
 
-    Windows cannot open folders; there the file system's journal keeps names in order.
-
     Raises:
         OSError: the disk fails.
     """
+    # Windows cannot open folders. The journal of its file system keeps names in order.
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -103,12 +101,12 @@ def sync_file(path: Path) -> None:
         os.fsync(stream.fileno())
 
 
+# Offset of the byte that Windows locks. It is after all content, since other processes cannot read a locked byte.
 LOCKED_AT = 2**40
-"""Offset of the byte that Windows locks. It is after all content, since other processes cannot read a locked byte."""
 
 
 def lock_file(descriptor: int, *, wait: bool) -> bool:
-    """Lock an open file until it is closed. The system unlocks it when the process ends, for whatever reason.
+    """Lock an open file until it is closed or the process ends, however it ends.
 
     Args:
         descriptor: of a file that is open for writing.
@@ -131,6 +129,7 @@ def lock_file(descriptor: int, *, wait: bool) -> bool:
                     return False
             finally:
                 os.lseek(descriptor, position, os.SEEK_SET)
+            # Windows's own waiting lock gives up after ten seconds.
             time.sleep(0.05)
     import fcntl
 
@@ -155,7 +154,7 @@ def remove_drafts(folder: Path) -> None:
 
 
 def source_digest(path: Path) -> str:
-    """Return the hexadecimal SHA-256 digest of a file. An ONNX file's separate weight files are included.
+    """Return the hexadecimal SHA-256 digest of a file, including an ONNX file's separate weight files.
 
     Raises:
         NetworkError: a file cannot be read, or the ONNX file names weights outside of its folder.
@@ -195,7 +194,7 @@ def _digest(path: Path) -> str:
 
 
 def _beside(path: Path, name: str) -> Path:
-    """Return the path of a weight file that an ONNX file names. By the specification it is in the same folder."""
+    # By ONNX's specification weights are in the same folder. A hostile file may name any other.
     found = path.parent / name
     if ".." in Path(name).parts or Path(name).is_absolute() or not found.is_file():
         raise NetworkError(f"{path}: weights in {name!r} found, expected a file in the folder of the ONNX file")
@@ -203,11 +202,7 @@ def _beside(path: Path, name: str) -> Path:
 
 
 def default_cache_dir() -> Path:
-    """Return YOMI_CACHE_DIR, otherwise XDG_CACHE_HOME/yomi, otherwise ~/.cache/yomi; without a home, a temporary
-    folder.
-
-    The path is absolute. A relative one refers to the current folder at the first call.
-    """
+    """Return the absolute YOMI_CACHE_DIR, otherwise XDG_CACHE_HOME/yomi, otherwise ~/.cache/yomi."""
     if own := os.environ.get("YOMI_CACHE_DIR"):
         return _absolute(own)
     if xdg := os.environ.get("XDG_CACHE_HOME"):
@@ -215,12 +210,13 @@ def default_cache_dir() -> Path:
     try:
         return Path.home() / ".cache" / "yomi"
     except RuntimeError:
+        # A user without a home, as in some containers.
         return temporary_cache_dir()
 
 
 @functools.cache
 def _absolute(folder: str) -> Path:
-    """Return a folder's absolute path, cached because a process may change its current folder."""
+    # Cached, because the process may change its current folder.
     return Path(folder).absolute()
 
 
@@ -230,6 +226,7 @@ def temporary_cache_dir() -> Path:
     folder = Path(tempfile.gettempdir()) / f"yomi-{user}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
+        # Another user may have made the folder, or a link, to plant files in it.
         if not folder.is_symlink() and (not hasattr(os, "getuid") or folder.stat().st_uid == user):
             return folder
     except OSError as error:

@@ -10,13 +10,13 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+# Operator set of the graphs: the oldest that has every operator used here, for compatibility with old runtimes.
 OPSET = 17
-"""Operator set of the graphs: the oldest that has every operator used here, for compatibility with old runtimes."""
 IR_VERSION = 8
 
 
 class GraphBuilder:
-    """Collects the nodes of one graph. Tensors are identified by name."""
+    """Collects the nodes of one ONNX graph. Tensors are identified by name."""
 
     def __init__(self) -> None:
         self._nodes: list[onnx.NodeProto] = []
@@ -32,12 +32,11 @@ class GraphBuilder:
         return name
 
     def output(self, tensor: str, name: str, shape: Sequence[int | str], kind: int = TensorProto.FLOAT) -> None:
-        """Declare `tensor` an output called `name`."""
+        # An Identity gives the tensor its public name, and lets one tensor be several outputs.
         self._nodes.append(helper.make_node("Identity", [tensor], [name], name=name))
         self._outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
 
     def constant(self, value: npt.ArrayLike, dtype: npt.DTypeLike = np.float32) -> str:
-        """Store an array and return its name."""
         name = self._fresh("const")
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(value, dtype=dtype), name))
         return name
@@ -58,18 +57,13 @@ class GraphBuilder:
         return tensor
 
     def split(self, tensor: str, sizes: Sequence[int], axis: int) -> list[str]:
-        """Split a tensor along an axis into parts of the given sizes."""
         name = self._fresh("Split")
         names = [f"{name}_{index}" for index in range(len(sizes))]
         self._nodes.append(helper.make_node("Split", [tensor, self.shape(*sizes)], names, name=name, axis=axis))
         return names
 
     def model(self, name: str, metadata: dict[str, str]) -> onnx.ModelProto:
-        """Return the model of everything appended so far.
-
-        Raises:
-            onnx.checker.ValidationError: the graph is not valid ONNX, which is the caller's fault.
-        """
+        """Return the model of everything appended so far."""
         graph = helper.make_graph(self._nodes, name, self._inputs, self._outputs, self._constants)
         graph.value_info.extend(self._shapes)
         model = helper.make_model(
@@ -79,6 +73,7 @@ class GraphBuilder:
             ir_version=IR_VERSION,
         )
         helper.set_model_props(model, metadata)
+        # An invalid graph is a fault of the caller, not of a user's file: its error is not translated.
         onnx.checker.check_model(model)
         return model
 

@@ -1,22 +1,21 @@
-"""The packages of yomi's extras, and the command that installs them.
-
-The commands contain the packages, not yomi: pip does not know "yomi-engine[train]" if yomi came from a folder, a wheel
-or a repository, or was never installed.
-"""
+"""The packages of yomi's extras, and the command that installs them."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import re
 import shutil
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
+from yomi.language import tr
+
+# Commands name the packages, not "yomi-engine[train]": pip does not know that name if yomi came from a folder, a wheel
+# or a repository, or was never installed.
 DISTRIBUTION = "yomi-engine"
 ROOT = Path(__file__).resolve().parent.parent
+# The extra that contains a package which only some commands need.
 EXTRA_OF = {
     **dict.fromkeys(("onnx", "onnxruntime"), "onnx"),
     "tensorrt": "tensorrt",
@@ -24,13 +23,13 @@ EXTRA_OF = {
     **dict.fromkeys(("torch", "onnxscript"), "train"),
     "matplotlib": "plot",
     "shtab": "completion",
+    **dict.fromkeys(("fastapi", "uvicorn", "pydantic", "starlette", "segno"), "web"),
     **dict.fromkeys(("ray", "fsspec"), "cluster"),
 }
-"""The extra that contains a package which only some commands need."""
 
 
 def pip_command(*words: str) -> str:
-    """Return a pip command for yomi's environment, quoted for a shell."""
+    # A command that the user can paste into a shell.
     python = Path(sys.executable).name
     if shutil.which(python) != sys.executable:  # that environment is not the active one
         python = sys.executable
@@ -42,41 +41,34 @@ def pip_command(*words: str) -> str:
 
 
 def extra_command(extra: str, *, remove: Sequence[str] = (), leave_out: Sequence[str] = ()) -> str:
-    """Return the command that removes clashing packages and installs an extra of yomi.
-
-    Args:
-        extra: its name.
-        remove: packages to remove.
-        leave_out: packages of the extra not to install.
-    """
+    """Return the command that removes clashing packages and installs an extra except the packages of `leave_out`."""
     wanted = [each for each in _requirements(extra) if re.split(r"[\s\[<>=~;!]", each)[0] not in leave_out]
     command = pip_command("install", *wanted)
     return f"{pip_command('uninstall', '-y', *remove)} && {command}" if remove else command
 
 
 def missing_line(package: str, use: str, extra: str = "") -> str:
-    """Return one line that says which package is missing for what use, and the command that installs it.
+    """Return one line for the user: which use needs which missing package, and the command that installs it.
 
-    Args:
-        package: the missing package.
-        use: what needs it.
-        extra: the extra to install; by default EXTRA_OF's.
+    `extra` is the extra to install; by default EXTRA_OF's.
     """
-    return f"{use} needs {package}, which is not installed: {extra_command(extra or EXTRA_OF[package])}"
+    command = extra_command(extra or EXTRA_OF[package])
+    return tr("{use} needs {package}, which is not installed: {command}", use=use, package=package, command=command)
 
 
 def _requirements(extra: str) -> list[str]:
-    """Return an extra's packages, from the checkout's pyproject.toml or from the installed distribution.
+    """Return an extra's packages, from the checkout's pyproject.toml or from the installed distribution."""
+    import importlib.metadata  # takes 20 ms, and every start of yomi imports this module
 
-    Raises:
-        RuntimeError: there is neither: yomi's packages were copied without pyproject.toml.
-    """
     project = ROOT / "pyproject.toml"
     if project.is_file():
+        import tomllib
+
         return list(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["optional-dependencies"][extra])
     try:
         lines = importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
+        # yomi's packages were copied without pyproject.toml.
         raise RuntimeError(f"{ROOT}: no pyproject.toml found, expected one where yomi is not installed") from None
     parts = [line.partition(";") for line in lines]
     return [requirement.strip() for requirement, _, marker in parts if re.search(rf"extra\s*==\s*.{extra}\b", marker)]

@@ -1,8 +1,4 @@
-"""From a network file that a user names to an ONNX file that can be run: recognise, convert, cache.
-
-Most callers need only `prepare`. A second call for the same file hashes it and reads two small files, without importing
-onnx or onnxruntime.
-"""
+"""Recognise a network file that a user names, and convert it to an ONNX file that can be run. Begin with `prepare`."""
 
 from __future__ import annotations
 
@@ -15,25 +11,25 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+from yomi.nets.board_size import BoardSize, recorded_size, size_name
 from yomi.nets.dlshogi.network import ShogiForm, ShogiNetwork, recognise
 from yomi.nets.errors import NetworkError, one_line
 from yomi.nets.files import default_cache_dir, source_digest, temporary_cache_dir, write_atomically
 from yomi.nets.installation import missing_line
 from yomi.nets.katago.file import looks_like_network
 from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
-from yomi.nets.nnue.file import looks_like_nnue
+from yomi.nets.nnue import looks_like_nnue
 from yomi.nets.onnx_header import OnnxHeader, read_onnx_header
-from yomi.nets.sparse.file import looks_sparse, read_info
+from yomi.nets.sparse import looks_sparse, read_info
 from yomi.nets.text import parse_json
 
 _log = logging.getLogger("yomi.networks")
 
+# Digits of the digest in names of cached files.
 _KEY_LENGTH = 16
 
 
 class NetworkKind(enum.Enum):
-    """Kinds of network files that can be used."""
-
     YOMI_ONNX = "yomi ONNX"
     KATAGO = "KataGo network"
     DLSHOGI = "dlshogi ONNX"
@@ -42,8 +38,8 @@ class NetworkKind(enum.Enum):
     NNUE = "NNUE evaluation"
 
 
+# Kinds that only processors can compute.
 FOR_PROCESSORS = (NetworkKind.SPARSE, NetworkKind.NNUE)
-"""Kinds that only processors can compute."""
 
 
 _SHOGI_KINDS = {ShogiForm.DLSHOGI: NetworkKind.DLSHOGI, ShogiForm.ALPHAZERO: NetworkKind.ALPHAZERO_SHOGI}
@@ -55,26 +51,22 @@ class NetworkFile:
 
     path: Path
     kind: NetworkKind
-    header: OnnxHeader | None
-    """None if the file is not ONNX."""
-    info: NetworkInfo | None
-    """Metadata of a file made by yomi."""
+    header: OnnxHeader | None  # None if the file is not ONNX
+    info: NetworkInfo | None  # metadata of a file made by yomi
 
     @property
     def game(self) -> str:
-        """Go or shogi."""
         if self.info is not None:
             return self.info.game
+        # Only yomi's own files have a record. All other kinds belong to one game.
         return "go" if self.kind is NetworkKind.KATAGO else "shogi"
 
     @property
     def feature_set(self) -> str | None:
-        """Name of the inputs of a file made by yomi."""
         return None if self.info is None else self.info.feature_set
 
     @property
     def title(self) -> str:
-        """Kind of the network, for error messages."""
         features = "" if self.info is None else f" with the features {self.feature_set}"
         return f"a network for {'Go' if self.game == 'go' else self.game}{features}"
 
@@ -94,20 +86,19 @@ def open_file(path: str | Path) -> NetworkFile:
 
 
 def game_of(path: str | Path) -> str:
-    """Return the game of a network, go or shogi; see `open_file`."""
     return open_file(path).game
 
 
-def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = None) -> tuple[Path, NetworkInfo]:
+def prepare(path: str | Path, board_size: BoardSize, cache_dir: str | Path | None = None) -> tuple[Path, NetworkInfo]:
     """Return an ONNX file of a Go network for boards of `board_size`, and its metadata.
 
     A KataGo network is converted on first use and cached. ONNX files made by yomi are returned as they are.
 
     Args:
         path: the network file.
-        board_size: N.
-        cache_dir: converted networks are cached in its folder `nets`; by default `yomi.nets.files.default_cache_dir`. A
-            folder that cannot be written is replaced by a temporary one, with a warning in the log.
+        board_size: N, or (columns, rows).
+        cache_dir: folder for converted networks, by default `default_cache_dir`. If it cannot be written, a temporary
+            folder is used, with a warning in the log.
 
     Raises:
         NetworkError: the file cannot be used, or is for another game or board size.
@@ -120,14 +111,18 @@ def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = No
         if info.game == "shogi":
             raise NetworkError(f"{path}: a network for shogi found, expected one for Go")
         if info.board_size not in (0, board_size):
-            raise NetworkError(f"{path}: made for boards of size {info.board_size}, expected size {board_size}")
+            raise NetworkError(
+                f"{path}: made for boards of size {info.board_size}, expected size {size_name(board_size)}"
+            )
         return path, info
     if kind is not NetworkKind.KATAGO:
         raise NetworkError(f"{path}: a network for shogi found, expected one for Go")
+    # A second start hashes the file and reads two small files. onnx and onnxruntime, which take a second, are not
+    # imported.
     digest = source_digest(path)
     folder = Path(cache_dir) if cache_dir is not None else default_cache_dir()
-    name = f"{digest[:_KEY_LENGTH]}-{KATAGO_CONVERTER_VERSION}-{board_size}.onnx"
-    found = _cached(folder / "nets" / name, digest, board_size)
+    name = f"{digest[:_KEY_LENGTH]}-{KATAGO_CONVERTER_VERSION}-{size_name(board_size)}.onnx"
+    found = _cached(folder / "nets" / name, digest, recorded_size(board_size))
     if found is not None:
         return folder / "nets" / name, dataclasses.replace(found, source_file=path.name)
     return _convert(path, board_size, digest, folder, name)
@@ -202,13 +197,11 @@ def _recognise(path: Path, header: OnnxHeader) -> ShogiNetwork | None:
 
 
 def _start(path: Path) -> bytes:
-    """Return the first bytes of a file."""
     with path.open("rb") as stream:
         return stream.read(16)
 
 
 def _describe(path: Path) -> str:
-    """Describe the beginning of an unknown file in a few words."""
     start = _start(path)
     if not start:
         return "an empty file"
@@ -224,16 +217,13 @@ def _sidecar(entry: Path) -> Path:
 
 
 def _cached(entry: Path, source_sha256: str, board_size: int) -> NetworkInfo | None:
-    """Return the metadata of a cache entry if the entry exists and is complete.
-
-    The entry's digest is in its sidecar, which is written last. A damaged file or half of a pair is detected here and
-    converted again.
-    """
+    """Return the metadata of a cache entry if the entry exists and is complete."""
     try:
         if not entry.exists() or not _sidecar(entry).exists():
             return None
         record = parse_json(_sidecar(entry).read_text(encoding="utf-8"))
         info = NetworkInfo.from_json(record["info"])
+        # The sidecar is written last and has the entry's digest: half of a pair or a damaged file is found here.
         if record["sha256"] != source_digest(entry) or record["info_sha256"] != _sha256(record["info"].encode()):
             raise NetworkError("its digest differs from the recorded one")
         if info.source_sha256 != source_sha256 or info.board_size != board_size:
@@ -244,14 +234,14 @@ def _cached(entry: Path, source_sha256: str, board_size: int) -> NetworkInfo | N
     return info
 
 
-def _convert(path: Path, board_size: int, digest: str, folder: Path, name: str) -> tuple[Path, NetworkInfo]:
+def _convert(path: Path, board_size: BoardSize, digest: str, folder: Path, name: str) -> tuple[Path, NetworkInfo]:
     """Convert a KataGo network into the cache folder, or into a temporary folder if the cache cannot be written."""
     if importlib.util.find_spec("onnx") is None:
         raise NetworkError(missing_line("onnx", f"{path}: conversion to ONNX"))
     # Imports onnx, which a warm start has no use for.
-    from yomi.nets.katago.convert import convert
+    from yomi.nets.katago.onnx_export import convert
 
-    _log.info("converting %s for boards of size %d", path, board_size)
+    _log.info("converting %s for boards of size %s", path, size_name(board_size))
     content, info = convert(path, board_size, digest)
     try:
         entry = folder / "nets" / name

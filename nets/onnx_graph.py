@@ -1,7 +1,4 @@
-"""Read nodes and weights of an ONNX file without onnx, since importing that library takes a second.
-
-Field numbers: onnx.proto, messages GraphProto, NodeProto, AttributeProto and TensorProto.
-"""
+"""Read nodes and weights of an ONNX file without onnx."""
 
 from __future__ import annotations
 
@@ -26,10 +23,12 @@ from yomi.nets.onnx_header import (
     varint,
 )
 
+# Importing onnx takes a second. Field numbers below come from onnx.proto, messages GraphProto, NodeProto,
+# AttributeProto and TensorProto.
 Attribute: TypeAlias = int | float | str | list[int] | npt.NDArray[Any]
 
+# numpy's own limit in its version 1.
 MAX_AXES = 32
-"""numpy's own limit in its version 1."""
 _FLOAT_DATA, _INT32_DATA, _INT64_DATA, _RAW_DATA, _DOUBLE_DATA, _DATA_LOCATION = 4, 5, 7, 9, 10, 14
 
 
@@ -39,11 +38,8 @@ class UnsupportedGraphError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """One operator of a graph."""
-
     kind: str
-    inputs: tuple[str, ...]
-    """An empty name is an omitted input."""
+    inputs: tuple[str, ...]  # an empty name is an omitted input
     outputs: tuple[str, ...]
     attributes: Mapping[str, Attribute]
 
@@ -145,7 +141,7 @@ def _tensor(view: memoryview, start: int, end: int) -> tuple[str, npt.NDArray[An
         elif number == _RAW_DATA:
             content = np.frombuffer(view[inner_start:inner_end], np.uint8)
         elif number in (_FLOAT_DATA, _DOUBLE_DATA):
-            # One number a field where the writer did not pack them; packed content comes as one field.
+            # Packed numbers are one field. Without packing, each number has a field.
             part = np.frombuffer(view[inner_start:inner_end], np.uint8)
             content = part if content is None else np.concatenate([content, part])
         elif number in (_INT32_DATA, _INT64_DATA):
@@ -158,6 +154,7 @@ def _tensor(view: memoryview, start: int, end: int) -> tuple[str, npt.NDArray[An
     if content is not None:
         array = content.view(dtype) if content.size % dtype.itemsize == 0 else content
     else:
+        # float16 is stored as the integer of its bits.
         stored = np.dtype(np.uint16) if dtype == np.float16 else dtype
         if stored.kind in "iu" and numbers:
             low, high = np.iinfo(stored).min, np.iinfo(stored).max
@@ -180,7 +177,7 @@ def _signed(value: int) -> int:
 
 
 def _integers(view: memoryview, value: int, start: int, end: int) -> Iterator[int]:
-    """Yield the integers of a repeated field, packed or single."""
+    # A single number has no bytes of its own; several are packed into one field.
     if start == end:
         yield _signed(value)
     while start < end:

@@ -1,10 +1,4 @@
-"""Read inputs, outputs, metadata and the names of weight files of an ONNX file without onnx or onnxruntime.
-
-Importing either library takes longer than a second start of the engine may, and either would read all weights. An ONNX
-file is one protobuf message. Only its outer fields are read; everything else is skipped by length. Field numbers:
-onnx.proto, messages ModelProto, GraphProto, NodeProto, AttributeProto, TensorProto, ValueInfoProto and
-StringStringEntryProto.
-"""
+"""Read inputs, outputs, metadata and the names of weight files of an ONNX file without onnx or onnxruntime."""
 
 from __future__ import annotations
 
@@ -14,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
+# Either library takes longer to import than a second start of the engine may take, and reads all weights. An ONNX file
+# is one protobuf message. Only its outer fields are read; all others are skipped by their length. Field numbers:
+# onnx.proto.
 T = TypeVar("T")
 _Buffer: TypeAlias = memoryview
 _MODEL_IR_VERSION, MODEL_GRAPH, _MODEL_METADATA = 1, 7, 14
@@ -22,8 +19,8 @@ _NODE_ATTRIBUTE, _ATTRIBUTE_TENSOR = 5, 5
 _TENSOR_NAME, _TENSOR_EXTERNAL_DATA = 8, 13
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
+# ONNX's numbers of the element types that inputs and outputs of networks may have.
 ELEMENT_TYPES = {1: "float32", 2: "uint8", 3: "int8", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64"}
-"""ONNX's numbers of the element types that inputs and outputs of networks may have."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +28,10 @@ class TensorInfo:
     """An input or output of a model."""
 
     name: str
-    element_type: str
-    """numpy's name of the type; `unknown` if the file has none or an unusual one."""
-    shape: tuple[int, ...] | None
-    """-1 for an open dimension; None if the file has no shape."""
+    element_type: str  # numpy's name of the type; `unknown` if the file has none or an unusual one
+    shape: tuple[int, ...] | None  # -1 for an open dimension; None if the file has no shape
 
     def __str__(self) -> str:
-        """Return name, type and shape for an error message."""
         dimensions = "?" if self.shape is None else "x".join("N" if size < 0 else str(size) for size in self.shape)
         return f"{self.name} ({self.element_type} {dimensions})"
 
@@ -78,7 +72,7 @@ def data_files(path: Path) -> list[str]:
 
 
 def _read(path: Path, read: Callable[[_Buffer], T]) -> T | None:
-    """Return the result of `read` on a file's content, or None if the file is not the expected message."""
+    # An empty file cannot be mapped.
     if path.stat().st_size == 0:
         return None
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
@@ -122,7 +116,8 @@ def _model(view: _Buffer) -> OnnxHeader | None:
 
 
 def _locations(view: _Buffer) -> list[str]:
-    """Return the sorted locations of external data, of initializers and of tensors in nodes."""
+    """Return the sorted names of files with external data."""
+    # External data can belong to initializers and to tensors inside nodes.
     found: set[str] = set()
     for start, end in _messages(view, 0, len(view), MODEL_GRAPH):
         for number, _, inner_start, inner_end in fields(view, start, end):
@@ -136,7 +131,6 @@ def _locations(view: _Buffer) -> list[str]:
 
 
 def _external(view: _Buffer, start: int, end: int) -> set[str]:
-    """Return the file of a TensorProto's data, if it is external."""
     entries = _messages(view, start, end, _TENSOR_EXTERNAL_DATA)
     return {_text(view, *entry, 2) for entry in entries if _text(view, *entry, 1) == "location"}
 
@@ -156,19 +150,17 @@ def _tensor(view: _Buffer, start: int, end: int) -> TensorInfo:
 
 
 def _dimension(view: _Buffer, start: int, end: int) -> int:
-    """Return the size of a TensorShapeProto.Dimension, -1 if it has a name instead."""
+    # A dimension has a size, or a name if it is open.
     return next((value for number, value, _, _ in fields(view, start, end) if number == 1 and value > 0), -1)
 
 
 def _messages(view: _Buffer, start: int, end: int, wanted: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each message in field `wanted`."""
     for number, _, inner_start, inner_end in fields(view, start, end):
         if number == wanted:
             yield inner_start, inner_end
 
 
 def _text(view: _Buffer, start: int, end: int, wanted: int) -> str:
-    """Return string field `wanted` of the message in [start, end), or an empty string."""
     for number, _, inner_start, inner_end in fields(view, start, end):
         if number == wanted:
             return bytes(view[inner_start:inner_end]).decode("utf-8")
@@ -203,6 +195,7 @@ def varint(view: _Buffer, position: int, end: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         if position >= end:
+            # The buffer ends inside of the number.
             raise MalformedError
         byte = view[position]
         position += 1

@@ -1,15 +1,13 @@
-"""An ONNX graph of a network of convolutions as a sequence of operations for a forward pass without onnxruntime.
+"""Write an ONNX graph of a network of convolutions as a sequence of operations for a forward pass without onnxruntime.
 
-`write_program` walks through the nodes and tells a builder what to compute. A node is not computed when it is met but
-when something needs what it yields, so that what stands behind a sum (a norm, a bias, an activation) becomes part of
-writing it:
+`write_program` walks through the nodes and calls a builder. A node is computed only when another one needs its result,
+so that what follows a sum (norm, bias, activation) is folded into the operation that writes it:
 
 * Convolutions of the same map are added up, a 1x1 one in the middle of a 3x3 one.
 * dlshogi's second input is constant over the board: its convolution is a vector added to each point.
-* A sum with an earlier map is written over that map. Residual networks have no other use for it; a graph that has is
-  refused when it reads the map again.
+* A sum with an earlier map is written over that map.
 
-Which graphs can be written is found by trying: `UnsupportedGraphError` says what stands in the way.
+`UnsupportedGraphError` reports a graph that cannot be written, and why.
 """
 
 from __future__ import annotations
@@ -18,12 +16,12 @@ import enum
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol
+from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 
-from yomi.nets.forward_program import Builder, FloatArray, M, Norm, V, identity_norm
+from yomi.nets.forward_program import FloatArray, M, Norm, OnnxProgramBuilder, V, identity_norm
 from yomi.nets.onnx_graph import Node, OnnxGraph, UnsupportedGraphError
 
 
@@ -39,46 +37,18 @@ class Squash(enum.Enum):
 class Ends:
     """The inputs and outputs of a graph, by name; None if the graph has no such input or output."""
 
-    size: int
-    """N of the N × N boards."""
+    size: int  # N of the N × N boards
     planes: str
     policy: str | None
     policy_size: int
     value: str | None
-    constants: str | None = None
-    """Input whose channels are constant over the board."""
-    channels: int = field(kw_only=True)
-    """Channels of the planes."""
-    extras: int = field(default=0, kw_only=True)
-    """Channels of the constant input."""
-
-
-class GraphBuilder(Builder[M, V], Protocol[M, V]):
-    """Further operations of a forward pass that such graphs need. A is the area of the board."""
-
-    def first(self, weights: FloatArray, bias: V | None, norm: Norm) -> M:
-        """Convolve the planes with weights [out, in, k, k], add the bias, and return norm(sum)."""
-
-    def conv_onto(self, source: M, weights: FloatArray, onto: M, norm: Norm) -> M:
-        """Convolve, add another map (not the source), and write norm(sum) over that map."""
-
-    def join(self, source: M, onto: M | None, norm: Norm) -> M:
-        """Write norm(source + onto) over `onto`. Without `onto` return norm(source), a new map."""
-
-    def gate(self, source: M, vector: V) -> M:
-        """Multiply each point by a vector."""
-
-    def flatten(self, source: M) -> V:
-        """Return the map as a vector whose entry c * A + p is channel c of point p."""
-
-    def labels(self, source: M, bias: FloatArray) -> None:
-        """Use a map plus the bias [channels * A] as the policy [channels, A]."""
+    constants: str | None = None  # input whose channels are constant over the board
+    channels: int = field(kw_only=True)  # channels of the planes
+    extras: int = field(default=0, kw_only=True)  # channels of the constant input
 
 
 @dataclass(eq=False)
 class _Input:
-    """One of the graph's inputs."""
-
     hands: bool
 
 
@@ -96,10 +66,9 @@ class _Sum(Generic[M]):
     """A map to be computed: (convolutions + hands + others) * scale + shift."""
 
     channels: int
+    # Source and weights. Without a source the input is the planes.
     convs: list[tuple[_Points[M] | None, FloatArray]] = field(default_factory=list)
-    """Source and weights. Without a source the input is the planes."""
-    hands: FloatArray | None = None
-    """Weights [channels, extras] of the numbers that are not per point."""
+    hands: FloatArray | None = None  # weights [channels, extras] of the numbers that are not per point
     others: list[_Points[M]] = field(default_factory=list)
     scale: FloatArray = field(default_factory=lambda: np.ones(0, np.float32))
     shift: FloatArray = field(default_factory=lambda: np.zeros(0, np.float32))
@@ -139,22 +108,18 @@ class _Dense(Generic[V]):
 
 @dataclass(eq=False)
 class _Vector(Generic[V]):
-    """A vector that has been computed."""
-
     vector: V
     size: int
 
 
 @dataclass(eq=False)
 class _Squashed:
-    """Sigmoid or tanh of a value."""
-
     of: Any
     kind: Squash
 
 
-def write_program(graph: OnnxGraph, ends: Ends, builder: GraphBuilder[M, V]) -> Squash:
-    """Call `builder` for what a graph computes. Return the operation on the value that remains.
+def write_program(graph: OnnxGraph, ends: Ends, builder: OnnxProgramBuilder[M, V]) -> Squash:
+    """Call `builder` for each operation of a graph. Return the operation on the value that remains.
 
     Args:
         graph: the whole graph of the file.
@@ -162,13 +127,13 @@ def write_program(graph: OnnxGraph, ends: Ends, builder: GraphBuilder[M, V]) -> 
         builder: for the board's size, the planes and the constants.
 
     Raises:
-        UnsupportedGraphError: a part of the graph cannot be written. What was written before is useless.
+        UnsupportedGraphError: a part of the graph cannot be written. The builder is then useless.
     """
     return _Writer(graph, ends, builder).write()
 
 
 class _Writer(Generic[M, V]):
-    def __init__(self, graph: OnnxGraph, ends: Ends, builder: GraphBuilder[M, V]) -> None:
+    def __init__(self, graph: OnnxGraph, ends: Ends, builder: OnnxProgramBuilder[M, V]) -> None:
         self._graph = graph
         self._ends = ends
         self._area = ends.size**2
@@ -201,7 +166,7 @@ class _Writer(Generic[M, V]):
         }
 
     def write(self) -> Squash:
-        with np.errstate(all="ignore"):  # `_float` refuses what is not finite
+        with np.errstate(all="ignore"):  # `_float` refuses infinite numbers
             for node in self._graph.nodes:
                 read = self._readers.get(node.kind)
                 if read is None:
@@ -235,7 +200,7 @@ class _Writer(Generic[M, V]):
         self._builder.value(vector.vector)
         return squash
 
-    # What nodes read
+    # Inputs of nodes
 
     def _value(self, node: Node, index: int = 0) -> Any:
         """Return the known form of a node's input: one of the classes above, or an array of weights."""
@@ -280,6 +245,7 @@ class _Writer(Generic[M, V]):
         source, weights = self._value(node), self._weights(node, 1)
         bias = self._weights(node, 2) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(len(weights), np.float32)
         _expect("a bias", bias.shape, (len(weights),))
+        # A 1x1 convolution of one point is a dense layer, as in squeeze and excitation.
         if isinstance(source, _Means | _Dense | _Vector):
             if weights.shape[2:] != (1, 1):
                 raise UnsupportedGraphError("a convolution of means has more than one point")
@@ -301,15 +267,16 @@ class _Writer(Generic[M, V]):
         epsilon: Any = node.attributes.get("epsilon", 1e-5)
         scale = gamma / np.sqrt(variance + epsilon)
         value = self._value(node)
-        # What else reads the sum reads it as it is.
+        # Other readers of the sum need it without this norm.
         value = self._points(value) if self._uses[node.inputs[0]] > 1 else value
         return self._scaled(value, scale, beta - mean * scale)
 
     def _scaled(self, value: Any, scale: npt.NDArray[Any], shift: npt.NDArray[Any]) -> _Sum[M]:
-        """Return value * scale + shift, both [channels]. The scale is multiplied into the weights if possible."""
+        """Return value * scale + shift, both [channels]."""
         made = self._sum(value)
         for factor in (scale, shift):
             _expect("a factor or term", factor.shape, (made.channels,))
+        # Without an earlier map in the sum, the scale is multiplied into the weights and costs nothing.
         plain = made.scale * scale if made.others else np.ones(made.channels)
         factor = np.ones(made.channels) if made.others else scale
         return _Sum(
@@ -327,6 +294,7 @@ class _Writer(Generic[M, V]):
             return self._add_weights(left, right)
         if not isinstance(left, _Sum | _Points) or not isinstance(right, _Sum | _Points):
             raise UnsupportedGraphError("a sum of vectors has no kernel")
+        # Two maps: their convolutions and earlier maps form one sum.
         parts = [self._unscaled(left), self._unscaled(right)]
         _expect("a sum", parts[1].channels, parts[0].channels)
         hands = [part.hands for part in parts if part.hands is not None]
@@ -344,7 +312,7 @@ class _Writer(Generic[M, V]):
         if isinstance(value, _Dense):
             return _Dense(value.source, value.matrix, value.shift + _broadcast(weights, value.shift.size))
         if not isinstance(value, _Sum | _Points):
-            raise UnsupportedGraphError("a constant is added to what is neither a map nor a dense layer's output")
+            raise UnsupportedGraphError("a constant is added to neither a map nor a dense layer's output")
         if weights.size == value.channels * self._area:
             return _Flat(value, weights.reshape(-1))
         return self._scaled(value, np.ones(value.channels), _by_channel(weights, value.channels))
@@ -359,10 +327,12 @@ class _Writer(Generic[M, V]):
             left, right = right, left
         if not isinstance(right, _Squashed) or right.kind is not Squash.SIGMOID:
             raise UnsupportedGraphError("a product of two maps has no kernel")
+        # x * sigmoid(x), as exporters write swish.
         if right.of is left:
             return self._activate(left, "silu")
         if not isinstance(left, _Sum | _Points) or not isinstance(right.of, _Dense):
             raise UnsupportedGraphError("a product with a sigmoid that is neither swish nor a gate has no kernel")
+        # Squeeze and excitation: one gate for each channel.
         gates = self._activate(right.of, "sigmoid")
         _expect("gates", gates.size, left.channels)
         return _Points(self._builder.gate(self._points(left).map, gates.vector), left.channels)
@@ -371,9 +341,10 @@ class _Writer(Generic[M, V]):
         value = self._value(node)
         axes: Any = self._value(node, 1) if len(node.inputs) > 1 else node.attributes.get("axes", [])
         if node.kind == "ReduceMean" and sorted(axes) not in ([2, 3], [-2, -1]):
-            raise UnsupportedGraphError("a mean over other axes than those of the board has no kernel")
+            raise UnsupportedGraphError("a mean over other axes than the board's has no kernel")
         if not isinstance(value, _Sum | _Points):
-            raise UnsupportedGraphError("a mean of what is no map has no kernel")
+            raise UnsupportedGraphError("a mean of something else than a map has no kernel")
+        # The builder pools sums and maxima; `_dense` divides the sums by the area.
         points = self._points(value)
         return _Means(self._builder.pool(points.map), points.channels)
 
@@ -415,13 +386,14 @@ class _Writer(Generic[M, V]):
             return _Dense(flat, matrix, _float(shift + value.bias @ matrix))
         if isinstance(value, _Means):
             _expect("a matrix", len(matrix), value.channels)
+            # Zeros for the maxima, which a mean does not read.
             both = np.concatenate([matrix / self._area, np.zeros_like(matrix)])
             return _Dense(value.pooled, _float(both), shift)
         if isinstance(value, _Dense | _Vector):
             vector = self._vector(value)
             _expect("a matrix", len(matrix), vector.size)
             return _Dense(vector.vector, matrix, shift)
-        raise UnsupportedGraphError("a dense layer of what is no vector has no kernel")
+        raise UnsupportedGraphError("a dense layer of something else than a vector has no kernel")
 
     # Computing
 
@@ -433,7 +405,7 @@ class _Writer(Generic[M, V]):
             return self._compute(self._sum(value), activation)
         if isinstance(value, _Flat) and not value.bias.any():
             return _Flat(self._compute(self._sum(value.points), activation), value.bias)
-        raise UnsupportedGraphError(f"{activation} of what is neither a map nor a dense layer's output has no kernel")
+        raise UnsupportedGraphError(f"{activation} of neither a map nor a dense layer's output has no kernel")
 
     def _vector(self, value: _Dense[V] | _Vector[V]) -> _Vector[V]:
         made = value if isinstance(value, _Vector) else self._activate(value, "identity")
@@ -441,13 +413,13 @@ class _Writer(Generic[M, V]):
         return made
 
     def _points(self, value: Any) -> _Points[M]:
-        """Return a map that is read next, and compute it if that has not happened yet."""
         if isinstance(value, _Sum):
+            # Computed at the first use, and once.
             if value.computed is None:
                 value.computed = self._compute(value, "identity")
             value = value.computed
         if not isinstance(value, _Points):
-            raise UnsupportedGraphError("a convolution of what is no map has no kernel")
+            raise UnsupportedGraphError("a convolution of something else than a map has no kernel")
         return _whole(value)
 
     def _sum(self, value: Any) -> _Sum[M]:
@@ -455,10 +427,10 @@ class _Writer(Generic[M, V]):
             return value if value.computed is None else _Sum(value.channels, others=[value.computed])
         if isinstance(value, _Points):
             return _Sum(value.channels, others=[value])
-        raise UnsupportedGraphError("a norm of what is no map has no kernel")
+        raise UnsupportedGraphError("a norm of something else than a map has no kernel")
 
     def _unscaled(self, value: Any) -> _Sum[M]:
-        """Return a sum with scale 1, so that it can be added to another."""
+        # Only sums of scale 1 can be added to each other.
         made = self._sum(value)
         return made if (made.scale == 1.0).all() else self._sum(self._points(made))
 
@@ -483,23 +455,22 @@ class _Writer(Generic[M, V]):
         return self._convolve(last, others[0] if others else None, norm)
 
     def _convolve(self, conv: tuple[_Points[M] | None, FloatArray], onto: _Points[M] | None, norm: Norm) -> _Points[M]:
-        """Write norm(convolution + onto) over `onto`. Without `onto` write into a new map."""
         source, weights = conv
         assert source is not None
         if onto is None:
             return _Points(self._builder.conv(_whole(source).map, weights, norm), len(weights))
+        # norm(convolution + onto) is written over `onto`.
         onto_map = _overwritten(onto)
         return _Points(self._builder.conv_onto(_whole(source).map, weights, onto_map, norm), len(weights))
 
     def _join(self, onto: _Points[M] | None, source: _Points[M], norm: Norm) -> _Points[M]:
-        """Write norm(source + onto) over `onto`. Without `onto` write into a new map."""
+        # norm(source + onto) is written over `onto`, if there is one.
         onto_map = None if onto is None else _overwritten(onto)
         return _Points(self._builder.join(_whole(source).map, onto_map, norm), source.channels)
 
     def _compute_first(
         self, made: _Sum[M], convs: list[tuple[_Points[M] | None, FloatArray]], norm: Norm
     ) -> _Points[M]:
-        """Compute a sum that reads the inputs."""
         if len(convs) != 1 or convs[0][0] is not None or made.others:
             raise UnsupportedGraphError("a sum reads an input and something else")
         bias = None
@@ -515,12 +486,12 @@ def _whole(points: _Points[M]) -> _Points[M]:
         UnsupportedGraphError: a sum has been written over it.
     """
     if points.overwritten:
+        # Residual networks have no other use for a map after its sum. Other graphs are refused.
         raise UnsupportedGraphError("a map is read again after a sum with it")
     return points
 
 
 def _overwritten(points: _Points[M]) -> M:
-    """Return the map that a sum is written over. It cannot be read afterwards."""
     made = _whole(points).map
     points.overwritten = True
     return made
@@ -565,6 +536,7 @@ def _check_conv(node: Node, weights: FloatArray, size: int, *, is_first: bool) -
 def _joined(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return the weights of the sum of two convolutions of one map."""
     if left.shape[2:] != right.shape[2:]:
+        # A 1x1 kernel becomes the middle of a 3x3 one.
         pad = ((0, 0), (0, 0), (1, 1), (1, 1))
         left, right = (np.pad(each, pad) if each.shape[2:] == (1, 1) else each for each in (left, right))
     return left + right
@@ -583,11 +555,12 @@ def _float(array: npt.NDArray[Any]) -> FloatArray:
 
 
 def _expect(name: str, found: object, expected: object) -> None:
-    """Check a size or shape, since kernels do not check the bounds of their arrays.
+    """Check a size or shape.
 
     Raises:
         UnsupportedGraphError: it differs.
     """
+    # Kernels do not check the bounds of their arrays.
     if found != expected:
         raise UnsupportedGraphError(f"{name} of shape {found} found, expected {expected}")
 

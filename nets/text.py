@@ -1,4 +1,4 @@
-"""JSON and TOML of files that anyone may have written: every fault is a ValueError, and values have sane sizes."""
+"""Read JSON and TOML of unknown origin: every fault is a ValueError, and values have sane sizes."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+# Levels of lists and tables. Python's own limit depends on the caller, and repr() has one as well.
 MAX_DEPTH = 64
-"""Levels of lists and tables. Python's own limit depends on the caller, and repr() has one as well."""
+# Integers have a smaller magnitude, so that each becomes a float without an error.
 MAX_INTEGER = 1 << 64
-"""Integers lie between its negative and itself: each becomes a float without an error."""
+# Surrogates that represent no byte of a file's name. No text with one can be written or printed.
 _LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-"""Surrogates that stand for no byte of a file's name; no text with one can be written or printed."""
+# A key of a thousand parts or more. tomllib's time grows with the square of their number, up to hours.
 _DOTTED_KEY = re.compile(r"(?:\.[^.=,\[\]{}#\n]{0,64}){1000}")
-"""A key of so many parts keeps tomllib, whose time is the square of their number, busy for hours."""
 
 
 def parse_json(text: str | bytes) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: it is not JSON, is nested too deep, or has half of a character or a number out of range.
+        ValueError: the text is not JSON, is nested too deep, or contains a lone surrogate, a float that is not finite,
+            or an integer beyond 64 bits.
     """
     try:
         value = json.loads(text)
     except RecursionError:
+        # The parser's limit depends on the caller's own depth. `_check` has a fixed one.
         raise ValueError(_too_deep()) from None
     _check(value, finite=True)
     return value
@@ -64,7 +66,7 @@ def _too_deep() -> str:
 
 
 def _check(value: Any, *, finite: bool) -> None:
-    """Raise a ValueError for too many levels or a number out of range."""
+    # Level by level, since recursion would meet Python's own limit.
     level = [value]
     for _ in range(MAX_DEPTH):
         inner: list[Any] = []

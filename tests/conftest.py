@@ -1,9 +1,10 @@
 """Settings of every test. Hypothesis has no deadline: on a busy machine, or if an example compiles, time says nothing.
 
-No test reads the file of options of the user who runs the tests.
+No test reads the file of options of the user who runs the tests, and yomi speaks English.
 """
 
 import os
+import shutil
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -12,3 +13,15 @@ settings.register_profile("yomi", deadline=None, derandomize=True, suppress_heal
 settings.load_profile("yomi")
 
 os.environ["XDG_CONFIG_HOME"] = str(Path(__file__).parent / "no-config")
+os.environ["YOMI_LANGUAGE"] = "en"
+
+# Files of tests go to memory: runs, journals and replaced files are flushed, and a disk takes milliseconds for each.
+MEMORY = Path("/dev/shm")
+ROOM = 2 << 30  # containers often have 64 MiB there; the tests leave some 300 MiB
+if (
+    "PYTEST_DEBUG_TEMPROOT" not in os.environ
+    and os.access(MEMORY, os.W_OK)
+    and shutil.disk_usage(MEMORY).free > ROOM
+    and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC  # tests start scripts that they have written
+):
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)

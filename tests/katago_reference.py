@@ -49,7 +49,7 @@ def set_up(pos: Any, history: Any, row: dict[str, Any]) -> None:
     pos["tax"] = TAX[rules["tax"]]
     pos["suicide"] = rules["suicide"]
     pos["friendly_pass"] = rules["friendlyPassOk"]
-    clear(pos, size)
+    clear(pos, size, size)
     stones = [("B", vertex) for vertex in row["handicap"]]
     setup = row.get("set_position", [])
     stones += list(zip(setup[::2], setup[1::2], strict=True))

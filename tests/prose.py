@@ -64,7 +64,16 @@ _CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILIN
 
 def pages() -> list[Path]:
     """Return the Markdown pages that describe yomi as it is now."""
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "nets/README.md", *sorted(ROOT.glob("docs/*.md"))]
+    names = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "nets/README.md")
+    return [*(ROOT / name for name in names), *english_docs()]
+
+
+def english_docs() -> list[Path]:
+    return [path for path in sorted(ROOT.glob("docs/**/*.md")) if not path.name.endswith(".ja.md")]
+
+
+def japanese_pages() -> list[Path]:
+    return [ROOT / "README.ja.md", *sorted(ROOT.glob("docs/**/*.ja.md"))]
 
 
 def findings(path: Path) -> Iterator[tuple[int, str, str]]:
@@ -134,8 +143,8 @@ def lengths(path: Path) -> tuple[float, int]:
 
 
 def local_links(path: Path) -> list[str]:
-    """Return the targets of a page's links to other files, relative to the page."""
-    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text("utf-8"))
+    """Return the targets of a page's links to other files and pictures, relative to the page."""
+    targets = re.findall(r'(?:\]\(|src=")([^)#"\s]+)', path.read_text("utf-8"))
     return [target for target in targets if "://" not in target]
 
 

@@ -18,10 +18,10 @@ os.environ["YOMI_CHECKED"] = "1"
 import numpy as np
 
 from tests.unit.trees import check_tree
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.measuring import go_subject
+from yomi.engine.go.players.setup import go_subject
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits

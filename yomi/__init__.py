@@ -6,7 +6,7 @@ them in `__init__.pyi`.
 
 import os
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "BLACK": "engine.color",

@@ -9,20 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.go.game import GoGame, score_text
-from yomi.engine.go.handicap import HandicapError
+from yomi.engine.go.points import Board, HandicapError, VertexError
 from yomi.engine.go.record_files import each_record, load_records
 from yomi.engine.go.rules import Rules
+from yomi.engine.go.scoring import final_score
 from yomi.engine.go.sgf import GameRecord, SgfError, record_of
 from yomi.engine.go.svg import goban
-from yomi.engine.go.vertex import (
-    VertexError,
-    board_points,
-    column_and_row,
-    format_vertex,
-    parse_vertex,
-    point_at,
-)
-from yomi.library.position import IllegalMove, Position, Result
+from yomi.library.position import FileRecord, IllegalMove, Position, Result
 from yomi.library.values import Names
 from yomi.native.go.board import PASS
 from yomi.nets.files import write_atomically
@@ -36,18 +29,26 @@ __all__ = ["Game", "Record", "parse", "read"]
 class Game(Position[GoGame]):
     """A game of Go.
 
-    Moves are "D4" or "pass". As integers they are row * size + column from the top left, and size² for a pass.
+    Moves are "D4" or "pass". As integers they are row * width + column from the top left, and width * height for a
+    pass.
     """
 
     game = "go"
 
     def __init__(
-        self, size: int = 19, *, rules: str = "tromp-taylor", komi: float | None = None, handicap: Iterable[str] = ()
+        self,
+        size: int = 19,
+        *,
+        height: int | None = None,
+        rules: str = "tromp-taylor",
+        komi: float | None = None,
+        handicap: Iterable[str] = (),
     ) -> None:
         """Begin a game.
 
         Args:
-            size: 2 to 19.
+            size: columns, 2 to 19.
+            height: rows; None for a square board.
             rules: a name such as "japanese" (docs/OPTIONS.md), or KataGo's JSON.
             komi: None for the komi of the rules.
             handicap: points of handicap stones; White moves first then.
@@ -55,8 +56,8 @@ class Game(Position[GoGame]):
         Raises:
             Error: size, rules, komi or handicap cannot be.
         """
-        self._raw = GoGame(size, Rules.parse(rules), komi)
-        points = [parse_vertex(text, size) for text in handicap]
+        self._raw = GoGame(Board(size, size if height is None else height), Rules.parse(rules), komi)
+        points = [self._raw.board.parse_vertex(text) for text in handicap]
         if points:
             try:
                 self._raw.place_handicap(points)
@@ -71,8 +72,16 @@ class Game(Position[GoGame]):
 
     @property
     def size(self) -> int:
-        """Length of the board's side."""
-        return self._raw.size
+        """Length of a square board's side. Raises Error on other boards, which have `width` and `height`."""
+        return self._raw.board.side
+
+    @property
+    def width(self) -> int:
+        return self._raw.board.width
+
+    @property
+    def height(self) -> int:
+        return self._raw.board.height
 
     @property
     def rules(self) -> str:
@@ -88,14 +97,13 @@ class Game(Position[GoGame]):
     def board(self) -> list[list[int]]:
         """The stones as a list of rows, top row first. Each point is 0 (empty), BLACK or WHITE."""
         colors = self._raw.position["color"].tolist()
-        points = board_points(self.size)
-        return [[colors[point] for point in points[row : row + self.size]] for row in range(0, len(points), self.size)]
+        return [[colors[point] for point in row] for row in self._raw.board.rows(self._raw.board.points)]
 
     @property
     def key(self) -> int:
         """A hash of stones, side to move and ko."""
         position = self._raw.position
-        return hash((self.size, int(position["hash"]), self.side_to_move, int(position["simple_ko"])))
+        return hash((self._raw.board, int(position["hash"]), self.side_to_move, int(position["simple_ko"])))
 
     def play(self, move: str | int, color: int | None = None) -> Game:
         """Play a move and return this game.
@@ -129,38 +137,34 @@ class Game(Position[GoGame]):
 
     def lead(self, dead: Iterable[str] = ()) -> float:
         """Return Black's points minus White's on the board as it is, komi included, without the `dead` stones."""
-        return self._raw.final_score([parse_vertex(text, self.size) for text in dead])
+        return final_score(self._raw, [self._raw.board.parse_vertex(text) for text in dead])
 
     def move_index(self, move: str) -> int:
-        """Return the place of a move in a policy: row * size + column, or size² for a pass."""
-        code = self._parse(move)
-        if code == PASS:
-            return self.size**2
-        column, row = column_and_row(code, self.size)
-        return row * self.size + column
+        """Return the place of a move in a policy: row * width + column, or width * height for a pass."""
+        return self._raw.board.index(self._parse(move))
 
     def move_at(self, index: int) -> str:
         """Return the move at a place of a policy."""
-        if not 0 <= index <= self.size**2:
-            raise IllegalMove(f"move {index} found, expected 0 to {self.size**2}")
-        row, column = divmod(index, self.size)
-        return "pass" if row == self.size else format_vertex(point_at(column, row, self.size), self.size)
+        board = self._raw.board
+        if not 0 <= index <= board.area:
+            raise IllegalMove(f"move {index} found, expected 0 to {board.area}")
+        return board.vertex(board.move_at(index))
 
     def _parse(self, text: str) -> int:
         try:
-            return parse_vertex(text, self.size)
+            return self._raw.board.parse_vertex(text)
         except VertexError as error:
             raise IllegalMove(str(error)) from None
 
     def _text(self, code: int) -> str:
-        return format_vertex(code, self.size)
+        return self._raw.board.vertex(code)
 
     def _is_legal(self, code: int) -> bool:
         return self._raw.is_legal(self.side_to_move, code)
 
     @property
     def _names(self) -> Names:
-        return Names(self._text, True, (self.size, self.size))
+        return Names(self._text, True, (self._raw.board.height, self._raw.board.width))
 
     # -- records -------------------------------------------------------------------------------------------------------
 
@@ -208,7 +212,7 @@ class Game(Position[GoGame]):
         last = self._raw.last_move
         return goban(
             self.board,
-            last=None if last is None or last[1] == PASS else column_and_row(last[1], self.size),
+            last=None if last is None or last[1] == PASS else self._raw.board.coordinates(last[1]),
             labels={self._place(move): text for move, text in (labels or {}).items()},
             numbers={self._place(move): number for move, number in (numbers or {}).items()},
             heat=heat,
@@ -217,29 +221,15 @@ class Game(Position[GoGame]):
         )
 
     def _place(self, move: str) -> tuple[int, int]:
-        return column_and_row(self._parse(move), self.size)
+        return self._raw.board.coordinates(self._parse(move))
 
     def _repr_svg_(self) -> str:
         """Return the board as SVG, for notebooks."""
         return self.svg()
 
 
-class Record:
+class Record(FileRecord[GameRecord]):
     """A game of a file: its moves and what the file reports about it."""
-
-    def __init__(self, raw: GameRecord) -> None:
-        """Wrap a record."""
-        self._raw = raw
-
-    @property
-    def black(self) -> str:
-        """Black's name."""
-        return self._raw.black
-
-    @property
-    def white(self) -> str:
-        """White's name."""
-        return self._raw.white
 
     @property
     def result(self) -> str:
@@ -250,11 +240,6 @@ class Record:
     def date(self) -> str:
         """The date."""
         return self._raw.date
-
-    @property
-    def notes(self) -> list[str]:
-        """Faults of the file that did not stop the reader."""
-        return [str(note) for note in self._raw.notes]
 
     def game(self, moves: int | None = None, *, rules: str = "chinese") -> Game:
         """Return the game after some moves of the main line; None for all.
@@ -275,7 +260,7 @@ class Record:
     @property
     def moves(self) -> list[str]:
         """The moves of the main line."""
-        return [format_vertex(node.move[1], self._raw.size) for node in self._raw.line() if node.move]
+        return [self._raw.board.vertex(node.move[1]) for node in self._raw.line() if node.move]
 
 
 def read(path: str | PathLike[str]) -> list[Record]:

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from yomi.engine.color import BLACK
 from yomi.engine.shogi.diagram import shogi_board
-from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.game import ShogiGame, describe
 from yomi.engine.shogi.notation import NotationError, format_usi, parse_usi
 from yomi.engine.shogi.placement import START_WORD, STARTPOS, source_of, target_of
 from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
 from yomi.engine.shogi.records.record import GameRecord, RecordError, record_of
-from yomi.library.position import IllegalMove, Position, Result
+from yomi.library.position import FileRecord, IllegalMove, Position, Result
 from yomi.library.values import Names
 from yomi.native.shogi.planes import policy_index
 from yomi.nets.files import write_atomically
@@ -39,11 +39,11 @@ class Game(Position[ShogiGame]):
 
         Args:
             sfen: the initial position; "startpos" for the usual one.
-            entering_king: rule of the declaration win: none, 24, 24h, 27 or 27h.
-            max_moves: moves after which the game is drawn; 0 for no limit.
+            entering_king: rule of the declaration win: none, 24, 24h, 27, 27h or try.
+            max_moves: number of moves after which the game is drawn; 0 for no limit.
 
         Raises:
-            Error: the position or the rules cannot be.
+            Error: the position is impossible, or a rule is unknown.
         """
         initial = STARTPOS if sfen == START_WORD else sfen
         self._raw = ShogiGame(initial, entering_king=entering_king, max_moves=max_moves)
@@ -72,7 +72,7 @@ class Game(Position[ShogiGame]):
     def result(self) -> Result | None:
         """Return how the game ended: mate, repetition or the limit of moves; None if it is not over."""
         outcome = self._raw.outcome()
-        return None if outcome is None else Result(outcome.winner, str(outcome))
+        return None if outcome is None else Result(outcome.winner, describe(outcome))
 
     def move_index(self, move: str) -> int:
         """Return the place of a move in a policy."""
@@ -163,22 +163,8 @@ def relabelled(games: Sequence[ShogiGame], policy: NDArray[np.float32], form: in
     return found
 
 
-class Record:
+class Record(FileRecord[GameRecord]):
     """A game of a file: its moves and what the file reports about it."""
-
-    def __init__(self, raw: GameRecord) -> None:
-        """Wrap a record."""
-        self._raw = raw
-
-    @property
-    def black(self) -> str:
-        """Black's (sente's) name."""
-        return self._raw.black
-
-    @property
-    def white(self) -> str:
-        """White's (gote's) name."""
-        return self._raw.white
 
     @property
     def ending(self) -> str:
@@ -194,11 +180,6 @@ class Record:
     def info(self) -> dict[str, str]:
         """Other headers by CSA's names, such as EVENT."""
         return dict(self._raw.info)
-
-    @property
-    def notes(self) -> list[str]:
-        """Faults of the file that did not stop the reader."""
-        return [str(note) for note in self._raw.notes]
 
     @property
     def moves(self) -> list[str]:

@@ -22,7 +22,7 @@ from yomi.nets.files import atomic_writer, naming
 if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.nets.data.shards import Dataset, Shard
-    from yomi.nets.features import FeatureSet
+    from yomi.nets.metadata import FeatureSet
 
 USAGE = "yomi dataset ACTION ... [options]"
 EPILOG = """\
@@ -61,7 +61,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_make(make: argparse.ArgumentParser) -> None:
-    from yomi.nets.features import FEATURE_SETS
+    from yomi.nets.metadata import FEATURE_SETS
 
     add = make.add_argument
     text = "read records: files, folders, collections with one SGF per line"
@@ -137,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def make_dataset(args: argparse.Namespace) -> None:
-    from yomi.nets.features import feature_set
+    from yomi.nets.metadata import feature_set
 
     check_ranges(args, test_share=(0.0, 0.9))
     check_counts(args, limit=0, seed=0, shard_rows=1)

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from yomi import __version__
-from yomi.engine.evaluators.providers import gpu_command
+from yomi.engine.evaluators.devices import install_command
 from yomi.engine.machine import processor_name, usable_cores
+from yomi.language import tr
 from yomi.native.errors import CompileError
 from yomi.nets.installation import EXTRA_OF, extra_command, pip_command
 
 if TYPE_CHECKING:
+    from yomi.engine.evaluators.devices import Device
     from yomi.native.inventory import Kept
 
 USAGE = "yomi doctor"
@@ -34,12 +36,10 @@ EXTRAS = {"matplotlib": "pictures (--plot)", "torch": "training (yomi train)", "
 FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16", "asimd", "sve")
 
 CLEAN_COMMAND = "yomi setup --clean"
-TRIAL_ROWS = 8
-"""Batch of the network that tests a GPU."""
+TRIAL_ROWS = 8  # Batch of the network that tests a GPU
 
 OK, MISSING, ERROR = "ok", "--", "!!"
-Finding = tuple[str, str]
-"""(OK, MISSING or ERROR, text)."""
+Finding = tuple[str, str]  # (OK, MISSING or ERROR, text)
 
 
 def add(parser: argparse.ArgumentParser) -> None: ...
@@ -47,10 +47,10 @@ def add(parser: argparse.ArgumentParser) -> None: ...
 
 def run(args: argparse.Namespace) -> int:
     sections: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
-        ("Program", program),
-        ("Processor", processor),
-        ("Kernels (numba)", kernels),
-        ("Networks (onnxruntime)", networks),
+        (tr("Program"), program),
+        (tr("Processor"), processor),
+        (tr("Kernels (numba)"), kernels),
+        (tr("Networks (onnxruntime)"), networks),
         ("GPU", gpu),
     ]
     broken = False
@@ -72,20 +72,20 @@ def _version(package: str) -> str | None:
 def program() -> Iterator[Finding]:
     yield OK, f"yomi {__version__}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}"
     for package in ("numpy", "sgfmill", "tqdm"):
-        found = _version(package)
-        yield (
-            (OK, f"{package} {found}") if found else (ERROR, f"{package} is missing: {pip_command('install', package)}")
-        )
+        if found := _version(package):
+            yield OK, f"{package} {found}"
+        else:
+            yield ERROR, tr("{package} is missing: {command}", package=package, command=pip_command("install", package))
     for package, use in EXTRAS.items():
         if found := _version(package):
             yield OK, f"{package} {found}"
         else:
-            yield MISSING, f"{use}: {package} is not installed; to install it:"
+            yield MISSING, tr("{use}: {package} is not installed; to install it:", use=tr(use), package=package)
             yield MISSING, f"    {extra_command(EXTRA_OF[package])}"
 
 
 def processor() -> Iterator[Finding]:
-    yield OK, f"{processor_name()}: {usable_cores()} cores for yomi"
+    yield OK, tr("{processor}: {n} cores for yomi", processor=processor_name(), n=usable_cores())
     flags = set[str]()
     with contextlib.suppress(OSError):  # only Linux has this file
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
@@ -95,12 +95,12 @@ def processor() -> Iterator[Finding]:
                 break
     useful = [feature for feature in FEATURES if feature in flags]
     if useful:
-        yield OK, "features: " + ", ".join(useful)
+        yield OK, tr("features: {names}", names=", ".join(useful))
     elif flags:
-        yield MISSING, "none of the vector features that make networks fast on a processor"
+        yield MISSING, tr("none of the vector features that make networks fast on a processor")
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        yield OK, f"memory: {memory / 2**30:.1f} GiB"
+        yield OK, tr("memory: {size} GiB", size=f"{memory / 2**30:.1f}")
 
 
 def kernels() -> Iterator[Finding]:
@@ -113,19 +113,26 @@ def kernels() -> Iterator[Finding]:
         yield ERROR, str(error)
         return
     except ImportError as error:
-        yield ERROR, f"numba cannot be imported ({error}): {pip_command('install', 'numba>=0.68,<0.69')}"
+        command = pip_command("install", "numba>=0.68,<0.69")
+        yield (
+            ERROR,
+            tr("{package} cannot be imported ({error}): {command}", package="numba", error=error, command=command),
+        )
         return
     yield OK, f"numba {numba.__version__}, llvmlite {_version('llvmlite')}"
     yield from compiled_kernels(inventory())
-    products = "int16, without VNNI" if HAS_PAIRS else "fp32"
+    products = tr("int16, without VNNI") if HAS_PAIRS else "fp32"
     if HAS_DOT_PRODUCTS:
-        products = "int16 (transformers: int8), with VNNI"
+        products = tr("int16 (transformers: int8), with VNNI")
     if has_tiles():
-        products = f"bf16, with AMX, or {products}"
-    yield OK, f"networks on the processor: vectors of {WIDTH} floats, products in {products}"
+        products = tr("bf16, with AMX, or {products}", products=products)
+    yield (
+        OK,
+        tr("networks on the processor: vectors of {n} floats, products in {products}", n=WIDTH, products=products),
+    )
 
 
-PARTS = {"more": "other networks and evaluators", "learning": "learning"}
+PARTS = {"alphabeta": "alpha-beta", "more": "other networks and evaluators", "learning": "learning"}
 
 
 def compiled_kernels(found: Sequence[Kept]) -> Iterator[Finding]:
@@ -137,24 +144,34 @@ def compiled_kernels(found: Sequence[Kept]) -> Iterator[Finding]:
         marks = [kept for kept in found if kept.is_mark and kept.name in groups]
         used = [kept for kept in marks if not kept.reason]
         game, _, part = name.partition("-")
-        title = f"kernels for {game}" + (f" ({PARTS[part]})" if part else "")
+        title = tr("kernels for {game}", game=game) + (f" ({tr(PARTS[part])})" if part else "")
         if len(used) == len(groups):
             folders = {str(folder) for kept in used for folder in kept.content.get("folders", ())}
             size = _megabytes(sum(sizes.get(folder, 0) for folder in folders))
-            yield OK, f"{title}: compiled {_date(used[-1].time)}, {size}"
+            yield OK, tr("{title}: compiled {date}, {size}", title=title, date=_date(used[-1].time), size=size)
             continue
         stale = [kept for kept in marks if kept.reason]
-        state = f"out of date ({stale[-1].reason}, {_date(stale[-1].time)})" if stale else "not compiled yet"
-        yield MISSING, f"{title}: {state}; the first start compiles them, or now:"
+        state = tr("not compiled yet")
+        if stale:
+            state = tr("out of date ({reason}, {date})", reason=stale[-1].reason, date=_date(stale[-1].time))
+        yield MISSING, tr("{title}: {state}; the first start compiles them, or now:", title=title, state=state)
         yield MISSING, f"    yomi setup {game}"
-    yield OK, f"cache of kernels: {CACHE_DIRECTORY}, {_megabytes(sum(sizes.values()))}"
+    whole = _megabytes(sum(sizes.values()))
+    yield OK, tr("cache of kernels: {folder}, {size}", folder=CACHE_DIRECTORY, size=whole)
     others = [kept for kept in found if kept.reason and not kept.is_mark]
     for reason in dict.fromkeys(kept.reason for kept in others):
         alike = [kept for kept in others if kept.reason == reason]
         total = _megabytes(sum(kept.size for kept in alike))
-        yield OK, f"    not used here: {len(alike)} folders, {total}, until {_date(alike[-1].time)}: {reason}"
+        unused = tr(
+            "not used here: {n} folders, {size}, until {date}: {reason}",
+            n=len(alike),
+            size=total,
+            date=_date(alike[-1].time),
+            reason=reason,
+        )
+        yield OK, f"    {unused}"
     if any(kept.may_remove for kept in found):
-        yield OK, "    another yomi or Python on this machine may use some of them; to remove them:"
+        yield OK, "    " + tr("another yomi or Python on this machine may use some of them; to remove them:")
         yield OK, f"    {CLEAN_COMMAND}"
 
 
@@ -169,94 +186,87 @@ def _megabytes(size: int) -> str:
 def networks() -> Iterator[Finding]:
     installed = {name: found for name in ("onnxruntime", "onnxruntime-gpu") if (found := _version(name))}
     if not installed:
-        yield MISSING, "networks beyond yomi's own kernels: onnxruntime is not installed; to install it:"
+        use = tr("networks beyond yomi's own kernels")
+        yield MISSING, tr("{use}: {package} is not installed; to install it:", use=use, package="onnxruntime")
         yield MISSING, f"    {extra_command('onnx')}"
         return
     if len(installed) > 1:
-        yield ERROR, "onnxruntime and onnxruntime-gpu are both installed and break each other:"
-        yield ERROR, gpu_command("cuda")
+        yield ERROR, tr("onnxruntime and onnxruntime-gpu are both installed and break each other:")
+        yield ERROR, install_command("cuda")
     try:
         import onnxruntime
     except ImportError as error:
-        yield ERROR, f"onnxruntime cannot be imported: {error}"
+        yield ERROR, tr("onnxruntime cannot be imported: {error}", error=error)
         return
     names = ", ".join(f"{name} {found}" for name, found in installed.items())
-    yield OK, f"{names}; providers: {', '.join(onnxruntime.get_available_providers())}"
+    providers = ", ".join(onnxruntime.get_available_providers())
+    yield OK, tr("{names}; providers: {providers}", names=names, providers=providers)
 
 
 def gpu() -> Iterator[Finding]:
-    """Yield the GPUs, and test each way to use them with a small network."""
-    from yomi.engine.evaluators.cuda import gpu_names, gpu_uuid
-    from yomi.engine.evaluators.plugins import PLUGINS
-    from yomi.engine.evaluators.providers import find_direct_fault, find_fault, find_gpu_fault, find_package_fault
-    from yomi.engine.evaluators.tensorrt_driver import driver_name
+    """Yield the GPUs of NVIDIA, and test each kind of GPU with a small network."""
+    from yomi.engine.evaluators.cuda import gpu_names, gpu_uuid, has_pycuda
+    from yomi.engine.evaluators.devices import KINDS, Device, find_gpu_fault, find_package_fault
 
-    fault = find_gpu_fault()
+    fault = find_gpu_fault("cuda")
     if fault is not None:
-        yield MISSING, f"no GPU for CUDA: {fault.reason}; to change this:"
+        yield MISSING, tr("no GPU for CUDA: {reason}; to change this:", reason=fault.reason)
         yield MISSING, f"    {fault.remedy}"
     else:
         details = _smi_lines()
         for number, name in enumerate(gpu_names()):
             yield OK, f"GPU {number}: {details.get(gpu_uuid(number), name) if details else name}"
-    ways = (
-        ("CUDA (--device cuda)", "cuda", "onnx"),
-        ("TensorRT through onnxruntime (--device tensorrt --backend onnx)", "tensorrt", "onnx"),
-        ("TensorRT itself (--device tensorrt)", "tensorrt", "tensorrt"),
-    )
-    for title, device, backend in ways:
-        found = find_direct_fault() if backend == "tensorrt" else find_package_fault(device)
-        if found is not None:
-            yield MISSING, f"{title}: {found.reason}; to install it:"
-            yield MISSING, f"    {found.remedy}"
-        elif fault is not None:
-            yield OK, f"{title} is installed; a test needs a GPU"
-        else:
-            reason = _try(device, backend)
-            yield (OK, f"{title} works") if reason is None else (MISSING, f"{title} does not work: {reason}")
-    yield OK, f"TensorRT itself uses {driver_name()}"
-    for device, plugin in PLUGINS.items():
-        if device.endswith(":software"):  # for tests
+    for kind, row in KINDS.items():
+        if kind == "cpu" or row.is_for_tests or len(row.hardware) == 1:  # `openvino` names the hardware that it finds
             continue
-        title = f"{plugin.title} (--device {device})"
-        if (found := find_fault(device)) is not None:
-            yield MISSING, f"{title}: {found.reason}; to mend it:"
-            yield MISSING, f"    {found.remedy}"
+        title = f"{row.title} (--device {kind})"
+        if missing := find_package_fault(kind):
+            yield MISSING, tr("{title}: {reason}; to install it:", title=title, reason=missing.reason)
+            yield MISSING, f"    {missing.remedy}"
+        elif row.uses_cuda and fault is not None:
+            yield OK, tr("{title} is installed; a test needs a GPU", title=title)
+        elif missing := find_gpu_fault(kind):
+            yield MISSING, tr("{title}: {reason}; to mend it:", title=title, reason=missing.reason)
+            yield MISSING, f"    {missing.remedy}"
         else:
-            reason = _try(device, "onnx")
-            yield (OK, f"{title} works") if reason is None else (MISSING, f"{title} does not work: {reason}")
+            reason = _try(Device(kind))
+            if reason is None:
+                yield OK, tr("{title} works", title=title)
+            else:
+                yield MISSING, tr("{title} does not work: {reason}", title=title, reason=reason)
+    binding = "pycuda" if has_pycuda() else tr("yomi's own binding of NVIDIA's driver")
+    yield OK, tr("TensorRT uses {binding}", binding=binding)
 
 
-def _try(device: str, backend: str) -> str | None:
-    """Compute a small network in float16 on the first GPU, with packed inputs as in games.
+def _try(device: Device) -> str | None:
+    """Compute a small network, in float16 if the GPU can, with inputs as in games.
 
     Return None if the outputs match the processor's, otherwise the fault in one line.
     """
     try:
         import numpy as np
 
-        from yomi.engine.evaluators.providers import expect_packages
+        from yomi.engine.evaluators.backends import open_engine
+        from yomi.engine.evaluators.devices import expect_packages
 
         expect_packages(Path("the network that is tried"), device)
-        from yomi.engine.evaluators.gpu import has_half, open_engine, takes_bits
-        from yomi.engine.evaluators.onnx_session import GpuSession
+        from yomi.engine.evaluators.onnx_session import make_session
         from yomi.nets.dlshogi.definition import NetworkShape, write_network
-        from yomi.nets.packed import Variant, variant_file
+        from yomi.nets.gpu_variants import Variant, variant_file
 
         outputs = ["output_policy", "output_value"]
-        packed = ("input1", "input2") if takes_bits(device) else ()
-        variant = Variant(half=has_half(device), packed=packed, constant=packed[1:])
+        packed = ("input1", "input2") if device.row.takes_bits else ()
+        variant = Variant(half=device.gpu.has_half, packed=packed, constant=packed[1:])
         random = np.random.default_rng(0)
         with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
             path = write_network(Path(folder) / "doctor.onnx", NetworkShape(blocks=1, channels=32))
-            reference = GpuSession(variant_file(path, variant), "cpu", TRIAL_ROWS, outputs)
-            engine, _ = open_engine(path, device, backend, TRIAL_ROWS, outputs, variant)
+            engine = open_engine(path, device, TRIAL_ROWS, outputs, variant)
             stack.callback(engine.close)
-            for name, array in reference.inputs.items():
+            for array in engine.inputs.values():
                 array[...] = random.integers(0, 256 if packed else 2, array.shape)
-                engine.inputs[name][...] = array
-            results = zip(outputs, engine.run(TRIAL_ROWS), reference.run(TRIAL_ROWS), strict=True)
-            wrong = [name for name, found, wanted in results if not np.allclose(found, wanted, rtol=0.05, atol=0.05)]
+            wanted = make_session(variant_file(path, variant)).run(outputs, dict(engine.inputs))
+            results = zip(outputs, engine.run(TRIAL_ROWS), wanted, strict=True)
+            wrong = [name for name, a, b in results if not np.allclose(a, b, rtol=0.05, atol=0.05)]
             return f"its {' and '.join(wrong)} differ from the processor's" if wrong else None
     except Exception as error:  # of the packages', the driver's or our own kinds: the next way may work
         return next(iter(str(error).splitlines()), type(error).__name__)

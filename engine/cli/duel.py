@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_old_names, add_value, check_counts, type_of
+from yomi.engine.arguments import add_old_names, add_value, type_of
 from yomi.engine.cli.games import GAMES, add_flags, add_games
 from yomi.engine.cli.loading import add_options, apply_network_defaults, check, collect, prepare
 from yomi.engine.cli.match_settings import bounds
@@ -17,9 +17,9 @@ from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.machine import usable_cores
-from yomi.engine.option_row import OptionError, did_you_mean
 from yomi.engine.options import NETWORK, TABLE, SearchOptions, Value, rows_for
 from yomi.engine.records import LeftOut
+from yomi.nets.settings import OptionError, did_you_mean
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -41,12 +41,12 @@ Flags hold for both players, --first and --second only for one. A process plays 
 without clocks, and their positions share batches. This is by far the fastest way to compare settings of the search or
 networks. For other engines and for games with clocks use yomi match.
 """
+# Options of the search without effect here: one thread searches each tree, one playout after the other
 INERT = frozenset(
     ("cache_size", "memory", "workers", "batches_in_flight", "virtual_loss", "seed", "root_noise", "root_noise_total")
 )
-"""Options of the search without effect here: one thread searches each tree, one playout after the other."""
+# Options in which players may differ, besides those of the search and of networks
 OTHERS = ("visits", "rollout_weight", "leaf_mate_depth", "all_legal_moves")
-"""Options in which players may differ, besides those of the search and of networks."""
 BOARD = ("size", "rules", "komi", "entering_king", "max_moves", "log_file", "log_level")
 VISITS, GAMES_WANTED = 200, 400
 INTERVAL = 10.0
@@ -62,7 +62,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         for side in ("first", "second"):
             text = f"set options of the {side} player only"
             child.add_argument(f"--{side}", default="", metavar="OPTION=VALUE,...", help=text)
-        add_value(child, "--games", GAMES_WANTED, "N", "play this many games (an even number)")
+        add_value(child, "--games", GAMES_WANTED, "N", "play this many games (an even number)", low=2)
         text = "stop when the first is clearly stronger by E1 Elo, or by at most E0"
         child.add_argument("--sprt", type=type_of(bounds), metavar="E0,E1", help=text)
         add_common(child, game, COMMAND)
@@ -71,14 +71,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: str) -> None:
     text = f"write the journal there; the same command continues (default: {command})"
     parser.add_argument("--out", type=Path, default=Path(command), metavar="FOLDER", help=text)
-    text = "use this many processes (default: the number of cores; on a GPU 1)"
-    parser.add_argument("--processes", type=int, metavar="N", help=text)
-    at_once = add_value(parser, "--at-once", 32, "N", "play this many games at the same time in each process")
+    cores = "the number of cores; on a GPU 1"
+    add_value(parser, "--processes", None, "N", "use this many processes", cores, low=1)
+    at_once = add_value(parser, "--at-once", 32, "N", "play this many games at the same time in each process", low=1)
     add_old_names(parser, at_once, "--side-by-side")
-    add_value(parser, "--opening-moves", 8, "N", "draw this many opening moves from short searches; 0: none")
+    add_value(parser, "--opening-moves", 8, "N", "draw this many opening moves from short searches; 0: none", low=0)
     parser.add_argument("--openings", type=Path, metavar="FILE", help="read openings from records or a folder")
-    add_value(parser, "--temperature", 0.0, "X", "set the temperature after the opening, which falls fast")
-    add_value(parser, "--seed", 1, "N", "set the seed of all random choices")
+    add_value(parser, "--temperature", 0.0, "X", "set the temperature after the opening, which falls fast", low=0)
+    add_value(parser, "--seed", 1, "N", "set the seed of all random choices", low=0)
     add_flags(parser, COMMAND, game)
     known = {*player_options(game.name), *BOARD}
     add_options(parser, game, leave_out=set(TABLE) - known, defaults=_defaults(game))
@@ -108,8 +108,7 @@ def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]
 def read_players(
     args: argparse.Namespace, game: Game[Any, Any], first: Mapping[str, Value], second: Mapping[str, Value]
 ) -> tuple[Options, Options]:
-    """Return the options of each player: the flags with its changes."""
-    check_counts(args, at_once=1, opening_moves=0, seed=0, processes=1)
+    """Return the options of each player: the command's flags, changed by `first` or `second`."""
     own = {name: value for name, value in vars(args).items() if name != "seed"}
     options = collect(argparse.Namespace(**own), game, **_defaults(game))
     set_up_logs(options)
@@ -141,12 +140,13 @@ def open_referees(
     args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], terms: DuelConfig, games: int
 ) -> AbstractContextManager[DuelPlayer]:
     """Return the context that plays the games, at most `games` at once."""
-    from yomi.engine.evaluators.providers import chooses_cpu
+    from yomi.engine.evaluators.devices import device_of
     from yomi.engine.matches.duel import Duel, DuelProcesses
 
     for player in players:
         prepare(game, player, learning=True)
-    processes = args.processes or (usable_cores() if all(chooses_cpu(player.device) for player in players) else 1)
+    on_cpu = all(device_of(player).is_cpu for player in players)
+    processes = args.processes or (usable_cores() if on_cpu else 1)
     processes = min(processes, games)
     count = min(args.at_once, -(-games // processes))
     if processes == 1:
@@ -158,7 +158,6 @@ def run(args: argparse.Namespace) -> int:
     from yomi.engine.matches.rating import Sprt
 
     game = GAMES[args.game]
-    check_counts(args, games=2)
     if args.games % 2:
         raise CliError(f"--games {args.games}: expected an even number, as each opening is played with both colors")
     try:

@@ -65,8 +65,8 @@ add KataGo's flags -model, -override-config, -analysis-threads and -quit-without
 DEFAULT_VISITS = 500
 MAX_THREADS = 256
 PERSPECTIVES = {"black": "BLACK", "white": "WHITE", "side-to-move": "SIDETOMOVE"}
+# Keys of -override-config that clients set and that change no analysis
 IGNORED = frozenset({"homeDataDir", "logDir", "logFile", "logToStderr", "logAllRequests", "logAllResponses"})
-"""Keys of -override-config that clients set and that change no analysis."""
 
 
 def _run_gtp(args: argparse.Namespace) -> int:
@@ -79,7 +79,7 @@ def _run_gtp(args: argparse.Namespace) -> int:
 
 
 def _run_usi(args: argparse.Namespace) -> int:
-    from yomi.engine.shogi.usi.commands import serve
+    from yomi.engine.shogi.usi.session import serve
 
     try:
         options = collect(args, SHOGI)

@@ -8,13 +8,14 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.cli.parser import CliError
+from yomi.engine.cli.parser import CliError, sentence
 from yomi.engine.game import Game
 from yomi.engine.go.descriptor import GAME as GO
 from yomi.engine.shogi.descriptor import GAME as SHOGI
+from yomi.language import tr
 
 if TYPE_CHECKING:
-    from yomi.nets.data.sparse import SparseEncoder
+    from yomi.nets.sparse import SparseEncoder
 
 __all__ = [
     "GAMES",
@@ -29,8 +30,8 @@ __all__ = [
     "with_game",
 ]
 
+# Games by name. To add a game, insert it before `main` runs.
 GAMES: dict[str, Game[Any, Any]] = {game.name: game for game in (GO, SHOGI)}
-"""Games by name. To add a game, insert it before `main` runs."""
 
 
 HELP = ("-h", "--help", "--help-all")
@@ -38,7 +39,7 @@ HELP = ("-h", "--help", "--help-all")
 
 def find_encoder(name: str) -> SparseEncoder | None:
     """Return the sparse encoder of a feature set, or None if it has none."""
-    from yomi.nets.features import feature_set
+    from yomi.nets.metadata import feature_set
 
     return GAMES[feature_set(name).game].encoder(name)
 
@@ -60,7 +61,7 @@ def add_games(
                 name,
                 help=text.format(name),
                 usage=f"yomi {command} {name} [options]",
-                description=text.format(name) + ".",
+                description=sentence(text.format(name)),
                 epilog=game.examples[command],
             ),
         )
@@ -92,8 +93,13 @@ def with_game(words: Sequence[str]) -> list[str]:
         if game is None and any(word in rest for word in HELP):
             continue
         if game is None:
-            lines = " or ".join(f"yomi {command} {name}" for name in games)
-            raise CliError(f"yomi {command} without a game: expected {lines} (see yomi {command} --help)")
+            lines = tr(" or ").join(f"yomi {command} {name}" for name in games)
+            found = tr(
+                "yomi {command} without a game: expected {lines} (see yomi {command} --help)",
+                command=command,
+                lines=lines,
+            )
+            raise CliError(found)
         return [*words[:length], game, *rest]
     return [*words]
 

@@ -12,16 +12,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_old_names, add_value
+from yomi.engine.arguments import add_old_names, add_setting, add_value
 from yomi.engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
 from yomi.engine.cli.loading import add_options, apply_network_defaults, collect, prepare
 from yomi.engine.cli.output import echo, say, set_up_logs
 from yomi.engine.cli.parser import CliError, require_package
 from yomi.engine.cli.signals import stopped_by_a_signal
 from yomi.engine.default_network import is_bundled, named_file, network_fault
-from yomi.engine.learning.settings import LearnSettings, flag_name, make_settings, training_tables
+from yomi.engine.learning.settings import LearnSettings, training_tables
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import TABLE
+from yomi.nets.settings import make_settings, rows_of
 from yomi.nets.text import read_toml
 
 if TYPE_CHECKING:
@@ -33,12 +34,14 @@ if TYPE_CHECKING:
     from yomi.engine.options import Options
 
 COMMAND, STATUS = "learn", "status"
-USAGE = "yomi learn GAME [options] | status FOLDER"
+RUNS_PAGE = "learn-runs.html"
+USAGE = "yomi learn GAME [options] | status FOLDER ..."
 EPILOG = """\
 examples:
   yomi learn go --size 5 --hours 2         from nothing, in the folder learn-go
   yomi learn go --size 5                   continue the run
   yomi learn status learn-go               show the status; FOLDER/status.html shows more
+  yomi learn status learn-go other-run     compare runs; learn-runs.html lays their graphs over each other
   yomi learn shogi --hours 24              shogi, in the folder learn-shogi
   yomi learn go --size 9 --anchor "gnugo --mode gtp" --until gnugo 0.5     until it wins half its points
 
@@ -47,24 +50,20 @@ Learning needs PyTorch; yomi doctor shows how to install it. docs/LEARNING.md ex
 EXPLORATION = ("c_puct", "c_puct_log", "fpu_reduction", "root_fpu_reduction", "policy_temperature")
 COMPUTED = ("device", "backend", "precision")
 BOARD = ("size", "rules", "max_moves", "entering_king", "leaf_mate_depth", *COMPUTED, *EXPLORATION)
+# Prefix of settings among the arguments, since some have the names of options.
 PREFIX = "learning_"
-"""Prefix of settings among the arguments, since some have the names of options."""
-LIVE = frozenset(
-    (
-        "device",
-        "backend",
-        "precision",
-        "anchors",
-        *(r.name for r in dataclasses.fields(LearnSettings) if r.metadata["live"]),
-    )
-)
-"""Settings that may change when a run continues."""
+SETTINGS = rows_of(LearnSettings)
+# Settings that may change when a run continues.
+LIVE = frozenset((*COMPUTED, "anchors", *(row.name for row in SETTINGS.values() if row.live)))
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     children = add_children(parser, COMMAND, "GAME | status", "games, and the status of a run")
-    status = children.add_parser(STATUS, help="show the status of a run", usage="yomi learn status FOLDER")
-    status.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the run")
+    usage = "yomi learn status FOLDER [FOLDER ...] [--page FILE]"
+    status = children.add_parser(STATUS, help="show the status of a run, or compare runs", usage=usage)
+    status.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="folder of a run")
+    text = f"write the page of several runs to FILE (default: {RUNS_PAGE})"
+    status.add_argument("--page", type=Path, metavar="FILE", help=text)
     for game, child in add_games(parser, COMMAND, "Learn {} from nothing by self-play", children):
         child.add_argument("--out", type=Path, metavar="FOLDER", help="set the folder of the run (default: learn-GAME)")
         child.add_argument("--hours", type=float, metavar="H", help="end after H hours (default: never)")
@@ -82,18 +81,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         add_flags(child, COMMAND, game)
         add_options(child, game, leave_out=set(TABLE) - set(BOARD), defaults=game.defaults.get(COMMAND, {}))
         group = child.add_argument_group("learning")
-        for row in dataclasses.fields(LearnSettings):
-            kind: Any = type(row.default)
-            default = "none" if row.default == "" else row.default
-            text = f"{row.metadata['text']} (default: {default})".replace("%", "%%")
-            flag = f"--{flag_name(row).replace('_', '-')}"
-            if kind is bool:
-                group.add_argument(flag, dest=PREFIX + row.name, action=argparse.BooleanOptionalAction, help=text)
-            else:
-                metavar = "N" if kind is not str else "NAME" if row.metadata["choices"] else "ENGINE"
-                action = group.add_argument(flag, dest=PREFIX + row.name, type=kind, metavar=metavar, help=text)
-                if flag_name(row) != row.name:
-                    add_old_names(group, action, f"--{row.name}")
+        for row in SETTINGS.values():
+            add_setting(group, row, row.default, prefix=PREFIX, absent=None)
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -112,7 +101,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.game == STATUS:
-        return _show_status(args.folder)
+        return _show_status(args.folders, args.page)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     game = GAMES[args.game]
     options = collect(args, game, **game.defaults.get(COMMAND, {}))
@@ -137,8 +126,8 @@ def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any
     for package in ("torch", "onnx"):
         require_package(package, "learning")
     game = GAMES[args.game]
-    given = {row.name: getattr(args, PREFIX + row.name) for row in dataclasses.fields(LearnSettings)}
-    settings = make_settings({name: value for name, value in given.items() if value is not None})
+    given = {name: getattr(args, PREFIX + name) for name in SETTINGS}
+    settings = make_settings(LearnSettings, {name: value for name, value in given.items() if value is not None})
     tables = _read_tables(args.network, args.game)
     game = game.learning(args, tables.get("network"))
     engines = _engines(args, settings, game)
@@ -162,14 +151,20 @@ def learn(args: argparse.Namespace, options: Options, say: Say = say, total: Any
     return 128 + stopped() if stopped() else 0
 
 
-def _show_status(folder: Path) -> int:
-    from yomi.engine.learning.page import status_text, write_page
+def _show_status(folders: Sequence[Path], page: Path | None) -> int:
+    from yomi.engine.learning.page import status_text, write_comparison, write_page
     from yomi.engine.learning.store import Store
 
-    if not (folder / Store.SETTINGS).exists():
-        raise CliError(f"{folder}: found no run, expected a folder of yomi learn")
-    echo(status_text(folder))
-    write_page(folder)
+    for folder in folders:
+        if not (folder / Store.SETTINGS).exists():
+            raise CliError(f"{folder}: found no run, expected a folder of yomi learn")
+    for folder in folders:
+        echo(status_text(folder) if len(folders) == 1 else f"{folder}\n{status_text(folder)}")
+        write_page(folder)
+    if len(folders) > 1 or page is not None:
+        page = page or Path(RUNS_PAGE)
+        write_comparison(folders, page)
+        echo(f"{page} shows the runs together")
     return 0
 
 
@@ -184,8 +179,8 @@ def _engines(args: argparse.Namespace, settings: LearnSettings, game: Game[Any, 
 
 
 def _goal(args: argparse.Namespace, settings: LearnSettings, anchors: Sequence[str]) -> Goal:
+    from yomi.engine.learning.journal import MIN_GAMES
     from yomi.engine.learning.loop import Goal
-    from yomi.engine.learning.progress import MIN_GAMES
 
     if args.until is None:
         return Goal(hours=args.hours, generations=args.networks)
@@ -278,14 +273,15 @@ def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> O
 
     `found` caches the result. Networks are not compared with fp32, which would take seconds for every new network.
     """
+    from yomi.engine.evaluators.devices import device_of
     from yomi.engine.evaluators.load import fastest_precision
-    from yomi.engine.evaluators.providers import chooses_cpu
 
-    if options.precision != "auto" or options.net is None or not chooses_cpu(options.device):
+    device = device_of(options)
+    if options.precision != "auto" or options.net is None or not device.is_cpu:
         return options
     if "precision" not in found:
         size = game.board_size(options)
-        found["precision"] = fastest_precision(game.formats, options.net, size, options.device, options.backend)
+        found["precision"] = fastest_precision(game.formats, options.net, size, device, options.backend)
     return dataclasses.replace(options, precision=found["precision"])
 
 

@@ -8,20 +8,20 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import type_of
+from yomi.engine.arguments import add_setting, type_of
 from yomi.engine.cli.output import say
 from yomi.engine.cli.parser import CliError
-from yomi.engine.default_network import has_network, is_bundled, network_fault
+from yomi.engine.default_network import alpha_beta_file, has_network, is_bundled, network_fault
 from yomi.engine.levels import FULL
-from yomi.engine.options import TABLE, Option, Options, Value, read_config, rows_for
+from yomi.engine.options import TABLE, Options, Value, read_config, rows_for
+from yomi.language import tr
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, P, Say
     from yomi.engine.play import G
 
 LIMITS = ("visits", "playouts", "seconds", "depth")
-LEFT_OUT = "left_out"
-"""Name of the argument that lists the options without a flag."""
+LEFT_OUT = "left_out"  # Name of the argument that lists the options without a flag
 
 
 def user_config() -> Path | None:
@@ -54,16 +54,16 @@ def add_options(
             continue
         if row.group not in groups:
             groups[row.group] = parser.add_argument_group(row.group.lower())
-        _add(groups[row.group], row, (defaults or {}).get(row.name, row.default_for(game.name)))
+        action = add_setting(groups[row.group], row, (defaults or {}).get(row.name, row.default_for(game.name)))
+        if row.name == "size" and "height" not in leave_out:
+            action.type = type_of(_read_size, "size: ")
 
 
-def _add(group: argparse._ArgumentGroup, row: Option, default: Value) -> None:
-    unit = f" {row.unit}" if row.unit and default is not None else ""
-    text = f"{row.help} (default: {row.format(default)}{unit})".replace("%", "%%")
-    form: dict[str, Any] = {"metavar": row.metavar, "type": type_of(row.parse, f"{row.name}: ")}
-    if row.kind == "flag":
-        form = {"action": argparse.BooleanOptionalAction}
-    group.add_argument(row.flag, default=argparse.SUPPRESS, help=text, **form)
+def _read_size(text: str) -> int | tuple[int, int]:
+    """Return the number of `--size`, or columns and rows of COLUMNSxROWS. Raises OptionError."""
+    columns, cross, rows = text.lower().partition("x")
+    size: int = TABLE["size"].parse(columns)
+    return (size, TABLE["height"].parse(rows)) if cross else size
 
 
 def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value) -> Options:
@@ -74,6 +74,8 @@ def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value
     """
     options = Options.for_game(game.name)
     given = {name: value for name, value in vars(args).items() if name in TABLE}
+    if isinstance(given.get("size"), tuple):
+        given["size"], given["height"] = given["size"]
     from_user = _from_user(args, game)
     has_level = given.get("level", FULL) != FULL
     defaults = {**from_user, **defaults} if has_level else {**defaults, **from_user}
@@ -103,9 +105,18 @@ def named_options(args: argparse.Namespace, game: Game[Any, Any]) -> set[str]:
 
 def visits_without_limit(args: argparse.Namespace, visits: int, game: Game[Any, Any]) -> dict[str, Value]:
     """Return `visits` as a default for `collect`, or nothing if the user set another limit."""
-    given = {**file_values(args, game), **vars(args)}
-    others = [name for name in _limits(game) if name != "visits"]
+    given, others = _given(args, game), [name for name in _limits(game) if name != "visits"]
     return {} if any(given.get(name) is not None for name in others) else {"visits": visits}
+
+
+def is_given(args: argparse.Namespace, game: Game[Any, Any], *names: str) -> bool:
+    """Whether the user set one of these options, be it to none."""
+    given = _given(args, game)
+    return any(name in given for name in names)
+
+
+def _given(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Any]:
+    return {**file_values(args, game), **vars(args)}
 
 
 def _limits(game: Game[Any, Any]) -> list[str]:
@@ -114,7 +125,8 @@ def _limits(game: Game[Any, Any]) -> list[str]:
 
 def check_limited(options: Options, game: Game[Any, Any]) -> None:
     if all(options.get(name) is None for name in _limits(game)):
-        raise CliError(f"visits none without another limit: expected one of {', '.join(_limits(game))}")
+        names = ", ".join(_limits(game))
+        raise CliError(tr("visits none without another limit: expected one of {names}", names=names))
 
 
 def file_values(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
@@ -136,8 +148,14 @@ def user_values(game: Game[Any, Any]) -> dict[str, Value]:
     try:
         return read_config(path, game.name) if path is not None and path.exists() else {}
     except OSError as error:
-        hint = "expected XDG_CONFIG_HOME to name a folder that this user can read"
-        raise CliError(f"cannot read the configuration {path}: {error.strerror}; {hint}") from None
+        raise CliError(
+            tr(
+                "cannot read the configuration {path}: {why}; expected XDG_CONFIG_HOME to name a folder that this user"
+                " can read",
+                path=path,
+                why=error.strerror,
+            )
+        ) from None
 
 
 def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | None = None) -> None:
@@ -165,14 +183,16 @@ def make_player(game: Game[G, P], options: Options, say: Say = say) -> P:
 
 def prepare(game: Game[Any, Any], options: Options, say: Say = say, *, learning: bool = False) -> None:
     """Check the network's device, and compile missing kernels."""
-    from yomi.engine.evaluators.workers import choose_devices
+    from yomi.engine.evaluators.devices import devices_of
     from yomi.engine.players.request import LoadingError
     from yomi.native.errors import CompileError
 
     if has_network(options):
-        choose_devices(options)
+        devices_of(options)
     try:
-        game.compile(say, everything=learning or not _plays_by_default(options), learning=learning)
+        everything = learning or not _plays_by_default(options)
+        alpha_beta = alpha_beta_file(options, game.name) is not None
+        game.compile(say, everything=everything, learning=learning, alpha_beta=alpha_beta)
     except CompileError as error:
         raise LoadingError(str(error)) from None
 

@@ -9,20 +9,23 @@ import os
 import sys
 from collections.abc import Sequence
 
-from yomi import __version__
+from yomi import __version__, language
 from yomi.engine.cli.output import LINE_ENDS
-from yomi.engine.cli.parser import CliError, Command, Parser, overview
+from yomi.engine.cli.parser import CliError, Command, Parser, overview, sentence
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.machine import MIN_TO_START, address_space_limit, limit_text, memory_fault
 from yomi.engine.protocols.streams import CheckedStdout, OutputClosedError
 from yomi.engine.records import printable
+from yomi.language import tr
 from yomi.native.errors import CompileError
 from yomi.nets.errors import LineError
 
 BENCH = "bench"
+WEB = "yomi.web.cli"  # the module of `yomi serve`, which uses the library
 COMMANDS = {
     "play": "play in the terminal",
     "review": "review game records: best moves, losses, worst moves",
+    "serve": "play in the browser, against yomi or with its hints",
     "selfplay": "play games of the engine against itself, and write records",
     "gtp": "speak GTP with a GUI for Go or the bridge to a server",
     "usi": "speak USI with a GUI for shogi",
@@ -44,7 +47,7 @@ COMMANDS = {
     "doctor": "show what runs here, what is missing, and how to install it",
 }
 GROUPS = {
-    "play and review": ("play", "review", "selfplay"),
+    "play and review": ("play", "serve", "review", "selfplay"),
     "engine for GUIs and servers": ("gtp", "usi", "analysis", "cgos", "floodgate"),
     "measure": ("match", "duel", "tune", "rate", BENCH),
     "networks and training": ("net", "dataset", "learn", "train"),
@@ -58,10 +61,11 @@ OBJECTS = {
     **{name: f"setup:{name.upper()}" for name in ("setup", "config", "completion")},
 }
 
+# Commands whose game may follow from a file in the flags: see `with_game`
 OF_GAMES = ("play", "selfplay", "duel", "tune", "learn", "dataset")
-"""Commands whose game may follow from a file in the flags: see `with_game`."""
-PROTOCOLS = ("gtp", "usi", "analysis")
-"""Commands that speak to programs. Their sessions encode text themselves."""
+PROTOCOLS = ("gtp", "usi", "analysis")  # Commands that speak to programs. Their sessions encode text themselves.
+# Commands in the user's language. The others are for programs and research: English.
+IN_JAPANESE = ("play", "review", "serve", "selfplay", "match", "setup", "doctor")
 
 USAGE = "yomi COMMAND [options]"
 HEADING = "An engine for Go and shogi. It also plays with networks of KataGo and dlshogi."
@@ -69,7 +73,6 @@ EPILOG = """\
 start here:
   yomi doctor                  show what works on this machine
   yomi play go --size 9        play in the terminal
-  yomi gtp --net FILE          serve a GUI for Go, with another network
   yomi help COMMAND            show its main options (yomi COMMAND -h)
   yomi COMMAND --help-all      show all options; yomi version: show the version
 """
@@ -94,9 +97,8 @@ def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentPa
             commands.add_parser(name, help=text)
             continue
         command = find_command(name)
-        description = text[0].upper() + text[1:] + "."
         child = commands.add_parser(
-            name, help=text, usage=command.usage, description=description, epilog=command.epilog
+            name, help=text, usage=command.usage, description=sentence(text), epilog=command.epilog
         )
         command.add(child)
         child.set_defaults(run=command.run)
@@ -109,7 +111,7 @@ def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentPa
 
 def find_command(name: str) -> Command:
     module, _, attribute = OBJECTS.get(name, name).partition(":")
-    found = importlib.import_module(f"yomi.engine.cli.{module}")
+    found = importlib.import_module(WEB if name == "serve" else f"yomi.engine.cli.{module}")
     return getattr(found, attribute) if attribute else Command(found.USAGE, found.EPILOG, found.add, found.run)
 
 
@@ -136,6 +138,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = expanded(sys.argv[1:] if argv is None else argv)
     open_closed()
     check_stdout()
+    is_translated = not words or words[0].startswith("-") or words[0] in IN_JAPANESE
+    language.choose(language.wanted() if is_translated else language.ENGLISH)
     if not words or words[0] not in PROTOCOLS:
         escape_unknown()
     try:
@@ -172,7 +176,7 @@ def _run(words: list[str]) -> int:
         status: int = args.run(args)
         return status
     except (LineError, EvaluatorError, CompileError) as error:
-        print(f"yomi: error: {printable(error, keep=LINE_ENDS)}", file=sys.stderr)
+        print_error(error)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -182,8 +186,12 @@ def _run(words: list[str]) -> int:
             why = f"{error.filename or 'output'}: {error.strerror or error}"
         if why is None:
             raise
-        print(f"yomi: error: {why}", file=sys.stderr)
+        print_error(why)
         return 2
+
+
+def print_error(error: object) -> None:
+    print(tr("yomi: error: {error}", error=printable(error, keep=LINE_ENDS)), file=sys.stderr)
 
 
 def check_address_space() -> None:

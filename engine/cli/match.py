@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from yomi.engine.cli.games import GAMES, game_of_network, split_game
-from yomi.engine.cli.match_settings import add_settings, merge, read_file
+from yomi.engine.cli.match_settings import MatchSettings, add_settings, merge, read_file
 from yomi.engine.cli.output import LINE_ENDS, echo, plot_check, say
 from yomi.engine.cli.parser import CliError, Command
 from yomi.engine.cli.signals import ended_by_a_signal
@@ -39,6 +39,7 @@ from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
 from yomi.engine.options import Options
 from yomi.engine.records import LeftOut, printable
+from yomi.language import tr
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game, Say
@@ -67,15 +68,13 @@ Engines do not ponder. Each game is written when it ends. The same command conti
 
 POLICY = "policy"
 POLICY_MOVES = 8
+# Visits before each opening move, which is drawn in proportion to them. They follow the policy, but avoid moves that
+# the next move refutes.
 POLICY_VISITS = 32
-"""Visits before each opening move, which is drawn in proportion to them. They follow the policy, but avoid moves that
-the
-next move refutes.
-"""
 
 INTERVAL = 1.0
+# The interval is at least this many times the time that a table takes (with 10,000 games a table takes 0.2 s)
 SHARE = 200
-"""The interval is at least this many times the time that a table takes (with 10,000 games a table takes 0.2 s)."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def play_match(
-    settings: argparse.Namespace,
+    settings: MatchSettings,
     tables: Sequence[Mapping[str, Any]],
     report: Say | None = None,
     signals: Callable[[], AbstractContextManager[None]] = ended_by_a_signal,
@@ -135,9 +134,10 @@ def play_match(
         )
     except ValueError as error:
         raise CliError(str(error)) from None
-    if settings.timeout is None:
+    timeout = settings.timeout
+    if timeout is None:
         have_time = all(player.limits.has_clock or player.limits.seconds is not None for player in players)
-        settings.timeout = 60.0 if have_time else 600.0
+        timeout = 60.0 if have_time else 600.0
     source = _source(settings)
     description = {
         "game": game.name,
@@ -153,9 +153,10 @@ def play_match(
     if settings.cpus and at_once > len(settings.cpus):
         raise CliError(f"--at-once {at_once}: expected at most {len(settings.cpus)}, the groups in --cpus")
     _check_cpus(settings.cpus)
-    referee = RefereeSettings(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
+    referee = RefereeSettings(settings.margin, timeout, settings.resign_below, settings.resign_moves)
+    folder = Path(settings.out)
     with MatchJournal(
-        settings.out,
+        folder,
         description,
         lambda: {"openings": make_openings(settings, game, rules, say=report or say)},
         lambda found: _as_described_now(found, source),
@@ -168,7 +169,7 @@ def play_match(
             journal.keep({"openings": openings})
         pairings = list(schedule(pairs, settings.games, len(openings)))
         host = functools.partial(GameRunner, game.matches(), rules, referee)
-        plan = MatchPlan(players, pairings, openings, host, settings.out, at_once, settings.cpus, settings.restart)
+        plan = MatchPlan(players, pairings, openings, host, folder, at_once, settings.cpus, settings.restart)
         with _Progress(journal, [player.name for player in players], len(pairings), test, report) as progress:
             if not progress.is_decided:
                 with signals():
@@ -176,7 +177,7 @@ def play_match(
         return sorted(journal.results, key=lambda result: result.number)
 
 
-def _options(game: Game[Any, Any], settings: argparse.Namespace, *names: str) -> Options:
+def _options(game: Game[Any, Any], settings: MatchSettings, *names: str) -> Options:
     """Return the options of a game with the match settings `names`, as far as they are set. Raises OptionError."""
     options = Options.for_game(game.name)
     for name in names:
@@ -186,7 +187,7 @@ def _options(game: Game[Any, Any], settings: argparse.Namespace, *names: str) ->
 
 
 def make_openings(
-    settings: argparse.Namespace,
+    settings: MatchSettings,
     game: Game[Any, Any],
     rules: Mapping[str, Any],
     known: Sequence[str] = (),
@@ -208,7 +209,7 @@ def make_openings(
     options = _options(game, settings, "size")
     values = {
         "visits": POLICY_VISITS, "temperature": 1.0, "temperature_moves": moves, "resign": False, "workers": 1,
-        "seed": settings.opening_seed, "net": settings.opening_net and str(settings.opening_net),
+        "seed": settings.opening_seed, "net": settings.opening_net,
         "evaluator": "auto" if settings.opening_net else game.default_evaluator,
     }  # fmt: skip
     for name, value in values.items():
@@ -223,15 +224,14 @@ def _policy_openings(
     game: Game[Any, Any], options: Options, moves: int, wanted: int, known: Sequence[str], say: Say
 ) -> list[str]:
     from yomi.engine.cli.loading import make_player
-    from yomi.engine.play import FirstMoves, PlayerSide, play_game
+    from yomi.engine.play import FirstMoves, play_game
 
     player = make_player(game, options, say)
-    side = PlayerSide(player)
 
     def draw() -> str:
         opening = game.new_game(options)
         player.new_game(opening)
-        play_game(opening, {BLACK: side, WHITE: side}, FirstMoves(moves))
+        play_game(opening, {BLACK: player, WHITE: player}, FirstMoves(moves))
         return game.format_opening(opening)
 
     try:
@@ -251,9 +251,9 @@ def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
         raise CliError(f"--cpus: no processor {missing[0]}, expected some of {','.join(map(str, sorted(usable)))}")
 
 
-def _source(settings: argparse.Namespace) -> list[object]:
-    source = [settings.openings, settings.opening_moves, settings.opening_seed]
-    return [*source, settings.opening_net and str(settings.opening_net)] if settings.openings == POLICY else source
+def _source(settings: MatchSettings) -> list[object]:
+    source: list[object] = [settings.openings, settings.opening_moves, settings.opening_seed]
+    return [*source, settings.opening_net] if settings.openings == POLICY else source
 
 
 def _as_described_now(found: Mapping[str, Any], source: Sequence[object]) -> Mapping[str, Any]:
@@ -320,10 +320,22 @@ class _Progress:
         """Show a finished game, and return whether the match is decided."""
         self._erase()
         done = len(self.journal.results)
-        winner = "drawn" if result.winner == DRAW else f"{(result.black, result.white)[result.winner - 1]} wins"
-        faulty = f" [fault of {result.blamed}]" if result.blamed else ""
-        text = f"{done}/{self.total}  game {result.number + 1}  {result.black} - {result.white}: {winner}"
-        self._write(f"{text}, {result.ending} {result.detail}".rstrip() + faulty)
+        if result.winner == DRAW:
+            winner = tr("drawn")
+        else:
+            winner = tr("{player} wins", player=(result.black, result.white)[result.winner - 1])
+        faulty = tr(" [fault of {player}]", player=result.blamed) if result.blamed else ""
+        text = tr(
+            "{done}/{total}  game {number}  {black} - {white}: {winner}, {ending}",
+            done=done,
+            total=self.total,
+            number=result.number + 1,
+            black=result.black,
+            white=result.white,
+            winner=winner,
+            ending=tr(result.ending),
+        )
+        self._write(f"{text} {result.detail}".rstrip() + faulty)
         if self.test is not None:
             self._write(self.test.line(self._pairs()))
         if self._report is None and sys.stderr.isatty() and time.monotonic() >= self._due:
@@ -361,7 +373,14 @@ class _Progress:
     def __enter__(self) -> _Progress:
         before = len(self.journal.results)
         if before:
-            self._write(f"{before} of {self.total} games are in {self.journal.path}; the match continues")
+            self._write(
+                tr(
+                    "{n} of {total} games are in {path}; the match continues",
+                    n=before,
+                    total=self.total,
+                    path=self.journal.path,
+                )
+            )
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

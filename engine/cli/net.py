@@ -113,7 +113,7 @@ def facts(path: Path) -> list[tuple[str, str]]:
     from yomi.nets.files import source_digest
     from yomi.nets.katago.file import read_network
     from yomi.nets.load import NetworkKind, open_file, own_info
-    from yomi.nets.nnue.file import read_architecture
+    from yomi.nets.nnue import read_architecture
 
     file = open_file(path)
     kind = file.kind
@@ -146,7 +146,7 @@ def facts(path: Path) -> list[tuple[str, str]]:
 
 
 def _shogi_facts(path: Path) -> list[tuple[str, str]]:
-    from yomi.nets.dlshogi.facts import graph_facts
+    from yomi.nets.dlshogi.network import graph_facts
     from yomi.nets.load import prepare_shogi
 
     network, info = prepare_shogi(path)
@@ -182,8 +182,8 @@ def import_network(path: Path, sizes: list[int]) -> None:
 
 
 def compress_network(path: Path, out: Path) -> None:
-    from yomi.nets.katago.compress import compress
     from yomi.nets.katago.file import read_network
+    from yomi.nets.katago.write import compress
 
     if not out.name.endswith(".bin.xz"):
         raise CliError(f"--out {out}: expected a name ending in .bin.xz")
@@ -195,7 +195,7 @@ def compress_network(path: Path, out: Path) -> None:
 def join_networks(values: Path, moves: Path, out: Path) -> None:
     """Write a sparse network with the values of one and the moves of another."""
     from yomi.nets.load import NetworkKind, open_file, own_info
-    from yomi.nets.sparse.file import joined, read_sparse, write_sparse
+    from yomi.nets.sparse import joined, read_sparse, write_sparse
 
     infos, found = [], []
     for path in (values, moves):
@@ -218,7 +218,7 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
 def calibrate(path: Path, size: int, device: str, seconds: float) -> None:
     from yomi.engine.calibration import tune
     from yomi.engine.cli.output import print_facts, print_table
-    from yomi.engine.evaluators.workers import choose_devices
+    from yomi.engine.evaluators.devices import devices_of
     from yomi.engine.players.setup import save_tuning
     from yomi.nets.load import game_of
 
@@ -230,7 +230,7 @@ def calibrate(path: Path, size: int, device: str, seconds: float) -> None:
     size = game.board_size(options)
 
     if device != "auto":
-        choose_devices(options)  # an error comes before kernels are compiled
+        devices_of(options)  # an error comes before kernels are compiled
     game.compile(say)
     tuning, rows = tune(options, game, seconds, say)
     target = save_tuning(path, size, tuning)

@@ -70,8 +70,7 @@ def set_up_logs(options: Options) -> None:
         root.setLevel(logging.WARNING)
 
 
-Row = Mapping[str, Any]
-"""One line of a table: column name -> value. All rows of a table have the same columns."""
+Row = Mapping[str, Any]  # One line of a table: column name -> value. All rows of a table have the same columns.
 
 
 def machine_facts() -> dict[str, str | int]:

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.option_row import did_you_mean
+from yomi.engine import wide
+from yomi.language import is_japanese, tr
 from yomi.nets.errors import LineError
 from yomi.nets.installation import missing_line
+from yomi.nets.settings import did_you_mean
 
 FOREIGN_FLAGS = {
     "-config": "remove KataGo's -config, whose files yomi does not read: use flags such as --visits 500, or"
@@ -33,13 +35,16 @@ FILE_FOR_A_PROTOCOL = (
     "to review game records use yomi review FILE, to choose a network --net FILE"
 )
 TAKES_NO_FILE = ("yomi gtp", "yomi usi", "yomi analysis")
+# Hints for commands that lack an argument
 MISSING = {"yomi review": ", such as game.sgf or a folder; KaTrain runs yomi analysis, which needs no file"}
-"""Hints for commands that lack an argument."""
+# Hints for a file in place of a game
 CHOICES = {
     "yomi tune": "; to find the fastest way to compute a network, use yomi net calibrate FILE",
     "yomi play": "; to resume a saved game, use yomi play --resume FILE",
 }
-"""Hints for a file in place of a game."""
+
+
+argparse._ = tr  # type: ignore[attr-defined]  # argparse looks up its own texts by this name
 
 
 class CliError(LineError):
@@ -61,9 +66,14 @@ def add_actions(parser: argparse.ArgumentParser, command: str) -> Callable[..., 
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog=f"yomi {command}")
 
     def add(name: str, text: str, *aliases: str) -> argparse.ArgumentParser:
-        return actions.add_parser(name, aliases=aliases, help=text, description=text[0].upper() + text[1:] + ".")
+        return actions.add_parser(name, aliases=aliases, help=text, description=sentence(text))
 
     return add
+
+
+def sentence(text: str) -> str:
+    """Return the help of a command as a sentence."""
+    return f"{tr(text)}。" if is_japanese() else f"{text[0].upper()}{text[1:]}."
 
 
 def require_package(package: str, use: str) -> None:
@@ -82,22 +92,25 @@ class Parser(argparse.ArgumentParser):
             add_help_flags(self)
 
     def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn; it raises here
-        hint = MISSING.get(self.prog, "") if "arguments are required" in message else ""
-        more = "--help-all" if message.startswith("unrecognized") and self.prog != "yomi" else "--help"
-        raise CliError(f"{message}{hint} (see {self.prog} {more})")
+        hint = (
+            MISSING.get(self.prog, "") if message.startswith(_start("the following arguments are required: %s")) else ""
+        )
+        is_unknown = message.startswith(_start("unrecognized arguments: %s"))
+        more = "--help-all" if is_unknown and self.prog != "yomi" else "--help"
+        raise CliError(tr("{message} (see {command})", message=message + tr(hint), command=f"{self.prog} {more}"))
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # as argparse's
         # The subparser, which knows its flags, reports unknown words; argparse leaves this to the main parser.
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
-            hints = [f"; {FOREIGN_FLAGS[flag]}" for flag in dict.fromkeys(flags) if flag in FOREIGN_FLAGS]
+            hints = [f"; {tr(FOREIGN_FLAGS[flag])}" for flag in dict.fromkeys(flags) if flag in FOREIGN_FLAGS]
             hint = "".join(hints) or (did_you_mean(flags[0], self._option_string_actions) if flags else "")
             if not flags and self.prog in TAKES_NO_FILE:
                 hint = FILE_FOR_A_PROTOCOL
             elif not flags and self.prog.startswith("yomi bench "):
                 hint = f"; put the game first: {self.prog} go or {self.prog} shogi"
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+            self.error(tr("unrecognized arguments: %s") % " ".join(unknown) + hint)
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
@@ -106,18 +119,23 @@ class Parser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             is_file = Path(str(value)).suffix != ""
             hint = CHOICES.get(self.prog, "") if is_file else ""
-            error.message += hint or did_you_mean(str(value), map(str, action.choices or ()))
+            error.message += tr(hint) or did_you_mean(str(value), map(str, action.choices or ()))
             raise
+
+
+def _start(text: str) -> str:
+    """Return the beginning of one of argparse's messages, before its value."""
+    return tr(text).partition("%")[0]
 
 
 # -- help -----------------------------------------------------------------------------------------------------------
 
-MAX_LINES = 40
-"""Lines of a screen. A help text that fits is shown completely."""
+MAX_LINES = 40  # Lines of a screen. A help text that fits is shown completely.
 MAX_EXAMPLES = 3
 MAX_OPTIONS = 11
 
 COMMON = ("net", "size", "seconds", "visits", "device", "workers")
+# Flags in the short help of a command and of its games. A game may lack some of them.
 ESSENTIAL = {
     "gtp": "net seconds visits level size rules komi ponder memory workers log-file config",
     "usi": "net seconds visits level multipv book-file entering-king memory workers log-file config",
@@ -130,11 +148,13 @@ ESSENTIAL = {
     "tune": "parameter games confirm out processes openings net visits size config",
     "learn": "out hours networks processes at-once network openings size visits device config",
 }
-"""Flags in the short help of a command and of its games. A game may lack some of them."""
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Wraps paragraphs of descriptions to the terminal's width. Indented lines (examples, files) stay as they are."""
+    """Wraps paragraphs of descriptions to the terminal's width. Indented lines (examples, files) stay as they are.
+
+    Paragraphs and the texts of options are translated one by one.
+    """
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines: list[str] = []
@@ -144,12 +164,51 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
                 paragraph.append(line)
                 continue
             if paragraph:
-                lines += textwrap.wrap(" ".join([*paragraph, line] if line.endswith(":") else paragraph), width)
+                lines += _wrapped(" ".join([*paragraph, line] if line.endswith(":") else paragraph), width)
                 paragraph = []
                 if line.endswith(":"):
                     continue
-            lines.append(line)
+            lines.append(translated_line(line))
         return "\n".join(indent + line for line in lines).rstrip() + "\n"
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return wide.wrap(text, width) if is_japanese() else super()._split_lines(text, width)
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        text = super()._get_help_string(action) or ""
+        return translated_help(text) if is_japanese() else text
+
+    def start_section(self, heading: str | None) -> None:
+        super().start_section(tr(heading) if heading else heading)
+
+    def add_usage(self, usage, actions, groups, prefix=None):  # type: ignore[no-untyped-def]  # as argparse's
+        super().add_usage(usage, actions, groups, tr("usage: ") if prefix is None else prefix)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return wide.wrap(tr(text), width) if is_japanese() else textwrap.wrap(text, width)
+
+
+def translated_line(line: str) -> str:
+    """Return a heading, or an example whose remark is translated."""
+    found = re.fullmatch(r"( +yomi .*?  +)(\S.*)", line)
+    return found[1] + tr(found[2]) if found else line if line.startswith(" ") or not line else tr(line)
+
+
+def translated_help(text: str, *, is_short: bool = False) -> str:
+    """Return the help of an option in Japanese. Its default is translated if it is made of words.
+
+    The short help is the first clause, with a default that is not none.
+    """
+    found = re.fullmatch(r"(.*?)(?: \(default: (.*)\))?", text, re.DOTALL)
+    assert found is not None
+    text, default = tr(found[1]), found[2] or ""
+    if is_short:
+        text, default = text.partition("。")[0], default.removeprefix("none")
+    if not default:
+        return text
+    default = tr(default) if " " in default and not default[0].isdigit() else default
+    return tr("{help} (default: {default})", help=text, default=default)
 
 
 class HelpAction(argparse.Action):
@@ -180,7 +239,7 @@ def short_help(parser: argparse.ArgumentParser) -> str:
 
 def _is_screen(text: str) -> bool:
     columns = shutil.get_terminal_size().columns
-    return sum(max(1, -(-len(line) // columns)) for line in text.splitlines()) <= MAX_LINES
+    return sum(max(1, -(-wide.width(line) // columns)) for line in text.splitlines()) <= MAX_LINES
 
 
 def _essential_help(parser: argparse.ArgumentParser, examples: int) -> str:
@@ -191,13 +250,16 @@ def _essential_help(parser: argparse.ArgumentParser, examples: int) -> str:
     formatter = parser._get_formatter()
     formatter.add_usage(parser.usage, [*chosen, *fixed], [])
     formatter.add_text(parser.description)
-    for title, actions in (("arguments", fixed), ("main options", chosen)):
+    for title, actions in ((tr("arguments"), fixed), (tr("main options"), chosen)):
         formatter.start_section(title)
         formatter.add_arguments(actions)
         formatter.end_section()
     formatter.add_text(_examples(parser.epilog or "", examples))
-    rest = f"All {len(options)} options" if len(chosen) < len(options) else "More"
-    formatter.add_text(f"{rest}: {parser.prog} --help-all")
+    more = f"{parser.prog} --help-all"
+    if len(chosen) < len(options):
+        formatter.add_text(tr("All {n} options: {command}", n=len(options), command=more))
+    else:
+        formatter.add_text(tr("More: {command}", command=more))
     return formatter.format_help()
 
 
@@ -220,7 +282,10 @@ def _shortened(action: argparse.Action) -> argparse.Action:
     )
     assert found is not None
     action = copy.copy(action)
-    action.help = found[1] + (found[2] or "")
+    if is_japanese():
+        action.help = translated_help(action.help or "", is_short=True)
+    else:
+        action.help = found[1] + (found[2] or "")
     return action
 
 
@@ -241,7 +306,7 @@ def overview(
     groups: Mapping[str, Iterable[str]], texts: Mapping[str, str], usage: str, heading: str, footer: str
 ) -> str:
     width = max(map(len, texts))
-    lines = [f"usage: {usage}", heading]
+    lines = [tr("usage: ") + usage, tr(heading)]
     for title, names in groups.items():
-        lines += ["", f"{title}:", *(f"  {name.ljust(width)}  {texts[name]}" for name in names)]
-    return "\n".join([*lines, "", footer])
+        lines += ["", f"{tr(title)}:", *(f"  {name.ljust(width)}  {tr(texts[name])}" for name in names)]
+    return "\n".join([*lines, "", *map(translated_line, footer.splitlines()), ""])

@@ -17,7 +17,9 @@ from yomi.engine.cli.signals import ended_by_a_signal
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.levels import FULL, describe_level, level_settings
 from yomi.engine.options import TABLE, Options
+from yomi.engine.screen import is_interactive
 from yomi.engine.terminal import ENGINE, YOU, Terminal
+from yomi.language import tr
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -34,8 +36,7 @@ examples:
 
 COLORS = {"black": BLACK, "white": WHITE, "none": None}
 
-AUTO = "auto"
-"""Value of --save: a name made from date and time."""
+AUTO = "auto"  # Value of --save: a name made from date and time
 ADVICE_SECONDS = 1.0
 
 
@@ -48,6 +49,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument("--save", metavar="FILE", default=AUTO, help=text)
         child.add_argument("--resume", metavar="FILE", help="continue a saved game")
         child.add_argument("--no-save", dest="save", action="store_const", const=None, help="do not save the game")
+        text = "warn before a blunder, and offer the move back (default: at a terminal)"
+        child.add_argument("--warn", action=argparse.BooleanOptionalAction, help=text)
         add_flags(child, COMMAND, game)
         add_options(child, game, leave_out=("ponder", "stochastic_ponder"))
 
@@ -62,7 +65,7 @@ def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options,
     options = collect(args, game, **settings)
     changed = [name for name, value in settings.items() if options.get(name) != value]
     text = describe_level(game, options, level)
-    return options, f"{text}, changed by {', '.join(changed)}" if changed else text
+    return options, tr("{level}, changed by {names}", level=text, names=", ".join(changed)) if changed else text
 
 
 def advice_settings(level: int, game: Game[Any, Any]) -> dict[str, Value]:
@@ -81,9 +84,10 @@ def file_to_save(name: str | None, suffixes: Sequence[str]) -> str | None:
         return time.strftime("yomi-%Y%m%d-%H%M%S") + suffixes[0]
     path = Path(name)
     if path.suffix.lower() not in suffixes:
-        raise CliError(f"--save {name}: expected a name ending in {' '.join(suffixes)}")
+        endings = " ".join(suffixes)
+        raise CliError(tr("--save {name}: expected a name ending in {endings}", name=name, endings=endings))
     if not path.parent.is_dir():
-        raise CliError(f"--save {name}: no folder {path.parent}")
+        raise CliError(tr("--save {name}: no folder {folder}", name=name, folder=path.parent))
     return name
 
 
@@ -93,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     resumed: str | None = args.resume
     for name in game.flags_fixed_by_record if resumed is not None else ():
         if vars(args).get(name):
-            raise CliError(f"--{name} with --resume: the record sets {name}, remove one of the two")
+            raise CliError(tr("{flag} with --resume: the record sets it, remove one of the two", flag=f"--{name}"))
     save = file_to_save(resumed if resumed is not None and args.save == AUTO else args.save, game.save_suffixes)
     set_up_logs(options)
     prepare(game, options)
@@ -101,9 +105,13 @@ def run(args: argparse.Namespace) -> int:
     played = game.terminal(loading.make_player(game, options), begun, args, advice_settings(options.level, game))
     is_draft = resumed is None and args.save == AUTO
     color = args.color or ("white" if names == (ENGINE, YOU) else "black")
+    in_place = is_interactive()
+    warns = in_place if args.warn is None else args.warn
     try:
         with ended_by_a_signal():
-            Terminal(played, COLORS[color], input, print, save, level, is_draft=is_draft).run()
+            Terminal(
+                played, COLORS[color], input, print, save, level, is_draft=is_draft, in_place=in_place, warns=warns
+            ).run()
     finally:
         played.close()
     return 0

@@ -1,42 +1,46 @@
-"""`yomi review`: files, progress and output. The games' reviewers are in the packages of the games."""
+"""`yomi review`: settings, reviewers, and one record after the other."""
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_value, check_counts
+from yomi import language
+from yomi.engine.arguments import add_value, check_counts, type_of
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import (
     add_options,
     check_limited,
     collect,
     file_values,
+    is_given,
     prepare,
     visits_without_limit,
 )
-from yomi.engine.cli.output import echo, plot_check, say, set_up_logs
+from yomi.engine.cli.output import plot_check, say, set_up_logs
 from yomi.engine.cli.parser import CliError
-from yomi.engine.cli.review_progress import ReviewJournal, count_positions, estimate
+from yomi.engine.cli.review_files import MARK, QUIZ, Bars, GameFiles, Job, Outcome, write_index, write_json
+from yomi.engine.cli.review_progress import ReviewJournal, count_positions, estimate, full_time
 from yomi.engine.cli.signals import ended_by_a_signal
+from yomi.engine.default_network import ask_for_alpha_beta
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME as GO
-from yomi.engine.option_row import OptionError
+from yomi.engine.mistakes import DEFAULT, WINRATE, Thresholds
 from yomi.engine.options import NOT_FOR_ANALYSIS
-from yomi.engine.records import printable, read_record_bytes, report_notes
+from yomi.engine.records import printable, read_record_bytes
 from yomi.engine.review import ReviewError
+from yomi.engine.review_scans import FIRST_SECONDS, Plan, first_visits, parse_first_pass
+from yomi.language import tr
 from yomi.nets.errors import NetworkError
+from yomi.nets.settings import OptionError
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.options import Options
-    from yomi.engine.review import Annotated, KnownPositions, Review, Reviewer
+    from yomi.engine.review_scans import Reviewer
 
 COMMAND = "analyze"
 USAGE = "yomi review FILE|FOLDER... [options]"
@@ -44,45 +48,40 @@ EPILOG = """\
 examples:
   yomi review game.sgf --net b18.bin.gz --visits 500
   yomi review game.csa --net model.onnx --seconds 1 --plot
+  yomi review game.sgf --html
+  yomi review game.kif --quiz black
   yomi review games --net b18.bin.gz --out reviewed --json reviewed.json
 
 Go: SGF, GIB (Tygem) and NGF (Cyberoro). Shogi: CSA, KIF, KI2, JKF, BOD and lines of USI. The command prints the worst
 moves of each side, and writes the annotated record as NAME.yomi.sgf, .csa, .kif or .kifu: winrates, best moves and
-losses as comments, in SGF also variations, marks and Sabaki's graph. Variations of the record are kept, but not
-reviewed. The default limit is 100 visits a move.
+losses as comments, in SGF also variations, marks and the analyses of Sabaki, KaTrain and LizzieYzy. With --html it also
+writes NAME.yomi.html: a page with the board for a browser, and index.yomi.html with links if there are several games.
+Variations of the record are kept, but not reviewed. The default limit is 100 visits a position. In shogi on a processor
+it is 100,000 nodes of alpha-beta with the three best moves, unless --visits, --playouts or another network is given.
+
+--quiz makes next-move problems of the mistakes of black, white or both. With --html the page begins with them,
+otherwise the command asks after the review. You enter moves as in yomi play.
+
+--thresholds sets what an inaccuracy, a mistake and a blunder lose: in winrate (5,10,20%), in points (2,5,10points), or
+in centipawns of shogi (200,400,800cp). Opening, middle game and endgame begin at fixed moves.
 
 Games of Go without rules (RU) are reviewed under Chinese rules, which remove dead stones at the end. --rules changes
 that; --komi replaces the komi of every record. Broken records are read as far as possible: stderr shows each fault as
 FILE:LINE:COLUMN. A game is reviewed up to its first illegal move. If a record cannot be read, or does not fit the
 network, stderr names it, the review continues, and the exit status is 1.
 
-At the start stderr shows an estimate of the time; for Go --net fast is faster. Ctrl-C keeps the searched positions in a
-file .yomi-analyze-*.jsonl, in --out or beside the first record. The same command continues there.
+At the start stderr shows an estimate of the time; for Go --net fast is faster. A long review begins with a first pass
+over the game, of as many visits a position as fit in 40 s (--quick 20s or --quick 8), and writes record and page. Then
+moves that change the value by half an inaccuracy are searched again, with a third of the limit and with all of it.
+--quick 0 and --seed search all positions with the full limit. Ctrl-C keeps the searched positions in a file
+.yomi-analyze-*.jsonl, in --out or beside the first record. The same command continues there.
 """
 
-MARK = ".yomi"
-"""Precedes the ending of the files that a review writes."""
 DEFAULT_VISITS = 100
+DEFAULT_NODES, BEST_MOVES = 100_000, 3  # of a position by alpha-beta: about 0.2 s; and moves with values
 LEFT_OUT = (*NOT_FOR_ANALYSIS, "size")
-OUTPUT_OPTIONS = ("records", "out", "worst", "json", "plot", "record", "run", "command")
+OUTPUT_OPTIONS = ("records", "out", "worst", "json", "html", "plot", "record", "run", "command", "thresholds", "quiz")
 BROKEN = 1
-
-
-@dataclass(slots=True)
-class Job:
-    path: Path
-    folder: Path
-
-
-@dataclass(slots=True)
-class Outcome:
-    journal: ReviewJournal
-    jobs: list[Job]
-    estimated: set[str] = field(default_factory=set)
-    """Games for which the user has seen an estimate of the time."""
-    reviewed: list[dict[str, Any]] = field(default_factory=list)
-    broken: int = 0
-    written: set[Path] = field(default_factory=set)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +90,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     text = "write reviews to this folder (default: beside each record)"
     parser.add_argument("--out", type=Path, metavar="FOLDER", help=text)
     add_value(parser, "--worst", 5, "N", "show this many worst moves of each side")
+    text = f"set what an inaccuracy, a mistake and a blunder lose, such as 2,5,10points (default: {DEFAULT})"
+    read = type_of(Thresholds.parse)
+    parser.add_argument("--thresholds", type=read, default=DEFAULT, metavar="LIST", help=text.replace("%", "%%"))
+    text = "set visits of each position in a first pass, or its seconds (20s); 0: none (default: 40s)"
+    parser.add_argument("--quick", type=type_of(parse_first_pass), metavar="N", help=text)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
+    parser.add_argument(
+        "--html", action="store_true", help="write a page with the board for a browser (NAME.yomi.html)"
+    )
+    text = "ask for better moves than the mistakes of a side, in the page or here (default side: both)"
+    parser.add_argument("--quiz", nargs="?", const="both", choices=tuple(QUIZ), metavar="SIDE", help=text)
     parser.add_argument("--plot", action="store_true", help="draw the winrate over the game (NAME.yomi.png)")
     flag, text = argparse.BooleanOptionalAction, "write the annotated record (default: yes)"
     parser.add_argument("--record", action=flag, default=True, help=text)
@@ -104,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         plot_check()
     reviewers = Reviewers(args)
-    folder = jobs[0].folder if args.record or args.plot else jobs[0].path.parent
+    folder = jobs[0].folder if args.record or args.plot or args.html else jobs[0].path.parent
     outcome = Outcome(ReviewJournal(folder, _settings(args)), jobs)
     try:
         with ended_by_a_signal():
@@ -112,27 +121,31 @@ def run(args: argparse.Namespace) -> int:
                 _review_file(job, reviewers, args, outcome, f"{number}/{len(jobs)}" if len(jobs) > 1 else "")
     except BaseException as error:
         if outcome.reviewed:  # otherwise the file of an earlier run is worth more
-            _write_json(args.json, outcome)
+            write_json(args.json, outcome)
         if isinstance(error, KeyboardInterrupt | SystemExit):
             say(outcome.journal.interrupted())
         raise
     finally:
         outcome.journal.close()
         reviewers.close()
-    _write_json(args.json, outcome)
+    write_json(args.json, outcome)
+    write_index(args.out, outcome)
     outcome.journal.remove()
+    _ask_problems(args, outcome)
     return BROKEN if outcome.broken else 0
+
+
+def _ask_problems(args: argparse.Namespace, outcome: Outcome) -> None:
+    from yomi.engine.cli.quiz import ask_problems
+
+    for name, annotated in outcome.quizzes:
+        if not ask_problems(name, annotated, QUIZ[args.quiz], lambda: sys.stdin.readline() or None):
+            break
 
 
 def _settings(args: argparse.Namespace) -> str:
     given = sorted((name, str(value)) for name, value in vars(args).items() if name not in OUTPUT_OPTIONS)
     return repr([given, *(sorted(file_values(args, game).items()) for game in GAMES.values())])
-
-
-def _write_json(path: Path | None, outcome: Outcome) -> None:
-    if path is not None:
-        text = json.dumps(outcome.reviewed, indent=1, ensure_ascii=False) + "\n"
-        _write(path, text.encode("utf-8", "backslashreplace"))  # names of files need not be UTF-8
 
 
 # -- records --------------------------------------------------------------------------------------------------------
@@ -146,12 +159,18 @@ def find_jobs(paths: Sequence[Path], out: Path | None) -> list[Job]:
             found = [file for file in sorted(path.rglob("*")) if _is_record(file)]
             if not found:
                 suffixes = " ".join(_suffixes())
-                raise CliError(f"{path}: no records found in this folder, expected files ending in {suffixes}")
+                raise CliError(
+                    tr(
+                        "{path}: no records found in this folder, expected files ending in {suffixes}",
+                        path=path,
+                        suffixes=suffixes,
+                    )
+                )
             jobs += [Job(file, out / file.parent.relative_to(path) if out else file.parent) for file in found]
         elif path.exists():
             jobs.append(Job(path, out or path.parent))
         else:
-            raise CliError(f"{path}: no such file or folder")
+            raise CliError(tr("{path}: no such file or folder", path=path))
     return jobs
 
 
@@ -168,10 +187,11 @@ def game_of(path: Path) -> Game[Any, Any]:
     try:
         content = read_record_bytes(path).lstrip(b"\xef\xbb\xbf \t\r\n")
     except OSError as error:
-        raise ReviewError(f"cannot read {path}: {error.strerror}") from None
+        raise ReviewError(tr("cannot read {path}: {why}", path=path, why=error.strerror)) from None
     found = next((game for game in GAMES.values() if game.may_be_record(content)), None)
     if found is None:
-        raise ReviewError(f"{path}: no record, expected a name that ends in {' '.join(_suffixes())}")
+        known = " ".join(_suffixes())
+        raise ReviewError(tr("{path}: no record, expected a name that ends in {suffixes}", path=path, suffixes=known))
     return found
 
 
@@ -190,6 +210,18 @@ class Reviewers:
     def get(self, game: Game[Any, Any], path: Path) -> Reviewer:
         """Return the reviewer of the game of the record `path`."""
         if game.name not in self._made:
+            unit = self._args.thresholds.unit
+            if unit not in (WINRATE, game.score.unit):
+                known = f"% or {game.score.unit}"
+                raise CliError(
+                    tr(
+                        "--thresholds {thresholds}: {path} is {game}, expected {known}",
+                        thresholds=self._args.thresholds,
+                        path=path,
+                        game=game.name,
+                        known=known,
+                    )
+                )
             options = self._options(game)
             try:
                 prepare(game, options)
@@ -202,6 +234,9 @@ class Reviewers:
     def _options(self, game: Game[Any, Any]) -> Options:
         limit = visits_without_limit(self._args, DEFAULT_VISITS, game)
         options = collect(self._args, game, **game.defaults.get(COMMAND, {}), **limit)
+        is_own = is_given(self._args, game, "visits", "playouts", "level")
+        if not is_own and ask_for_alpha_beta(options, game.name, DEFAULT_NODES):
+            options.multipv = max(options.multipv, BEST_MOVES)
         check_limited(options, game)
         set_up_logs(options)
         return options
@@ -219,86 +254,71 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
     try:
         game = game_of(job.path)
         reviewer = reviewers.get(game, job.path)
-        records = reviewer.read(str(job.path))
-        if records and game.name not in outcome.estimated:
-            outcome.estimated.add(game.name)
-            _print_estimate(game, reviewers.options[game.name], reviewer, records, job, outcome)
+        with language.english():  # notes about faults of the record: --json has them, too
+            records = reviewer.read(str(job.path))
         for number, record in enumerate(records, 1):
             name = job.path.stem + (f"-{number}" if len(records) > 1 else "")
-            known = outcome.journal.game(job.path, number)
-            annotated = _search(reviewer, record, f"{count} {printable(name)}".strip(), known)
-            _publish(job, name, annotated, args, outcome.written)
+            options = reviewers.options[game.name]
+            is_first = game.name not in outcome.speeds
+            if is_first:
+                outcome.speeds[game.name] = _speed(reviewer, record, options)
+            plan = _plan(args, options, outcome.speeds[game.name], reviewer.length(record))
+            if is_first:
+                _print_estimate(game, options, reviewer, records, job, outcome, plan)
+            files = GameFiles(job, name, args, outcome)
+            with Bars(f"{count} {printable(name)}".strip(), files) as bars:
+                known = outcome.journal.game(job.path, number)
+                annotated = reviewer.review(record, bars, known, plan)
+            files.publish(annotated)
+            if args.quiz and not args.html:
+                outcome.quizzes.append((name, annotated))
             outcome.reviewed.append({"file": str(job.path), "number": number, **annotated.review.to_json()})
     except (ReviewError, NetworkError, EvaluatorError) as error:
         text = str(error) if str(job.path) in str(error) else f"{job.path}: {error}"
         if isinstance(error, ReviewError) and job.path.suffix.lower() not in _suffixes():
-            text += f" (known endings of records: {' '.join(_suffixes())})"
+            text += tr(" (known endings of records: {suffixes})", suffixes=" ".join(_suffixes()))
         outcome.broken += 1
         outcome.reviewed.append({"file": str(job.path), "error": text})
-        say(f"error: {text}")
+        say(tr("error: {text}", text=text))
+
+
+def _speed(reviewer: Reviewer, record: Any, options: Options) -> float:
+    """Return the measured visits per second, or 0 if depth is the only limit."""
+    limits = (options.visits, options.playouts, options.seconds)
+    return 0.0 if all(limit is None for limit in limits) else reviewer.visits_per_second(record)
+
+
+def _plan(args: argparse.Namespace, options: Options, speed: float, positions: int) -> Plan:
+    wanted: int | float | None = args.quick
+    if wanted is None and options.seed is not None:
+        wanted = 0  # the clock must not decide
+    if isinstance(wanted, int):
+        visits = wanted
+    else:
+        found = full_time(options, speed, positions)
+        full = None if found is None else found[0]
+        visits = first_visits(options, full, speed, positions, FIRST_SECONDS if wanted is None else wanted)
+    limit = min((n for n in (options.visits, options.playouts) if n is not None), default=None)
+    if visits == 1 or (limit is not None and visits >= limit):
+        values = {"visits": visits, "most": limit or "visits"}
+        raise CliError(tr("--quick {visits}: expected 0, or 2 and more, fewer than the full search's {most}", **values))
+    return Plan(args.thresholds, visits)
 
 
 def _print_estimate(
-    game: Game[Any, Any], options: Options, reviewer: Reviewer, records: Sequence[Any], job: Job, outcome: Outcome
+    game: Game[Any, Any],
+    options: Options,
+    reviewer: Reviewer,
+    records: Sequence[Any],
+    job: Job,
+    outcome: Outcome,
+    plan: Plan,
 ) -> None:
     """Print how long the remaining records of a game will take."""
     later = outcome.jobs[outcome.jobs.index(job) + 1 :]
     paths = [job.path for job in later if job.path.suffix.lower() in game.suffixes]
     positions = sum(map(reviewer.length, records)) + count_positions(reviewer, paths)
-    line = estimate(game, options, reviewer, records[0], max(1, positions - len(outcome.journal)))
+    positions = max(1, positions - len(outcome.journal))
+    line = estimate(game, options, outcome.speeds[game.name], positions, plan.first_visits)
     if line is not None:
         say(line)
-
-
-def _search(reviewer: Reviewer, record: Any, name: str, known: KnownPositions) -> Annotated:
-    from tqdm import tqdm
-
-    with tqdm(total=reviewer.length(record), desc=name, unit="move", mininterval=0.5, file=sys.stderr) as bar:
-        return reviewer.review(record, lambda: bar.update() and None, known)
-
-
-def _publish(job: Job, name: str, annotated: Annotated, args: argparse.Namespace, written: set[Path]) -> None:
-    """Write the files of a game, without overwriting those of another record, and print its table."""
-    files = annotated.files() if args.record else {}
-    if args.plot:
-        from yomi.engine.review import draw
-
-        files[".png"] = draw(annotated.review, name)
-    paths = []
-    for suffix, data in files.items():
-        paths.append(path := _unused(job, name, suffix, written))
-        written.add(path)
-        _write(path, data)
-    _print(job.path, name, annotated.review, args.worst, paths)
-
-
-def _unused(job: Job, name: str, suffix: str, written: set[Path]) -> Path:
-    """Return a path that no other record of this run uses. Records of equal names get their ending or a number."""
-    with_ending = f"{name}{job.path.suffix}"
-    names = itertools.chain((name, with_ending), (f"{with_ending}-{number}" for number in itertools.count(2)))
-    paths = (job.folder / f"{stem}{MARK}{suffix}" for stem in names)
-    return next(path for path in paths if path not in written)
-
-
-def _print(path: Path, name: str, review: Review, worst: int, written: Sequence[Path]) -> None:
-    from yomi.engine.review import table
-
-    report_notes(say, path, review.notes)
-    rate = review.evaluations / review.seconds if review.seconds else 0.0
-    count = len(review.opinions)
-    number = f" ({name})" if name != path.stem else ""
-    echo(printable(f"{path}{number}: {review.heading()}"))
-    echo(table(review, worst))
-    echo(
-        f"\n{count} position{'s' * (count != 1)} in {review.seconds:.1f} s, {review.evaluations} evaluations,"
-        f" {rate:.0f}/s; {review.engine}"
-    )
-    echo("".join(f"written to {printable(file)}\n" for file in written))
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    except OSError as error:
-        raise CliError(f"cannot write {path}: {error.strerror}") from None

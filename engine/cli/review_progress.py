@@ -7,25 +7,27 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
+from io import FileIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from yomi import __version__
 from yomi.engine.cli.output import say
 from yomi.engine.default_network import has_network, network_file
+from yomi.engine.journal import append_object
 from yomi.engine.records import read_record_bytes
-from yomi.engine.review import KEPT_VISITS, Judgement, KnownPositions, Opinion, ReviewError, limit_text
+from yomi.engine.review import Candidate, Opinion, ReviewError, shown_limit
+from yomi.engine.review_scans import FULL, KEPT_VISITS, Judgement, KnownPositions, limit_text
+from yomi.language import counted, tr
 from yomi.nets.models import FAST, FOR_SPEED
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
     from yomi.engine.options import Options
-    from yomi.engine.review import Reviewer
+    from yomi.engine.review_scans import Reviewer
 
-MAX_FILES = 100
-"""Files whose positions are counted. Each further file counts as their mean."""
-LONG = 180.0
-"""Seconds from which the fast network is recommended."""
+MAX_FILES = 100  # Files whose positions are counted. Each further file counts as their mean.
+LONG = 180.0  # Seconds from which the fast network is recommended
 
 
 class ReviewJournal:
@@ -33,16 +35,16 @@ class ReviewJournal:
         """Read the positions left by a command with the same `settings`: the options that change a search."""
         digest = hashlib.sha256(f"{__version__} {settings}".encode("utf-8", "backslashreplace")).hexdigest()
         self.path = folder / f".yomi-analyze-{digest[:12]}.jsonl"
-        self._known: dict[str, dict[int, Judgement]] = {}
-        self._stream: IO[str] | None = None
+        self._known: dict[str, dict[tuple[int, int], Judgement]] = {}
+        self._stream: FileIO | None = None
         self._is_kept = True
         with contextlib.suppress(OSError):  # `append` reports a file that cannot be used
             for line in self.path.read_bytes().splitlines():
                 self._read(line)
 
     def __len__(self) -> int:
-        """Return the number of positions that an earlier run has searched."""
-        return sum(map(len, self._known.values()))
+        """Return the number of positions that an earlier run has searched to the full limit."""
+        return sum(scan == FULL for known in self._known.values() for scan, _ in known)
 
     def game(self, path: Path, number: int) -> KnownPositions:
         """Return the known positions of game `number` of a file. Positions added to them are written to the journal."""
@@ -52,26 +54,27 @@ class ReviewJournal:
             return KnownPositions()
         return _KeptPositions(self, f"{digest}-{number}", self._known.get(f"{digest}-{number}", {}))
 
-    def append(self, game: str, turn: int, judgement: Judgement) -> None:
+    def append(self, game: str, scan: int, turn: int, judgement: Judgement) -> None:
         """Write a position. A folder that cannot be written is reported once."""
         if not self._is_kept:
             return
         opinion, evaluations = judgement
         fields = None if opinion is None else dataclasses.asdict(opinion)
-        line = json.dumps({"game": game, "turn": turn, "evaluations": evaluations, "opinion": fields})
+        position = {"game": game, "scan": scan, "turn": turn, "evaluations": evaluations, "opinion": fields}
         try:
             if self._stream is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._stream = self.path.open("a", encoding="ascii")
-                self._stream.write("\n")  # ends a line that a crash has cut off
-            self._stream.write(line + "\n")
-            self._stream.flush()
+                self._stream = self.path.open("a+b", buffering=0)
+            append_object(self._stream, position)
         except OSError as error:
             self._is_kept = False
-            say(f"cannot write {self.path}: {error.strerror}; an interrupted review will start again")
+            why = error.strerror
+            say(tr("cannot write {path}: {why}; an interrupted review will start again", path=self.path, why=why))
 
     def interrupted(self) -> str:
-        return f"interrupted: the same command continues ({self.path})" if self.path.exists() else "interrupted"
+        if self.path.exists():
+            return tr("interrupted: the same command continues ({path})", path=self.path)
+        return tr("interrupted")
 
     def remove(self) -> None:
         self.close()
@@ -88,18 +91,21 @@ class ReviewJournal:
         with contextlib.suppress(ValueError, TypeError, KeyError):
             found: dict[str, Any] = json.loads(line)
             fields = found["opinion"]
-            opinion = None if fields is None else Opinion(**fields | {"pv": tuple(fields["pv"])})
-            self._known.setdefault(found["game"], {})[found["turn"]] = opinion, found["evaluations"]
+            if fields is not None:
+                candidates = tuple(Candidate(**each | {"pv": tuple(each["pv"])}) for each in fields["candidates"])
+                fields |= {"pv": tuple(fields["pv"]), "candidates": candidates}
+            opinion = None if fields is None else Opinion(**fields)
+            self._known.setdefault(found["game"], {})[found["scan"], found["turn"]] = opinion, found["evaluations"]
 
 
 class _KeptPositions(KnownPositions):
-    def __init__(self, journal: ReviewJournal, game: str, found: dict[int, Judgement]) -> None:
+    def __init__(self, journal: ReviewJournal, game: str, found: dict[tuple[int, int], Judgement]) -> None:
         super().__init__(found)
         self._journal, self._game = journal, game
 
-    def add(self, index: int, judgement: Judgement) -> None:
-        super().add(index, judgement)
-        self._journal.append(self._game, index, judgement)
+    def add(self, scan: int, index: int, judgement: Judgement) -> None:
+        super().add(scan, index, judgement)
+        self._journal.append(self._game, scan, index, judgement)
 
 
 def count_positions(reviewer: Reviewer, paths: Sequence[Path]) -> int:
@@ -115,23 +121,50 @@ def _positions(reviewer: Reviewer, path: Path) -> int:
         return 0
 
 
-def estimate(game: Game[Any, Any], options: Options, reviewer: Reviewer, record: Any, positions: int) -> str | None:
+def full_time(options: Options, speed: float, positions: int) -> tuple[float, str] | None:
+    """Return the seconds of full searches of `positions` and the reason, or None if depth is the only limit.
+
+    `speed` is in visits per second.
+    """
+    times = [] if options.seconds is None else [(positions * options.seconds, tr("limit"))]
+    limits = [limit for limit in (_new_visits(options.visits), options.playouts) if limit is not None]
+    if limits and speed > 0.0:
+        times.append((positions * min(limits) / speed, tr("measured: {speed} visits/s", speed=f"{speed:,.0f}")))
+    return min(times, default=None)
+
+
+def estimate(game: Game[Any, Any], options: Options, speed: float, positions: int, first: int = 0) -> str | None:
     """Return a line with the expected time to search `positions`, or None if depth is the only limit.
 
-    A short search of `record` measures the speed.
+    `first` is the number of visits in the first pass, or 0.
     """
-    times = [] if options.seconds is None else [("limit", positions * options.seconds)]
-    if options.visits is not None or options.playouts is not None:
-        speed = reviewer.visits_per_second(record)
-        limits = [limit for limit in (_new_visits(options.visits), options.playouts) if limit is not None]
-        if speed > 0.0:
-            times.append((f"measured: {speed:,.0f} visits/s", positions * min(limits) / speed))
-    if not times:
+    found = full_time(options, speed, positions)
+    if found is None:
         return None
-    why, seconds = min(times, key=lambda time: time[1])
-    text = (
-        f"{positions:,} position{'s' * (positions != 1)}, {limit_text(options)} each: about {duration(seconds)} ({why})"
-    )
+    seconds, why = found
+    limit, whole = shown_limit(limit_text(options)), duration(seconds)
+    if first:
+        text = counted(
+            "{n} position, first {first} visits each: about {begin}; then mistakes and unclear positions, "
+            "{limit} each: at most about {time} ({why})",
+            "{n} positions, first {first} visits each: about {begin}; then mistakes and unclear positions, "
+            "{limit} each: at most about {time} ({why})",
+            positions,
+            first=first,
+            begin=duration(positions * first / speed),
+            limit=limit,
+            time=whole,
+            why=why,
+        )
+    else:
+        text = counted(
+            "{n} position, {limit} each: about {time} ({why})",
+            "{n} positions, {limit} each: about {time} ({why})",
+            positions,
+            limit=limit,
+            time=whole,
+            why=why,
+        )
     return text + _offer(game, options) if seconds >= LONG else text
 
 
@@ -142,16 +175,17 @@ def _new_visits(visits: int | None) -> float | None:
 def _offer(game: Game[Any, Any], options: Options) -> str:
     """Return advice for a long review: the fast network if it is not used, otherwise fewer visits."""
     if not has_network(options):
-        return "; fewer --visits are faster"
+        return tr("; fewer --visits are faster")
     fast = network_file(dataclasses.replace(options, net=FAST), game.name)
     is_faster = game.name in FOR_SPEED and network_file(options, game.name) != fast
-    return "; --net fast is faster, but weaker" if is_faster else "; fewer --visits are faster"
+    return tr("; --net fast is faster, but weaker") if is_faster else tr("; fewer --visits are faster")
 
 
 def duration(seconds: float) -> str:
     """Return a time with no more digits than an estimate has."""
     if seconds < 60:
-        return f"{max(1, round(seconds))} s"
+        return tr("{n} s", n=max(1, round(seconds)))
     if seconds < 5400:
-        return f"{round(seconds / 60)} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 36000 else f"{round(seconds / 3600)} h"
+        return tr("{n} min", n=round(seconds / 60))
+    hours = seconds / 3600
+    return tr("{n} h", n=f"{hours:.1f}" if hours < 10 else round(hours))

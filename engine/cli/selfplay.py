@@ -6,6 +6,7 @@ import argparse
 import itertools
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +24,9 @@ from yomi.engine.cli.loading import (
 from yomi.engine.cli.output import echo, set_up_logs
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
-from yomi.engine.color import BLACK, WHITE
-from yomi.engine.play import G, PlayerSide, play_game
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.play import Ended, G, play_game
+from yomi.language import counted
 from yomi.nets.files import write_atomically
 
 if TYPE_CHECKING:
@@ -43,15 +45,14 @@ examples:
 """
 
 DEFAULT_VISITS = 200
+# Options of all games whose defaults differ from other commands
 DEFAULTS: dict[str, Value] = {"temperature": 1.0, "root_noise": 0.25, "resign": False}
-"""Options of all games whose defaults differ from other commands."""
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    winner: int
-    """BLACK, WHITE or DRAW (also for a game without result)."""
-    moves: int
+class Played(Generic[G]):
+    game: G
+    ended: Ended
     files: dict[str, bytes]
 
 
@@ -107,11 +108,10 @@ class Series(Generic[G]):
         if self.collection is not None:
             self.collection.close()
 
-    def play(self, number: int) -> Played:
+    def play(self, number: int) -> Played[G]:
         player, recorder = self.player, self.recorder
         played = recorder.begin(number)
         player.new_game(played)
-        side = PlayerSide(player)
         if self.collection is not None:
             self.collection.begin(played)
 
@@ -120,10 +120,10 @@ class Series(Generic[G]):
             if self.collection is not None:
                 self.collection.note(played, decision)
 
-        ended = play_game(played, {BLACK: side, WHITE: side}, self.game.referee(player), record)
+        ended = play_game(played, {BLACK: player, WHITE: player}, self.game.referee(player), record)
         if self.collection is not None:
             self.collection.end(played, ended, player.description)
-        return Played(ended.winner, len(played.moves), recorder.files(played, ended, player.description))
+        return Played(played, ended, recorder.files(played, ended, player.description))
 
 
 def open_series(args: argparse.Namespace) -> Series[Any]:
@@ -153,27 +153,32 @@ def run(args: argparse.Namespace) -> int:
     args.out.mkdir(parents=True, exist_ok=True)
     series = open_series(args)
     start = time.monotonic()
-    games: list[Played] = []
+    winners, moves = Counter[int](), 0
     files = Files(args.out, series.recorder.row_bytes)
     try:
         with ended_by_a_signal():
             for number in tqdm(range(args.games), unit="game", file=sys.stderr):
                 game = series.play(number)
                 files.write(game.files)
-                games.append(game)
+                winners[game.ended.winner] += 1
+                moves += len(game.game.moves)
     finally:  # the summary comes even after Ctrl-C
         series.close()
-        echo(f"{_summary(games, time.monotonic() - start)}; records in {args.out}")
+        seconds, games = time.monotonic() - start, winners.total()
+        echo(
+            counted(
+                "{n} game in {seconds} s: Black won {black}, White {white}, drawn {drawn}; {moves} moves a game,"
+                " {speed} moves/s; records in {folder}",
+                "{n} games in {seconds} s: Black won {black}, White {white}, drawn {drawn}; {moves} moves a game,"
+                " {speed} moves/s; records in {folder}",
+                games,
+                seconds=f"{seconds:.1f}",
+                black=winners[BLACK],
+                white=winners[WHITE],
+                drawn=winners[DRAW],
+                moves=f"{moves / max(games, 1):.1f}",
+                speed=f"{moves / seconds:.1f}",
+                folder=args.out,
+            )
+        )
     return 0
-
-
-def _summary(games: list[Played], seconds: float) -> str:
-    black = sum(game.winner == BLACK for game in games)
-    white = sum(game.winner == WHITE for game in games)
-    moves = sum(game.moves for game in games)
-    counted = f"{len(games)} game{'s' if len(games) != 1 else ''}"
-    drawn = len(games) - black - white
-    return (
-        f"{counted} in {seconds:.1f} s: Black won {black}, White {white}, drawn {drawn};"
-        f" {moves / max(len(games), 1):.1f} moves a game, {moves / seconds:.1f} moves/s"
-    )

@@ -20,11 +20,11 @@ from yomi.engine.options import OptionError, Options, Value
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
-    from yomi.engine.servers.client import Client
-    from yomi.engine.servers.reporter import Reporter
+    from yomi.engine.servers.client import AnyClient
+    from yomi.engine.servers.runner import Reporter
     from yomi.engine.servers.settings import Account, Password
 
-    MakeClient = Callable[[Account, Password, Path, Reporter], Client]
+    MakeClient = Callable[[Account, Password, Path, Reporter], AnyClient]
 
 EPILOG = """\
 FILE, for example servers.toml (docs/SERVERS.md explains all keys):
@@ -63,8 +63,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace, protocol: str, make_client: MakeClient) -> int:
-    from yomi.engine.servers.reporter import Reporter
-    from yomi.engine.servers.runner import Runner
+    from yomi.engine.servers.runner import Reporter, Runner
     from yomi.engine.servers.settings import PasswordError, forget_environment, read_settings
 
     check_counts(args, games=1)
@@ -105,9 +104,9 @@ def account_options(account: Account, game: Game[Any, Any], **defaults: Value) -
     return options
 
 
-def make_cgos_client(account: Account, password: Password, records: Path, reporter: Reporter) -> Client:
+def make_cgos_client(account: Account, password: Password, records: Path, reporter: Reporter) -> AnyClient:
     from yomi.engine.go.cgos.client import CgosClient
-    from yomi.engine.go.cgos.seats import GtpSeat, YomiGoSeat
+    from yomi.engine.go.cgos.game import GtpSeat, YomiGoSeat
 
     options = account_options(account, GO, size=account.server.size, cleanup=True)
 
@@ -119,7 +118,7 @@ def make_cgos_client(account: Account, password: Password, records: Path, report
     return CgosClient(account, password, records, reporter, open_seat)
 
 
-def make_csa_client(account: Account, password: Password, records: Path, reporter: Reporter) -> Client:
+def make_csa_client(account: Account, password: Password, records: Path, reporter: Reporter) -> AnyClient:
     from yomi.engine.shogi.floodgate.client import CsaClient
     from yomi.engine.shogi.floodgate.seats import UsiSeat, YomiShogiSeat
 
@@ -135,7 +134,7 @@ def _open_seat(
     open_yomi: Callable[[Any], Any],
     open_engine: Callable[[Account], Any],
 ) -> Any:
-    from yomi.engine.servers.seat import GaveUpError
+    from yomi.engine.servers.game import GaveUpError
 
     if account.command:
         return open_engine(account)

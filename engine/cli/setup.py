@@ -12,9 +12,10 @@ from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import user_config
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError, Command, add_actions, require_package
-from yomi.engine.option_row import Option, Value
 from yomi.engine.options import TABLE, read_tables
+from yomi.language import tr
 from yomi.nets.installation import pip_command
+from yomi.nets.settings import Setting, Value
 
 # -- setup ----------------------------------------------------------------------------------------------------------
 
@@ -40,7 +41,7 @@ def _run_setup(args: argparse.Namespace) -> int:
     if not args.clean:
         compile_now(tuple(GAMES) if args.game in (None, ALL) else (args.game,))
     elif args.game is not None:
-        raise CliError(f"yomi setup {args.game} --clean: expected only one of a game and --clean")
+        raise CliError(tr("yomi setup {game} --clean: expected only one of a game and --clean", game=args.game))
     else:
         clean()
     return 0
@@ -51,13 +52,14 @@ def compile_now(games: tuple[str, ...]) -> None:
     from yomi.native.precompile import compile_names, is_compiled
 
     if IS_PLAIN:
-        raise CliError("NUMBA_DISABLE_JIT=1 prevents compiling: unset it")
+        raise CliError(tr("NUMBA_DISABLE_JIT=1 prevents compiling: unset it"))
+    all_games = tr(" and ").join(games)
     names = [f"{game}{part}" for game in games for part in ("", "-more", "-learning")]
     if all(is_compiled(name) for name in names):
-        echo(f"{' and '.join(games)}: everything is compiled")
+        echo(tr("{games}: everything is compiled", games=all_games))
         return
     compile_names(names, say)
-    echo(f"{' and '.join(games)}: ready to play")
+    echo(tr("{games}: ready to play", games=all_games))
 
 
 def clean() -> None:
@@ -67,8 +69,9 @@ def clean() -> None:
     removed = [folder for folder in inventory() if folder.may_remove]
     for folder in removed:
         remove(folder.path)
-        echo(f"removed {folder.path.name} ({folder.reason})")
-    echo(f"{sum(folder.size for folder in removed) / 1e6:.1f} MB removed; kernels of this yomi are kept")
+        echo(tr("removed {folder} ({reason})", folder=folder.path.name, reason=folder.reason))
+    size = f"{sum(folder.size for folder in removed) / 1e6:.1f}"
+    echo(tr("{size} MB removed; kernels of this yomi are kept", size=size))
 
 
 # -- config ---------------------------------------------------------------------------------------------------------
@@ -86,12 +89,12 @@ COMMENT = """\
 # Options of yomi that all commands read. Flags and the file of --config take precedence.
 # Remove a "#" to set an option. All keys: docs/OPTIONS.md, or yomi gtp --help-all and yomi usi --help-all.
 """
+# Options in a new file: those of all games, then those of each table
 PROPOSED = {
     "": ("seconds", "visits", "memory", "workers", "device", "ponder", "log_file"),
     "go": ("net", "rules", "komi", "size"),
     "shogi": ("net", "book_file", "entering_king"),
 }
-"""Options in a new file: those of all games, then those of each table."""
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
@@ -133,7 +136,7 @@ def _template() -> str:
     return "\n".join(parts)
 
 
-def _assignment(row: Option, value: Value) -> str:
+def _assignment(row: Setting, value: Value) -> str:
     text = row.format(value)
     is_bare = row.kind in ("int", "real", "flag") and value is not None
     return f"{row.name} = {text if is_bare else json.dumps(text, ensure_ascii=False)}"

@@ -28,7 +28,7 @@ examples:
 
 Training needs PyTorch; yomi doctor shows how to install it.
 CONFIG is a TOML file, or the name of a recipe: a file of nets/recipes without its ending. Recipes read data and
-networks from the current folder. The keys of a configuration: nets/training/config.py; examples: nets/recipes/*.toml.
+networks from the current folder. The keys of a configuration: nets/README.md; examples: nets/recipes/*.toml.
 """
 
 
@@ -114,13 +114,15 @@ def _train_to(trainer: Trainer, last: int) -> int:
 
 def test(path: Path, folder: Path, args: argparse.Namespace) -> None:
     from yomi.engine.datasets.evaluate_network import evaluate_network
+    from yomi.engine.evaluators.devices import parse_device
     from yomi.nets.data.metrics import NAMES
     from yomi.nets.data.shards import open_dataset
-    from yomi.nets.features import feature_set
+    from yomi.nets.metadata import feature_set
 
     dataset = open_dataset(folder)
     formats = GAMES[feature_set(dataset.manifest.feature_set).game].formats
-    table = evaluate_network(formats, path, dataset, args.split, args.limit, args.device or "auto", find_encoder)
+    device = parse_device(args.device or "auto")
+    table = evaluate_network(formats, path, dataset, args.split, args.limit, device, find_encoder)
     print(f"{'positions':40} {table.positions:>10,}")
     for name, value in table.values().items():
         print(f"{NAMES[name]:40} {value:10.4f}")

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yomi.engine.arguments import add_value, check_counts, check_ranges
+from yomi.engine.arguments import add_value
 from yomi.engine.cli.duel import INERT, add_common, describe, make_terms, open_referees, points_of, read_players
 from yomi.engine.cli.games import GAMES, add_children, add_games
 from yomi.engine.cli.output import echo, say
 from yomi.engine.cli.parser import CliError
 from yomi.engine.cli.signals import ended_by_a_signal
-from yomi.engine.option_row import OptionError, did_you_mean
 from yomi.engine.options import TABLE, SearchOptions, rows_for
+from yomi.nets.settings import OptionError, did_you_mean
 
 if TYPE_CHECKING:
     from yomi.engine.game import Game
@@ -53,12 +53,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         text = f"tune this parameter (default of START: the option): {', '.join(tunable(game.name))}"
         pair = ("NAME", "LOW:HIGH[:START]")
         child.add_argument("--parameter", nargs=2, action="append", required=True, metavar=pair, help=text)
-        add_value(child, "--games", GAMES_WANTED, "N", "play this many games for the tuning")
-        add_value(child, "--pairs", PAIRS, "N", "change the values after this many pairs of games")
+        add_value(child, "--games", GAMES_WANTED, "N", "play this many games for the tuning", low=2)
+        add_value(child, "--pairs", PAIRS, "N", "change the values after this many pairs of games", low=1)
         text = "play this many games of the tuned values against the start; 0: none"
-        add_value(child, "--confirm", CONFIRM, "N", text)
-        add_value(child, "--c-end", 0.0, "X", "set the final perturbation as a share of the range", "0.15")
-        add_value(child, "--r-end", 0.0, "X", "set the final gain of SPSA", "40 / pairs of games")
+        add_value(child, "--confirm", CONFIRM, "N", text, low=0)
+        text = "set the final perturbation as a share of the range"
+        add_value(child, "--c-end", 0.0, "X", text, "0.15", low=0, high=0.5)
+        add_value(child, "--r-end", 0.0, "X", "set the final gain of SPSA", "40 / pairs of games", low=0, high=10)
         add_common(child, game, COMMAND)
 
 
@@ -67,8 +68,6 @@ def run(args: argparse.Namespace) -> int:
         echo(status(args.folder))
         return 0
     game = GAMES[args.game]
-    check_counts(args, games=2, pairs=1, confirm=0)
-    check_ranges(args, c_end=(0.0, 0.5), r_end=(0.0, 10.0))
     ranges = dict(read_parameter(game, *words) for words in args.parameter)
     players = read_players(args, game, {}, {})
     try:

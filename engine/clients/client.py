@@ -17,24 +17,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TypeAlias
 
-from yomi.engine.clients.spec import EngineSpec, GameClock, SpecError
+from yomi.engine.clients.spec import EngineSpec, SpecError
+from yomi.engine.clock import Clock, Clocks
 from yomi.errors import Error
 
 CHUNK = 1 << 16
-MAX_LINE = 1 << 22
-"""Bytes. An engine that writes a longer line is broken."""
-MAX_PENDING = 100_000
-"""Unread lines. An engine that writes more is broken."""
-TAIL = 4000
-"""Bytes of stderr that are kept for error messages."""
-TIMEOUT = 60.0
-"""Seconds that an engine may take to start or to answer, beyond its time for a move."""
-PATIENCE_AT_END = 3.0
-"""Seconds that an engine has to end after `quit`."""
-STOP_TIMEOUT = 10.0
-"""Seconds that an engine may take to end a search or an analysis."""
-DETECTION_LINES = 200
-"""Lines that an engine may write before its protocol is known."""
+MAX_LINE = 1 << 22  # Bytes. An engine that writes a longer line is broken.
+MAX_PENDING = 100_000  # Unread lines. An engine that writes more is broken.
+TAIL = 4000  # bytes of stderr that are kept for error messages
+TIMEOUT = 60.0  # seconds that an engine may take to start or to answer, beyond its time for a move
+PATIENCE_AT_END = 3.0  # seconds that an engine has to end after `quit`
+STOP_TIMEOUT = 10.0  # seconds that an engine may take to end a search or an analysis
+DETECTION_LINES = 200  # lines that an engine may write before its protocol is known
 RESIGN, WIN = "resign", "win"
 
 
@@ -102,7 +96,7 @@ class EngineProcess:
         return begin
 
     def line(self, deadline: float) -> tuple[float, str]:
-        """Return when the next line came (`time.monotonic`), and the line without its end.
+        """Return when the next line came (`time.monotonic`), and the line.
 
         Raises EngineError if the engine has ended or floods its output, TimeoutError at the deadline.
         """
@@ -155,6 +149,7 @@ class EngineProcess:
 
         With a last line the process, and children that hold its output open, have PATIENCE_AT_END seconds.
         """
+        # Wrapper scripts may end before their engine, so the readers are awaited as well as the process.
         deadline = time.monotonic() + (PATIENCE_AT_END if farewell else 0.0)
         if farewell and self.is_running:
             with contextlib.suppress(EngineError):
@@ -196,7 +191,6 @@ class EngineProcess:
     # -- the readers' threads ----------------------------------------------------------------------------------------
 
     def _read_lines(self, stream: IO[bytes]) -> None:
-        """Put every line into the queue with its time, and None at the end."""
         rest = b""
         with stream:
             while chunk := _read(stream):
@@ -225,7 +219,7 @@ def _read(stream: IO[bytes]) -> bytes:
 
 @contextlib.contextmanager
 def _pinned(cpus: frozenset[int]) -> Iterator[None]:
-    """Pin this thread to `cpus` within the block. A process started there stays pinned, with all its threads."""
+    # A process that is started in the block stays pinned, with all its threads.
     if not cpus or not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -237,8 +231,8 @@ def _pinned(cpus: frozenset[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+# Called with the process of an engine before the first command, so that another thread can kill it.
 OnStart: TypeAlias = Callable[[EngineProcess], None]
-"""Called with the process of an engine before the first command, so that another thread can kill it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,13 +240,11 @@ class Evaluation:
     """An engine's evaluation of the position in which it chose its move, for the side to move."""
 
     winrate: float | None = None
-    score: float | None = None
-    """Go: points of lead; shogi: centipawns."""
-    visits: int | None = None
-    """Visits or nodes, as the engine counts them."""
+    score: float | None = None  # Go: points of lead; shogi: centipawns
+    visits: int | None = None  # visits or nodes, as the engine counts them
     pv: tuple[str, ...] = ()
+    # Shogi: plies to the mate, negative if the side to move is mated, None if the engine reports none.
     mate: int | None = None
-    """Shogi: plies to the mate, negative if the side to move is mated, None if the engine reports none."""
 
     def __str__(self) -> str:
         """Return the text for a record of Go."""
@@ -268,24 +260,18 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class EngineMove:
-    move: str
-    """In the protocol's notation; also RESIGN and WIN."""
-    seconds: float
-    """From the command to the answer."""
+    move: str  # in the protocol's notation; also RESIGN and WIN
+    seconds: float  # from the command to the answer
     evaluation: Evaluation | None = None
-    reply: str = ""
-    """USI: the opponent's move that the engine expects, or empty."""
-    report: str = ""
-    """GTP: the last line before the move, as the engine wrote it, or empty."""
+    reply: str = ""  # USI: the opponent's move that the engine expects, or empty
+    report: str = ""  # GTP: the last line before the move, as the engine wrote it, or empty
 
 
 class EngineClient(abc.ABC):
     """One running engine. Only one thread may call it. Methods raise EngineError if the engine fails."""
 
-    increment_first = False
-    """Whether increments are added before each move, including the first, instead of after it."""
-    decimals = 2
-    """Decimals of a second that the protocol can express."""
+    increment_first = False  # whether increments are added before each move, including the first, instead of after it
+    decimals = 2  # decimals of a second that the protocol can express
 
     def __init__(
         self,
@@ -297,8 +283,7 @@ class EngineClient(abc.ABC):
     ) -> None:
         """Start the engine, ask for its name and options, and send its options and limits.
 
-        It may take `timeout` seconds to start, or be silent for that long beyond its time. `cpus` are the processors
-        that it may use (empty: all). Raises RefusedError if it lacks an option or a way to limit its search.
+        It may be silent for `timeout` seconds beyond its time. Raises RefusedError if it lacks an option or a limit.
         """
         self.spec, self.timeout = spec, timeout
         self.title = spec.name  # until the engine reports its own
@@ -315,37 +300,33 @@ class EngineClient(abc.ABC):
     def _greet(self) -> None: ...
 
     @abc.abstractmethod
-    def choose(self, start: str, moves: Sequence[str], color: int, clocks: Mapping[int, GameClock]) -> EngineMove:
+    def choose(self, start: str, moves: Sequence[str], color: int, clocks: Clocks) -> EngineMove:
         """Let the engine choose a move for `color`, the side to move.
 
-        Args:
-            start: initial position (USI only).
-            moves: moves since then, of both sides in turn. Those that the engine lacks are sent.
-            color: BLACK or WHITE.
-            clocks: clocks of both colors.
+        `moves` since the initial position `start` (USI only), of both sides in turn. The engine gets those it lacks.
         """
 
     @abc.abstractmethod
     def game_over(self, result: str) -> None:
-        """Tell the engine the result (win, lose or draw), if the protocol has a command for it."""
+        """Send the result (win, lose or draw), if the protocol has a command for it."""
 
-    def clock(self, margin: float) -> GameClock:
-        """Return the engine's clock for a game; `margin` as in GameClock."""
-        return GameClock(self.spec.limits.clock(increment_first=self.increment_first), margin)
+    def clock(self) -> Clock:
+        """Return the engine's clock at the start of a game."""
+        return Clock.full(self.spec.limits.clock(increment_first=self.increment_first))
 
     def close(self) -> None:
         self.process.close("quit")
 
     def _line(self, command: str, begin: float, timeout: float) -> tuple[float, str]:
-        """Return when the next line of the answer came, and the line. `begin`: when the command was sent."""
+        """Return when the next line of an answer came, and the line. The command was sent at `begin`."""
         try:
             return self.process.line(begin + timeout)
         except TimeoutError:
             raise EngineError(no_answer(command, timeout)) from None
 
-    def _allowed(self, clock: GameClock) -> float:
+    def _allowed(self, clock: Clock) -> float:
         """Return the seconds that the engine may take for its next move, or 0 without clock and limits."""
-        return clock.allowed() + clock.margin if clock.is_limited else self.spec.limits.seconds or 0.0
+        return clock.allowed if clock.settings.is_limited else self.spec.limits.seconds or 0.0
 
 
 def no_answer(command: str, seconds: float) -> str:
@@ -357,6 +338,7 @@ def detect_protocol(spec: EngineSpec) -> str:
     process: EngineProcess | None = None
     try:
         process = EngineProcess(spec.command, folder=spec.folder, environment=spec.environment)
+        # An engine of GTP answers `? unknown command`.
         deadline = process.send("usi") + TIMEOUT
         for _ in range(DETECTION_LINES):
             _, line = process.line(deadline)

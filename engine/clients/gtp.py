@@ -17,19 +17,17 @@ from yomi.engine.clients.client import (
     RefusedError,
     no_answer,
 )
-from yomi.engine.clients.spec import GameClock
-from yomi.engine.clock import TimeSettings, TimeSystem
+from yomi.engine.clock import Clock, Clocks, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK
 from yomi.nets.text import parse_json
 
-REPORT_INTERVAL = 20
-"""Centiseconds between reports of engines that report their evaluation only while they search."""
+REPORT_INTERVAL = 20  # centiseconds between reports of engines that report their evaluation only while they search
+# Commands that choose a move and report its evaluation, with their arguments; see `GtpClient.first_known`.
 GENMOVES = {
     "cgos-genmove_analyze": "",
     "kata-genmove_analyze": f"{REPORT_INTERVAL} maxmoves 1",
     "lz-genmove_analyze": f"{REPORT_INTERVAL}",
 }
-"""Commands that choose a move and report its evaluation, with their arguments; see `GtpClient.first_known`."""
 KATA_LIMITS = {"visits": "maxVisits", "playouts": "maxPlayouts", "seconds": "maxTime"}
 
 
@@ -58,10 +56,7 @@ class GtpClient(EngineClient):
         return next((f"{name} {color} {rest}".rstrip() for name, rest in commands.items() if self.knows(name)), "")
 
     def analyse(self, command: str, seconds: float) -> Iterator[tuple[float, str]]:
-        """Let the engine analyse for some seconds; yield its lines with the seconds since the command.
-
-        `command` begins an analysis that any other command ends.
-        """
+        """Send a command that begins an analysis; yield its lines for some seconds, with the seconds since then."""
         begin = self.process.send(command)
         end: float | None = None
         while True:
@@ -87,8 +82,7 @@ class GtpClient(EngineClient):
     ) -> None:
         """Set up the board for a game.
 
-        `rules` are in KataGo's form, or empty; engines without kata-set-rules keep their own. `handicap` contains the
-        vertices of Black's stones before White's first move.
+        `rules` are in KataGo's form, or empty. `handicap` are the vertices of Black's stones before White's first move.
         """
         self.ask(f"boardsize {size}", self.timeout)
         self.ask("clear_board", self.timeout)
@@ -110,7 +104,7 @@ class GtpClient(EngineClient):
         self.ask(f"play {color} {vertex}")
         self._sent_moves += 1
 
-    def choose(self, start: str, moves: Sequence[str], color: int, clocks: Mapping[int, GameClock]) -> EngineMove:
+    def choose(self, start: str, moves: Sequence[str], color: int, clocks: Clocks) -> EngineMove:
         own, other = "BW" if color == BLACK else "WB"
         for number in range(self._sent_moves, len(moves)):
             self.play(own if (len(moves) - number) % 2 == 0 else other, moves[number])
@@ -119,12 +113,13 @@ class GtpClient(EngineClient):
     def game_over(self, result: str) -> None:
         """Do nothing: GTP has no command for results."""
 
-    def genmove(self, color: str, clock: GameClock) -> EngineMove:
+    def genmove(self, color: str, clock: Clock) -> EngineMove:
         """Let the engine choose a move, and play it on its own board."""
-        if clock.is_limited and self.knows("time_left"):
+        if clock.settings.is_limited and self.knows("time_left"):
             self.ask(self._time_left(color, clock))
         command = (self.spec.evaluations and self.first_known(GENMOVES, color)) or f"genmove {color}"
         text, seconds = self._answer(command, self.process.send(command), self._allowed(clock) + self.timeout)
+        # The last line is the move; the last report before it is the engine's evaluation.
         *reports, last = [line.strip() for line in text.splitlines() if line.strip()] or [""]
         if not last:
             raise EngineError(f"answered nothing to '{command}'")
@@ -155,7 +150,7 @@ class GtpClient(EngineClient):
         return text, arrived - begin
 
     def _set_limits(self) -> None:
-        """Send the limits that hold for every move. `new_game` sends the clock."""
+        # `new_game` sends the clock.
         limits = self.spec.limits
         if limits.nodes is not None or limits.depth is not None:
             raise RefusedError("nodes and depth are limits of USI: expected playouts, visits or time")
@@ -195,37 +190,31 @@ class GtpClient(EngineClient):
         raise RefusedError(f"{self.title} knows no command for increments (kata-time_settings)")
 
     def _periods_command(self) -> str:
-        """Return the command for byo-yomi with several periods, or empty if the engine knows none."""
         return next((name for name in ("kata-time_settings", "kgs-time_settings") if self.knows(name)), "")
 
-    def _time_left(self, color: str, clock: GameClock) -> str:
-        """Return the command that reports the time left, in the same time system as `_time_command`."""
-        left, system = clock.left, clock.settings.system
-        main, count = left.main, left.count
+    def _time_left(self, color: str, clock: Clock) -> str:
+        system, main, count = clock.settings.system, clock.main, clock.count
         if system is TimeSystem.BYOYOMI and not self._periods_command():
-            main, count = main + left.period * (count - 1), 1
-        main_text, period_text = map(self._time_text, (main, left.period))
+            main, count = main + clock.period * (count - 1), 1
+        main_text, period_text = map(self._time_text, (main, clock.period))
         # Engines may read zero main time as no time at all, so a period follows instead.
         in_main = float(main_text) > 0 or system in (TimeSystem.ABSOLUTE, TimeSystem.FISCHER)
         return f"time_left {color} {f'{main_text} 0' if in_main else f'{period_text} {count}'}"
 
     def _time_text(self, seconds: float) -> str:
-        """Return a time rounded down: to milliseconds if the engine takes fractions, otherwise to seconds."""
+        # GTP 2 takes whole seconds; engines with kata-time_settings take fractions.
         if self.knows("kata-time_settings"):
             return f"{math.floor(1000.0 * seconds + 1e-6) / 1000.0:.3f}"
         return f"{math.floor(seconds)}"
 
 
 def _number(seconds: float) -> str:
-    """Return a number without a needless fraction: GTP 2 takes whole seconds."""
+    # GTP 2 takes whole seconds.
     return f"{seconds:.3f}".rstrip("0").rstrip(".")
 
 
 def read_evaluation(report: str, command: str) -> Evaluation | None:
-    """Read a report: CGOS's JSON, or a line `info move ...` of KataGo or Leela Zero. Return None for other text.
-
-    `command` is the command that chose the move: winrates of `lz-...` are in ten-thousandths.
-    """
+    """Read a report: CGOS's JSON, or a line `info move ...` of KataGo or Leela Zero. Return None for other text."""
     if report.startswith("{"):
         return _read_json(report)
     return _read_info(report, 10000.0 if command.startswith("lz-") else 1.0)

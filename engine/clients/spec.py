@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from yomi.engine.clock import Clock, TimeSettings, TimeSystem
-from yomi.engine.option_row import did_you_mean
+from yomi.engine.clock import TimeSettings, TimeSystem
 from yomi.engine.options import TABLE, OptionError, rows_for
 from yomi.nets.errors import LineError
+from yomi.nets.settings import did_you_mean
 
 TIMES = ("main", "byoyomi", "increment", "seconds")
 COUNTS = ("periods", "stones", "playouts", "visits", "nodes", "depth")
@@ -23,8 +23,8 @@ MAX_COMMAND = 1 << 15
 SEPARATOR = ";;"
 YOMI = "yomi"
 _OWN = (sys.executable, "-m", "yomi")
+# Options of yomi that are limits of the engine, so that they override the match's limits.
 YOMI_LIMITS = ("visits", "playouts", "seconds")
-"""Options of yomi that are limits of the engine, so that they override the match's limits."""
 
 
 class SpecError(LineError, ValueError):
@@ -37,13 +37,10 @@ class EngineLimits:
 
     main: float | None = None
     byoyomi: float | None = None
-    periods: int | None = None
-    """Byo-yomi periods (default 1)."""
-    stones: int | None = None
-    """Moves to play within a period (Canadian byo-yomi)."""
+    periods: int | None = None  # byo-yomi periods (default 1)
+    stones: int | None = None  # moves to play within a period (Canadian byo-yomi)
     increment: float | None = None
-    seconds: float | None = None
-    """Time per move. Exceeding it does not lose the game."""
+    seconds: float | None = None  # Time per move. Exceeding it does not lose the game.
     playouts: int | None = None
     visits: int | None = None
     nodes: int | None = None
@@ -79,10 +76,7 @@ class EngineLimits:
         return EngineLimits(**{name: value for name, value in asdict(other).items() if name not in replaced} | mine)
 
     def clock(self, *, increment_first: bool = False) -> TimeSettings:
-        """Return the clock of a game.
-
-        With `increment_first` (shogi) the increment comes before each move, including the first, instead of after it.
-        """
+        """Return the clock of a game. With `increment_first` (shogi) the increment comes before each move."""
         main = self.main or 0.0
         if self.byoyomi is not None:
             if self.stones is not None:
@@ -113,51 +107,16 @@ def limits_of(values: Mapping[str, object]) -> EngineLimits:
     return EngineLimits(**found)  # type: ignore[arg-type]  # checked above
 
 
-class GameClock:
-    def __init__(self, settings: TimeSettings, margin: float) -> None:
-        """Start with the full time. `margin`: seconds beyond its time that a move may take without losing."""
-        self.settings = settings
-        self.margin = margin
-        self.left = Clock.full(settings)
-        self.used = 0.0
-
-    @property
-    def is_limited(self) -> bool:
-        return self.settings.system is not TimeSystem.NONE
-
-    def allowed(self) -> float:
-        left = self.left
-        match self.settings.system:
-            case TimeSystem.NONE:
-                return math.inf
-            case TimeSystem.BYOYOMI:
-                return left.main + left.period * left.count
-            case TimeSystem.CANADIAN:
-                return left.main + left.period
-            case _:
-                return left.main
-
-    def spend(self, seconds: float) -> bool:
-        """Charge a move; return whether it was in time."""
-        in_time = seconds <= self.allowed() + self.margin
-        self.used += seconds
-        self.left = self.left.after(seconds)
-        return in_time
-
-
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
     name: str
     command: tuple[str, ...]
     limits: EngineLimits = field(default_factory=EngineLimits)
-    options: Mapping[str, str] = field(default_factory=dict)
-    """USI options by name."""
-    commands: tuple[str, ...] = ()
-    """GTP commands sent once after the start."""
+    options: Mapping[str, str] = field(default_factory=dict)  # USI options by name
+    commands: tuple[str, ...] = ()  # GTP commands sent once after the start
     folder: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    evaluations: bool = True
-    """GTP: choose moves by a command that reports the evaluation, if the engine has one."""
+    evaluations: bool = True  # GTP: choose moves by a command that reports the evaluation, if the engine has one
 
 
 def parse_spec(text: str, game: str, protocol: str) -> EngineSpec:
@@ -226,7 +185,6 @@ def parse_spec_table(values: Mapping[str, object], game: str, protocol: str) -> 
 
 
 def command_of(values: Mapping[str, object]) -> list[str]:
-    """Return the words of the command line in a TOML table, at least one."""
     engine = values.get("engine", "")
     command = _split(engine) if isinstance(engine, str) else list(_texts("engine", engine))
     if not command:
@@ -235,7 +193,6 @@ def command_of(values: Mapping[str, object]) -> list[str]:
 
 
 def with_unique_names(specs: Sequence[EngineSpec]) -> list[EngineSpec]:
-    """Return the engines with unique names: a number is appended to repeated names."""
     named: list[EngineSpec] = []
     for spec in specs:
         name, number = spec.name, 1
@@ -283,7 +240,7 @@ def _yomi(command: list[str], game: str, protocol: str) -> tuple[dict[str, objec
 
 
 def _short(word: str) -> str:
-    """Return `OPTION=FOLDER/FILE` without the folder, for the name of an engine."""
+    # Without the folder of the file, for the name of an engine.
     key, equals, value = word.partition("=")
     return f"{key}{equals}{Path(value).name}" if equals else word
 

@@ -6,7 +6,8 @@ import math
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from yomi.engine.clients.client import (
     STOP_TIMEOUT,
@@ -17,25 +18,21 @@ from yomi.engine.clients.client import (
     RefusedError,
     no_answer,
 )
-from yomi.engine.clients.spec import GameClock
+from yomi.engine.clock import Clock, Clocks
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.records import MATE_SCORE, winrate_of
 
+# Options of yomi, dlshogi and FukauraOu that limit a search in other ways than `go nodes`.
 OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout", "NodesLimit")}
-"""Options of yomi, dlshogi and FukauraOu that limit a search in other ways than `go nodes`."""
-FOREVER = 3600.0
-"""Seconds given to engines whose search an option ends."""
-CENTIPAWNS = 600.0
-"""Centipawns per logit of the winrate, used for the scores of all engines."""
-POLL = 0.5
-"""Seconds between checks whether a move is overdue."""
+FOREVER = 3600.0  # seconds given to engines whose search an option ends
+CENTIPAWNS = 600.0  # centipawns per logit of the winrate, used for the scores of all engines
+POLL = 0.5  # seconds between checks whether a move is overdue
 
 
 class UsiClient(EngineClient):
     increment_first = True
     decimals = 3
-    options: dict[str, str]
-    """Type and range of each option, as the engine reports them."""
+    options: dict[str, str]  # type and range of each option, as the engine reports them
 
     def _greet(self) -> None:
         if self.spec.commands:
@@ -48,6 +45,10 @@ class UsiClient(EngineClient):
                 self.options[found[1]] = found[2]
         self._set_options()
         self._ask("isready", "readyok")
+
+    def set_option(self, name: str, text: str) -> None:
+        """Set an option between games; an empty text presses a button."""
+        self.process.send(f"setoption name {name} value {text}" if text else f"setoption name {name}")
 
     def new_game(self) -> None:
         self._ask("isready", "readyok")
@@ -74,7 +75,7 @@ class UsiClient(EngineClient):
         position = " ".join(["position", start, *(["moves", *moves] if moves else [])])
         return UsiSearch(self, position, f"go {limits}", allowed, clock_start)
 
-    def choose(self, start: str, moves: Sequence[str], color: int, clocks: Mapping[int, GameClock]) -> EngineMove:
+    def choose(self, start: str, moves: Sequence[str], color: int, clocks: Clocks) -> EngineMove:
         return self.start(start, moves, self._limits(color, clocks), self._allowed(clocks[color])).wait()
 
     def analyse(self, sfen: str, moves: Sequence[str], seconds: float) -> Iterator[tuple[float, str]]:
@@ -90,7 +91,6 @@ class UsiClient(EngineClient):
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _ask(self, command: str, last: str) -> list[str]:
-        """Send a command and return the lines before the line `last`."""
         begin = self.process.send(command)
         lines: list[str] = []
         while (line := self._line(command, begin, self.timeout)[1].strip()) != last:
@@ -115,33 +115,31 @@ class UsiClient(EngineClient):
         for name, text in wanted.items():
             if name not in self.options and not name.startswith("USI_"):
                 raise RefusedError(f"{self.title} has no option {name}: expected one of {', '.join(self.options)}")
-            self.process.send(f"setoption name {name} value {text}" if text else f"setoption name {name}")
+            self.set_option(name, text)
 
-    def _limits(self, color: int, clocks: Mapping[int, GameClock]) -> str:
+    def _limits(self, color: int, clocks: Clocks) -> str:
         limits, words = self.spec.limits, []
-        if clocks[color].is_limited:
-            increments = {side: clocks[side].settings.increment for side in (BLACK, WHITE)}
-            # GameClock has added the increment of this move already; engines add it themselves.
-            black, white = (max(clocks[side].left.main - increments[side], 0.0) for side in (BLACK, WHITE))
-            byoyomi = clocks[color].settings.period
-            words.append(clock_words(black, white, byoyomi, increments[BLACK], increments[WHITE]))
+        if clocks[color].settings.is_limited:
+            # The clock has added the increment of this move already; engines add it themselves.
+            left = {
+                side: replace(clock, main=max(clock.main - clock.settings.increment, 0.0))
+                for side, clock in clocks.items()
+            }
+            words.append(clock_words(left, color))
         elif limits.seconds is not None:
             words.append(f"movetime {_milliseconds(limits.seconds)}")
         if limits.nodes is not None:
             words.append(f"nodes {limits.nodes}")
         if limits.depth is not None:
             words.append(f"depth {limits.depth}")
-        return " ".join(words) or clock_words(byoyomi=FOREVER)
+        return " ".join(words) or clock_words(dict.fromkeys((BLACK, WHITE), Clock.of(0.0, FOREVER)))
 
 
 class UsiSearch:
     """A search of a USI engine, from `go` to `bestmove`.
 
-    One thread reads its reports or waits for its move; any thread may call `stop` and `ponderhit`.
-
-    The move is due `allowed` seconds plus the client's timeout after the engine's clock started, and STOP_TIMEOUT
-    seconds
-    after `stop`.
+    One thread reads its reports or waits for its move; any thread may call `stop` and `ponderhit`. The move is due
+    `allowed` seconds plus the client's timeout after the clock started, and STOP_TIMEOUT seconds after `stop`.
     """
 
     def __init__(self, client: UsiClient, position: str, go: str, allowed: float, clock_start: float | None) -> None:
@@ -162,7 +160,7 @@ class UsiSearch:
             self._say("stop", time.monotonic(), STOP_TIMEOUT)
 
     def ponderhit(self, allowed: float, clock_start: float) -> None:
-        """Tell a pondering engine that its guess was right, unless it was stopped; arguments as in `start`."""
+        """Confirm the guess of a pondering engine, unless it was stopped; arguments as in `start`."""
         with self._lock:
             if not self._last_word:
                 self._say("ponderhit", clock_start, allowed + self._timeout)
@@ -188,7 +186,6 @@ class UsiSearch:
                 self._check(at)
 
     def wait(self) -> EngineMove:
-        """Wait for the move and return it. Raises EngineError as `reports` does."""
         for _ in self.reports():
             pass
         assert self._move is not None
@@ -221,18 +218,14 @@ class UsiSearch:
             raise EngineError(fault)
 
 
-def clock_words(
-    black: float = 0.0,
-    white: float = 0.0,
-    byoyomi: float = 0.0,
-    black_increment: float = 0.0,
-    white_increment: float = 0.0,
-) -> str:
-    """Return the clocks (seconds) in the form of `go`: with increments, otherwise with a byo-yomi, even of 0."""
-    words = f"btime {_milliseconds(black)} wtime {_milliseconds(white)}"
-    if not byoyomi and (black_increment or white_increment):
-        return f"{words} binc {_milliseconds(black_increment)} winc {_milliseconds(white_increment)}"
-    return f"{words} byoyomi {_milliseconds(byoyomi)}"
+def clock_words(clocks: Clocks, color: int = BLACK) -> str:
+    """Return clocks in the form of `go`: with increments, otherwise with the byo-yomi of `color`, even of 0."""
+    black, white = clocks[BLACK], clocks[WHITE]
+    words = f"btime {_milliseconds(black.main)} wtime {_milliseconds(white.main)}"
+    increments = black.settings.increment, white.settings.increment
+    if not clocks[color].settings.period and any(increments):
+        return "{} binc {} winc {}".format(words, *map(_milliseconds, increments))
+    return f"{words} byoyomi {_milliseconds(clocks[color].settings.period)}"
 
 
 def _milliseconds(seconds: float) -> int:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from yomi.engine.evaluators.devices import Device
+from yomi.engine.evaluators.kernel_evaluators import SparseFormat
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import FileFormat, Format, NetworkEvaluator, recognise
-from yomi.engine.evaluators.sparse import SparseFormat
-from yomi.nets.data.batches import Batch, BatchSource
+from yomi.nets.data.batches import Batch, BatchSource, FloatArray, unpack
 from yomi.nets.data.metrics import Judged, Table
 from yomi.nets.data.shards import Dataset
-from yomi.nets.data.sparse import FindEncoder, no_encoder
-from yomi.nets.data.unpack import FloatArray, unpack
 from yomi.nets.errors import NetworkError
-from yomi.nets.sparse.judging import judge
+from yomi.nets.sparse import FindEncoder, judge, no_encoder
 
 Formats = Sequence[type[FileFormat]]
+# Computes the errors of positions from their board size, planes and extras.
 EvaluatePlanes = Callable[[int, FloatArray, FloatArray], Judged]
-"""Computes the errors of positions from their board size, planes and extras."""
 
 BATCH_ROWS = 64
 
@@ -29,7 +28,7 @@ def evaluate_network(
     dataset: Dataset,
     split: str,
     limit: int,
-    device: str,
+    device: Device,
     find_encoder: FindEncoder = no_encoder,
 ) -> Table:
     """Return the summed errors over the positions of a split.
@@ -42,7 +41,7 @@ def evaluate_network(
         dataset: the data set.
         split: train or test.
         limit: maximum number of positions; 0 for all.
-        device: value of the option `device`. Sparse networks always run on the processor.
+        device: where the network is computed. Sparse networks always run on the processor.
         find_encoder: finds the game's encoder, which sparse networks need.
     """
     features = dataset.manifest.features
@@ -61,7 +60,7 @@ def evaluate_network(
     return table
 
 
-def make_plane_evaluator(formats: Formats, path: Path, dataset: Dataset, device: str) -> EvaluatePlanes:
+def make_plane_evaluator(formats: Formats, path: Path, dataset: Dataset, device: Device) -> EvaluatePlanes:
     """Return a function that evaluates positions of the data set with a network of planes.
 
     Raises NetworkError or EvaluatorError if the network, the data set or the device cannot be used, or do not fit.

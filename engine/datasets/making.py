@@ -28,8 +28,8 @@ GO_SUFFIXES = (".sgf", ".gib", ".ngf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz
 _PART = 1 << 20
 Log = Callable[[str], None]
 Columns = dict[str, npt.NDArray[Any]]
+# Split, board size, name and rows of a shard.
 Planned = tuple[str, int, str, npt.NDArray[Any]]
-"""Split, board size, name and rows of a shard."""
 
 
 def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:

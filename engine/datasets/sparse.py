@@ -14,14 +14,14 @@ from yomi.native.datasets.sparse import LANES, add_move_gradients, move_logits
 from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
-    from yomi.nets.data.sparse import FloatArray, SparseRows
+    from yomi.nets.sparse import FloatArray, SparseRows
 
 
 Result = TypeVar("Result")
 
 
 class MoveProducts:
-    """Implements part of yomi.nets.data.sparse.SparseEncoder. Positions are divided among threads."""
+    """Implements part of yomi.nets.sparse.SparseEncoder. Positions are divided among threads."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "products")

@@ -1,17 +1,21 @@
 """NVIDIA's driver through ctypes: the GPUs, and one GPU as a thread uses it. Only the driver must be installed.
 
-It supplies what onnxruntime lacks, and everything that TensorRT needs.
+It supplies what onnxruntime lacks, and everything that TensorRT needs. If pycuda is installed, TensorRT's contexts come
+from it, so that yomi and other users of pycuda in this process find each other's.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import importlib.util
 import logging
 import sys
+import threading
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -64,9 +68,14 @@ def load_driver(*, keeps_gil: bool = False) -> Any:
 
 def driver_cuda() -> int:
     """Return the major version of the newest CUDA that the driver runs, or raise EvaluatorError without a driver."""
+    return _driver_version() // 1000
+
+
+def _driver_version() -> int:
+    """Return the newest CUDA that the driver runs: 13020 for 13.2."""
     version = ctypes.c_int()
     _check(load_driver().cuDriverGetVersion(ctypes.byref(version)), "cuDriverGetVersion")
-    return version.value // 1000
+    return version.value
 
 
 def gpu_names() -> list[str]:
@@ -80,6 +89,12 @@ def gpu_names() -> list[str]:
         _check(driver.cuDeviceGetName(name, len(name), _device(number)), "cuDeviceGetName")
         names.append(name.value.decode())
     return names
+
+
+def gpu_descriptions() -> list[str]:
+    """Return name and driver of the GPUs by number, or raise EvaluatorError without a driver."""
+    names, version = gpu_names(), _driver_version()
+    return [f"{name}, driver for CUDA {version // 1000}.{version % 1000 // 10}" for name in names]
 
 
 def compute_capability(number: int) -> tuple[int, int]:
@@ -122,49 +137,96 @@ def _check(status: int, what: str) -> None:
         raise EvaluatorError(f"{what}: CUDA error {status} found, expected none")
 
 
-def expect_alive(name: str) -> None:
-    """After an error, wait until the GPU of this thread's context is idle, or raise DeviceLostError.
+class _Context:
+    """A GPU's primary context, which onnxruntime and TensorRT use, too, on the stack of the thread that makes this."""
 
-    Args:
-        name: of the GPU, for the message.
-    """
-    status = load_driver().cuCtxSynchronize()
-    if status in LOST:
-        _check(status, name)
+    def __init__(self, number: int) -> None:
+        self._driver, self._device = load_driver(), _device(number)
+        self._handle = ctypes.c_void_p()
+        status = self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(self._handle), self._device)
+        _check(status, f"GPU {number}")
+        status = self._driver.cuCtxPushCurrent_v2(self._handle)
+        if status:
+            self._driver.cuDevicePrimaryCtxRelease_v2(self._device)
+        _check(status, f"GPU {number}")
 
+    def check(self) -> None:
+        """Raise EvaluatorError if the calling thread has another context, or none."""
+        current = ctypes.c_void_p()
+        _check(load_driver(keeps_gil=True).cuCtxGetCurrent(ctypes.byref(current)), "cuCtxGetCurrent")
+        if current.value != self._handle.value:
+            raise EvaluatorError("this thread has lost its GPU: expected the context that it was started with")
 
-def capture_graph(stream: int, work: Callable[[], None]) -> int:
-    """Return the handle of a CUDA graph of the commands that `work` puts on a stream. They do not run now.
-
-    Raises:
-        EvaluatorError: the driver, or `work`, failed.
-    """
-    driver, graph, executable = load_driver(), ctypes.c_void_p(), ctypes.c_void_p()
-    begun = driver.cuStreamBeginCapture_v2(ctypes.c_void_p(stream), ctypes.c_int(THREAD_LOCAL))
-    _check(begun, "capturing a CUDA graph")
-    try:
-        work()
-    finally:
-        ended = driver.cuStreamEndCapture(ctypes.c_void_p(stream), ctypes.byref(graph))
-    _check(ended, "capturing a CUDA graph")
-    made = driver.cuGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_ulonglong(0))
-    driver.cuGraphDestroy(graph)
-    _check(made, "making a CUDA graph")
-    assert executable.value is not None
-    return executable.value
+    def close(self) -> None:
+        """Pop the context, whatever state the GPU is in."""
+        if not _try(self._driver.cuCtxPopCurrent_v2, ctypes.byref(ctypes.c_void_p())):
+            _try(self._driver.cuCtxSetCurrent, ctypes.c_void_p())  # takes the topmost off as well
+        _try(self._driver.cuDevicePrimaryCtxRelease_v2, self._device)
 
 
-def launch_graph(graph: int, stream: int) -> None:
-    """Put a CUDA graph on a stream, or raise EvaluatorError."""
-    status = load_driver(keeps_gil=True).cuGraphLaunch(ctypes.c_void_p(graph), ctypes.c_void_p(stream))
-    _check(status, "starting a CUDA graph")
+class PycudaContext:
+    """The same by pycuda, which keeps its own stack for each thread, and aborts a thread that ends with a context."""
+
+    # primary contexts by GPU; never released, because a released context returns to its thread's stack
+    _contexts: ClassVar[dict[int, Any]] = {}
+    _lock = threading.Lock()
+
+    def __init__(self, number: int) -> None:
+        """Push the context, or raise EvaluatorError if pycuda cannot be imported, or there is no such GPU."""
+        try:
+            import pycuda.driver as cuda
+        except ImportError as error:  # it was compiled for another CUDA or Python
+            raise EvaluatorError(
+                f"pycuda cannot be imported ({error}): expected one that was compiled for this machine, or none: "
+                "yomi's own binding of the driver takes its place once it is uninstalled"
+            ) from error
+        self._cuda, self._number = cuda, number
+        try:
+            cuda.init()
+            self._device = cuda.Device(number)
+            with self._lock:
+                if number not in self._contexts:
+                    self._contexts[number] = self._device.retain_primary_context()
+                self._context = self._contexts[number]
+            self._context.push()
+        except cuda.Error as error:
+            raise EvaluatorError(f"GPU {number}: {error}") from error
+
+    def check(self) -> None:
+        try:
+            found = self._cuda.Context.get_device()
+        except self._cuda.Error as error:
+            raise EvaluatorError(f"this thread has lost its GPU: {error}") from error
+        if found != self._device:
+            raise EvaluatorError(f"this thread has another GPU: {found.name()} found, expected {self._device.name()}")
+
+    def close(self) -> None:
+        """Pop the context.
+
+        pycuda's `pop` asks the driver first, which refuses after a fault. `detach` only warns. A detached context
+        leaves a thread's stack when the stack is used next; the GPU's other threads lose their context, too.
+        """
+        try:
+            self._cuda.Context.pop()
+        except self._cuda.Error:
+            with self._lock:
+                if self._contexts.get(self._number) is self._context:
+                    del self._contexts[self._number]
+            with contextlib.suppress(self._cuda.Error):  # another thread may have done it
+                self._context.detach()
+            self._cuda.Context.get_current()
+            load_driver().cuCtxSetCurrent(ctypes.c_void_p())
+
+
+def has_pycuda() -> bool:
+    return importlib.util.find_spec("pycuda") is not None
 
 
 class ThreadDevice:
     """A GPU that is bound to the thread that makes this object, from `__init__` to `close`."""
 
-    def __init__(self, number: int) -> None:
-        """Push the GPU's primary context, which onnxruntime and TensorRT use, too.
+    def __init__(self, number: int, context: type[_Context | PycudaContext] = _Context) -> None:
+        """Push the GPU's context.
 
         Captures of other threads no longer affect this thread. onnxruntime captures in CUDA's global mode. During such
         a capture a thread in that mode, the default, may neither allocate nor page-lock: it fails, and so does the
@@ -175,25 +237,15 @@ class ThreadDevice:
         """
         self._driver, self._quick = load_driver(), load_driver(keeps_gil=True)
         self._capture_mode = ctypes.c_int(THREAD_LOCAL)
-        self._device = _device(number)
         self._pinned: list[Array] = []
         self.name = f"GPU {number}"
-        context = ctypes.c_void_p()
         prepare_context(number)
         _check(self._exchange_capture_mode(), "cuThreadExchangeStreamCaptureMode")
-        _check(self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), self._device), self.name)
-        status = self._driver.cuCtxPushCurrent_v2(context)
-        if status:
-            self._driver.cuDevicePrimaryCtxRelease_v2(self._device)
-        _check(status, self.name)
-        self._context = context
+        self._context = context(number)
 
     def check(self) -> None:
         """Raise EvaluatorError if this thread has another device, or none."""
-        current = ctypes.c_void_p()
-        _check(self._quick.cuCtxGetCurrent(ctypes.byref(current)), "cuCtxGetCurrent")
-        if current.value != self._context.value:
-            raise EvaluatorError("this thread has lost its GPU: expected the context that it was started with")
+        self._context.check()
 
     def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return a page-locked array of zeros, which the device copies directly, or raise EvaluatorError."""
@@ -219,18 +271,19 @@ class ThreadDevice:
         _check(status, f"copying {target.nbytes} bytes from the GPU")
 
     def expect_alive(self) -> None:
-        expect_alive(self.name)
+        """After an error of a library, wait until the GPU is idle. Raise DeviceLostError if it cannot be used again."""
+        status = self._driver.cuCtxSynchronize()
+        if status in LOST:
+            _check(status, self.name)
 
     def close(self) -> None:
         """Release memory and context, in the thread that took them, whatever state the GPU is in."""
         self._release()
         for array in self._pinned:
-            self._try(self._driver.cuMemHostUnregister, ctypes.c_void_p(array.ctypes.data))
+            _try(self._driver.cuMemHostUnregister, ctypes.c_void_p(array.ctypes.data))
         self._pinned.clear()
-        if not self._try(self._driver.cuCtxPopCurrent_v2, ctypes.byref(ctypes.c_void_p())):
-            self._try(self._driver.cuCtxSetCurrent, ctypes.c_void_p())  # takes the topmost off as well
-        self._try(self._driver.cuDevicePrimaryCtxRelease_v2, self._device)
-        self._try(self._exchange_capture_mode)
+        self._context.close()
+        _try(self._exchange_capture_mode)
 
     def _exchange_capture_mode(self) -> int:
         status: int = self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(self._capture_mode))
@@ -239,57 +292,55 @@ class ThreadDevice:
     def _release(self) -> None:
         """Release everything that needs the context; for subclasses."""
 
-    def _try(self, function: Callable[..., int], *arguments: Any) -> bool:
-        """Call a function that may fail after a fault of the GPU, which has been reported before."""
-        status = function(*arguments)
-        if status:
-            _log.info("%s: CUDA error %d while it was given back", self.name, status)
-        return status == 0
-
 
 class CudaDriver(ThreadDevice):
+    """A GPU as TensorRT's sessions use it. Copies and kernels run in order, on one stream."""
+
     def __init__(self, number: int) -> None:
         """Push the context of GPU `number` in this thread, or raise EvaluatorError."""
         from yomi.native.cuda import read_ptx
 
-        super().__init__(number)
+        super().__init__(number, PycudaContext if has_pycuda() else _Context)
         self._memory: list[int] = []
         self._graphs: list[int] = []
         self._stream, self._module = ctypes.c_void_p(), ctypes.c_void_p()
-        self._kernels: dict[str, Any] = {}
+        self._kernels = {dtype: ctypes.c_void_p() for dtype in ("float32", "float16")}
         try:
             self.name = gpu_names()[number]
-            version = ctypes.c_int()
-            _check(self._driver.cuDriverGetVersion(ctypes.byref(version)), self.name)
-            self.version = str(version.value)
+            self.version = str(_driver_version())
             status = self._driver.cuStreamCreate(ctypes.byref(self._stream), ctypes.c_uint(NON_BLOCKING))
             _check(status, self.name)
             assert self._stream.value is not None
-            self.stream = self._stream.value
+            self.stream = self._stream.value  # its handle
             status = self._driver.cuModuleLoadData(ctypes.byref(self._module), ctypes.c_char_p(read_ptx()))
             _check(status, f"{self.name}: loading the kernels")
-            for dtype in ("float32", "float16"):
-                self._kernels[dtype] = ctypes.c_void_p()
+            for dtype, kernel in self._kernels.items():
                 entry = ctypes.c_char_p(f"unpack_{dtype}".encode())
-                status = self._driver.cuModuleGetFunction(ctypes.byref(self._kernels[dtype]), self._module, entry)
+                status = self._driver.cuModuleGetFunction(ctypes.byref(kernel), self._module, entry)
                 _check(status, f"{self.name}: loading the kernels")
         except BaseException:
             self.close()
             raise
 
     def allocate(self, size: int) -> int:
+        """Return the address of `size` bytes on the GPU, which live until `close`."""
         address = ctypes.c_uint64()
         _check(self._driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)), f"{size} bytes")
         self._memory.append(address.value)
         return address.value
 
     def upload(self, address: int, source: Array) -> None:
+        """Start to copy a contiguous page-locked array to the GPU."""
         status = self._quick.cuMemcpyHtoDAsync_v2(
             ctypes.c_uint64(address), ctypes.c_void_p(source.ctypes.data), ctypes.c_size_t(source.nbytes), self._stream
         )
         _check(status, f"copying {source.nbytes} bytes to the GPU")
 
     def unpack(self, source: int, target: int, rows: int, words: int, bits: int, repeat: int, dtype: str) -> None:
+        """Start to convert rows of bits to numbers of `dtype`: `native/cuda/unpack.cu`.
+
+        A row has `words` words of 32 bits at the address `source`, and bits * repeat numbers at `target`.
+        """
         grid, block = (-(-bits * repeat // BLOCK), rows, 1), (BLOCK, 1, 1)
         arguments = (ctypes.c_uint64(source), ctypes.c_uint64(target), *map(ctypes.c_int, (words, bits, repeat)))
         pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
@@ -299,32 +350,60 @@ class CudaDriver(ThreadDevice):
         _check(status, "starting the unpacking")
 
     def download(self, target: Array, address: int) -> None:
+        """Start to copy from the GPU to a contiguous page-locked array."""
         status = self._quick.cuMemcpyDtoHAsync_v2(
             ctypes.c_void_p(target.ctypes.data), ctypes.c_uint64(address), ctypes.c_size_t(target.nbytes), self._stream
         )
         _check(status, f"copying {target.nbytes} bytes from the GPU")
 
     def capture(self, work: Callable[[], None]) -> int:
-        self._graphs.append(capture_graph(self.stream, work))
-        return self._graphs[-1]
+        """Return a CUDA graph of the commands that `work` puts on the stream. They do not run now. It lives until
+        `close`.
+
+        Raises:
+            EvaluatorError: the driver, or `work`, failed.
+        """
+        driver, graph, executable = self._driver, ctypes.c_void_p(), ctypes.c_void_p()
+        _check(driver.cuStreamBeginCapture_v2(self._stream, ctypes.c_int(THREAD_LOCAL)), "capturing a CUDA graph")
+        try:
+            work()
+        finally:
+            ended = driver.cuStreamEndCapture(self._stream, ctypes.byref(graph))
+        _check(ended, "capturing a CUDA graph")
+        made = driver.cuGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_ulonglong(0))
+        driver.cuGraphDestroy(graph)
+        _check(made, "making a CUDA graph")
+        assert executable.value is not None
+        self._graphs.append(executable.value)
+        return executable.value
 
     def launch(self, graph: int) -> None:
-        launch_graph(graph, self.stream)
+        """Start a captured graph on the stream."""
+        _check(self._quick.cuGraphLaunch(ctypes.c_void_p(graph), self._stream), "starting a CUDA graph")
 
     def synchronize(self) -> None:
+        """Wait until all commands are done, without the GIL, or raise EvaluatorError if one failed."""
         _check(self._driver.cuStreamSynchronize(self._stream), self.name)
 
     def _release(self) -> None:
         if self._stream.value is not None:
-            self._try(self._driver.cuStreamSynchronize, self._stream)
+            _try(self._driver.cuStreamSynchronize, self._stream)
         for graph in self._graphs:
-            self._try(self._driver.cuGraphExecDestroy, ctypes.c_void_p(graph))
+            _try(self._driver.cuGraphExecDestroy, ctypes.c_void_p(graph))
         for address in self._memory:
-            self._try(self._driver.cuMemFree_v2, ctypes.c_uint64(address))
+            _try(self._driver.cuMemFree_v2, ctypes.c_uint64(address))
         if self._module.value is not None:
-            self._try(self._driver.cuModuleUnload, self._module)
+            _try(self._driver.cuModuleUnload, self._module)
         if self._stream.value is not None:
-            self._try(self._driver.cuStreamDestroy_v2, self._stream)
+            _try(self._driver.cuStreamDestroy_v2, self._stream)
+
+
+def _try(function: Callable[..., int], *arguments: Any) -> bool:
+    """Call a function that may fail after a fault of the GPU, which has been reported before."""
+    status = function(*arguments)
+    if status:
+        _log.info("CUDA error %d while a GPU was given back", status)
+    return status == 0
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:

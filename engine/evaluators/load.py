@@ -1,4 +1,4 @@
-"""Load a network's file as the fastest evaluator of this machine."""
+"""Load a network's file as the fastest evaluator of a device."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import overload
 
+from yomi.engine.evaluators.backends import GpuBackend, NativeBackend, OnnxBackend, native_precision
 from yomi.engine.evaluators.base import UnsupportedError
+from yomi.engine.evaluators.devices import CPU, NATIVE_PRECISIONS, Device, check_backend, expect_packages
+from yomi.engine.evaluators.kernel_evaluators import KernelEvaluator, KernelFormat, SparseEvaluator, SparseFormat
 from yomi.engine.evaluators.network import Backend, FileEvaluator, FileFormat, Format, NetworkEvaluator, recognise
-from yomi.engine.evaluators.providers import NATIVE_PRECISIONS, check_backend, chooses_cpu, expect_packages
-from yomi.engine.evaluators.sparse import KernelEvaluator, KernelFormat, SparseEvaluator, SparseFormat
+from yomi.nets.board_size import BoardSize
 
 
 @overload
 def load(
     formats: Sequence[type[Format]],
     path: str | Path,
-    size: int,
-    device: str = ...,
+    size: BoardSize,
+    device: Device = ...,
     backend: str = ...,
     batch_size: int | None = ...,
     precision: str = ...,
@@ -28,8 +30,8 @@ def load(
 def load(
     formats: Sequence[type[FileFormat]],
     path: str | Path,
-    size: int,
-    device: str = ...,
+    size: BoardSize,
+    device: Device = ...,
     backend: str = ...,
     batch_size: int | None = ...,
     precision: str = ...,
@@ -39,8 +41,8 @@ def load(
 def load(
     formats: Sequence[type[FileFormat]],
     path: str | Path,
-    size: int,
-    device: str = "auto",
+    size: BoardSize,
+    device: Device = CPU,
     backend: str = "auto",
     batch_size: int | None = None,
     precision: str = "fp32",
@@ -53,7 +55,7 @@ def load(
         formats: of the game's networks.
         path: the network's file.
         size: board size.
-        device: auto, cpu, or a kind of GPU such as cuda, webgpu or cuda:1.
+        device: where the network is computed.
         backend: native (yomi's kernels on the CPU), onnx (onnxruntime), tensorrt (TensorRT itself), or auto: the
             fastest.
         batch_size: rows of a batch; None: suits the network and the device.
@@ -65,17 +67,13 @@ def load(
         EvaluatorError: the device, the backend or the precision cannot be used.
     """
     check_backend(device, backend, precision)
-    path = Path(path)
-    form = recognise(formats, path, size)
-    if isinstance(form, SparseFormat):
-        return SparseEvaluator(form, device, backend, batch_size, precision)
+    form = recognise(formats, Path(path), size)
     if isinstance(form, KernelFormat):
-        return KernelEvaluator(form, device, backend, batch_size, precision)
+        kind = SparseEvaluator if isinstance(form, SparseFormat) else KernelEvaluator
+        return kind(form, device, backend, batch_size, precision)
     assert isinstance(form, Format)
     why = ""
-    if backend == "native" or (backend == "auto" and chooses_cpu(device)):
-        from yomi.engine.evaluators.native import NativeBackend, native_precision
-
+    if backend == "native" or (backend == "auto" and device.is_cpu):
         try:
             program = form.program(native_precision(precision), keep=keep)
             return made(form, NativeBackend(program, form, batch_size))
@@ -83,28 +81,23 @@ def load(
             if backend == "native" or precision in NATIVE_PRECISIONS:
                 raise
             why = error.reason
-    expect_packages(path, device)
-    evaluator = made(form, _backend(form, device, backend, batch_size, precision))
+    expect_packages(Path(path), device)
+    if device.is_cpu:
+        evaluator = made(form, OnnxBackend(form, batch_size))
+    else:
+        evaluator = made(form, GpuBackend(form, device, batch_size=batch_size, precision=precision))
     evaluator.fallback_reason = why
     return evaluator
 
 
-def fastest_precision(
-    formats: Sequence[type[FileFormat]], path: str | Path, size: int, device: str, backend: str
-) -> str:
-    """Return the fastest precision of a processor for a network, without a comparison with fp32. See `load`."""
-    evaluator = load(formats, path, size, device, backend, precision="auto", keep=False)
-    try:
-        return "auto" if evaluator.is_exact else evaluator.precision
-    finally:
-        evaluator.close()
-
-
 def made(form: Format, backend: Backend) -> NetworkEvaluator:
-    """Return the evaluator of a network on a backend. The backend is closed if it does not compute."""
+    """Return the evaluator of a network on a backend. Close the backend if that fails.
+
+    The outputs are checked on a GPU, and for formats with `is_checked`.
+    """
     try:
         evaluator = NetworkEvaluator(form, backend)
-        if form.is_checked or backend.device != "cpu":
+        if form.is_checked or not backend.device.is_cpu:
             evaluator.check()
     except BaseException:
         backend.close()
@@ -112,12 +105,12 @@ def made(form: Format, backend: Backend) -> NetworkEvaluator:
     return evaluator
 
 
-def _backend(form: Format, device: str, backend: str, batch_size: int | None, precision: str) -> Backend:
-    path = form.onnx_file()
-    if chooses_cpu(device):
-        from yomi.engine.evaluators.onnx_session import OnnxBackend
-
-        return OnnxBackend(path, form, batch_size)
-    from yomi.engine.evaluators.gpu import GpuBackend
-
-    return GpuBackend(path, form, device, backend, batch_size=batch_size, precision=precision)
+def fastest_precision(
+    formats: Sequence[type[FileFormat]], path: str | Path, size: BoardSize, device: Device, backend: str
+) -> str:
+    """Return the fastest precision of a processor for a network, without a comparison with fp32. See `load`."""
+    evaluator = load(formats, path, size, device, backend, precision="auto", keep=False)
+    try:
+        return "auto" if evaluator.is_exact else evaluator.precision
+    finally:
+        evaluator.close()

@@ -16,6 +16,7 @@ from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.packing import pack
 from yomi.native.spec import Inputs, packed_words
 from yomi.native.tree.buffers import make_batch
+from yomi.nets.board_size import BoardSize
 from yomi.nets.errors import NetworkError, one_line
 from yomi.nets.load import open_file
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from yomi.engine.evaluators.base import Evaluator
+    from yomi.engine.evaluators.devices import Device
     from yomi.native.bound_kernels import Calls, Entry
     from yomi.native.forward.builder import Program
     from yomi.native.spec import GameSpec
@@ -69,7 +71,7 @@ class FileFormat(ABC):
 
     @classmethod
     @abstractmethod
-    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
+    def recognise(cls, file: NetworkFile, size: BoardSize) -> Self | None:
         """Return the network in a file for boards of `size`, or None if the file has another format.
 
         Raises:
@@ -135,7 +137,7 @@ class Format(FileFormat):
 
 class Backend(Protocol):
     name: str  # native kernels, onnxruntime, TensorRT
-    device: str  # such as cpu, cuda or tensorrt:1
+    device: Device
     precision: str  # fp32, int16, int8, bf16, fp16
     batch_size: int  # fastest number of rows
     takes_bits: bool  # whether inputs of zeros and ones are bits
@@ -147,8 +149,9 @@ class Backend(Protocol):
         """
 
     def bind(self, inputs: Sequence[FloatArray]) -> tuple[Calls, list[FloatArray]] | None:
-        """Return calls that compute the first rows of these arrays without Python, and the arrays of the outputs; or
-        None.
+        """Return calls that evaluate the first rows of `inputs` without Python, and the output arrays.
+
+        Return None if this backend has no such calls: use `run`.
         """
 
     def close(self) -> None:
@@ -158,13 +161,14 @@ class Backend(Protocol):
 class FileEvaluator(ABC):
     format: FileFormat
     info: NetworkInfo
-    device: str  # such as cpu, cuda or tensorrt:1
+    device: Device
     backend: str  # what computes the network
     precision: str
     is_exact: bool = False  # whether the file contains the weights as they are computed with: no other precision exists
     batch_size: int
     inputs: Inputs
     fallback_reason: str = ""  # why yomi's own kernels do not compute it; empty if they were not requested
+    agreement: str = ""  # result of the comparison with fp32; empty if there was none
 
     @property
     def description(self) -> str:
@@ -294,7 +298,7 @@ class WithValues:
         self.network.close()
 
 
-def recognise(formats: Sequence[type[FileFormat]], path: Path, size: int) -> FileFormat:
+def recognise(formats: Sequence[type[FileFormat]], path: Path, size: BoardSize) -> FileFormat:
     """Return the network in a file, of the first format that knows the file.
 
     Raises:

@@ -1,55 +1,53 @@
-"""Networks by onnxruntime: choice and check of the device, and buffers."""
+"""Sessions of onnxruntime: checks that the requested device computes, buffers on it, and recorded batches."""
 
 from __future__ import annotations
 
+import collections
+import contextlib
+import functools
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.evaluators.base import LOG_ERRORS, EvaluatorError
 from yomi.engine.evaluators.cuda import ThreadDevice
-from yomi.engine.evaluators.providers import PROVIDERS, find_fault, split_device
-from yomi.nets.files import default_cache_dir, source_digest
+from yomi.engine.evaluators.devices import CPU, Device, find_fault, first_line, provider_devices
 from yomi.nets.installation import missing_line
-
-if TYPE_CHECKING:
-    from yomi.engine.evaluators.network import Format
 
 _log = logging.getLogger("yomi.evaluators")
 
 Array = npt.NDArray[Any]
 
-CPU_ROWS = 8  # of a batch on the CPU
-BATCH_SIZES = 8  # GPU batches are padded to the next eighth of the largest, because each size has its own CUDA graph
+BATCH_SIZES = 8  # GPU batches are padded to the next eighth of the largest, because each size has its own recording
 GRAPHS_FROM = (1, 31, 1)
 """Version of onnxruntime from which CUDA graphs are used. In older ones Concat and Split in graphs read pointers from
 memory that a batch of another size had overwritten (microsoft/onnxruntime, pull request 32121)."""
-TOLERANCE = 1e-2  # relative and absolute: kernels in a CUDA graph may add in another order
-UNCAPTURED = -1  # number of a run that neither makes nor replays a CUDA graph
+TOLERANCE = 1e-2  # relative and absolute: kernels in a recording may add in another order
+UNCAPTURED = -1  # number of a run that is neither recorded nor replayed
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
 
-def make_session(path: Path, device: str, options: Mapping[str, str] | None = None) -> Any:
-    """Open an onnxruntime session with a provider's options, and check that it really runs on `device`.
+def make_session(path: Path, device: Device = CPU, options: Mapping[str, str] | None = None) -> Any:
+    """Open a session with a provider's options, and check that it really runs on `device`.
 
     Raises:
-        EvaluatorError: a library is missing, onnxruntime fell back to another provider, or it cannot load the file.
+        EvaluatorError: a package is missing, onnxruntime fell back to another provider, or it cannot load the file.
     """
     try:
         import onnxruntime
     except ModuleNotFoundError:
         raise EvaluatorError(missing_line("onnxruntime", str(path))) from None
 
-    kind, number = split_device(device)
-    fault = None if kind == "cpu" else find_fault(kind)  # loads the libraries, which lie where no loader looks
-    if fault is not None:
+    row = device.row
+    if not device.is_cpu and (fault := find_fault(device.kind)):  # loads libraries, which lie where no loader looks
         raise EvaluatorError(f"device {device}: {fault}")
     onnxruntime.set_default_logger_severity(LOG_ERRORS)  # it warns on stderr of every buffer on a GPU
     settings = onnxruntime.SessionOptions()
@@ -57,65 +55,63 @@ def make_session(path: Path, device: str, options: Mapping[str, str] | None = No
     settings.inter_op_num_threads = 1
     settings.log_severity_level = LOG_ERRORS
     settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    arguments = {} if kind == "cpu" else {"device_id": str(number), **(options or {})}
-    providers = [(PROVIDERS[kind], arguments)]
-    if kind == "tensorrt":  # computes what TensorRT leaves
-        providers.append((PROVIDERS["cuda"], {"device_id": str(number), "use_tf32": "0"}))
+    how: dict[str, Any] = {}
     try:
-        session = onnxruntime.InferenceSession(os.fspath(path), settings, providers=providers, enable_fallback=0)
+        if row.module:
+            settings.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+            settings.add_provider_for_devices([_provider_device(device)], dict(options or {}))
+        else:
+            arguments = {} if device.is_cpu else {"device_id": str(device.number), **(options or {})}
+            how["providers"] = [(row.provider, arguments)]
+        session = onnxruntime.InferenceSession(os.fspath(path), settings, enable_fallback=0, **how)
+    except EvaluatorError:
+        raise
     except Exception as error:  # onnxruntime raises its own kinds, all below Exception
-        raise EvaluatorError(f"{path}: onnxruntime cannot load it: {str(error).splitlines()[0]}") from error
+        raise EvaluatorError(f"device {device}: {path}: onnxruntime cannot load it: {first_line(error)}") from error
     session.disable_fallback()
+    if row.module:
+        return session
     running = session.get_providers()
-    if running[0] != PROVIDERS[kind]:
-        raise EvaluatorError(
-            f"device {device}: onnxruntime fell back to {running[0]}: its own messages on stderr say why"
-        )
-    if kind != "cpu":
-        found = session.get_provider_options()[PROVIDERS[kind]].get("device_id", "0")
-        if found != str(number):
-            raise EvaluatorError(f"device {device}: onnxruntime took GPU {found}, expected {number}")
+    if running[0] != row.provider:
+        text = f"onnxruntime fell back to {running[0]}: its own messages on stderr say why"
+        raise EvaluatorError(f"device {device}: {text}")
+    if not device.is_cpu:
+        found = session.get_provider_options()[row.provider].get("device_id", "0")
+        if found != str(device.number):
+            raise EvaluatorError(f"device {device}: onnxruntime took GPU {found}, expected {device.number}")
     return session
 
 
-class OnnxBackend:
-    """One session on the CPU, shared by all calling threads."""
+def _provider_device(device: Device) -> Any:
+    devices = provider_devices(device.kind)
+    if device.number >= len(devices):
+        raise EvaluatorError(f"device {device}: {len(devices)} devices found, expected one with that number")
+    return devices[device.number]
 
-    name = "onnxruntime"
-    device = "cpu"
-    takes_bits = False
 
-    def __init__(self, path: Path, form: Format, batch_size: int | None = None) -> None:
-        """Load a file. Batches have `batch_size` rows; None: the file's fixed size, or CPU_ROWS.
+def _describe(session: Any, device: Device) -> str:
+    """Return provider, GPU and driver, and the operators of the nodes that run on the processor.
 
-        Raises:
-            EvaluatorError: the file cannot be used.
-        """
-        self.precision = "fp16" if form.feeds[0].dtype == "float16" else "fp32"
-        self.batch_size = batch_size or form.fixed_rows or CPU_ROWS
-        self._form = form
-        self._session = make_session(path, "cpu")
-
-    def run(self, inputs: Sequence[Array]) -> Iterator[tuple[slice, list[Array]]]:
-        """Evaluate all rows, in batches of the file's fixed size if it has one."""
-        form, count = self._form, len(inputs[0])
-        step = form.fixed_rows or count
-        for begin in range(0, count, step):
-            part = slice(begin, min(begin + step, count))
-            given: list[Array | None] = [array[part] for array in inputs]
-            given += [None] * (len(form.feeds) - len(given))
-            fed = {feed.name: feed.fill(step, array) for feed, array in zip(form.feeds, given, strict=False)}
-            try:
-                outputs = self._session.run(list(form.outputs), fed)
-            except Exception as error:  # onnxruntime raises its own kinds, all below Exception
-                name = form.info.source_file
-                raise EvaluatorError(f"{name}: onnxruntime: {str(error).splitlines()[0]}") from error
-            yield part, [output[: part.stop - begin] for output in outputs]
-
-    def bind(self, inputs: Sequence[Array]) -> None: ...
-
-    def close(self) -> None:
-        self._session = None
+    Raises:
+        EvaluatorError: a plug-in's provider took no node.
+    """
+    row = device.row
+    if not row.module:
+        return row.title if device.is_cpu else f"{row.title}, {device.gpu.name}"
+    taken, left = 0, list[str]()
+    for part in session.get_provider_graph_assignment_info():
+        operators = [node.op_type for node in part.get_nodes()]
+        if part.ep_name == row.provider:
+            taken += len(operators)
+        else:
+            left += operators
+    if not taken:
+        raise EvaluatorError(f"device {device}: {row.provider} took none of the network's {len(left)} nodes")
+    text = f"{row.title}, {device.gpu.name}"
+    if not left:
+        return text
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(collections.Counter(left).items()))
+    return f"{text}, {len(left)} nodes on the processor: {counts}"
 
 
 def batch_sizes(rows: int) -> list[int]:
@@ -123,39 +119,51 @@ def batch_sizes(rows: int) -> list[int]:
     return sorted({-(-rows * part // BATCH_SIZES) for part in range(1, BATCH_SIZES + 1)})
 
 
-class GpuSession:
-    """A session on a GPU, bound to the thread that makes it, with buffers at fixed addresses for each batch size.
+@functools.cache
+def _device_lock(module: str) -> threading.Lock:
+    """Return the lock of a plug-in whose sessions share a device."""
+    return threading.Lock()
 
-    Inputs and outputs are page-locked arrays. Each input is one copy to the device; outputs are copied back after all
-    are computed. With the CUDA provider a whole batch is one CUDA graph, if onnxruntime can capture it and its results
-    are right. The TensorRT provider gets no graphs: it ignores their numbers, so that every batch size would replay the
-    graph of the first.
+
+class GpuSession:
+    """A session on a GPU, bound to the thread that makes it. Batches are padded to a few fixed sizes.
+
+    If the provider can record a batch's commands, and their replay is right, each size has values at fixed places on
+    the device and a recording (with CUDA: a graph). With CUDA the inputs and outputs here are page-locked.
     """
 
     def __init__(
-        self, path: Path, device: str, rows: int, outputs: Sequence[str], *, half: bool = False, fixed: bool = False
+        self, path: Path, device: Device, rows: int, outputs: Sequence[str], *, half: bool = False, fixed: bool = False
     ) -> None:
-        """Open the session and evaluate each batch size, so that nothing is prepared during a game.
+        """Open the session and evaluate a batch of each size, so that nothing is left to prepare during a game.
 
-        The file's inputs have known shapes except for the rows. A `half` file computes in half precision; a `fixed`
-        file is for batches of exactly `rows` rows. If device cuda gets no CUDA graphs, the log contains the reason.
+        If the commands of batches cannot be recorded, a warning in the log gives the reason.
+
+        Args:
+            path: ONNX file. The shapes of its inputs must be known, except for the number of rows.
+            device: a GPU.
+            rows: maximum number of rows in a batch.
+            outputs: names of the outputs to compute.
+            half: whether the file computes in half precision.
+            fixed: whether the file is for batches of exactly `rows` rows.
 
         Raises:
             EvaluatorError: the device or the file cannot be used.
         """
-        kind, number = split_device(device)
+        row = device.row
         self.rows = rows
+        self.inputs: dict[str, Array] = {}  # [rows, ...] by input, written before `run`
+        self._device, self._path = device, path
         self._outputs = list(outputs)
-        self._sizes = [rows] if fixed else batch_sizes(rows)
-        # Tests run this class on a processor, where there are neither contexts nor page-locked arrays.
-        self._place = ("cpu", 0) if kind == "cpu" else ("cuda", number)
-        self._thread_device = None if kind == "cpu" else ThreadDevice(number)
-        self.inputs: dict[str, Array] = {}  # page-locked arrays [rows, ...] by input, written before `run`
-        self._results: list[Array] = []
-        self._batches: dict[int, _Bound] = {}
+        self._sizes = [rows] if fixed or row.has_one_size else batch_sizes(rows)
         self._session: Any = None
+        self._batches: dict[int, _Bound] = {}
+        self._results: list[Array] = []  # [rows, ...] by output, of recorded batches; with CUDA page-locked
+        # Two WebGPU sessions that compute at once crash the process: they share a device's command encoder.
+        self._lock: Any = _device_lock(row.module) if row.is_shared else contextlib.nullcontext()
+        self._thread_device = ThreadDevice(device.number) if row.uses_cuda else None
         try:
-            self._start(path, device, half=half)
+            self.name = self._start(row.options(path, self._sizes, half))
         except BaseException:
             self.close()
             raise
@@ -169,142 +177,152 @@ class GpuSession:
         Raises:
             EvaluatorError: the device failed, or is no longer this thread's.
         """
-        device = self._thread_device
-        if device is not None:
-            device.check()
+        if self._thread_device is not None:
+            self._thread_device.check()
         size = next(size for size in self._sizes if size >= rows)
-        bound = self._batches[size]
-        return self._compute(bound, size, rows, bound.run_options)
-
-    def _compute(self, bound: _Bound, size: int, rows: int, run_options: Any) -> list[Array]:
-        device = self._thread_device
-        try:
-            for name, value in bound.inputs.items():
-                value.update_inplace(self.inputs[name][:size])
-            self._session.run_with_iobinding(bound.binding, run_options)
-            if device is None:
-                return [value.numpy()[:rows] for value in bound.outputs]
-            for value, result in zip(bound.outputs, self._results, strict=True):
-                device.fetch(value.data_ptr(), result[:rows])
-        except EvaluatorError:
-            raise
-        except Exception as error:  # onnxruntime raises its own kinds, all below Exception
-            if device is not None:
-                device.expect_alive()
-            raise EvaluatorError(f"onnxruntime: {str(error).splitlines()[0]}") from error
-        return [result[:rows] for result in self._results]
+        with self._lock:
+            return [output[:rows] for output in self._compute(size, self._batches.get(size))]
 
     def close(self) -> None:
         """Release session and memory, in the thread that made them."""
-        self._batches.clear()
-        self._session = None
+        self._drop_session()
         self.inputs.clear()
         if self._thread_device is not None:
             self._thread_device.close()
             self._thread_device = None
 
-    def _open(self, path: Path, device: str, *, half: bool, graphs: bool) -> Any:
-        kind, _ = split_device(device)
-        if kind == "cpu":
-            return make_session(path, device)
-        if kind == "tensorrt":
-            return make_session(path, device, options=tensorrt_options(path, self._sizes, half=half))
-        tf32 = "1" if half else "0"  # float32 with ten bits of mantissa is no reference for float16
-        # cuDNN chooses its algorithms. Timing them all took 28 s a session on an H200, not 3 s, for no more speed:
-        # 0.85, 1.10, 1.20 and 1.07 times as many evaluations/s this way in batches of 32, 96, 160 and 256.
-        options = {"enable_cuda_graph": str(int(graphs)), "use_tf32": tf32, "cudnn_conv_algo_search": "HEURISTIC"}
-        return make_session(path, device, options=options)
-
-    def _start(self, path: Path, device: str, *, half: bool) -> None:
-        """Prepare all batch sizes, with CUDA graphs if possible and right."""
-        reason = ""
-        if split_device(device)[0] == "cuda":
-            try:
-                _expect_right_graphs()
-                self._prepare(self._open(path, device, half=half, graphs=True))
-                self._compare_graphs()
-                return
-            except EvaluatorError as error:
-                reason = str(error)  # and not the error, whose frames hold the session
+    def _drop_session(self) -> None:
+        with self._lock:
             self._batches.clear()
             self._session = None
-        self._prepare(self._open(path, device, half=half, graphs=False))
+
+    def _start(self, options: dict[str, str]) -> str:
+        """Prepare all batch sizes, by recorded commands if possible and right. Return the name."""
+        reason = ""
+        if capture := self._device.row.capture:
+            try:
+                if self._thread_device is not None:
+                    _expect_right_graphs()
+                name = self._prepare({**options, capture: "1"}, records=True)
+                self._compare()
+            except EvaluatorError as error:
+                reason = str(error)  # and not the error, whose frames hold the session
+            else:
+                return name
+            self._drop_session()
+        name = self._prepare(options, records=False)
         if reason:
-            _log.warning("%s on %s: computed without CUDA graphs: %s", path.name, device, reason)
+            _log.warning("%s on %s: computed without recorded commands: %s", self._path.name, self._device, reason)
+        return name
 
-    def _prepare(self, session: Any) -> None:
-        self._session = session
-        if not self.inputs:
-            self._allocate()
-        self._batches = {size: self._bind(size) for size in self._sizes}
+    def _prepare(self, options: dict[str, str], *, records: bool) -> str:
+        # The lock is given back after each step: another worker's batch that waits too long is taken to hang.
+        with self._lock:
+            self._session = make_session(self._path, self._device, options)
+        name = _describe(self._session, self._device)
+        for tensor in self._session.get_inputs():
+            if tensor.name not in self.inputs:
+                self.inputs[tensor.name] = self._array((self.rows, *tensor.shape[1:]), TYPES[tensor.type])
+        is_bound = records or self._thread_device is not None
         for size in self._sizes:
-            for _ in range(2):  # the first run allocates, the second is captured
-                self.run(size)
+            for _ in range(
+                1 if self._thread_device is None else 2
+            ):  # CUDA: the first allocates, the second is recorded
+                with self._lock:
+                    if is_bound and size not in self._batches:
+                        self._batches[size] = self._bind(size)
+                    self._compute(size, self._batches.get(size))
+        return name
 
-    def _compare_graphs(self) -> None:
-        """Compare each batch size's graph with single kernels on random inputs, in random order of sizes.
+    def _compute(self, size: int, bound: _Bound | None) -> list[Array]:
+        """Compute a batch, recorded or not. The caller has the lock."""
+        device = self._thread_device
+        fed = {name: array[:size] for name, array in self.inputs.items()}
+        try:
+            if bound is None:
+                return list(self._session.run(self._outputs, fed, _run_options(UNCAPTURED)))
+            for name, array in fed.items():
+                bound.inputs[name].update_inplace(array)
+            self._session.run_with_iobinding(bound.binding, bound.run_options)
+            if device is None:
+                return list(bound.binding.copy_outputs_to_cpu())
+            results = [result[:size] for result in self._results]
+            for value, result in zip(bound.outputs, results, strict=True):
+                device.fetch(value.data_ptr(), result)
+            return results
+        except EvaluatorError:
+            raise
+        except Exception as error:  # onnxruntime raises its own kinds, all below Exception
+            if device is not None:
+                device.expect_alive()
+            # Without its frames, which hold the session: whoever drops the error need not hold the lock.
+            cause = error.with_traceback(None)
+            raise EvaluatorError(f"device {self._device}: onnxruntime: {first_line(error)}") from cause
+
+    def _compare(self) -> None:
+        """Compare each batch size's recording with single commands on random inputs, in random order of sizes.
 
         Raises:
-            EvaluatorError: a graph computes different results.
+            EvaluatorError: a recording computes different results.
         """
-        cases = [(size, seed) for size in self._sizes for seed in (0, 1)]  # two, lest the outputs are those of before
-        np.random.default_rng(0).shuffle(cases)
-        expected = {}
-        for is_graph in (False, True):
-            for size, seed in cases:
-                drawn = np.random.default_rng((size, seed))
-                for array in self.inputs.values():
-                    array[:size] = drawn.integers(0, 256 if array.dtype == np.uint8 else 2, array[:size].shape)
-                if not is_graph:
-                    outputs = self._compute(self._batches[size], size, size, run_options(UNCAPTURED))
-                    expected[size, seed] = [output.copy() for output in outputs]
+        order = np.random.default_rng(0).permutation(self._sizes)
+        wanted = {}
+        for replays in (False, True):
+            for size in map(int, order):
+                self._draw(size)
+                with self._lock:
+                    found = self._compute(size, self._batches[size] if replays else None)
+                if not replays:
+                    wanted[size] = found
                     continue
-                for name, found, wanted in zip(self._outputs, self.run(size), expected[size, seed], strict=True):
-                    if not np.allclose(found, wanted, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
-                        raise EvaluatorError(f"the graph for {size} rows computes another {name} than single kernels")
+                for name, output, expected in zip(self._outputs, found, wanted[size], strict=True):
+                    if not np.allclose(output, expected, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
+                        text = f"recorded commands for {size} rows compute another {name} than single ones"
+                        raise EvaluatorError(text)
 
-    def _allocate(self) -> None:
-        for tensor in self._session.get_inputs():
-            self.inputs[tensor.name] = self._array((self.rows, *tensor.shape[1:]), TYPES[tensor.type])
-        shapes = self._output_shapes()
-        self._results = [self._array((self.rows, *shapes[name][0]), shapes[name][1]) for name in self._outputs]
+    def _draw(self, size: int) -> None:
+        random = np.random.default_rng(size)
+        for array in self.inputs.values():
+            array[:size] = random.integers(0, 256 if array.dtype == np.uint8 else 2, array[:size].shape)
 
     def _array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         return np.zeros(shape, dtype) if self._thread_device is None else self._thread_device.pinned(shape, dtype)
 
     def _bind(self, size: int) -> _Bound:
+        """Return values on the device for a batch size. The caller has the lock."""
         import onnxruntime
 
-        place, number = self._place
-        new_value = onnxruntime.OrtValue
-        binding = self._session.io_binding()
+        new_value, place = onnxruntime.OrtValue, self._place()
         inputs = {
-            name: new_value.ortvalue_from_numpy(array[:size].copy(), place, number)
-            for name, array in self.inputs.items()
+            name: new_value.ortvalue_from_numpy(array[:size].copy(), *place) for name, array in self.inputs.items()
         }
+        if not self._results:  # the outputs' shapes may be open in the file
+            found = self._compute(self._sizes[0], None)
+            self._results = [self._array((self.rows, *output.shape[1:]), output.dtype) for output in found]
         outputs = [
-            new_value.ortvalue_from_shape_and_type([size, *result.shape[1:]], result.dtype, place, number)
+            new_value.ortvalue_from_shape_and_type([size, *result.shape[1:]], result.dtype, *place)
             for result in self._results
         ]
+        binding = self._session.io_binding()
         for name, value in inputs.items():
             binding.bind_ortvalue_input(name, value)
         for name, value in zip(self._outputs, outputs, strict=True):
             binding.bind_ortvalue_output(name, value)
-        return _Bound(binding, inputs, outputs, run_options(size))
+        return _Bound(binding, inputs, outputs, _run_options(size))
 
-    def _output_shapes(self) -> dict[str, tuple[tuple[int, ...], Any]]:
-        """Return shape (without rows) and type of each output. If the file leaves them open, a batch is computed."""
-        tensors = {tensor.name: tensor for tensor in self._session.get_outputs()}
-        if all(isinstance(length, int) for name in self._outputs for length in tensors[name].shape[1:]):
-            return {name: (tuple(tensors[name].shape[1:]), TYPES[tensors[name].type]) for name in self._outputs}
-        fed = {name: array[: self._sizes[0]] for name, array in self.inputs.items()}
-        values = self._session.run(self._outputs, fed, run_options(UNCAPTURED))
-        return {name: (value.shape[1:], value.dtype) for name, value in zip(self._outputs, values, strict=True)}
+    def _place(self) -> tuple[Any, ...]:
+        """Return the location of values on the device: type, number and, for a plug-in, vendor (-1: unknown)."""
+        if self._thread_device is not None:
+            return "cuda", self._device.number
+        import onnxruntime
+
+        memory = _provider_device(self._device).memory_info(onnxruntime.OrtDeviceMemoryType.DEFAULT)
+        return "gpu", 0, memory.device_vendor_id or -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bound:
-    """Data of one batch size: values at fixed addresses on the device."""
+    """One batch size: values at fixed places on the device."""
 
     binding: Any
     inputs: dict[str, Any]
@@ -312,45 +330,20 @@ class _Bound:
     run_options: Any
 
 
-def run_options(graph: int) -> Any:
-    """Return the options of a run whose CUDA graph has a number, or of an UNCAPTURED run."""
+def _run_options(number: int) -> Any:
+    """Return the options of a run whose recording has a number, or of an UNCAPTURED run."""
     import onnxruntime
 
     options = onnxruntime.RunOptions()
-    options.add_run_config_entry("gpu_graph_id", str(graph))
+    options.add_run_config_entry("gpu_graph_id", str(number))
     return options
 
 
 def _expect_right_graphs() -> None:
-    """Raise EvaluatorError if this onnxruntime is too old for right CUDA graphs."""
+    """Raise EvaluatorError if this onnxruntime is older than GRAPHS_FROM: its CUDA graphs may compute wrong results."""
     import onnxruntime
 
     found = tuple(int(number) for number in re.findall(r"\d+", onnxruntime.__version__)[:3])
     if found < GRAPHS_FROM:
         wanted = ".".join(map(str, GRAPHS_FROM))
         raise EvaluatorError(f"onnxruntime {onnxruntime.__version__} found, expected {wanted} or newer")
-
-
-def tensorrt_options(path: Path, sizes: Sequence[int], *, half: bool) -> dict[str, str]:
-    """Return the options of the TensorRT provider for batches of `sizes`, with a cache folder for each file.
-
-    onnxruntime names engines after the names in the graph, the device and TensorRT. A trained network keeps them all.
-    """
-    import onnxruntime
-
-    timings = default_cache_dir() / "tensorrt" / f"onnxruntime-{onnxruntime.__version__}"
-    engines = timings / source_digest(path)[:16]
-    engines.mkdir(parents=True, exist_ok=True)
-    shapes = {tensor.name: tensor.shape[1:] for tensor in make_session(path, "cpu").get_inputs()}
-    profile = {
-        name: ",".join(f"{tensor}:{'x'.join(map(str, (size, *shape)))}" for tensor, shape in shapes.items())
-        for name, size in (("min", sizes[0]), ("opt", sizes[-1]), ("max", sizes[-1]))
-    }
-    return {
-        "trt_fp16_enable": str(int(half)),
-        "trt_engine_cache_enable": "1",
-        "trt_engine_cache_path": os.fspath(engines),
-        "trt_timing_cache_enable": "1",
-        "trt_timing_cache_path": os.fspath(timings),
-        **{f"trt_profile_{name}_shapes": text for name, text in profile.items()},
-    }

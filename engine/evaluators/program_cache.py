@@ -1,8 +1,8 @@
 """Packed programs of large networks, in the folder `programs` of the cache.
 
-A network of 100 MB takes several seconds and twice its memory to become a program. The program's file is read in 0.1 s.
-It is not mapped, because numpy places large arrays on huge pages, which mapped files lack. The threads of a process
-share the weights in either case.
+To pack a network of 100 MB takes several seconds and twice its memory. To read the packed program from its file takes
+0.1 s. The file is read and not mapped into memory: numpy places large arrays on huge pages, which mapped files lack.
+All threads of a process share the weights.
 """
 
 from __future__ import annotations

@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
+from yomi.engine.evaluators.cuda import CudaDriver
+from yomi.engine.evaluators.devices import Device, install_command
 from yomi.engine.evaluators.onnx_session import batch_sizes
-from yomi.engine.evaluators.providers import gpu_command, split_device
-from yomi.engine.evaluators.tensorrt_driver import Driver, open_driver
 from yomi.native.packing import packed_bytes
 from yomi.nets.files import default_cache_dir, source_digest, write_atomically
-from yomi.nets.packed import SUFFIX, Variant
+from yomi.nets.gpu_variants import SUFFIX, Variant
 
 _log = logging.getLogger("yomi.evaluators")
 
@@ -123,7 +123,8 @@ def import_tensorrt() -> Any:
     try:
         import tensorrt
     except (ImportError, OSError) as error:  # OSError: of its libraries
-        raise EvaluatorError(f"TensorRT cannot be imported ({error}); to mend it: {gpu_command('tensorrt')}") from error
+        command = install_command("tensorrt")
+        raise EvaluatorError(f"TensorRT cannot be imported ({error}); to mend it: {command}") from error
     return tensorrt
 
 
@@ -266,7 +267,7 @@ class _Packed:
 
 
 class TensorRtSession:
-    """Implements yomi.engine.evaluators.gpu.GpuEngine, in the thread that makes it.
+    """Implements yomi.engine.evaluators.backends.GpuEngine, in the thread that makes it.
 
     A whole batch, from the first copy to the last, is one CUDA graph, which one call starts.
     """
@@ -274,13 +275,13 @@ class TensorRtSession:
     def __init__(
         self,
         path: Path,
-        device: str,
+        device: Device,
         rows: int,
         outputs: Sequence[str],
         variant: Variant,
         *,
         fixed: bool = False,
-        open_driver: Callable[[int], Driver] = open_driver,
+        open_driver: Callable[[int], CudaDriver] = CudaDriver,
         open_network: Callable[[Path, str, str, Sequence[int], int], Network] = load_network,
     ) -> None:
         """Push the device's context, load or build the engine, allocate, and capture a graph of each batch size.
@@ -291,6 +292,7 @@ class TensorRtSession:
         Raises:
             EvaluatorError: the device or the file cannot be used.
         """
+        self.name = f"{device.row.title}, {device.gpu.name}"
         self.rows = rows
         # page-locked arrays [rows, ...], written before `run`; packed ones have SUFFIX in their names
         self.inputs: dict[str, Array] = {}
@@ -301,7 +303,7 @@ class TensorRtSession:
         self._packed: dict[str, _Packed] = {}
         self._graphs: dict[int, int] = {}  # by batch size
         self._network: Network | None = None
-        self._driver = open_driver(split_device(device)[1])
+        self._driver = open_driver(device.number)
         try:
             driver = self._driver
             self._network = open_network(path, driver.name, driver.version, self._sizes, driver.stream)

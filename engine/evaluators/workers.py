@@ -1,9 +1,11 @@
-"""Evaluation workers: threads that own a device each, the handling of failures, and the queue for the options.
+"""Evaluation workers: threads that evaluate batches, each on one device, and recover from failures.
 
-A worker makes its evaluator in its own thread, which binds it to the device, and closes it there. Batches wait in one
-queue for the next free worker, which balances devices of any speed. A worker that fails returns its batch for another
-worker and makes its evaluator again. After MAX_FAILURES in a row, or at once if this process has lost the GPU, the
-worker ends and the others continue. A worker that hangs is abandoned with its arrays, and replaced up to as many times.
+A worker makes its evaluator in its own thread, which binds the evaluator to the device, and closes it there. Batches
+wait in one queue for the next free worker, so fast devices get more batches.
+
+If an evaluation fails, its batch goes back to the queue and the worker makes its evaluator again. The worker ends after
+MAX_FAILURES in a row, or at once if this process has lost the GPU. The other workers continue. If an evaluation hangs,
+its worker is abandoned and another worker gets a copy of the batch. A hang counts as a failure.
 """
 
 from __future__ import annotations
@@ -20,13 +22,11 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
-from yomi.engine.evaluators.plugins import PLUGINS
-from yomi.engine.evaluators.providers import check_backend, choose_backend, chooses_cpu
 from yomi.engine.evaluators.queue import EvaluationQueue, EvaluatorCall, InlineQueue, Job
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
-    from yomi.engine.options import Options
+    from yomi.engine.evaluators.devices import Device
     from yomi.native.tree.arrays import Batch
 
 _log = logging.getLogger("yomi.evaluators")
@@ -305,52 +305,20 @@ class EvaluationWorkers:
         self._start(heir, None)
 
 
-def make_device_queue(make: Callable[[str], Evaluator], options: Options) -> EvaluationQueue:
-    """Return the queue for a network on the devices of the options, or raise EvaluatorError.
+def make_device_queue(
+    make: Callable[[Device], Evaluator], devices: Sequence[Device], workers: int | None = None
+) -> EvaluationQueue:
+    """Return the queue for a network on the processor, or on GPUs with a number of workers each (None: suitable).
 
-    `make` makes an evaluator for a device such as cpu, cuda:0 or tensorrt:1, in the thread that uses it. It is called
-    once for each worker, and again after a failure.
+    `make` makes an evaluator for a device, in the thread that uses it. It is called once for each worker, and again
+    after a failure.
     """
-    devices = choose_devices(options)
-    if devices == ["cpu"]:
-        return InlineQueue(make("cpu"))
-    # Sessions of a plug-in that share a device take turns, so that a second worker would only wait.
-    is_shared = (plugin := PLUGINS.get(options.device)) is not None and plugin.is_shared
-    count = options.device_workers or (1 if is_shared else WORKERS_PER_DEVICE)
+    first = devices[0]
+    if first.is_cpu:
+        return InlineQueue(make(first))
+    # Sessions that share a device take turns, so that a second worker would only wait.
+    count = workers or (1 if first.row.is_shared else WORKERS_PER_DEVICE)
     return EvaluationWorkers(
         # One worker of each device first, so that the first batches are spread.
         [functools.partial(make, device) for _ in range(count) for device in devices]
     )
-
-
-def choose_devices(options: Options) -> list[str]:
-    """Return the devices of the options: cpu alone, or GPUs such as cuda:0 or webgpu:0.
-
-    Faults of devices are found here, before any long computation.
-
-    Raises:
-        EvaluatorError: options contradict each other, or a device cannot be used. The message contains the remedy.
-    """
-    check_backend(options.device, options.backend, options.precision)
-    if options.backend == "native" or chooses_cpu(options.device):
-        if options.devices is not None:
-            raise EvaluatorError(f"devices {options.devices} name GPUs: expected --device cuda or the like with them")
-        return ["cpu"]
-    kind = "cuda" if options.device == "auto" else options.device
-    devices = [f"{kind}:{number}" for number in device_numbers(options.devices)]
-    for device in devices:
-        choose_backend(device, options.backend)
-    return devices
-
-
-def device_numbers(text: str | None) -> list[int]:
-    """Return the numbers in a text such as `0,1`, by default the first GPU, or raise EvaluatorError."""
-    if text is None:
-        return [0]
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isascii() and word.isdecimal() and len(word) < 4 for word in words):
-        raise EvaluatorError(f"devices: {text!r} found, expected numbers of GPUs such as 0,1")
-    numbers = [int(word) for word in words]
-    if len(set(numbers)) < len(numbers):
-        raise EvaluatorError(f"devices: {text!r} names a GPU twice: expected each once (and --device-workers)")
-    return numbers

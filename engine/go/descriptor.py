@@ -9,24 +9,18 @@ from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
 from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.default_network import check_network, network_path
 from yomi.engine.game import Game, lazy
-from yomi.engine.option_row import OptionError
 from yomi.engine.options import ANALYSIS_DEFAULTS
 from yomi.engine.records import Score
+from yomi.nets.settings import OptionError
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
     from collections.abc import Mapping
 
-    from yomi.engine.evaluators.network import FileEvaluator
-    from yomi.engine.game import BenchmarkPositions, Say
+    from yomi.engine.game import Say
     from yomi.engine.go.datasets.teacher import KomiScorer
-    from yomi.engine.go.game import GoGame
-    from yomi.engine.go.learning import GoRecorder, LearnableGo
-    from yomi.engine.go.players.player import GoPlayer
-    from yomi.engine.go.referee import GoReferee
-    from yomi.engine.go.terminal import GoTerminalGame
+    from yomi.engine.go.learning import LearnableGo
     from yomi.engine.options import Options, Value
-    from yomi.engine.players.precision import Sampling
     from yomi.nets.data.shards import Dataset
 
 
@@ -93,7 +87,7 @@ def _add_play(group: _ActionsContainer) -> None:
 
 
 def _add_teacher(group: _ActionsContainer) -> None:
-    add_value(group, "--device", "auto", None, "run the teacher on auto, cpu, cuda or tensorrt")
+    add_value(group, "--device", "auto", None, "run the teacher on auto, cpu, cuda, tensorrt or another device")
     add_value(group, "--precision", "auto", None, "run the teacher in auto, fp32, int16, int8 or bf16")
 
 
@@ -147,7 +141,7 @@ FLAGS = {"play": _add_play, "learn": _add_learn, "dataset make": _add_make, "dat
 def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
     """Return the scorer that labels points, and its description for the manifest."""
     from yomi.engine.datasets.making import named
-    from yomi.engine.go.datasets.teacher import STAGES, KomiScorer, NetworkTeacher, parse_stages
+    from yomi.engine.go.datasets.teacher import STAGES, KomiScorer, parse_stages
 
     if args.score_search is None:
         if args.score_stages is not None:
@@ -159,11 +153,18 @@ def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
         return KomiScorer(None, stages, args.seed), f"rollouts {text}"
     path = network_path(args.score_search, "go")
     check_network(path, "go")
-    teacher = NetworkTeacher(path, 1, args.device, args.precision, args.seed)
+    teacher = _make_teacher(args, path, 1)
     return KomiScorer(teacher, stages, args.seed), f"{named(path)} {text}"
 
 
-class Go(Game["GoGame", "GoPlayer"]):
+def _make_teacher(args: Namespace, path: Any, visits: int) -> Any:
+    from yomi.engine.evaluators.devices import parse_device
+    from yomi.engine.go.datasets.teacher import NetworkTeacher
+
+    return NetworkTeacher(path, visits, parse_device(args.device), args.precision, args.seed)
+
+
+class Go(Game[Any, Any]):
     name = "go"
     title = "Go"
     protocol = "gtp"
@@ -173,7 +174,7 @@ class Go(Game["GoGame", "GoPlayer"]):
     suffixes = (".sgf", ".gib", ".ngf")
     rated_suffixes = suffixes
     save_suffixes = (".sgf",)
-    flags_fixed_by_record = ("handicap", "size", "komi")
+    flags_fixed_by_record = ("handicap", "size", "height", "komi")
     examples = EXAMPLES
     flags = FLAGS
     defaults: Mapping[str, Mapping[str, Value]] = {
@@ -189,14 +190,20 @@ class Go(Game["GoGame", "GoPlayer"]):
     start_play = lazy("yomi.engine.go.terminal:start_play")
     reviewer = lazy("yomi.engine.go.review:open_reviewer")
     replay = lazy("yomi.engine.go.learning:replay")
-    benchmark_setup = lazy("yomi.engine.go.measuring:measured")
+    terminal = lazy("yomi.engine.go.terminal:open_terminal")
+    referee = lazy("yomi.engine.go.scoring:open_referee")
+    format_opening = lazy("yomi.engine.go.game:format_opening")
+    recorder = lazy("yomi.engine.go.learning:open_recorder")
+    benchmark_setup = lazy("yomi.engine.go.players.setup:measured")
+    benchmark_positions = lazy("yomi.engine.go.players.setup:benchmark_positions")
+    sampling = lazy("yomi.engine.go.players.setup:sampling")
 
     def __init__(self) -> None:
         self._learned: dict[str, Any] = {}  # further arguments of LearnableGo
 
     @property
     def pass_moves(self) -> tuple[int, ...]:
-        from yomi.native.go.board import PASS
+        from yomi.engine.go.points import PASS
 
         return (PASS,)
 
@@ -210,37 +217,19 @@ class Go(Game["GoGame", "GoPlayer"]):
         return None
 
     def board_size(self, options: Options) -> int:
-        return options.size
+        from yomi.engine.go.points import board_of
+
+        return board_of(options).side
 
     def board_name(self, options: Options) -> str:
-        return f"{self.title} {options.size}x{options.size}"
+        from yomi.engine.go.points import board_of
 
-    def referee(self, player: GoPlayer) -> GoReferee:
-        """Return a referee. Under rules with agreement the player decides which stones are dead."""
-        from yomi.engine.go.referee import GoReferee
-        from yomi.engine.go.scoring import removed_stones
-
-        return GoReferee(lambda game: game.final_score(removed_stones(game, lambda: player.final_ownership(game))))
-
-    def format_opening(self, game: GoGame) -> str:
-        from yomi.engine.go.vertex import format_vertex
-
-        return " ".join(format_vertex(move, game.size) for _, move in game.moves)
-
-    def terminal(self, player: GoPlayer, game: GoGame, args: Namespace, advice: Mapping[str, Value]) -> GoTerminalGame:
-        from yomi.engine.go.terminal import GoTerminalGame
-
-        return GoTerminalGame(player, game, advice)
+        return f"{self.title} {board_of(options)}"
 
     def may_be_record(self, content: bytes) -> bool:
         from yomi.engine.go.record_files import looks_like_gib, looks_like_ngf
 
         return content.startswith(b"(") or looks_like_gib(content) or looks_like_ngf(content)
-
-    def recorder(self, args: Namespace, options: Options) -> GoRecorder:
-        from yomi.engine.go.learning import GoRecorder
-
-        return GoRecorder(options)
 
     def learnable(self, options: Options) -> LearnableGo:
         from yomi.engine.go.learning import LearnableGo
@@ -252,22 +241,10 @@ class Go(Game["GoGame", "GoPlayer"]):
         other._learned = {"sizes": args.sizes, "handicap": args.handicap_share, "any_rules": args.any_rules}
         return other
 
-    def benchmark_positions(self, options: Options) -> BenchmarkPositions:
-        from yomi.engine.go.measuring import go_subject
-
-        return go_subject(options.size)
-
-    def sampling(self, network: FileEvaluator, options: Options) -> Sampling[GoGame]:
-        from yomi.engine.go.players.setup import go_sampling
-        from yomi.engine.go.rules import PRESETS
-
-        return go_sampling(options.size, PRESETS["tromp-taylor"], network)
-
     def make_dataset(self, args: Namespace, say: Say) -> Dataset:
         from yomi.engine.datasets.making import GO_SUFFIXES, announce_kernels, find_files, named
         from yomi.engine.go.datasets.dataset import GoDataOptions, make_go_dataset
         from yomi.engine.go.datasets.games import TRUSTS
-        from yomi.engine.go.datasets.teacher import NetworkTeacher
 
         if args.shard_rows is None and args.score_search is not None:
             args.shard_rows = SCORED_ROWS
@@ -276,12 +253,13 @@ class Go(Game["GoGame", "GoPlayer"]):
         if args.trust not in TRUSTS:
             raise OptionError(f"--trust {args.trust}: expected one of {', '.join(TRUSTS)}")
         find_files(args.paths, GO_SUFFIXES)
+        if args.teacher is not None:
+            check_network(args.teacher, "go")
         announce_kernels(self, say)
         scorer, scored = _make_scorer(args)
         teacher = None
         if args.teacher is not None:
-            check_network(args.teacher, "go")
-            teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
+            teacher = _make_teacher(args, args.teacher, args.visits)
         has_network = teacher is not None or (scorer is not None and scorer.teacher is not None)
         options = filled(
             GoDataOptions,
@@ -302,14 +280,13 @@ class Go(Game["GoGame", "GoPlayer"]):
     def play_dataset(self, args: Namespace, say: Say) -> Dataset:
         from yomi.engine.datasets.making import announce_kernels, named
         from yomi.engine.go.datasets.played import PlayOptions, play_go_dataset
-        from yomi.engine.go.datasets.teacher import NetworkTeacher
         from yomi.native.go.board import MAX_SIZE, MIN_SIZE
 
         check_ranges(args, size=(MIN_SIZE, MAX_SIZE), kept=(0.001, 1.0), test_share=(0.0, 0.9))
         check_counts(args, visits=1)
-        announce_kernels(self, say)
         check_network(args.teacher, "go")
-        teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
+        announce_kernels(self, say)
+        teacher = _make_teacher(args, args.teacher, args.visits)
         options = filled(PlayOptions, args, teacher=named(args.teacher))
         try:
             return play_go_dataset(args.out, options, teacher, say)

@@ -10,37 +10,42 @@ from typing import Any
 
 import numpy as np
 
+from yomi.engine import screen
 from yomi.engine.color import BLACK, WHITE, opponent
-from yomi.engine.go.handicap import (
+from yomi.engine.go.points import (
+    COLUMNS,
+    STANDARD,
+    Board,
     HandicapError,
+    SetupError,
+    board_of,
     check_free_handicap,
     fixed_handicap,
     handicap_stones,
     max_fixed_handicap,
+    shown_color,
 )
 from yomi.engine.go.rules import PRESETS, Rules
-from yomi.engine.go.scoring import score
-from yomi.engine.go.vertex import COLUMNS, board_points, format_color, format_vertex, point_at
-from yomi.engine.option_row import OptionError
 from yomi.engine.options import MAX_KOMI, Options
 from yomi.errors import Error
-from yomi.native.go import board
+from yomi.language import encodes, tr
+from yomi.native.go import board as native
 from yomi.native.go import rules as kernels
 from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, NO_POINT, PASS, POSITION_DTYPE
 
 SNAPSHOT_INTERVAL = 8  # moves between stored positions: undo replays at most 7 moves, and 400 moves use 1.4 MB
 
-KO_RULES = {"SIMPLE": board.KO_SIMPLE, "POSITIONAL": board.KO_POSITIONAL, "SITUATIONAL": board.KO_SITUATIONAL}
-SCORINGS = {"AREA": board.SCORING_AREA, "TERRITORY": board.SCORING_TERRITORY}
-TAXES = {"NONE": board.TAX_NONE, "SEKI": board.TAX_SEKI, "ALL": board.TAX_ALL}
+KO_RULES = {
+    "SIMPLE": native.KO_SIMPLE,
+    "POSITIONAL": native.KO_POSITIONAL,
+    "SITUATIONAL": native.KO_SITUATIONAL,
+}
+SCORINGS = {"AREA": native.SCORING_AREA, "TERRITORY": native.SCORING_TERRITORY}
+TAXES = {"NONE": native.TAX_NONE, "SEKI": native.TAX_SEKI, "ALL": native.TAX_ALL}
 
 
 class IllegalMove(Error, ValueError):  # noqa: N818  (the name that Go players and GTP use)
     """A move that the rules forbid. The message is one line."""
-
-
-class SetupError(OptionError):
-    """An impossible board size, komi or set-up position."""
 
 
 class GoGame:
@@ -49,7 +54,7 @@ class GoGame:
     All attributes are read-only. `position` (POSITION_DTYPE) and `history` (uint64[MAX_HISTORY]) change in place.
     """
 
-    size: int
+    board: Board
     rules: Rules
     komi: float  # without compensation for handicap stones, which `position["komi"]` includes
     moves: list[tuple[int, int]]  # (color, move) since the initial position
@@ -59,15 +64,17 @@ class GoGame:
     position: Any
     history: "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 
-    def __init__(self, size: int = 19, rules: Rules = PRESETS["chinese"], komi: float | None = None) -> None:
+    def __init__(self, board: Board = STANDARD, rules: Rules = PRESETS["chinese"], komi: float | None = None) -> None:
         """Start on an empty board. The default komi is that of the rules.
 
         Raises:
-            SetupError: a size outside 2 to 19, or an impossible komi.
+            SetupError: a board that is not from 2x2 to 19x19; an impossible komi.
         """
-        if not MIN_SIZE <= size <= MAX_SIZE:
-            raise SetupError(f"unacceptable size {size}: expected {MIN_SIZE} to {MAX_SIZE}")
-        self.size = size
+        for side in (board.width, board.height):
+            if not MIN_SIZE <= side <= MAX_SIZE:
+                size = side if board.is_square else board
+                raise SetupError(f"unacceptable size {size}: expected {MIN_SIZE} to {MAX_SIZE}")
+        self.board = board
         self.rules = rules
         self.komi = _checked_komi(rules.komi if komi is None else komi)
         self.moves = []
@@ -100,14 +107,14 @@ class GoGame:
     def stones(self) -> list[tuple[int, int]]:
         """Return (color, point) of every stone, row by row from the top left corner."""
         colors = self.position["color"]
-        return [(int(colors[point]), point) for point in board_points(self.size) if colors[point] != EMPTY]
+        return [(int(colors[point]), point) for point in self.board.points if colors[point] != EMPTY]
 
     @property
     def search_key(self) -> object:
         """Games with equal keys differ only in their moves, so they may share a search tree."""
         komi = float(self.position["komi"])
         initial = (tuple(self.setup), self.initial_side, self._initial_prisoners)
-        return (self.size, self.rules, komi, *initial, self._hides_moves)
+        return (self.board, self.rules, komi, *initial, self._hides_moves)
 
     def captures(self, color: int) -> int:
         """Return the number of stones that `color` has captured."""
@@ -127,17 +134,17 @@ class GoGame:
     def why_illegal(self, color: int, move: int, *, strict: bool = True) -> str | None:
         """Return a short reason why `color` may not play `move` now, or None. See `play`."""
         if self.is_full:
-            return "the game is too long"
+            return tr("the game is too long")
         if move == PASS:
             return None
-        if not 0 < move < board.MAX_POINTS or self.position["color"][move] == board.BORDER:
-            return "off the board"
+        if not 0 < move < native.MAX_POINTS or self.position["color"][move] == native.BORDER:
+            return tr("off the board")
         if self.position["color"][move] != EMPTY:
-            return "occupied"
+            return tr("occupied")
         pos = self.position
         if not strict:
-            is_single = board.is_suicide(pos, move, color) and board.is_single_stone_suicide(pos, move, color)
-            return "suicide" if is_single else None
+            is_single = native.is_suicide(pos, move, color) and native.is_single_stone_suicide(pos, move, color)
+            return tr("suicide") if is_single else None
         ko = int(pos["simple_ko"])
         if color != self.side_to_move:
             pos["simple_ko"] = NO_POINT  # the ban is on the other side only
@@ -146,29 +153,27 @@ class GoGame:
         if found == kernels.ALLOWED:
             return None
         if found == kernels.BANNED:
-            return "superko"
-        return "ko" if move == ko and color == self.side_to_move else "suicide"
+            return tr("superko")
+        return tr("ko") if move == ko and color == self.side_to_move else tr("suicide")
 
     def legal_moves(self) -> list[int]:
         """Return the legal moves of the side to move, PASS last."""
-        moves = np.zeros(board.MAX_AREA + 1, np.uint16)
+        moves = np.zeros(native.MAX_AREA + 1, np.uint16)
         count = kernels.legal_moves(self.position, self.history, moves)
         return [int(move) for move in moves[:count]]
 
     def play(self, color: int, move: int, *, strict: bool = True) -> None:
         """Play a move. Colors need not alternate, and a game may continue after its end.
 
-        Args:
-            color: BLACK or WHITE.
-            move: a point or PASS.
-            strict: check ko and multi-stone suicide. Records of games under other rules need False.
+        Without `strict`, ko and multi-stone suicide are allowed, as in records of games under other rules.
 
         Raises:
             IllegalMove: nothing has changed.
         """
         why = self.why_illegal(color, move, strict=strict)
         if why is not None:
-            raise IllegalMove(f"illegal move {format_color(color)} {self._name(move)}: {why}")
+            name = f"{shown_color(color)} {self._name(move)}"
+            raise IllegalMove(tr("illegal move {move}: {why}", move=name, why=why))
         self._apply(color, move)
         self.moves.append((color, move))
         if len(self.moves) % SNAPSHOT_INTERVAL == 0:
@@ -178,7 +183,7 @@ class GoGame:
     def undo(self) -> None:
         """Undo the last move, or raise IllegalMove if there is none."""
         if not self.moves:
-            raise IllegalMove("cannot undo")
+            raise IllegalMove(tr("cannot undo"))
         self.moves.pop()
         self._rewind()
 
@@ -210,7 +215,7 @@ class GoGame:
 
         Under simple ko it also ends if a side passes twice in the same position.
         """
-        return self.is_full or int(self.position["finished"]) != board.NOT_FINISHED
+        return self.is_full or int(self.position["finished"]) != native.NOT_FINISHED
 
     @property
     def is_full(self) -> bool:
@@ -220,7 +225,7 @@ class GoGame:
     @property
     def is_no_result(self) -> bool:
         """Whether the position occurs for the third time since the last pass (rules with simple ko only)."""
-        return int(self.position["finished"]) == board.THIRD_REPETITION
+        return int(self.position["finished"]) == native.THIRD_REPETITION
 
     # -- setting up ------------------------------------------------------------------------------------------------
 
@@ -237,12 +242,7 @@ class GoGame:
     def set_position(
         self, stones: Iterable[tuple[int, int]], side: int = BLACK, *, prisoners: tuple[int, int] = (0, 0)
     ) -> None:
-        """Set the initial position and drop all moves.
-
-        Args:
-            stones: (color, point) in any order.
-            side: the side to move.
-            prisoners: (black stones, white stones) captured before.
+        """Set the initial position and drop all moves. Stones are (color, point), prisoners (black, white).
 
         Raises:
             SetupError: see `check_setup`; nothing has changed.
@@ -276,7 +276,7 @@ class GoGame:
         """Place handicap stones on an empty board, or raise HandicapError. White is to move next."""
         if self.moves or self.setup:
             raise HandicapError("board not empty")
-        check_free_handicap(list(points), self.size)
+        check_free_handicap(points, self.board)
         self._set_initial([(BLACK, point) for point in points], WHITE, (0, 0), len(points))
 
     def copy(self) -> "GoGame":
@@ -287,19 +287,13 @@ class GoGame:
         other.position = other._record[0]
         return other
 
-    # -- the result ------------------------------------------------------------------------------------------------
-
-    def final_score(self, dead: Iterable[int] = ()) -> float:
-        """Return Black's points minus White's, with komi and handicap compensation; see `scoring.score`."""
-        return score(self, dead)
-
     def __str__(self) -> str:
         return draw(self)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _name(self, move: int) -> str:
-        return format_vertex(move, self.size) if move == PASS or move in board_points(self.size) else f"point {move}"
+        return self.board.vertex(move) if move == PASS or move in self.board.points else f"point {move}"
 
     @property
     def _handicap_stones(self) -> int:
@@ -327,9 +321,9 @@ class GoGame:
         pos["tax"] = TAXES[self.rules.tax]
         pos["suicide"] = self.rules.suicide
         pos["friendly_pass"] = self.rules.friendly_pass_ok
-        board.clear(pos, self.size)
+        native.clear(pos, self.board.width, self.board.height)
         for color, point in self.setup:
-            board.place_stone(pos, point, color)
+            native.place_stone(pos, point, color)
         pos["side_to_move"] = self.initial_side
         pos["prisoners"][BLACK], pos["prisoners"][WHITE] = self._initial_prisoners
         if self.rules.scoring == "TERRITORY":
@@ -355,7 +349,7 @@ class GoGame:
         handicap: int,
         kept_handicap: int | None = None,
     ) -> None:
-        check_setup(stones, self.size)
+        check_setup(stones, self.board)
         self.setup = sorted(stones, key=lambda stone: stone[1])
         self.moves = []
         self.handicap = handicap
@@ -365,30 +359,23 @@ class GoGame:
         self._restart()
 
 
-def check_setup(stones: Iterable[tuple[int, int]], size: int) -> None:
+def check_setup(stones: Iterable[tuple[int, int]], board: Board) -> None:
     """Check that stones (color, point) form a legal position.
 
     Raises:
         SetupError: two stones on one point, a point off the board, or a chain without liberties.
     """
-    colors = dict.fromkeys(board_points(size), EMPTY)
+    colors = dict.fromkeys(board.points, EMPTY)
     for color, point in stones:
         if point not in colors:
-            raise SetupError(f"set-up stone on point {point}: not on a {size}x{size} board")
+            raise SetupError(f"set-up stone on point {point}: not on a {board} board")
         if colors[point] != EMPTY:
-            raise SetupError(f"two set-up stones on {format_vertex(point, size)}")
+            raise SetupError(f"two set-up stones on {board.vertex(point)}")
         colors[point] = color
-    alive = {point for point, color in colors.items() if color == EMPTY}
-    frontier = list(alive)
-    while frontier:
-        point = frontier.pop()
-        for neighbor in (point - 1, point + 1, point - size - 1, point + size + 1):
-            if neighbor not in alive and neighbor in colors and colors[point] in (EMPTY, colors[neighbor]):
-                alive.add(neighbor)
-                frontier.append(neighbor)
-    for point in colors:
-        if point not in alive:
-            raise SetupError(f"set-up stone on {format_vertex(point, size)} has no liberties")
+    for color in (BLACK, WHITE):
+        for chain in board.components(point for point in colors if colors[point] == color):
+            if all(colors.get(beside) != EMPTY for point in chain for beside in board.neighbors(point)):
+                raise SetupError(f"set-up stone on {board.vertex(min(chain))} has no liberties")
 
 
 def _checked_komi(komi: float) -> float:
@@ -399,7 +386,12 @@ def _checked_komi(komi: float) -> float:
 
 def new_game(options: Options) -> GoGame:
     """Return an empty board for the options. Raises RulesError or SetupError."""
-    return GoGame(options.size, Rules.parse(options.rules), options.komi)
+    return GoGame(board_of(options), Rules.parse(options.rules), options.komi)
+
+
+def format_opening(game: GoGame) -> str:
+    """Return the moves of a game as vertices."""
+    return " ".join(game.board.vertex(move) for _, move in game.moves)
 
 
 def score_text(score: float) -> str:
@@ -410,42 +402,60 @@ def score_text(score: float) -> str:
 
 
 SYMBOLS = {EMPTY: ".", BLACK: "X", WHITE: "O"}
+DISC = "●"
 
 
-def draw(game: "GoGame") -> str:
-    """Return the board (X Black, O White, + star points), then the side to move, captures and rules."""
-    size = game.size
-    most = max_fixed_handicap(size)
-    stars = set(fixed_handicap(most, size)) if most else set()
-    last = game.last_move[1] if game.last_move else None
-    header = "    " + " ".join(COLUMNS[:size])
+def draw(game: "GoGame", *, colored: bool = False) -> str:
+    """Return the board (X Black, O White, + star points), then the side to move, captures and rules.
+
+    Colors and the stones' positions are a terminal's control sequences.
+    """
+    board, last = game.board, game.last_move
+    most = max_fixed_handicap(board)
+    stars = fixed_handicap(most, board) if most else []
+    header = "    " + " ".join(COLUMNS[: board.width])
     lines = [header]
-    for row in range(size):
-        cells = []
-        for column in range(size):
-            point = point_at(column, row, size)
-            symbol = SYMBOLS[game.color_at(point)]
-            cells.append(symbol if symbol != "." or point not in stars else "+")
-        text = "".join(
-            (")" if last == point_at(column - 1, row, size) else "(" if last == point_at(column, row, size) else " ")
-            + cells[column]
-            for column in range(size)
-        )
-        text += ")" if last == point_at(size - 1, row, size) else " "
-        lines.append(f" {size - row:2}{text}{size - row}")
-    lines.append(header)
-    return "\n".join(lines + _facts(game))
+    for number, points in zip(range(board.height, 0, -1), board.rows(board.points), strict=True):
+        colors = {point: game.color_at(point) for point in points}
+        cells = ["+" if point in stars and color == EMPTY else SYMBOLS[color] for point, color in colors.items()]
+        at = points.index(last[1]) if last and last[1] in points else None
+        lines.append(f" {number:2}{_colored(cells, at) if colored else _bracketed(cells, at)}{number}")
+    return "\n".join([*lines, header, *_facts(game)])
+
+
+def _bracketed(cells: Sequence[str], last: int | None) -> str:
+    text = f" {' '.join(cells)} "
+    return text if last is None else f"{text[: 2 * last]}({cells[last]}){text[2 * last + 3 :]}"
+
+
+def _colored(cells: Sequence[str], last: int | None) -> str:
+    # Terminals of East Asia may draw a stone in two columns. So each stone gets its column by number, after the board
+    # has been painted.
+    def at(cell: int) -> str:
+        return screen.column(5 + 2 * cell)
+
+    text = f"{screen.WOOD}{' ' * (2 * len(cells) + 1)}"
+    if last is not None:
+        text += f"{screen.column(4 + 2 * last)}{screen.LAST}   {screen.WOOD}"
+    disc = encodes(DISC)
+    for cell, symbol in enumerate(cells):
+        ink = {"X": screen.BLACK_INK, "O": screen.WHITE_INK}.get(symbol)
+        background = screen.LAST if cell == last else screen.WOOD
+        text += f"{at(cell)}{background}{ink or screen.LINES}{DISC if ink and disc else symbol}"
+    return f"{text}{screen.PLAIN}{at(len(cells))}"
 
 
 def _facts(game: "GoGame") -> list[str]:
-    side = "Black (X)" if game.side_to_move == BLACK else "White (O)"
-    last = ""
+    side = tr("Black (X)") if game.side_to_move == BLACK else tr("White (O)")
+    last, bonus = "", ""
     if game.last_move:
         color, move = game.last_move
-        last = f", last move {format_color(color)} {format_vertex(move, game.size)}"
-    bonus = f" + {game.handicap_bonus} for handicap" if game.handicap_bonus else ""
+        last = tr(", last move {color} {vertex}", color=shown_color(color), vertex=game.board.vertex(move))
+    if game.handicap_bonus:
+        bonus = tr(" + {points} for handicap", points=game.handicap_bonus)
+    black, white = game.captures(BLACK), game.captures(WHITE)
     return [
-        f"{side} to move, {len(game.moves)} played{last}",
-        f"Captured by Black: {game.captures(BLACK)}, by White: {game.captures(WHITE)}",
-        f"Rules: {game.rules}, komi {game.komi:g}{bonus}",
+        tr("{side} to move, {n} played{last}", side=side, n=len(game.moves), last=last),
+        tr("Captured by Black: {black}, by White: {white}", black=black, white=white),
+        tr("Rules: {rules}, komi {komi}{bonus}", rules=game.rules, komi=f"{game.komi:g}", bonus=bonus),
     ]

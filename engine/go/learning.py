@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,27 +16,24 @@ import numpy.typing as npt
 
 from yomi.engine.clients.client import Evaluation
 from yomi.engine.color import BLACK
-from yomi.engine.go.datasets.games import parse_result
 from yomi.engine.go.game import GoGame, new_game
+from yomi.engine.go.points import board_of, square
 from yomi.engine.go.record_files import load_records
-from yomi.engine.go.referee import GoReferee, sgf_result
 from yomi.engine.go.rules import Ko, Rules
-from yomi.engine.go.scoring import owners, score
+from yomi.engine.go.scoring import GoReferee, final_score, owners, read_result, sgf_result
 from yomi.engine.go.sgf import GameRecord, SgfError, to_sgf
-from yomi.engine.learning.learnable import Outcome
 from yomi.engine.learning.rows import Encoder, RecordedGame, counts_of, planes_of, plies_by_move
-from yomi.engine.learning.selfplay import FinishedGame
-from yomi.engine.option_row import OptionError
+from yomi.engine.learning.selfplay import FinishedGame, Outcome
 from yomi.engine.options import MAX_KOMI, Options
 from yomi.engine.play import Ended
 from yomi.engine.players.request import Decision
+from yomi.engine.review import LETTERS
 from yomi.engine.search.types import Counts
-from yomi.native.go.planes import policy_index
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec
 from yomi.nets.data.shards import Arrays
-from yomi.nets.features import FEATURE_SETS, FeatureSet
-from yomi.nets.metadata import KATAGO_FEATURES
+from yomi.nets.metadata import FEATURE_SETS, KATAGO_FEATURES, FeatureSet
+from yomi.nets.settings import OptionError
 
 KOMI_SPREAD = 1.0  # standard deviation of the komi around the fair komi
 # Ko rules drawn with `any_rules`. Under each of them every game ends with a score.
@@ -58,51 +56,54 @@ class LearnableGo:
     ) -> None:
         """Begin games with the options' size and rules.
 
-        Args:
-            options: the options.
-            sizes: further board sizes.
-            handicap: share of games in which Black gets a few stones at random points.
-            any_rules: draw superko and suicide for each game.
+        `sizes` are further board sizes, `handicap` the share of games in which Black gets a few stones at random
+        points. `any_rules` draws superko and suicide for each game.
         """
         self.fixed_settings: Mapping[str, Any] = {"sizes": list(sizes), "handicap": handicap, "any_rules": any_rules}
+        self._board = square(board_of(options).side)
         self.boards: Sequence[Mapping[str, Any]] = [{"size": size} for size in dict.fromkeys((options.size, *sizes))]
-        self._size, self._rules = options.size, Rules.parse(options.rules)
+        self._rules = Rules.parse(options.rules)
         self._handicap, self._any_rules = handicap, any_rules
-        self.spec = go_spec(self._size)
-        self._referee = GoReferee(score)
+        self.spec = go_spec(options.size)
+        self._referee = GoReferee(final_score)
 
     def new_game(self, rng: np.random.Generator, lead: float) -> GoGame:
         """Return a board with a random komi around `lead`, and possibly handicap stones and other rules."""
-        spread = WIDE_SPREAD * self._size if rng.random() < WIDE_SHARE else KOMI_SPREAD
+        spread = WIDE_SPREAD * self._board.side if rng.random() < WIDE_SHARE else KOMI_SPREAD
         komi = round(2.0 * rng.normal(lead, spread)) / 2.0
         rules = self._rules
         if self._any_rules:
             ko = KO_RULES[int(rng.integers(len(KO_RULES)))]
             rules = replace(rules, ko=ko, suicide=bool(rng.random() < 0.5))
-        game = GoGame(self._size, rules, min(max(komi, -MAX_KOMI), MAX_KOMI))
+        game = GoGame(self._board, rules, min(max(komi, -MAX_KOMI), MAX_KOMI))
         if rng.random() < self._handicap:
-            most = max(2, self._size // 3)
+            most = max(2, self._board.side // 3)
             points = rng.choice(game.legal_moves()[:-1], int(rng.integers(2, most + 1)), replace=False)
             game.place_handicap([int(point) for point in points])
         return game
 
     def restart(self, game: GoGame) -> GoGame:
         """Return a new board with the same komi, rules and handicap stones."""
-        other = GoGame(game.size, game.rules, game.komi)
+        other = GoGame(game.board, game.rules, game.komi)
         if game.handicap:
             other.place_handicap([point for _, point in game.setup])
         return other
+
+    def first_position(self, game: GoGame) -> dict[str, Any]:
+        start, board = self.restart(game), game.board
+        stones = [(LETTERS[color], board.vertex(point)) for color, point in start.stones()]
+        return {"width": board.width, "height": board.height, "stones": stones, "first": LETTERS[start.side_to_move]}
 
     def judge(self, game: GoGame) -> Ended | None:
         return self._referee.judge(game)
 
     def outcome(self, game: GoGame, ended: Ended) -> Outcome:
         """Return winner, margin and owner of each point; only the winner if the board was not counted."""
-        if ended.score != score(game):  # not scored, or after dead stones were removed
+        if ended.score != final_score(game):  # not scored, or after dead stones were removed
             return Outcome(ended.winner)
-        owned = np.zeros(game.size**2, np.float32)
+        owned = np.zeros(game.board.area, np.float32)
         for point, color in owners(game).items():
-            owned[policy_index(game.size, point, 0)] = 1.0 if color == BLACK else -1.0
+            owned[game.board.index(point)] = 1.0 if color == BLACK else -1.0
         return Outcome(ended.winner, ended.score, owned)
 
     def komi(self, game: GoGame) -> float:
@@ -138,10 +139,10 @@ def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Encod
 
 def _recorded(record: GameRecord) -> RecordedGame[GoGame]:
     """Return a recorded game, after playing through it once."""
-    winner, _, points = parse_result(record.result)
+    winner, _, points = read_result(record.result)
     moves = [move for _, move in record.game().moves]
     margin = None if math.isnan(points) else points if winner == BLACK else -points
-    return RecordedGame(record.game(0), moves, winner if winner >= 0 else None, margin)
+    return RecordedGame(record.game(0), moves, winner, margin)
 
 
 class GoRecorder:
@@ -168,3 +169,7 @@ class GoRecorder:
         date, result = time.strftime("%Y-%m-%d"), sgf_result(ended)
         text = to_sgf(game, self._comments, self._counts, black=name, white=name, result=result, date=date)
         return {".sgf": text.encode("utf-8")}
+
+
+def open_recorder(args: Namespace, options: Options) -> GoRecorder:
+    return GoRecorder(options)

@@ -14,13 +14,20 @@ from yomi.engine.clients.spec import SpecError, parse_spec
 from yomi.engine.clock import TimeSettings
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.descriptor import GAME
-from yomi.engine.go.game import GoGame, new_game
+from yomi.engine.go.game import GoGame, format_opening, new_game
+from yomi.engine.go.points import VertexError, format_color, square
 from yomi.engine.go.record_files import load_records
-from yomi.engine.go.referee import MOVES_PER_POINT, GoReferee, read_sgf_result, sgf_result
 from yomi.engine.go.rules import Rules
-from yomi.engine.go.scoring import dead_stones, ownership_by_rollouts
+from yomi.engine.go.scoring import (
+    MOVES_PER_POINT,
+    GoReferee,
+    dead_stones,
+    final_score,
+    ownership_by_rollouts,
+    read_result,
+    sgf_result,
+)
 from yomi.engine.go.sgf import GameRecord, SgfError, escaped, record_of
-from yomi.engine.go.vertex import VertexError, format_color, format_vertex, parse_vertex
 from yomi.engine.matches.games import MatchGame
 from yomi.engine.matches.results import GameLog, GameResult, MatchError, UnscoredError, key_of
 from yomi.engine.options import Options
@@ -41,11 +48,11 @@ class GoMatches(MatchGame[GoGame]):
         """Return board, komi and rules; for `scorer` see ScoringReferee."""
         game = new_game(options)
         return {
-            "size": game.size,
+            "size": game.board.side,
             "komi": game.komi,
             "rules": str(game.rules),
             "scorer": scorer or (OWNERSHIP if game.rules.has_agreement else AREA),
-            "max_moves": max_moves or MOVES_PER_POINT * game.size**2,
+            "max_moves": max_moves or MOVES_PER_POINT * game.board.area,
         }
 
     def referee(self, rules: Mapping[str, Any], on_start: OnStart | None) -> ScoringReferee:
@@ -53,25 +60,25 @@ class GoMatches(MatchGame[GoGame]):
 
     def begin(self, rules: Mapping[str, Any], opening: str) -> GoGame:
         """Return a game after the moves of an opening, which begins with Black."""
-        game = GoGame(rules["size"], Rules.parse(rules["rules"]), rules["komi"])
+        game = GoGame(square(rules["size"]), Rules.parse(rules["rules"]), rules["komi"])
         for text in opening.split():
-            game.push(parse_vertex(text, game.size))
+            game.push(game.board.parse_vertex(text))
         return game
 
     def set_up(self, client: GtpClient, game: GoGame, clock: TimeSettings) -> None:
         """Send board, komi, rules, clock and handicap stones to an engine."""
         stones = [self.format_move(game, point) for _, point in game.setup] if game.handicap else []
-        client.new_game(game.size, game.komi, str(game.rules), clock, stones)
+        client.new_game(game.board.side, game.komi, str(game.rules), clock, stones)
 
     def read_answer(self, game: GoGame, text: str) -> Decision:
         try:
-            move = parse_vertex(text, game.size)
+            move = game.board.parse_vertex(text)
         except VertexError:
             raise ValueError(f"'{text[:40]}' found, expected a vertex") from None
         if not game.is_legal(game.side_to_move, move):
             taken = move != PASS and game.color_at(move) != EMPTY
             why = "the point is taken" if taken else "ko, superko or suicide"
-            raise ValueError(f"{format_vertex(move, game.size)} at move {len(game.moves) + 1}: {why}")
+            raise ValueError(f"{game.board.vertex(move)} at move {len(game.moves) + 1}: {why}")
         return Decision(move)
 
     def records(self, sheet: GameLog[GoGame], ended: Ended, event: str) -> dict[str, bytes]:
@@ -94,24 +101,26 @@ class GoMatches(MatchGame[GoGame]):
     def opening_of(self, record: GameRecord, moves: int | None, rules: Mapping[str, Any]) -> str:
         """Return the vertices of a game. Moves must alternate, from an empty board of the match's size."""
         size = rules["size"]
-        if record.size != size:
-            raise SgfError(f"a board of {record.size}, expected {size} (--size)")
+        if record.board != square(size):
+            raise SgfError(f"a board of {record.board}, expected {size}x{size} (--size)")
         game = record.game(moves)
         if game.setup or any(color != 1 + number % 2 for number, (color, _) in enumerate(game.moves)):
             raise SgfError("stones set up, or two moves in a row: expected moves in turn from an empty board")
-        return " ".join(self.format_move(game, move) for _, move in game.moves)
+        return format_opening(game)
 
     def result_of(self, record: GameRecord) -> GameResult | None:
         """Return the game's result, without times."""
-        found = read_sgf_result(record.result)
-        if found is None:
+        winner, ending, _ = read_result(record.result)
+        if winner is None:
             return None
         moves = [node.move for node in record.line() if node.move]
-        key = key_of(f"{record.size} {moves}")
-        return GameResult(0, record.black, record.white, *found, detail=record.result, plies=len(moves), key=key)
+        key = key_of(f"{record.board.width} {moves}")
+        return GameResult(
+            0, record.black, record.white, winner, ending, detail=record.result, plies=len(moves), key=key
+        )
 
     def format_move(self, game: GoGame, move: int) -> str:
-        return format_vertex(move, game.size)
+        return game.board.vertex(move)
 
 
 class ScoringReferee(GoReferee):
@@ -140,16 +149,16 @@ class ScoringReferee(GoReferee):
             self._client = GtpClient(spec, timeout=SCORER_TIMEOUT, on_start=self._on_start)
             if not self._client.knows("final_score"):
                 raise RefusedError("knows no command final_score")
-            self._client.new_game(game.size, game.komi, str(game.rules), TimeSettings())
+            self._client.new_game(game.board.side, game.komi, str(game.rules), TimeSettings())
         except (SpecError, EngineError) as error:
             raise MatchError(self._fault(error)) from None
 
     def score(self, game: GoGame) -> float:
         """Return Black's points minus White's. Call `start` first. Raises UnscoredError if the engine fails."""
         if self.scorer == AREA:
-            return game.final_score()
+            return final_score(game)
         if self.scorer == OWNERSHIP:
-            return game.final_score(dead_stones(game, ownership_by_rollouts(game)))
+            return final_score(game, dead_stones(game, ownership_by_rollouts(game)))
         assert self._client is not None
         try:
             return self._ask(self._client, game)
@@ -160,9 +169,9 @@ class ScoringReferee(GoReferee):
         return f"--scorer {self.scorer}: {error}"
 
     def _ask(self, client: GtpClient, game: GoGame) -> float:
-        client.new_game(game.size, game.komi, str(game.rules), TimeSettings())
+        client.new_game(game.board.side, game.komi, str(game.rules), TimeSettings())
         for color, move in game.moves:
-            client.play(format_color(color), format_vertex(move, game.size))
+            client.play(format_color(color), game.board.vertex(move))
         text = client.ask("final_score", SCORER_TIMEOUT).strip()
         if text == "0":
             return 0.0

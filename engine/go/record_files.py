@@ -11,12 +11,12 @@ from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.go.encodings import decode_sgf
-from yomi.engine.go.handicap import HandicapError, fixed_handicap
-from yomi.engine.go.referee import komi_in_text, result_in_words
+from yomi.engine.go.points import Board, HandicapError, fixed_handicap, square
+from yomi.engine.go.scoring import komi_in_text, result_in_words
 from yomi.engine.go.sgf import GameRecord, Node, SgfError, escaped
-from yomi.engine.go.sgf_reader import each_sgf_game, read_size
-from yomi.engine.go.vertex import point_at
+from yomi.engine.go.sgf_reader import each_sgf_game, read_board
 from yomi.engine.records import Note, read_record_bytes
+from yomi.language import tr
 from yomi.native.go.board import MAX_SIZE, MIN_SIZE, PASS
 
 
@@ -59,19 +59,19 @@ def load_record(path: str | Path) -> GameRecord:
     return found
 
 
-def load_size(path: str | Path) -> int:
-    """Return the board size of a file's first game, or raise SgfError. For SGF only the root is read."""
+def load_board(path: str | Path) -> Board:
+    """Return the board of a file's first game, or raise SgfError. For SGF only the root is read."""
     data = _bytes_of(path)
     if looks_like_gib(data) or looks_like_ngf(data):
-        return load_record(path).size
-    return read_size(data)
+        return load_record(path).board
+    return read_board(data)
 
 
 def _bytes_of(path: str | Path) -> bytes:
     try:
         return read_record_bytes(path)
     except OSError as error:
-        raise SgfError(f"cannot read {path}: {error.strerror}") from None
+        raise SgfError(tr("cannot read {path}: {why}", path=path, why=error.strerror)) from None
 
 
 # -- GIB and NGF -------------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def read_gib(data: bytes) -> GameRecord:
     """Read a record of Tygem. Raises SgfError if it has no moves."""
     text, notes = decode_sgf(data)
     fields = dict(_GIB_FIELD.findall(text))
-    record = GameRecord(_GIB_SIZE, notes=notes)
+    record = GameRecord(square(_GIB_SIZE), notes=notes)
     record.black = _with_rank(record, "BR", *_split_rank(fields.get("GAMEBLACKNAME", "")))
     record.white = _with_rank(record, "WR", *_split_rank(fields.get("GAMEWHITENAME", "")))
     tags = f",{fields.get('GAMETAG', '')},{fields.get('GAMEINFOMAIN', '')},"
@@ -140,7 +140,7 @@ def read_ngf(data: bytes) -> GameRecord:
     size = _number(header[1]) if header[1].isdecimal() else _GIB_SIZE
     if not MIN_SIZE <= size <= MAX_SIZE:
         raise SgfError(f"board size {size}: expected {MIN_SIZE} to {MAX_SIZE}", Note("", 2))
-    record = GameRecord(size, notes=notes)
+    record = GameRecord(square(size), notes=notes)
     record.white, record.black = (
         _with_rank(record, key, *_last_word(text)) for key, text in (("WR", header[2]), ("BR", header[3]))
     )
@@ -197,11 +197,11 @@ def _with_rank(record: GameRecord, key: str, name: str, rank: str) -> str:
 
 
 def _place_handicap(record: GameRecord, stones: int, line: int) -> None:
-    """Set up handicap stones. Both servers place them on the points of GTP's fixed_handicap."""
+    """Set up handicap stones on the points of GTP's fixed_handicap, as the servers of these formats do."""
     if stones < 2:
         return
     try:
-        points = fixed_handicap(stones, record.size)
+        points = fixed_handicap(stones, record.board)
     except HandicapError as error:
         record.notes.append(Note(f"handicap left out: {error}", line))
         return
@@ -215,12 +215,12 @@ def _add_move(record: GameRecord, node: Node, words: list[str], line: int, text:
     color = _COLORS.get(words[0]) if words else None
     if color is not None and numbers == [-1, -1]:
         return node.add(color, PASS)
-    if color is None or len(numbers) != 2 or not all(0 <= number < record.size for number in numbers):
+    if color is None or len(numbers) != 2 or not all(0 <= number < record.board.side for number in numbers):
         shown = " ".join(text[:40].split())
-        fault = Note(f"'{shown}': expected a move on a {record.size}x{record.size} board", line)
+        fault = Note(f"'{shown}': expected a move on a {record.board} board", line)
         node.children.append(broken := Node(fault=fault))
         return broken
-    return node.add(color, point_at(numbers[0], numbers[1], record.size))
+    return node.add(color, record.board.point(numbers[0], numbers[1]))
 
 
 def _checked(record: GameRecord, word: str) -> GameRecord:

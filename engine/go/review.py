@@ -10,46 +10,43 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from yomi.engine.color import BLACK, WHITE, opponent
+from yomi.engine.color import BLACK, WHITE
 from yomi.engine.default_network import network_file
 from yomi.engine.go.descriptor import GAME
-from yomi.engine.go.game import GoGame, score_text
+from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.analyst import make_analysts
-from yomi.engine.go.players.decisions import board_symmetries
-from yomi.engine.go.players.player import GoPlayer
-from yomi.engine.go.record_files import load_records, load_size
+from yomi.engine.go.players.player import GoPlayer, board_symmetries
+from yomi.engine.go.points import Board, SetupError
+from yomi.engine.go.record_files import load_board, load_records
+from yomi.engine.go.reviewed_record import annotate
 from yomi.engine.go.rules import Rules
-from yomi.engine.go.scoring import dead_stones
-from yomi.engine.go.sgf import GameRecord, Node, SgfError
-from yomi.engine.go.vertex import format_color, format_vertex
+from yomi.engine.go.scoring import dead_stones, final_score
+from yomi.engine.go.sgf import GameRecord, SgfError
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 from yomi.engine.records import Note
-from yomi.engine.review import (
-    MARK,
+from yomi.engine.review import LETTERS, Opinion, Review, ReviewError, candidates_of, ownership_letters, reviewed_moves
+from yomi.engine.review_scans import (
+    DEFAULT_PLAN,
+    Add,
     Judgement,
     KnownPositions,
-    Opinion,
-    Review,
-    ReviewedMove,
-    ReviewError,
-    Tick,
+    Plan,
+    Progress,
     limit_text,
-    reviewed_moves,
+    scan_game,
     speed_of,
 )
 from yomi.native.go.board import NO_POINT, PASS
 
-MISTAKE, BLUNDER = 0.05, 0.15  # losses of winrate from which a move is marked as doubtful (DO) or bad (BM)
-PV_MOVES = 12  # maximum moves of an added variation
-VERDICTS = ("BM", "DO", "IT", "TE")  # SGF's verdicts on a move. A node may have one.
-SABAKI = ("SBKV", "SBKS")  # Sabaki's properties for its graphs: Black's winrate in percent and lead in points
+PV_MOVES = 12  # of a line
 
 
 @dataclass(slots=True)
 class AnnotatedGo:
     review: Review
     record: GameRecord
+    games: Sequence[GoGame]  # before each move, and after the last one
 
     def files(self) -> dict[str, bytes]:
         annotate(self.record, self.review)
@@ -57,6 +54,16 @@ class AnnotatedGo:
             return {".sgf": self.record.to_sgf().encode("utf-8")}
         except SgfError as error:
             raise ReviewError(str(error)) from None
+
+    def board(self, turn: int) -> str:
+        return str(self.games[turn])
+
+    def parse(self, turn: int, text: str) -> int:
+        game = self.games[turn]
+        move = game.board.parse_vertex(text)
+        if not game.is_legal(game.side_to_move, move):
+            raise ValueError(f"{text} is illegal here, expected a legal move such as D4")
+        return move
 
 
 def open_reviewer(options: Options, path: Path) -> GoReviewer:
@@ -67,8 +74,9 @@ def open_reviewer(options: Options, path: Path) -> GoReviewer:
         ReviewError: the record cannot be read.
     """
     try:
-        options.size = only_size(network_file(options, GAME.name)) or load_size(path)
-    except SgfError as error:
+        size, board = only_size(network_file(options, GAME.name)), load_board(path)
+        options.size, options.height = (size, None) if size else (board.width, board.height)
+    except (SgfError, SetupError) as error:
         raise ReviewError(str(error)) from None
     # Seconds are those of the whole machine.
     return GoReviewer(make_analysts(options, None if options.seconds is None else 1, prompt=False), options)
@@ -116,41 +124,61 @@ class GoReviewer:
 
         return speed_of(search, self.options)
 
-    def review(self, loaded: LoadedGame, tick: Tick, known: KnownPositions | None = None) -> AnnotatedGo:
-        """Search every position of a game, up to a fault of its record."""
+    def review(
+        self, loaded: LoadedGame, progress: Progress, known: KnownPositions | None = None, plan: Plan = DEFAULT_PLAN
+    ) -> AnnotatedGo:
+        """Search the positions of a game, up to a fault of its record."""
         begin = time.monotonic()
         record = loaded.record
         games = [game.copy() for game in itertools.islice(self._replay(record), loaded.positions)]
         played = [node.move for node in record.line() if node.move is not None][: len(games) - 1]
         for game, (color, _) in zip(games[:-1], played, strict=True):
             game.turn_to(color)  # a side may have played twice
-        found = self._evaluate_all(games, tick, known or KnownPositions())
-        opinions = [opinion for opinion, _ in found if opinion is not None]
-        review = Review(
-            game=GAME.name,
-            score=GAME.score,
-            engine=self.analysts[0].description,
-            moves=reviewed_moves(
+        known = known or KnownPositions()
+        notes = list(record.notes)
+        if record.rules_text:
+            notes.append(Note(f"unknown rules '{record.rules_text}': reviewed under {games[-1].rules}"))
+        if loaded.fault:
+            notes.append(loaded.fault)
+
+        def search(positions: Sequence[int], options: Options, add: Add) -> None:
+            self._evaluate_all(games, positions, options, add)
+
+        def annotated() -> AnnotatedGo:
+            opinions = [opinion for opinion, _ in known.latest(len(games)) if opinion is not None]
+            moves = reviewed_moves(
                 [move for _, move in played],
                 opinions,
-                lambda move: format_vertex(move, record.size),
+                record.board.vertex,
                 PV_MOVES,
                 lambda index, move, best: are_mirrored(games[index], move, best),
-            ),
-            opinions=opinions,
-            names={BLACK: record.black, WHITE: record.white},
-            result=record.result,
-            evaluations=sum(count for _, count in found),
-            seconds=time.monotonic() - begin,
-            info={"size": record.size, "rules": str(games[-1].rules), "komi": games[-1].komi},
-            notes=list(record.notes),
-            limit=limit_text(self.options),
-        )
-        if record.rules_text:
-            review.notes.append(Note(f"unknown rules '{record.rules_text}': reviewed under {games[-1].rules}"))
-        if loaded.fault:
-            review.notes.append(loaded.fault)
-        return AnnotatedGo(review, record)
+            )
+            review = Review(
+                game=GAME.name,
+                score=GAME.score,
+                engine=self.analysts[0].description,
+                moves=moves,
+                opinions=opinions,
+                names={BLACK: record.black, WHITE: record.white},
+                result=record.result,
+                evaluations=known.evaluations,
+                seconds=time.monotonic() - begin,
+                info={"size": _size_of(record.board), "rules": str(games[-1].rules), "komi": games[-1].komi},
+                notes=notes,
+                limit=limit_text(self.options, plan),
+                first_position={
+                    "width": record.board.width,
+                    "height": record.board.height,
+                    "stones": [(LETTERS[color], record.board.vertex(point)) for color, point in games[0].stones()],
+                },
+                phases=phases(record.board.area),
+                thresholds=plan.thresholds,
+                format_move=record.board.vertex,
+            )
+            return AnnotatedGo(review, record, games)
+
+        scan_game(len(games), self.options, plan, known, progress, search, annotated)
+        return annotated()
 
     def _replay(self, record: GameRecord) -> Iterator[GoGame]:
         rules = Rules.parse(self.options.rules)
@@ -160,21 +188,20 @@ class GoReviewer:
         for analyst in self.analysts:
             analyst.close()
 
-    def _evaluate_all(self, games: Sequence[GoGame], tick: Tick, known: KnownPositions) -> list[Judgement]:
-        """Return the result for each position. An error of an analyst, or KeyboardInterrupt, stops all analysts."""
-        parts = Parts(len(games), len(self.analysts))
-        stopped, ticking = threading.Event(), threading.Lock()
+    def _evaluate_all(self, games: Sequence[GoGame], positions: Sequence[int], options: Options, add: Add) -> None:
+        """Search some positions. An error of an analyst, or KeyboardInterrupt, stops all analysts."""
+        parts = Parts(len(positions), len(self.analysts))
+        stopped, adding = threading.Event(), threading.Lock()
 
         def go_through(number: int) -> None:
             # Forwards: the tree below the played move is kept, which saves 40% of the evaluations.
-            while not stopped.is_set() and (index := parts.take(number)) is not None:
-                judgement = known.found.get(index) or self._evaluate(self.analysts[number], games[index], stopped)
-                with ticking:
+            while not stopped.is_set() and (place := parts.take(number)) is not None:
+                index = positions[place]
+                judgement = self._evaluate(self.analysts[number], games[index], options, stopped)
+                with adding:
                     if stopped.is_set():
                         return  # the search was cut short
-                    if index not in known.found:
-                        known.add(index, judgement)
-                    tick()
+                    add(index, judgement)
 
         with ThreadPoolExecutor(len(self.analysts)) as pool:
             futures = [pool.submit(go_through, number) for number in range(len(self.analysts))]
@@ -186,16 +213,15 @@ class GoReviewer:
                 for analyst in self.analysts:
                     analyst.interrupt()
                 raise
-        return [known.found[index] for index in range(len(games))]
 
-    def _evaluate(self, player: GoPlayer, game: GoGame, stopped: threading.Event) -> Judgement:
+    def _evaluate(self, player: GoPlayer, game: GoGame, options: Options, stopped: threading.Event) -> Judgement:
         """Return the opinion of a position, and the number of evaluations."""
-        options, color = self.options, game.side_to_move
+        color = game.side_to_move
         if game.is_over:
             if game.is_no_result:
                 return Opinion(color, 0.5, 0.0), 0
             dead = dead_stones(game, player.final_ownership(game)) if game.rules.has_agreement else ()
-            score = game.final_score(dead)
+            score = final_score(game, dead)
             score = score if color == BLACK else -score
             return Opinion(color, 0.5 if score == 0 else float(score > 0), score), 0
         request = Request(game, options, hide_history=options.ignore_pre_root_history)
@@ -205,8 +231,26 @@ class GoReviewer:
         if not report.moves:  # a single visit
             return Opinion(color, report.winrate, report.score_lead, visits=report.visits), report.evaluations
         best = report.moves[0]
-        opinion = Opinion(color, best.winrate, best.score_lead, best.move, best.pv, visits=report.visits)
+        opinion = Opinion(
+            color,
+            best.winrate,
+            best.score_lead,
+            best.move,
+            best.pv,
+            visits=report.visits,
+            candidates=candidates_of(report, lambda move: round(move.score_lead, 2)),
+            ownership=ownership_letters(None if report.ownership is None else report.ownership * (3 - 2 * color)),
+        )
         return opinion, report.evaluations
+
+
+def _size_of(board: Board) -> int | str:
+    return board.side if board.is_square else str(board)
+
+
+def phases(area: int) -> tuple[int, int]:
+    """Return the numbers of the first moves of middle game and endgame: 50 and 150 on 19x19, fewer on small boards."""
+    return round(50 * area / 361), round(150 * area / 361)
 
 
 class Parts:
@@ -277,87 +321,5 @@ def are_mirrored(game: GoGame, one: int, other: int) -> bool:
     colors = {point: color for color, point in game.stones()}
     return any(
         image[one] == other and all(colors.get(image[point]) == color for point, color in colors.items())
-        for image in board_symmetries(game.size)
+        for image in board_symmetries(game.board)
     )
-
-
-# -- the annotated record ------------------------------------------------------------------------------------------
-
-
-def annotate(record: GameRecord, review: Review) -> None:
-    """Write a review into the main line of its record; an earlier review is replaced.
-
-    Each node gets a comment, V (Black's lead) and Sabaki's properties. A mistake gets DO or BM, and the better line as
-    a variation, unless the move is in the root.
-    """
-    nodes = list(record.line())
-    for node in record.nodes():
-        _clean(node)
-    _set_values(record.root, review.opinions[0])
-    _add_comment(record.root, f"reviewed by {review.engine}")
-    komi = review.info.get("komi")
-    if komi is not None and record.komi is not None and komi != record.komi:
-        _add_comment(record.root, f"reviewed with komi {komi:g}")
-    reviewed = iter(review.moves)
-    for parent, node in zip((None, *nodes[:-1]), nodes, strict=True):
-        if node.move is None:
-            continue
-        move = next(reviewed, None)
-        if move is None:
-            _add_comment(node, "this move cannot be played: the review ends here")
-            break
-        _add_comment(node, describe(move, record.size))
-        _set_values(node, move.after)
-        if move.winrate_loss >= MISTAKE:
-            if parent is not None:
-                _add_variation(parent, move, record.size)
-            if not any(name in node.other for name in VERDICTS):
-                bad = move.winrate_loss >= BLUNDER
-                node.other["BM" if bad else "DO"] = ["1" if bad else ""]
-
-
-def _add_comment(node: Node, text: str) -> None:
-    node.comment = "\n".join(filter(None, (node.comment, MARK + text)))
-
-
-def _clean(node: Node) -> None:
-    """Remove the annotations of an earlier review."""
-    lines = node.comment.split("\n")
-    kept = [line for line in lines if not line.startswith(MARK)]
-    if len(kept) < len(lines):
-        for name in ("V", *SABAKI, "BM", "DO"):
-            node.other.pop(name, None)
-    node.comment = "\n".join(kept)
-    node.children = [child for child in node.children if not child.comment.startswith(f"{MARK}better")]
-
-
-def _set_values(node: Node, opinion: Opinion) -> None:
-    node.other["SBKV"] = [f"{100 * opinion.winrate_for(BLACK):.2f}"]
-    score = opinion.score_for(BLACK)
-    if score is not None:
-        node.other["V"] = node.other["SBKS"] = [f"{score:.2f}"]
-
-
-def describe(move: ReviewedMove, size: int) -> str:
-    """Return a review's comment on a move, on one line."""
-    color = move.color
-    parts = [f"{format_color(color)} {100 * move.winrate_after:.1f}%"]
-    score = move.after.score_for(BLACK)
-    if score is not None:
-        parts.append(score_text(round(score, 1)))
-    if move.is_best:
-        parts.append("the best move")
-    elif move.best_text:
-        parts.append(f"best {move.best_text} {100 * move.before.winrate_for(color):.1f}%: {' '.join(move.pv_text)}")
-        loss = f"loss {100 * move.winrate_loss:.1f}%"
-        parts.append(loss if move.score_loss is None else f"{loss}, {move.score_loss:.1f} points")
-    return "; ".join(parts) + f" ({move.after.visits} visits)"
-
-
-def _add_variation(parent: Node, move: ReviewedMove, size: int) -> None:
-    """Add the better line beside the played move."""
-    color, node = move.color, parent
-    for point in move.before.pv[:PV_MOVES]:
-        text = f"{MARK}better, {format_color(color)} {100 * move.before.winrate:.1f}%" if node is parent else ""
-        node = node.add(color, point, text)
-        color = opponent(color)

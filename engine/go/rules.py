@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
-from yomi.engine.option_row import OptionError, did_you_mean
+from yomi.language import tr
+from yomi.nets.settings import OptionError, did_you_mean
 
 Ko = Literal["SIMPLE", "POSITIONAL", "SITUATIONAL"]
 Scoring = Literal["AREA", "TERRITORY"]
@@ -63,8 +64,11 @@ class Rules:
         if rules is None:
             if _squash(text) == "agabutton":
                 raise RulesError("rules with a button (aga-button) are not supported")
-            known = f"a JSON object or one of {', '.join(PRESETS)}{did_you_mean(text, PRESETS)}"
-            raise RulesError(f"unknown rules '{text[:100]}': expected {known}")
+            known, hint = ", ".join(PRESETS), did_you_mean(text, PRESETS)
+            message = tr(
+                "unknown rules '{text}': expected a JSON object or one of {known}", text=text[:100], known=known
+            )
+            raise RulesError(message + hint)
         return rules
 
     @classmethod

@@ -1,7 +1,7 @@
 """Game records with variations, set-up stones and comments, and writing them as SGF.
 
-A `GameRecord` is the tree of a game; a `GoGame` is one position in it with the moves before it. Not supported:
-rectangular boards, other games, and writing collections.
+A `GameRecord` is the tree of a game; a `GoGame` is one position in it with the moves before it. Boards may be
+rectangular, but only square ones can be played. Not supported: other games, and writing collections.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from sgfmill import sgf_grammar
 
 from yomi import __version__
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.go.game import GoGame, IllegalMove, SetupError
-from yomi.engine.go.handicap import HANDICAP_KOMI, HandicapError
+from yomi.engine.go.game import GoGame, IllegalMove
+from yomi.engine.go.points import HANDICAP_KOMI, STANDARD, Board, HandicapError, SetupError, format_color
 from yomi.engine.go.rules import PRESETS, Rules
-from yomi.engine.go.vertex import format_color, sgf_letters
 from yomi.engine.records import Note
 from yomi.engine.search.types import Counts
 from yomi.native.go.board import EMPTY, PASS
@@ -69,7 +68,7 @@ class Node:
 class GameRecord:
     """A game with its variations and the root's properties."""
 
-    size: int = 19
+    board: Board = STANDARD
     komi: float | None = None  # without handicap compensation; None if missing
     rules: Rules | None = None  # None if missing or unknown
     rules_text: str = ""  # name of unknown rules
@@ -81,7 +80,7 @@ class GameRecord:
     seconds: float | None = None  # main time of each side (TM)
     overtime: str = ""  # byo-yomi in words (OT)
     root: Node = field(default_factory=Node)
-    # Faults that the reader has tolerated. A file's first record has those of the whole file.
+    # Faults that the reader has tolerated. A file's first record has the faults of the whole file.
     notes: list[Note] = field(default_factory=list, compare=False)
 
     def line(self, path: Sequence[int] = ()) -> Iterator[Node]:
@@ -156,8 +155,7 @@ class GameRecord:
     ) -> Iterator[GoGame]:
         """Yield the game before each move of a line, and at its end: one object that changes in place.
 
-        Ko and suicide are not checked. The default komi is that of the rules, with handicap half a point. Arguments:
-        see `game`.
+        Ko and suicide are not checked. The default komi is that of the rules, with handicap half a point.
 
         Raises:
             SgfError: an impossible move or set-up, or the record names unknown rules.
@@ -170,7 +168,7 @@ class GameRecord:
         if komi is None:
             komi = self.komi if self.komi is not None else (HANDICAP_KOMI if self.handicap >= 2 else used.komi)
         try:
-            game = GoGame(self.size, used, komi)
+            game = GoGame(self.board, used, komi)
         except SetupError as error:
             raise SgfError(str(error)) from None
         nodes = list(self.line(path))
@@ -216,7 +214,9 @@ class GameRecord:
             "HA": str(self.handicap) if self.handicap >= 2 else "",
             "TM": "" if self.seconds is None else _number_text(self.seconds),
         }
-        fixed = {"FF": "4", "GM": "1", "CA": "UTF-8", "SZ": str(self.size), "AP": f"{APPLICATION}:{__version__}"}
+        board = self.board
+        size = str(board.width) if board.width == board.height else f"{board.width}:{board.height}"
+        fixed = {"FF": "4", "GM": "1", "CA": "UTF-8", "SZ": size, "AP": f"{APPLICATION}:{__version__}"}
         return {name: [escaped(text)] for name, text in (fixed | texts).items() if text}
 
     def _pieces(self) -> Iterator[bytes]:
@@ -228,7 +228,7 @@ class GameRecord:
                 yield node
                 continue
             properties = self._root_properties() if node is self.root else {}
-            properties |= _properties_of(node, self.size)
+            properties |= _properties_of(node, self.board)
             yield b";"
             for name in sorted(properties, key=lambda name: (name != "FF", name)):
                 yield "".join([name, *(f"[{value}]" for value in properties[name])]).encode("utf-8")
@@ -256,13 +256,11 @@ class GameRecord:
 def record_of(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Counts] = ()) -> GameRecord:
     """Return a record of `game` without names or result.
 
-    Args:
-        game: the initial position and the moves.
-        comments: for the initial position and then each move; may be shorter.
-        counts: visits of the search for each move, written as COUNTS; may be shorter.
+    `comments` belong to the initial position and then each move; `counts` are the visits of the search for each move,
+    written as COUNTS. Both may be shorter.
     """
     texts = [*comments, *[""] * (len(game.moves) + 1 - len(comments))]
-    record = GameRecord(game.size, game.komi, game.rules, handicap=game.handicap)
+    record = GameRecord(game.board, game.komi, game.rules, handicap=game.handicap)
     record.root = Node(setup=list(game.setup), comment=texts[0])
     first = game.moves[0][0] if game.moves else game.side_to_move
     if game.setup or first != BLACK:
@@ -272,7 +270,7 @@ def record_of(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Count
         node = node.add(color, move, text)
         if number < len(counts) and counts[number]:
             node.other[COUNTS] = [
-                f"{'' if point == PASS else sgf_letters(point, game.size)}:{visits}" for point, visits in counts[number]
+                f"{'' if point == PASS else game.board.letters(point)}:{visits}" for point, visits in counts[number]
             ]
     return record
 
@@ -287,14 +285,14 @@ def to_sgf(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Counts] 
     return record.to_sgf()
 
 
-def _properties_of(node: Node, size: int) -> dict[str, list[str]]:
+def _properties_of(node: Node, board: Board) -> dict[str, list[str]]:
     """Return the escaped values of a node's properties by name."""
     properties: dict[str, list[str]] = {}
     if node.move:
         color, move = node.move
-        properties[format_color(color)] = ["tt" if move == PASS else sgf_letters(move, size)]
+        properties[format_color(color)] = ["tt" if move == PASS else board.letters(move)]
     for name, stone in SETUP_PROPERTIES.items():
-        points = sorted(sgf_letters(point, size) for color, point in node.setup if color == stone)
+        points = sorted(board.letters(point) for color, point in node.setup if color == stone)
         if points:
             properties[name] = points
     if node.side is not None:

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE
+from yomi.engine.go.points import COLUMNS, Board, star_lines
 from yomi.engine.pictures import INK, MARK, WOOD, Grid, element, heat_color, rows_of, sheet, strength, text_at
 
 Point: TypeAlias = tuple[int, int]
 
 MAX_SIZE = 25
-COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 CELL, RADIUS = 32, 15  # distance between lines, and radius of a stone
 MIN_STRENGTH = 0.005  # smaller values are not drawn
 STONES = {BLACK: "#15120e", WHITE: "#fbf9f4"}
@@ -48,33 +48,34 @@ def goban(
     Raises:
         ValueError: wrong size of the board, wrong value in `stones`, or a point off the board.
     """
-    board = _board(stones)
-    width, height = len(board[0]), len(board)
+    rows = _rows(stones)
+    board = Board(len(rows[0]), len(rows))
     texts = {**{point: str(number) for point, number in (numbers or {}).items()}, **(labels or {})}
     for point in [*texts, *([] if last is None else [last])]:
-        if not (0 <= point[0] < width and 0 <= point[1] < height):
-            raise ValueError(f"point {point}: expected (column, row) on a board of {width}×{height}, from (0, 0)")
+        if not (0 <= point[0] < board.width and 0 <= point[1] < board.height):
+            raise ValueError(f"point {point}: expected (column, row) on a board of {_size(board)}, from (0, 0)")
     margin = CELL * (1.1 if coordinates else 0.75)
-    picture = _Goban(board, margin)
+    picture = _Goban(rows, board, margin)
     parts = [*picture.grid()]
     if heat is not None:
-        parts = [*picture.heat(rows_of(heat, width, height, "heat")), *parts]
+        parts = [*picture.heat(rows_of(heat, board.width, board.height, "heat")), *parts]
     parts += picture.stones()
     if ownership is not None:
-        parts += picture.ownership(rows_of(ownership, width, height, "ownership"))
+        parts += picture.ownership(rows_of(ownership, board.width, board.height, "ownership"))
     parts += picture.texts(texts)
     if last is not None:
         parts.append(picture.last(last, last in texts))
     if coordinates:
         parts += picture.coordinates()
-    return sheet(2 * margin + (width - 1) * CELL, 2 * margin + (height - 1) * CELL, title or _title(board, last), parts)
+    across, down = (2 * margin + (side - 1) * CELL for side in (board.width, board.height))
+    return sheet(across, down, title or _title(rows, board, last), parts)
 
 
-def point_name(point: Point, height: int) -> str:
-    return f"{COLUMNS[point[0]]}{height - point[1]}"
+def _size(board: Board) -> str:
+    return str(board).replace("x", "×")
 
 
-def _board(stones: Grid) -> list[list[int]]:
+def _rows(stones: Grid) -> list[list[int]]:
     rows = [[int(stone) for stone in row] for row in stones]
     width = len(rows[0]) if rows else 0
     if not (1 <= len(rows) <= MAX_SIZE and 1 <= width <= MAX_SIZE) or any(len(row) != width for row in rows):
@@ -86,35 +87,29 @@ def _board(stones: Grid) -> list[list[int]]:
     return rows
 
 
-def _title(board: list[list[int]], last: Point | None) -> str:
-    black, white = (sum(row.count(color) for row in board) for color in (BLACK, WHITE))
-    text = f"Go board {len(board[0])}×{len(board)}, {black} black and {white} white stones"
+def _title(rows: list[list[int]], board: Board, last: Point | None) -> str:
+    black, white = (sum(row.count(color) for row in rows) for color in (BLACK, WHITE))
+    text = f"Go board {_size(board)}, {black} black and {white} white stones"
     if last is None:
         return text
-    color = COLOR_NAMES.get(board[last[1]][last[0]], "")
-    return f"{text}, last move {color} {point_name(last, len(board))}".replace("  ", " ")
+    color = COLOR_NAMES.get(rows[last[1]][last[0]], "")
+    return f"{text}, last move {color} {board.vertex(board.point(*last))}".replace("  ", " ")
 
 
-def stars(width: int, height: int) -> list[Point]:
-    def lines(size: int) -> tuple[list[int], int | None]:
-        edge = 3 if size >= 13 else 2
-        return ([edge, size - 1 - edge] if size >= 7 else []), (size // 2 if size % 2 else None)
-
-    (columns, middle_column), (rows, middle_row) = lines(width), lines(height)
-    points = [(column, row) for row in rows for column in columns]
-    if points and middle_column is not None and middle_row is not None:
-        points.append((middle_column, middle_row))
-    if points and middle_column is not None and width >= 15:
-        points += [(middle_column, row) for row in rows]
-    if points and middle_row is not None and height >= 15:
-        points += [(column, middle_row) for column in columns]
-    return points
+def stars(board: Board) -> list[Point]:
+    (left, right, middle), (top, bottom, center) = star_lines(board.width), star_lines(board.height)
+    if min(board.width, board.height) < 7:
+        return []
+    points = [(x, y) for y in (top, bottom) for x in (left, right)]
+    has_middle, has_center = board.width % 2 == 1, board.height % 2 == 1
+    points += [(middle, center)] * (has_middle and has_center)
+    points += [(middle, y) for y in (top, bottom) if has_middle and board.width >= 15]
+    return points + [(x, center) for x in (left, right) if has_center and board.height >= 15]
 
 
 class _Goban:
-    def __init__(self, board: list[list[int]], margin: float) -> None:
-        self.board, self.margin = board, margin
-        self.width, self.height = len(board[0]), len(board)
+    def __init__(self, rows: list[list[int]], board: Board, margin: float) -> None:
+        self.rows, self.board, self.margin = rows, board, margin
 
     def place(self, point: Point) -> tuple[float, float]:
         """Return the picture's coordinates of a point."""
@@ -125,16 +120,16 @@ class _Goban:
         return element("rect", content, x=x - side / 2, y=y - side / 2, width=side, height=side, **attributes)
 
     def points(self) -> Iterator[tuple[Point, int]]:
-        for row, stones in enumerate(self.board):
+        for row, stones in enumerate(self.rows):
             for column, stone in enumerate(stones):
                 yield (column, row), stone
 
     def grid(self) -> Iterator[str]:
-        (left, top), (right, bottom) = self.place((0, 0)), self.place((self.width - 1, self.height - 1))
-        across = "".join(f"M{left:g} {top + CELL * row:g}H{right:g}" for row in range(self.height))
-        down = "".join(f"M{left + CELL * column:g} {top:g}V{bottom:g}" for column in range(self.width))
+        (left, top), (right, bottom) = self.place((0, 0)), self.place((self.board.width - 1, self.board.height - 1))
+        across = "".join(f"M{left:g} {top + CELL * row:g}H{right:g}" for row in range(self.board.height))
+        down = "".join(f"M{left + CELL * column:g} {top:g}V{bottom:g}" for column in range(self.board.width))
         yield element("path", d=across + down, fill="none", stroke=INK, stroke_width=1, stroke_linecap="square")
-        for star in stars(self.width, self.height):
+        for star in stars(self.board):
             x, y = self.place(star)
             yield element("circle", cx=x, cy=y, r=3, fill=INK)
 
@@ -149,7 +144,7 @@ class _Goban:
         for (column, row), _ in self.points():
             value = values[row][column]
             if strength(value) >= MIN_STRENGTH:
-                name = f"{point_name((column, row), self.height)}: {value:.3g}"
+                name = f"{self.board.vertex(self.board.point(column, row))}: {value:.3g}"
                 yield self.square((column, row), CELL, element("title", name), fill=heat_color(value))
 
     def ownership(self, values: list[list[float]]) -> Iterator[str]:
@@ -164,7 +159,7 @@ class _Goban:
     def texts(self, texts: Mapping[Point, str]) -> Iterator[str]:
         """Yield labels and numbers, sorted by point."""
         for (column, row), text in sorted(texts.items(), key=lambda item: (item[0][1], item[0][0])):
-            stone = self.board[row][column]
+            stone = self.rows[row][column]
             x, y = self.place((column, row))
             if not stone:  # without this the lines would cross the text
                 yield element("circle", cx=x, cy=y, r=RADIUS - 3, fill=WOOD)
@@ -174,18 +169,18 @@ class _Goban:
     def last(self, point: Point, has_text: bool) -> str:
         """Return the ring of the last move: in the stone, or around it if there is text on it."""
         x, y = self.place(point)
-        color = MARK if has_text else ON_STONES[self.board[point[1]][point[0]]]
+        color = MARK if has_text else ON_STONES[self.rows[point[1]][point[0]]]
         radius = RADIUS if has_text else RADIUS / 2
         return element("circle", cx=x, cy=y, r=radius, fill="none", stroke=color, stroke_width=2.5)
 
     def coordinates(self) -> Iterator[str]:
-        (_, top), (_, bottom) = self.place((0, 0)), self.place((0, self.height - 1))
+        (_, top), (_, bottom) = self.place((0, 0)), self.place((0, self.board.height - 1))
         offset = 0.75 * CELL
-        for column in range(self.width):
+        for column in range(self.board.width):
             x, _ = self.place((column, 0))
             for y in (top - offset, bottom + offset):
                 yield text_at(x, y, COLUMNS[column], 13, INK)
-        for row in range(self.height):
+        for row in range(self.board.height):
             _, y = self.place((0, row))
-            for x in (self.place((0, 0))[0] - offset, self.place((self.width - 1, 0))[0] + offset):
-                yield text_at(x, y, self.height - row, 13, INK)
+            for x in (self.place((0, 0))[0] - offset, self.place((self.board.width - 1, 0))[0] + offset):
+                yield text_at(x, y, self.board.height - row, 13, INK)

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import logging
+import unicodedata
 from argparse import Namespace
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.color import BLACK, opponent
-from yomi.engine.go.game import GoGame, new_game, score_text
-from yomi.engine.go.handicap import HANDICAP_KOMI, HandicapError, fixed_handicap
+from yomi.engine.color import BLACK, COLOR_NAMES, COLORS, WHITE, opponent
+from yomi.engine.go.game import GoGame, draw, new_game, score_text
 from yomi.engine.go.players.player import GoPlayer
+from yomi.engine.go.points import HANDICAP_KOMI, HandicapError, fixed_handicap, format_color, shown_color
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.rules import Rules
-from yomi.engine.go.scoring import removed_stones
+from yomi.engine.go.scoring import final_score, removed_stones
 from yomi.engine.go.sgf import SgfError, to_sgf
-from yomi.engine.go.vertex import format_color, format_vertex, parse_vertex
-from yomi.engine.option_row import OptionError
-from yomi.engine.options import Options
+from yomi.engine.options import Options, Value
 from yomi.engine.players.request import Decision
 from yomi.engine.records import report_notes
+from yomi.engine.screen import has_colors
 from yomi.engine.terminal import TerminalGame, TurnResult
+from yomi.language import is_japanese, tr
 from yomi.nets.files import write_atomically
+from yomi.nets.settings import OptionError
 
 log = logging.getLogger("yomi.play")
 
+HINT_HEAD = "winrate    lead   visits  line"
 OWNED = 0.5  # minimum ownership of a point that the map assigns to a side
 
 COMMANDS = """\
@@ -39,10 +42,27 @@ save FILE   write the game as SGF"""
 class GoTerminalGame(TerminalGame["GoGame"]):
     player: GoPlayer
     commands = COMMANDS
+    has_points = True
+
+    def __init__(
+        self, player: GoPlayer, game: GoGame, advice: Mapping[str, Value] | None = None, *, colored: bool = False
+    ) -> None:
+        super().__init__(player, game, advice)
+        self._colored = colored
 
     @property
     def prompt(self) -> str:
-        return format_color(self.side_to_move)
+        return f"{shown_color(self.side_to_move)}番" if is_japanese() else format_color(self.side_to_move)
+
+    def board(self) -> str:
+        return draw(self.game, colored=self._colored)
+
+    def last_move(self) -> str:
+        return self._vertex(self.game.moves[-1][1])
+
+    def _vertex(self, move: int) -> str:
+        vertex = self.game.board.vertex(move)
+        return tr("pass") if vertex == "pass" else vertex
 
     def ended(self) -> str | None:
         """Return the score after the end; Void for a game without result."""
@@ -51,43 +71,71 @@ class GoTerminalGame(TerminalGame["GoGame"]):
 
     def play(self, text: str) -> None:
         game = self.game
-        game.play(game.side_to_move, parse_vertex(text, game.size))
+        # Input methods may write letters and digits in full width.
+        game.play(game.side_to_move, game.board.parse_vertex(unicodedata.normalize("NFKC", text)))
 
     def obey(self, decision: Decision) -> TurnResult:
         game, color = self.game, self.side_to_move
+        side = shown_color(color)
         if decision.resign or decision.move is None:
-            return TurnResult(f"{format_color(color)} resigns.", self.resigned())
+            return TurnResult(tr("{side} resigns.", side=side), self.resigned())
         game.play(color, decision.move)
         report = decision.report
         return TurnResult(
-            f"{format_color(color)} {format_vertex(decision.move, game.size)}: winrate {100 * report.winrate:.1f}%,"
-            f" lead {report.score_lead:+.1f}, {report.visits} visits, {report.seconds:.1f} s"
+            tr(
+                "{side} {vertex}: winrate {winrate}%, lead {lead}, {visits} visits, {seconds} s",
+                side=side,
+                vertex=self._vertex(decision.move),
+                winrate=f"{100 * report.winrate:.1f}",
+                lead=f"{report.score_lead:+.1f}",
+                visits=report.visits,
+                seconds=f"{report.seconds:.1f}",
+            )
         )
 
     def hint(self) -> list[str]:
         """Return winrate, lead, visits and line of the best moves."""
-        game, lines = self.game, []
+        lines = [tr(HINT_HEAD)]
         for move in self.search().report.moves[:5]:
-            pv = " ".join(format_vertex(point, game.size) for point in move.pv[:8])
-            lines.append(f"{100 * move.winrate:5.1f}%  {move.score_lead:+6.1f}  {move.visits:7d} visits  {pv}")
+            pv = " ".join(map(self._vertex, move.pv[:8]))
+            lines.append(f"{100 * move.winrate:6.1f}%  {move.score_lead:+6.1f}  {move.visits:7d}  {pv}")
         return lines
 
     def resigned(self) -> str:
         return f"{format_color(opponent(self.side_to_move))}+R"
 
+    def in_words(self, result: str) -> str:
+        """Return an SGF result with a sentence: "B+R, Black wins by resignation"."""
+        if is_japanese():
+            return japanese_result(result)
+        if result == "Void":
+            return f"{result}, no result"
+        if result == "0":
+            return f"{result}, a draw"
+        winner, how = result.split("+")
+        by = "resignation" if how == "R" else f"{how} {'point' if how == '1' else 'points'}"
+        return f"{result}, {COLOR_NAMES[COLORS[winner.lower()]]} wins by {by}"
+
     def score(self) -> str:
         """Return a map of the expected owners, the score as the board stands, and the search's expectation."""
         game, owners = self.game, self._owners()
         marks = ["b" if owner > OWNED else "w" if owner < -OWNED else "." for owner in owners]
-        rows = [" ".join(marks[row * game.size : (row + 1) * game.size]) for row in range(game.size)]
+        rows = map(" ".join, game.board.rows(marks))
         dead = removed_stones(game, lambda: owners)
-        text = f"as the board stands{', dead stones taken off' if dead else ''}: {self._result(dead)}"
+        result = self._result(dead)
+        result = japanese_result(result) if is_japanese() else result
+        if dead:
+            text = tr("as the board stands, dead stones taken off: {result}", result=result)
+        else:
+            text = tr("as the board stands: {result}", result=result)
         report = self.search().report
         if report.moves:
             black = report.side_to_move == BLACK
             lead = report.score_lead if black else -report.score_lead
             winrate = report.winrate if black else 1.0 - report.winrate
-            text += f"; expected: {score_text(round(lead, 1))}, Black wins {100 * winrate:.1f}%"
+            score, percent = score_text(round(lead, 1)), f"{100 * winrate:.1f}"
+            score = japanese_lead(lead) if is_japanese() else score
+            text += tr("; expected: {score}, Black wins {winrate}%", score=score, winrate=percent)
         return "\n".join([*rows, text])
 
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
@@ -95,14 +143,38 @@ class GoTerminalGame(TerminalGame["GoGame"]):
             text = to_sgf(self.game, result=result, black=names[0], white=names[1])
             write_atomically(Path(path), text.encode("utf-8"))
         except OSError as error:
-            raise ValueError(f"cannot write {path}: {error.strerror}") from None
+            raise ValueError(tr("cannot write {path}: {why}", path=path, why=error.strerror)) from None
 
     def _result(self, dead: Collection[int]) -> str:
         game = self.game
-        return "Void" if game.is_no_result else score_text(game.final_score(dead))
+        return "Void" if game.is_no_result else score_text(final_score(game, dead))
 
     def _owners(self) -> npt.NDArray[np.float32]:
         return self.player.final_ownership(self.game)
+
+
+def japanese_result(result: str) -> str:
+    """Return an SGF result in Japanese: "黒の中押し勝ち", "白の3目半勝ち", "持碁"."""
+    if result in ("Void", "0"):
+        return "無勝負" if result == "Void" else "持碁"
+    winner, how = result.split("+")
+    if how == "R":
+        points = "中押し"
+    elif how.endswith(".5"):
+        whole = how.removesuffix(".5")
+        points = "半目" if whole == "0" else f"{whole}目半"
+    else:
+        points = f"{how}目"
+    return f"{shown_color(COLORS[winner.lower()])}の{points}勝ち"
+
+
+def japanese_lead(lead: float) -> str:
+    """Return which side leads, by Black's points minus White's."""
+    return f"{shown_color(BLACK if lead > 0 else WHITE)}の{abs(lead):.1f}目リード" if round(lead, 1) else "互角"
+
+
+def open_terminal(player: GoPlayer, game: GoGame, args: Namespace, advice: Mapping[str, Value]) -> GoTerminalGame:
+    return GoTerminalGame(player, game, advice, colored=has_colors())
 
 
 def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, str]]:
@@ -112,7 +184,7 @@ def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, st
     game = new_game(options)
     if args.handicap:
         try:
-            game.place_handicap(fixed_handicap(args.handicap, game.size))
+            game.place_handicap(fixed_handicap(args.handicap, game.board))
             if options.komi is None:
                 game.set_komi(HANDICAP_KOMI)
         except HandicapError as error:
@@ -128,10 +200,11 @@ def _load(path: str, options: Options) -> tuple[GoGame, tuple[str, str]]:
         raise OptionError(f"--resume {path}: {error}") from None
     report_notes(log.warning, path, record.notes)
     if record.result:
-        raise OptionError(f"--resume {path}: the game has ended ({record.result}), expected one that has not")
+        text = tr("the game has ended ({ending}), expected one that has not", ending=record.result)
+        raise OptionError(f"--resume {path}: {text}")
     try:
         game = record.game(rules=Rules.parse(options.rules), override_rules=record.rules is None)
     except SgfError as error:
         raise OptionError(f"--resume: {error}") from None
-    options.size, options.komi = game.size, game.komi
+    options.size, options.height, options.komi = game.board.width, game.board.height, game.komi
     return game, (record.black, record.white)

@@ -26,7 +26,7 @@ from typing import Any
 from yomi import __version__
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.game import Game
-from yomi.engine.learning.journal import LearningError
+from yomi.engine.learning.journal import LearningError, first_line
 from yomi.engine.learning.settings import SelfPlaySettings
 from yomi.engine.learning.store import DIGITS, digest_of
 from yomi.engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, OnLoss, SelfPlayWorker, Task
@@ -55,8 +55,8 @@ SECURED_FROM = (2, 52)  # first version of Ray with tokens
 class ClusterOptions:
     """Options of the cluster."""
 
+    # local starts a cluster, auto uses the cluster of this machine; otherwise HOST:PORT of a head.
     address: str
-    """local starts a cluster, auto uses the cluster of this machine; otherwise HOST:PORT of a head."""
     actors: int | None = None  # None: as many as fit
     cpus: float = 1.0  # per actor
     gpus: float = 0.0  # per actor; an actor without a share sees no GPU
@@ -158,7 +158,7 @@ class Cluster:
         try:
             self.ray.init(address=options.address, log_to_driver=False, logging_level=logging.ERROR, **own)
         except (self.ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
-            why = _first_line(error)
+            why = first_line(error)
             if type(error).__name__ == "AuthenticationError":  # Ray 2.52 or newer; its own message is very long
                 why = "no token found, or another one than the cluster's"
             hint = "" if options.address == LOCAL else f"; {EXPECTED}"
@@ -194,10 +194,6 @@ def _reach(address: str) -> None:
         raise LearningError(
             f"--cluster {address}: {error.strerror or error}, expected the head of a Ray cluster"
         ) from None
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 @dataclass(frozen=True)
@@ -439,6 +435,5 @@ def _why(error: Exception) -> str:
     """Return the reason for the loss of an actor, on one line."""
     cause = getattr(error, "cause", None)
     if cause is not None:
-        return f"{type(cause).__name__}: {_first_line(cause)}"
-    last = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-    return last.partition(". ")[0].removesuffix(".")
+        return f"{type(cause).__name__}: {first_line(cause)}"
+    return first_line(error, -1).partition(". ")[0].removesuffix(".")

@@ -19,9 +19,9 @@ from yomi import __version__
 from yomi.engine.clients.spec import EngineSpec
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.game import Game
+from yomi.engine.learning.journal import EARLIER, newest_shares
 from yomi.engine.learning.opponents import FailureLimit
 from yomi.engine.learning.page import LATEST, write_page
-from yomi.engine.learning.progress import EARLIER, newest_shares
 from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import NETWORK_INTERVAL, NOTHING_PLANNED, Store
 from yomi.engine.learning.workers import Delivery, Task, Workers

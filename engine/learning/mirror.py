@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from yomi.engine.learning.journal import LearningError
+from yomi.engine.learning.journal import LearningError, first_line
 
 FIXED = ("settings.json", "rows", "games", "networks")  # files and folders whose files never change
 CHANGING = ("journal.jsonl", "state.json")  # copied after them, so that everything they refer to has been copied
@@ -96,7 +96,7 @@ class Mirror:
             try:
                 self.copy()
             except Exception as error:  # each place has errors of its own, and none is a reason to stop learning
-                failure = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                failure = first_line(error)
             if failure and failure != self._failure:
                 self._say(f"mirror {self._url}: {failure}; tried again every {INTERVAL:.0f} s")
             self._failure = failure

@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from yomi.engine.clients.client import EngineClient, EngineError, EngineProcess
-from yomi.engine.clients.spec import EngineLimits, EngineSpec, GameClock, SpecError, parse_spec, with_unique_names
+from yomi.engine.clients.spec import EngineLimits, EngineSpec, SpecError, parse_spec, with_unique_names
 from yomi.engine.clients.usi import UsiClient
-from yomi.engine.color import BLACK, DRAW, WHITE, opponent
+from yomi.engine.color import BLACK, DRAW
 from yomi.engine.game import Game
-from yomi.engine.learning.journal import LearningError
-from yomi.engine.learning.progress import EARLIER
+from yomi.engine.learning.journal import EARLIER, LearningError
 from yomi.engine.learning.searches import GameCoroutine
-from yomi.engine.matches.games import MatchGame
-from yomi.engine.option_row import OptionError
-from yomi.engine.play import DECLARATION, RESIGNATION, Ended, G
+from yomi.engine.matches.games import EngineSides, FaultError, MatchGame
+from yomi.engine.play import Ended, G, end_by
+from yomi.nets.settings import OptionError
 
 T = TypeVar("T")
 
@@ -92,13 +91,13 @@ class Opponent(Generic[G]):
         self.color = BLACK
         self._client: EngineClient | None = None
         self._process: EngineProcess | None = None
-        self._clocks: dict[int, GameClock] = {}  # of the current game; empty until the engine knows the game
+        self._sides: EngineSides[G] | None = None  # of the current game, once the engine knows it
         self._has_failed = False
         self._closed = threading.Event()
 
     def begin(self, color: int) -> None:
         """Join a new game with this color."""
-        self.color, self._clocks = color, {}
+        self.color, self._sides = color, None
 
     def choose(self, game: G) -> Generator[Future[int | Ended], None, int | Ended]:
         """Return the engine's move, or the end of the game. `game` must not change until then.
@@ -135,19 +134,20 @@ class Opponent(Generic[G]):
         self.kill()
 
     def _ask(self, game: G) -> int | Ended:
-        client, color, kind = self._started(), game.side_to_move, self._kind
-        if not self._clocks:
-            self._clocks = {side: client.clock(0.0) for side in (BLACK, WHITE)}
-            kind.set_up(client, game, self._clocks[color].settings)
-        moves = [kind.format_move(game, move) for _, move in game.moves]
-        answer = client.choose(kind.start_of(game), moves, color, self._clocks)
+        color = game.side_to_move
+        client = self._started()
+        if self._sides is None:
+            self._sides = EngineSides(self._kind, game, {color: client})
+            self._sides.set_up(color)
         try:
-            decision = kind.decide(game, answer.move)
-        except ValueError as error:
-            raise EngineError(f"illegal move: {str(error)[:200]}") from None
-        if decision.resign:
-            return Ended(opponent(color), RESIGNATION)
-        return Ended(color, DECLARATION) if decision.move is None else decision.move
+            decision = self._sides.choose(game)
+        except FaultError as error:
+            raise EngineError(f"{error.ending}: {error}") from None
+        ended = end_by(decision, color)
+        if ended is not None:
+            return ended
+        assert decision.move is not None  # otherwise the game has ended
+        return decision.move
 
     def _started(self) -> EngineClient:
         if self._client is None:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from yomi.engine.learning.journal import NAME, Event, Journal, LearningError
-from yomi.engine.learning.progress import EARLIER, GENERATIONS, Progress, disk_use
+from yomi.engine.learning.journal import EARLIER, GENERATIONS, NAME, Event, Journal, LearningError, Progress, disk_use
 from yomi.engine.matches.results import ORDER
+from yomi.engine.pages.review import part
 from yomi.nets.files import lock_file, write_atomically
 from yomi.nets.text import parse_json
 
@@ -24,9 +24,11 @@ PAGE = "status.html"
 LATEST = "latest.json"  # games for the page; the loop writes it
 TEMPLATE = "page.html"  # contains PLACE, which is replaced by the page's data
 PLACE = "{{data}}"
+BOARDS = "{{boards}}"  # in the template: the script of the boards
 POINTS = 300  # maximum number of points per line
 INTERVALS = 30  # maximum number of intervals in the chart of time
 ROWS = 30  # networks in the table
+RATE = "per second of self-play"  # page.html knows this unit
 
 LOCK = ".lock"  # a run keeps this file locked
 SILENT_SECONDS = 600.0  # time without an event after which a run without a lock file counts as killed
@@ -185,52 +187,85 @@ def _bytes(size: float) -> str:
 
 
 def write_page(folder: Path, now: float | None = None) -> None:
-    """Write the page, a single file that needs no network. Damaged games are left out, with a warning.
+    """Write the page of a run, a single file that needs no network. Damaged games are left out, with a warning.
 
     Raises:
         LearningError: the journal cannot be read, or the page cannot be written.
     """
-    progress, now = Progress(Journal(folder / NAME).read()), time.time() if now is None else now
-    try:
-        games = read_games(folder / LATEST)
-    except LearningError as error:
-        _log.warning("%s: the page shows no games", error)
-        games = []
-    data = {
-        "title": _title(progress),
-        "text": _text(folder, progress, now),
-        "charts": _charts(progress),
-        "networks": _rows(progress),
-        "games": games,
-        "written": now,
-        "running": _is_going_on(folder, progress, now),
-    }
+    _write([folder], folder / PAGE, time.time() if now is None else now)
+
+
+def write_comparison(folders: Sequence[Path], path: Path, now: float | None = None) -> None:
+    """Write a page that lays runs over each other. Raises LearningError as `write_page` does."""
+    _write(folders, path, time.time() if now is None else now)
+
+
+def _write(folders: Sequence[Path], path: Path, now: float) -> None:
+    runs = [_run(folder, name, now) for folder, name in zip(folders, _names(folders), strict=True)]
+    data = {"runs": runs, "written": now}
     embedded = json.dumps(_finite(data), allow_nan=False)
     for sign in "<>&":  # nothing of it may end the script
         embedded = embedded.replace(sign, f"\\u{ord(sign):04x}")
     template = resources.files("yomi.engine.learning").joinpath(TEMPLATE).read_text(encoding="utf-8")
     try:
-        write_atomically(folder / PAGE, template.replace(PLACE, embedded).encode())
+        write_atomically(path, template.replace(BOARDS, part("board.js")).replace(PLACE, embedded).encode())
     except OSError as error:
-        raise LearningError(f"{folder / PAGE}: {error.strerror}") from None
+        raise LearningError(f"{path}: {error.strerror}") from None
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    """Return the folders without their common beginning."""
+    paths = [folder.resolve().parts for folder in folders]
+    levels = zip(*paths, strict=False)
+    common = sum(1 for _ in itertools.takewhile(lambda level: len(set(level)) == 1, levels))
+    return [str(Path(*parts[min(common, len(parts) - 1) :])) for parts in paths]
+
+
+def _run(folder: Path, name: str, now: float) -> dict[str, Any]:
+    """Return the data of a run for the page."""
+    progress = Progress(Journal(folder / NAME).read())
+    try:
+        games = read_games(folder / LATEST)
+    except LearningError as error:
+        _log.warning("%s: the page shows no games", error)
+        games = []
+    return {
+        "name": name,
+        "title": _title(progress),
+        "text": _text(folder, progress, now),
+        "charts": _charts(progress),
+        "played": _played(progress),
+        "networks": _rows(progress),
+        "games": games,
+        "running": _is_going_on(folder, progress, now),
+    }
+
+
+def _played(progress: Progress) -> list[list[float]]:
+    """Return at most POINTS points (hours, games of self-play until then), beginning with (0, 0)."""
+    events = progress.of("selfplay")
+    totals = itertools.accumulate(event["games"] for event in events)
+    points = [[round(event["ran"] / 3600, 4), total] for event, total in zip(events, totals, strict=True)]
+    step = max(1, -(-len(points) // POINTS))
+    return [[0.0, 0], *points[::-step][::-1]]
 
 
 def _charts(progress: Progress) -> list[dict[str, Any]]:
-    """Return the charts over the hours, without empty lines and charts."""
+    """Return the charts over the hours, without empty lines and charts. The page chooses the unit of rates."""
     played = [event for event in progress.of("selfplay") if event["games"] and event["seconds"]]
     trained = progress.of("training")
     losses = dict.fromkeys(name for event in trained for name in event["losses"])
     charts = [
         ("Elo", f"over {progress.ratings.anchor}; 95% intervals; gates overrate promoted networks", _elo(progress)),
         *((f"Loss: {name}", "", [_line((event, event["losses"].get(name)) for event in trained)]) for name in losses),
-        ("Games", "per second of self-play", [_line((event, event["games"] / event["seconds"]) for event in played)]),
+        ("Games", RATE, [_line((event, event["games"] / event["seconds"]) for event in played)]),
         (
             "Evaluations",
-            "per second of self-play",
+            RATE,
             [_line((event, event["evaluations"] / event["seconds"]) for event in played)],
         ),
         ("Time", "% of the hours; parts may work at once", _times(progress)),
-        ("Mean lead", "Black's, in self-play", [_line((event, event.get("lead")) for event in played)]),
+        ("Mean lead", "Black's in self-play, in points", [_line((event, event.get("lead")) for event in played)]),
         (
             "Black's share",
             "% of the points in self-play",
@@ -306,6 +341,7 @@ def read_games(path: Path) -> list[dict[str, Any]]:
                 "title": str(game["title"]),
                 "result": str(game["result"]),
                 "moves": list(map(str, game["moves"])),
+                "first": dict(game.get("first", {})),
                 "boards": list(map(str, game["boards"])),
                 "values": [None if value is None else float(value) for value in game["values"]],
             }

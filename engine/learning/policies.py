@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from yomi.engine.search.read_tree import draw, wanted_weights
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -33,13 +35,13 @@ class SearchResult:
     visits: int  # of the root
     moves: npt.NDArray[np.int64]  # moves of the policy target
     target: FloatArray  # their probabilities
+    # Kullback-Leibler divergence of the target from the network's policy, in nats; 0 after a cheap search.
     surprise: float
-    """Kullback-Leibler divergence of the target from the network's policy, in nats; 0 after a cheap search."""
 
 
 PROVEN = 1e6  # added to the logit of a proven win, subtracted for a proven loss: outweighs everything else
+# Arguments: search with its root set, settings, random generator, visits, temperature, full search or cheap.
 Policy: TypeAlias = "Callable[[GameSearch, SelfPlaySettings, np.random.Generator, int, float, bool], Searching]"
-"""Arguments: search with its root set, settings, random generator, visits, temperature, full search or cheap."""
 Searching: TypeAlias = "Generator[None, None, SearchResult]"
 
 
@@ -56,17 +58,18 @@ def puct(
     priors: dict[int, float] = {}
     if full_search:
         yield from _expand(search)
+    search.prepare()
+    if full_search:
         priors = _priors(search)
         if settings.noise > 0.0:
-            search.add_noise()
-    else:
-        search.temper()
+            search.prepare(noise=True)
     if visits > search.visits:
         search.search(visits - search.visits)
         yield
     children = search.children()
     if full_search and settings.forced_playouts > 0.0:
-        counts = _without_forced(search, children, settings.forced_playouts)
+        factor = search.exploration(float(children["weight"].sum()))
+        counts = _without_forced(children, factor, settings.forced_playouts)
     else:
         counts = children["weight"].copy()
     return _found(search, children, counts, temperature, priors, rng)
@@ -86,6 +89,7 @@ def gumbel(
     in the same way, since its move is not worse for it.
     """
     yield from _expand(search)
+    search.prepare()
     priors = _priors(search)
     moves = np.fromiter(priors, np.int64, len(priors))
     logits = np.log(np.maximum(np.fromiter(priors.values(), np.float64, len(priors)), 1e-9))
@@ -124,23 +128,11 @@ def _expand(search: GameSearch) -> Iterator[None]:
     if search.visits == 0:
         search.search(1)
         yield
-    else:
-        search.temper()
 
 
 def _priors(search: GameSearch) -> dict[int, float]:
     children = search.children()
     return dict(zip(children["move"].tolist(), children["prior"].tolist(), strict=True))
-
-
-def _tempered(counts: FloatArray, temperature: float) -> FloatArray:
-    """Return counts ** (1 / temperature), normalized. Temperatures near 0 select the maximum."""
-    if temperature < 0.01:
-        shares: FloatArray = (counts == counts.max()).astype(np.float64)
-    else:
-        shares = (counts / counts.max()) ** (1.0 / temperature)
-    shares /= shares.sum()
-    return shares
 
 
 def _found(
@@ -156,7 +148,7 @@ def _found(
         counts = won.astype(np.float64)
     elif counts[~lost].any():
         counts = np.where(lost, 0.0, counts)
-    move = int(children["move"][_drawn(_tempered(counts, temperature), rng)])
+    move = int(children["move"][draw(counts, temperature, rng)])
     kept = counts > 0.0
     moves, target = children["move"][kept].astype(np.int64), counts[kept] / counts.sum()
     surprise = 0.0
@@ -166,30 +158,16 @@ def _found(
     return SearchResult(move, search.value, search.score, search.visits, moves, target, max(0.0, surprise))
 
 
-def _drawn(shares: FloatArray, rng: np.random.Generator) -> int:
-    # Generator.choice checks its arguments for longer than it draws.
-    sums = shares.cumsum()
-    return int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
+def _without_forced(children: npt.NDArray[Any], factor: float, forced: float) -> FloatArray:
+    """Return the weights without forced playouts (KataGo's policy target pruning). `factor` is PUCT's.
 
-
-def _without_forced(search: GameSearch, children: npt.NDArray[Any], forced: float) -> FloatArray:
-    """Return the weights without forced playouts (KataGo's policy target pruning).
-
-    Each move except the most visited one loses at most its forced visits, and keeps enough visits for PUCT to prefer
-    the most visited move. A single remaining visit counts as none.
+    A move loses at most its forced visits, and keeps its wanted weight. A single remaining visit counts as none.
     """
     counts: FloatArray = children["weight"].copy()
-    best = int(np.argmax(counts))
-    total = counts.sum()
-    prior, utility = children["prior"].astype(np.float64), children["utility"]
-    factor = search.exploration(total)
-    bar = utility[best] + factor * prior[best] / (1.0 + counts[best])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        enough = np.where(bar > utility, factor * prior / (bar - utility) - 1.0, counts)
-    least = counts - np.sqrt(forced * prior * total)
-    pruned: FloatArray = np.minimum(counts, np.ceil(np.maximum(np.maximum(enough, least), 0.0)))
-    pruned[pruned <= 1.0] = 0.0
-    pruned[best] = counts[best]
+    wanted = wanted_weights(children, factor)
+    unforced = np.ceil(np.maximum(counts - np.sqrt(forced * children["prior"] * counts.sum()), 0.0))
+    pruned: FloatArray = np.minimum(counts, np.maximum(wanted, unforced))
+    pruned[(pruned <= 1.0) & (pruned < pruned.max())] = 0.0
     return pruned
 
 
@@ -214,11 +192,9 @@ def _completed(counts: FloatArray, values: FloatArray, logits: FloatArray, own_v
 
 
 def _sigma(counts: FloatArray, values: FloatArray) -> FloatArray:
-    """Return the term that values in [-1, 1] add to logits: 0.1 * (50 + max visits) * (value + 1) / 2.
-
-    This is mctx's scale without its stretching of each position's values to [0, 1]: early values are noise. On 15,000
-    rows of Othello 6x6 from nothing, stretching scored 0.36 against one network, the paper's scale of 1 for Go and
-    chess 0.47, and this scale 0.67 (one run each).
-    """
+    """Return the term that values in [-1, 1] add to logits: 0.1 * (50 + max visits) * (value + 1) / 2."""
+    # mctx also stretches each position's values to [0, 1], but early values are noise. On 15,000 rows of Othello 6x6
+    # from nothing, stretching scored 0.36 against one network, the paper's scale of 1 for Go and chess 0.47, and this
+    # scale 0.67 (one run each).
     scale = 0.1 * (50.0 + float(counts.max()))
     return scale * (values + 1.0) / 2.0

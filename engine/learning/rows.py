@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, DRAW
-from yomi.engine.learning.learnable import Learnable
 from yomi.engine.learning.policies import SearchResult
-from yomi.engine.learning.selfplay import FinishedGame, Ply
+from yomi.engine.learning.selfplay import FinishedGame, Learnable, Ply
 from yomi.engine.play import Ended, G
 from yomi.engine.players.request import Decision
 from yomi.engine.search.types import Counts
@@ -33,8 +32,8 @@ from yomi.nets.data.shards import (
     write_shard,
 )
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import FeatureSet
 from yomi.nets.files import write_atomically
+from yomi.nets.metadata import FeatureSet
 
 MAX_TARGET_MOVES = 128  # moves in a policy target; the most probable ones are kept
 MIN_POLICY_COUNT = 1000  # minimum number of visits by which records express a policy

@@ -6,29 +6,22 @@ import math
 import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from queue import SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.queue import EvaluationQueue, Job, check_numbers
-from yomi.engine.search.read_tree import read_children
-from yomi.engine.search.root import RootPriors, evaluate_root, is_renewed
+from yomi.engine.evaluators.queue import EvaluationQueue, check_numbers, evaluate_batch
+from yomi.engine.search.root import TreeRoot
 from yomi.engine.search.search import FAULTS
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import SearchableGame
 from yomi.native.bound_kernels import NO_CALLS
 from yomi.native.game_calls import BoundBoard
 from yomi.native.spec import GameSpec
-from yomi.native.tree import arrays
-from yomi.native.tree.arrays import MIN_WEIGHT, Batch, Tree, make_forest, tree_of
+from yomi.native.tree.arrays import Batch, make_forest, tree_of
 from yomi.native.tree.buffers import make_batch, make_board, make_worker
-from yomi.native.tree.expansion import complete_root
-from yomi.native.tree.memory import clear_tree, compact
-from yomi.native.tree.report import find_child, restore_root_order, root_exploration
-from yomi.native.tree.search import CENTER_SHARE, recenter
 from yomi.native.tree.searcher import Searcher, advance_all
 
 MAX_ROUNDS = 1000  # batches per call if no search ends
@@ -56,14 +49,13 @@ class Searches:
         self._workers = [worker._replace(rng=rng) for rng in self._rngs]
         self._trees = [tree_of(self._forest, number) for number in range(count)]
         self._use_batch(make_batch(spec, count * settings.rows_per_leaf, queue.evaluator.inputs))
-        self._done: SimpleQueue[Job] = SimpleQueue()
         self._owners = np.zeros(len(self._batch.node), np.int64)
         self._used = 0
         self._rounds = 1  # batches per call, adapted to SLICE_SECONDS
         self._wanted = np.zeros(count, np.bool_)
         self._idle = np.zeros(count, np.bool_)
         generator = np.random.default_rng(seed)
-        self.slots = [GameSearch(self, number, tree, generator) for number, tree in enumerate(self._trees)]
+        self.slots = [GameSearch(self, number, generator) for number in range(count)]
 
     @property
     def side(self) -> int:
@@ -127,10 +119,7 @@ class Searches:
                 check_numbers(self.queue.evaluator, self._batch, -used)
             self._used = used
             if self._calls is None and used:
-                self.queue.submit(Job(self._batch, used, self._done))
-                job = self._done.get()
-                if job.error is not None:
-                    raise job.error
+                evaluate_batch(self.queue, self._batch, used)
             if self._idle.any():
                 if broken := int(self._forest.counters["broken"].max()):
                     raise EvaluatorError(FAULTS[broken])
@@ -139,90 +128,26 @@ class Searches:
             if now - begin > SLICE_SECONDS:
                 return []
 
-    def _begin(self, number: int, game: SearchableGame) -> None:
-        roots = self._roots[number : number + 1]
-        roots[0] = game.position
-        for name, value in self.spec.position_flags:
-            roots[name] = value
-        length = int(roots["history_length"][0])
-        self._histories[number, :length] = game.history[:length]
 
-    def _complete(self, number: int) -> bool:
-        """Add the missing edges of a root. Return False if the tree has no room for them."""
-        board = self._boards[number]
-        return bool(complete_root(self._trees[number], board.board.moves, board.count_moves()))
+class GameSearch(TreeRoot):
+    """One of the searches, with its root. Do not call it between `search` and the end of its playouts."""
 
-    def _evaluate(self, number: int, settings: SearchSettings, center: float) -> Tree:
-        worker, board = self._workers[number], self._boards[number]
-        return evaluate_root(self.spec, self.queue, settings, worker, board, center)
-
-
-class GameSearch:
-    """One of the searches. Do not call it between `search` and the end of its playouts."""
-
-    def __init__(self, owner: Searches, number: int, tree: Tree, generator: np.random.Generator) -> None:
-        self.owner, self.number, self.tree = owner, number, tree
-        self._priors = RootPriors(tree, generator)
-        self._counters = tree.counters[0]
-        self._bans = tree.counters["bans"]
-        self._visits = tree.nodes["visits"]
-        self._root, self._limit = tree.counters["root"], tree.counters["claim_limit"]
+    def __init__(self, owner: Searches, number: int, generator: np.random.Generator) -> None:
+        self.owner, self.number = owner, number
+        tree, worker, board = owner._trees[number], owner._workers[number], owner._boards[number]
+        super().__init__(owner.spec, owner.settings, tree, worker, board, generator)
         # Cached views of the counters: naming a field of a record takes Python microseconds.
+        self._limit = tree.counters["claim_limit"]
         self._call_counters = [tree.counters[name] for name in ("stop", "full", "claimed", "playouts")]
-        self.configure(owner.settings)
-        clear_tree(tree)
-
-    def configure(self, settings: SearchSettings) -> None:
-        """Set the search settings. The number of rows per leaf must be the owner's."""
-        self.settings = settings
-        settings.write(self.tree, self.owner.spec.score_unit)
 
     def seed(self, seed: int) -> None:
         """Set the seed of the symmetries."""
         self.owner._rngs[self.number] = seed | 1
 
-    @property
-    def visits(self) -> int:
-        return int(self._visits[self._root[0]])
-
-    @property
-    def value(self) -> float:
-        """Mean value of the root for the side to move, in [-1, 1]."""
-        return self._mean("value_sum")
-
-    @property
-    def score(self) -> float:
-        """Mean lead of the side to move at the root, in points."""
-        return self._mean("score_sum")
-
-    def _mean(self, name: str) -> float:
-        root = self.tree.nodes[self._root[0]]
-        return float(root[name]) / max(MIN_WEIGHT, float(root["weight_sum"]))
-
-    def begin(self, game: SearchableGame, line: Sequence[int] = ()) -> None:
-        """Set the root to the position of a game.
-
-        Args:
-            game: the game.
-            line: the moves since the current root's position, if its subtree is to be kept; otherwise empty.
-        """
-        self.owner._begin(self.number, game)
-        is_kept = len(line) > 0 and all(self._move_on(move) for move in line)
-        if not (is_kept and self.owner._complete(self.number)):
-            self._clear()
+    def begin(self, game: SearchableGame, line: Sequence[int] | None = None) -> None:
+        """Set the root to the position of a game. See `move_to` for `line`, which is not empty here."""
+        self.move_to(game, line)
         self.allow(None)
-
-    def _move_on(self, move: int) -> bool:
-        """Move the root to a child. Return False if that child was not expanded."""
-        child = int(find_child(self.tree, move))
-        if child < 0 or int(self.tree.nodes["state"][child]) != arrays.EXPANDED:
-            return False
-        compact(self.tree, child, 0)
-        center = CENTER_SHARE * self.score
-        self._counters.score_center *= -1.0  # a child has the other side to move
-        recenter(self.tree, center)
-        self._priors.move_on()
-        return True
 
     def search(self, playouts: int) -> None:
         """Request playouts, which `Searches.advance` makes. A solved root ends the search early."""
@@ -236,59 +161,19 @@ class GameSearch:
         for name, value in parameters.items():
             self.tree.parameters[name][0] = value
 
-    def add_noise(self) -> None:
-        """Mix Dirichlet noise into the priors of the expanded root."""
-        settings = self.settings
-        self._priors.add_noise(settings.root_noise, settings.root_noise_total)
-
-    def temper(self) -> None:
-        """Apply the root temperature to a root that was expanded as an inner node."""
-        settings = self.settings
-        self._priors.temper(settings.policy_temperature / settings.root_temperature)
-
-    def renew(self) -> None:
-        """Evaluate a reused root again if the settings ask for it, as `Search.set_position` does.
-
-        Raises:
-            Exception: from the evaluator.
-        """
-        if not self.visits or not is_renewed(self.owner.queue, self.settings):
-            return
-        if self.visits == 1:
-            self._clear()
-            return
-        center = float(self._counters.score_center)
-        self._priors.replace(self.owner._evaluate(self.number, self.settings, center))
-
-    def _clear(self) -> None:
-        clear_tree(self.tree)
-        self._priors.clear()
-
     def allow(self, moves: npt.NDArray[np.int64] | None) -> None:
         """Restrict the search to some moves of the root; None allows all."""
-        if moves is None and not self._bans[0]:
-            return
-        self.tree.banned[:] = 0 if moves is None else 1
-        if moves is not None:
-            self.tree.banned[moves] = 0
-        self._bans[0] = moves is not None
-        restore_root_order(self.tree)
-
-    def exploration(self, playouts: float) -> float:
-        """Return PUCT's factor of prior / (1 + visits) at the root after `playouts` playouts."""
-        return float(root_exploration(self.tree, playouts))
-
-    def children(self) -> npt.NDArray[Any]:
-        """Return all moves of the root, CHILD_DTYPE[n], visited moves first."""
-        return read_children(self.tree)
+        banned = None if moves is None else np.ones_like(self.tree.banned)
+        if banned is not None:
+            banned[moves] = 0
+        self.ban(banned)
 
 
 T = TypeVar("T")
 
+# A game as a generator. It yields None after it has requested playouts, or the Future of an engine's answer. It returns
+# the finished game.
 GameCoroutine: TypeAlias = "Generator[Future[Any] | None, None, T]"
-"""A game as a generator. It yields None after it has requested playouts, or the Future of an engine's answer. It
-returns the finished game.
-"""
 
 
 class ConcurrentGames(Generic[T]):

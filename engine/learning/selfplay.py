@@ -8,13 +8,13 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.game import Game
-from yomi.engine.learning.learnable import Learnable, Outcome
 from yomi.engine.learning.opponents import DroppedGame, Opponent, OpponentPool, opponent_spec
 from yomi.engine.learning.policies import POLICIES, Searching, SearchResult
 from yomi.engine.learning.searches import ConcurrentGames, GameCoroutine, GameSearch, Searches
@@ -23,10 +23,63 @@ from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION, Ended, G
 from yomi.engine.search.settings import SearchSettings
 
+if TYPE_CHECKING:
+    from yomi.native.spec import GameSpec
+    from yomi.nets.data.shards import Arrays
+
 RECENT = 5  # searches in a row that must see the game decided before visits are reduced
 FORKABLE = 64  # latest games from which others branch off
 REANALYZABLE = 500  # latest games kept for reanalysis: 0.1 MB each in Go, more for long games
 OPENING_SHARE = 0.3  # mean number of opening moves drawn from the policy, per unit of board size
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The labels that a finished game gives. The score includes komi."""
+
+    winner: int  # BLACK, WHITE or DRAW
+    margin: float | None = None  # Black's lead in points
+    # [area], +1 for Black. The points are in the order of `yomi.native.game.add_ownership`.
+    owners: npt.NDArray[np.float32] | None = None
+
+
+class Learnable(Protocol[G]):
+    """A game that can be learned."""
+
+    features: str  # feature set of the rows, a name of yomi.nets.metadata
+    spec: GameSpec  # its planes are those of the feature set
+    # The default table [network] of the training configuration.
+    network: Mapping[str, Any]
+    suffix: str  # of the records; one file holds many games
+    has_score: bool  # whether the game has a score
+    # One set of option values per board. Games are played on all of them; the options' own board comes first.
+    boards: Sequence[Mapping[str, Any]]
+    # Settings of the game besides the options. A run can only continue with the same values.
+    fixed_settings: Mapping[str, Any]
+
+    def new_game(self, rng: np.random.Generator, lead: float) -> G:
+        """Return a new game. `lead`, Black's mean score in recent games without komi, is the mean of the drawn komi."""
+
+    def restart(self, game: G) -> G:
+        """Return a game with the same beginning as `game`, without its moves."""
+
+    def first_position(self, game: G) -> dict[str, Any]:
+        """Return the position before all moves for the pages' boards (`replay` in board.js). Empty: pages show text."""
+
+    def judge(self, game: G) -> Ended | None:
+        """Return the end of a game, or None while it continues."""
+
+    def outcome(self, game: G, ended: Ended) -> Outcome: ...
+
+    def komi(self, game: G) -> float:
+        # 0 in games without a score
+        ...
+
+    def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
+        """Return the input columns of a data set for positions of one game, which have the spec's flags."""
+
+    def record(self, finished: FinishedGame[G], name: str) -> bytes:
+        """Return the record of a game, with the search results of its moves. `name` is the network's."""
 
 
 @dataclass(slots=True)
@@ -45,8 +98,8 @@ class FinishedGame(Generic[G]):
     outcome: Outcome
     first: int  # moves before the first ply
     plies: list[Ply] = field(default_factory=list)
+    # For a game played on after a resignation: whether the resigning side did not lose.
     resigned_wrongly: bool | None = None
-    """For a game played on after a resignation: whether the resigning side did not lose."""
     engines: Mapping[int, str] = field(default_factory=dict)  # names of players other than the network, by color
     reanalyzed: bool = False  # whether the network has searched a past game again
 
@@ -161,7 +214,7 @@ class SelfPlay(Generic[G]):
                     break
                 move, last = choice, None
             else:
-                search.begin(game, [] if last is None else [last])
+                search.begin(game, None if last is None else [last])
                 ply.full_search = rng.random() < settings.full_share
                 ply.found = yield from self._search(search, game.ply, values, ply.full_search)
                 values.append(ply.found.value if color == BLACK else -ply.found.value)

@@ -9,11 +9,8 @@
     networks/        the networks, named by the digest of their content
     train/           the checkpoint of the training
 
-After a kill at any moment, the next start finds each finished game in exactly one place.
-
-A power cut can also leave files without content, or with zeros. Everything that state.json names is therefore flushed
-to the disk before state.json is written. Games in `pending-09.rows` are not flushed: those of the last seconds may be
-lost. The next start checks everything, renames damaged files to `.NAME.damaged`, and reports them.
+After a kill at any moment, the next start finds each finished game in exactly one place. After a power cut, the games
+of the last seconds in `pending-09.rows` may be lost. The next start renames damaged files to `.NAME.damaged`.
 """
 
 from __future__ import annotations
@@ -468,7 +465,9 @@ class Store:
 
     @_locked
     def update(self, **changes: Any) -> None:
-        """Change the state and write it. The journal is flushed first."""
+        """Change the state and write it."""
+        # A power cut can leave files without content, or with zeros. Therefore everything that state.json names is
+        # flushed to the disk before it.
         self.journal.sync()
         self.state = dataclasses.replace(self.state, **changes)
         content = json.dumps(dataclasses.asdict(self.state), indent=1)

@@ -69,8 +69,8 @@ class Delivery:
 
     games: list[SelfPlayGame]
     evaluations: int  # positions evaluated since the last delivery
+    # For each game played on after a resignation: whether the resigning side did not lose.
     resigned_wrongly: list[bool] = dataclasses.field(default_factory=list)
-    """For each game played on after a resignation: whether the resigning side did not lose."""
     # The network's points in each game against an engine: 1, 0.5 or 0
     points: list[float] = dataclasses.field(default_factory=list)
     faults: list[str] = dataclasses.field(default_factory=list)  # the reason for each game dropped because of an engine
@@ -134,13 +134,15 @@ class SelfPlayWorker:
             selfplay.close()
 
     def _shown(self, selfplay: SelfPlay[Any], finished: FinishedGame[Any]) -> dict[str, Any]:
-        """Return a game in the form of the page, with the board before each move and at the end."""
+        """Return a game in the form of the page: its first position, or the board before each move and at the end."""
         learnable, game = selfplay.learnable, finished.game
-        board = learnable.restart(game)
-        boards = [str(board)]
-        for _, move in game.moves[board.ply :]:
-            board.push(move)
+        first, boards = learnable.first_position(game), []
+        if not first:
+            board = learnable.restart(game)
             boards.append(str(board))
+            for _, move in game.moves[board.ply :]:
+                board.push(move)
+                boards.append(str(board))
         words = self._game.format_opening(game).split()
         moves = words[len(words) - len(game.moves) :]  # in shogi they follow the initial position
         values = [None] * finished.first + [
@@ -153,7 +155,14 @@ class SelfPlayWorker:
         title = f"{len(moves)} moves" + (f", komi {learnable.komi(game):g}" if learnable.has_score else "")
         for color, name in finished.engines.items():
             title += f", {name} has {'Black' if color == BLACK else 'White'}"
-        return {"title": title, "result": result, "moves": moves, "boards": boards, "values": values}
+        return {
+            "title": title,
+            "result": result,
+            "moves": moves,
+            "first": first,
+            "boards": boards,
+            "values": values,
+        }
 
     def _played(self, selfplay: SelfPlay[Any], finished: FinishedGame[Any]) -> SelfPlayGame:
         assert self._task is not None
@@ -310,7 +319,7 @@ class ProcessWorkers:
         return dataclasses.replace(state.state.score, faults=tuple(state.faults))
 
     def _distribute(self, match: _Match) -> None:
-        """Send the games that nobody plays to the workers without games of the match."""
+        """Send the open games that no worker plays to the idle workers, which have no open game of the match."""
         given = set[int]().union(*match.given.values())
         left = sorted(match.open - given)
         idle = [

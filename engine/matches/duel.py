@@ -31,17 +31,16 @@ from yomi.engine.matches.rating import PAIR_SCORES, Sprt, difference
 from yomi.engine.matches.results import ORDER, GameResult, MatchError, WinDrawLoss, key_of
 from yomi.engine.options import Options
 from yomi.engine.play import Ended
-from yomi.engine.search.read_tree import move_order, utility_bounds
+from yomi.engine.search.read_tree import COLD, move_order, utility_bounds
 
+# The options of two players. The second one may be an external engine.
 Players: TypeAlias = "tuple[Options, Options | EngineSpec]"
-"""The options of two players. The second one may be an external engine."""
+# Plays a match: `play_match`, or a function with the same arguments
 Matches: TypeAlias = "Callable[[Game[Any, Any], LearningMatch], DuelScore]"
-"""Plays a match: `play_match`, or a function with the same arguments."""
 SIDE_BY_SIDE = 32  # maximum number of concurrent games
 # Temperature of the first moves in gate and ladder, so that games differ; and the fraction of the board size after
 # which a temperature is halved.
 TEMPERATURE, HALF_LIFE = 0.6, 0.3
-COLD = 0.01  # temperature below which the best move is played
 # Visits per move of a drawn opening. Moves are drawn by visits, so that openings follow the policy, without refuted
 # moves.
 OPENING_VISITS = 32
@@ -55,8 +54,8 @@ class DuelConfig:
 
     visits: tuple[int, int]  # of the root per move, for each player
     seed: int
+    # If set, games begin like those of self-play (see `Learnable.new_game`), otherwise by the options
     lead: float | None = None
-    """If set, games begin like those of self-play (see `Learnable.new_game`), otherwise by the options."""
     # Used in turn, one per pair, in the form of Game.format_opening; empty: the game's initial position
     openings: Sequence[str] = ()
     opening_moves: int = 0  # moves drawn for each pair; both games of a pair begin with them
@@ -253,8 +252,8 @@ class Duel:
 
 def move_root(search: GameSearch, played: Any, rooted: int | None) -> None:
     """Set the root to the position of a game. Reuses the tree of the position after `rooted` moves, unless None."""
-    search.begin(played, [] if rooted is None else [move for _, move in played.moves[rooted:]])
-    search.renew()
+    search.begin(played, None if rooted is None else [move for _, move in played.moves[rooted:]])
+    search.renew(search.owner.queue)
 
 
 def best_move(search: GameSearch) -> int:

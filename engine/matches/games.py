@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
@@ -149,21 +149,65 @@ class Adjudicator(Referee[G]):
         return self._ended or self._referee.judge(game)
 
 
-class _Forfeit(Exception):  # noqa: N818  (a result, not a fault of the program)
-    # A player loses at once.
+class FaultError(EngineError):
+    """An engine loses the game by its answer: too late, or illegal."""
 
-    def __init__(self, color: int, ending: str, detail: str) -> None:
+    def __init__(self, ending: str, detail: str) -> None:
         super().__init__(detail)
-        self.ended = Ended(opponent(color), ending, detail)
+        self.ending = ending
 
 
-@contextlib.contextmanager
-def _blame(color: int) -> Iterator[None]:
-    # Turns an engine's failures into a loss of its color.
-    try:
-        yield
-    except EngineError as error:
-        raise _Forfeit(color, FAILURE, str(error)) from None
+def _no_note(color: int, evaluation: Evaluation | None) -> None: ...
+
+
+class EngineSides(Generic[G]):
+    """The engines of one game as its sides, with their clocks. A color may have no engine: another side plays it."""
+
+    def __init__(
+        self,
+        kind: MatchGame[G],
+        game: G,
+        clients: Mapping[int, EngineClient],
+        margin: float = 0.0,
+        note: Callable[[int, Evaluation | None], None] = _no_note,
+    ) -> None:
+        """`margin` as in RefereeSettings. `note` gets the evaluation of each chosen move."""
+        some = next(iter(clients.values()))
+        self.kind, self.game, self.clients, self._margin, self._note = kind, game, clients, margin, note
+        self.clocks = {color: clients.get(color, some).clock() for color in (BLACK, WHITE)}
+        self.log = GameLog(game, clients, [None] * len(game.moves))
+        self.used, self.chosen = {BLACK: 0.0, WHITE: 0.0}, {BLACK: 0, WHITE: 0}  # seconds, and moves
+
+    def set_up(self, color: int) -> None:
+        """Start the game on the engine of a color. Errors: see MatchGame.set_up."""
+        self.kind.set_up(self.clients[color], self.game, self.clocks[color].settings)
+
+    def choose(self, game: G) -> Decision:
+        """Return the answer of the engine to move.
+
+        Raises:
+            EngineError: the engine fails; FaultError if its answer is too late or illegal.
+        """
+        color = game.side_to_move
+        client, clock = self.clients[color], self.clocks[color]
+        moves = [self.kind.format_move(game, move) for _, move in game.moves]
+        answer = client.choose(self.kind.start_of(game), moves, color, self.clocks)
+        self.used[color] += answer.seconds
+        self.chosen[color] += 1
+        self.clocks[color] = clock.after(answer.seconds)
+        if answer.seconds > clock.allowed + self._margin:
+            taken, left = (f"{seconds:.{client.decimals}f} s" for seconds in (answer.seconds, clock.allowed))
+            raise FaultError(TIME, f"{answer.move} after {taken}, {left} were left")
+        self.log.last = answer
+        try:
+            decision = self.kind.decide(game, answer.move)
+        except ValueError as error:
+            raise FaultError(ILLEGAL, str(error)[:200]) from None
+        if decision.move is not None:
+            self.log.answers.append(answer)
+            self.log.last = None
+            self._note(color, answer.evaluation)
+        return decision
 
 
 class GameRunner(Generic[G]):
@@ -173,7 +217,7 @@ class GameRunner(Generic[G]):
         self, kind: MatchGame[G], rules: Mapping[str, Any], settings: RefereeSettings, on_start: OnStart | None = None
     ) -> None:
         self.kind, self.rules, self.settings = kind, rules, settings
-        self.referee = kind.referee(rules, on_start)
+        self._referee = kind.referee(rules, on_start)
 
     def play(self, clients: Mapping[int, EngineClient], opening: str, event: str) -> PlayedGame:
         """Play a game between the clients of BLACK and WHITE.
@@ -186,74 +230,47 @@ class GameRunner(Generic[G]):
             game = self.kind.begin(self.rules, opening)
         except ValueError as error:
             raise MatchError(f"opening '{opening[:80]}': {error}") from None
-        self.referee.start(game)
-        sides = EngineSides(self, game, clients)
+        self._referee.start(game)
+        settings = self.settings
+        referee = Adjudicator(self._referee, settings.resign_below, settings.resign_moves)
+        sides = EngineSides(self.kind, game, clients, settings.margin, referee.add_evaluation)
         try:
-            sides.begin()
-            ended = play_game(game, {BLACK: sides, WHITE: sides}, sides.referee)
-        except _Forfeit as forfeit:
-            ended = forfeit.ended
+            ended = _play(sides, referee)
         except UnscoredError as error:
-            error.played = sides.finish(Ended(DRAW, NO_RESULT, "not scored"), event)
+            error.played = self._played(sides, Ended(DRAW, NO_RESULT, "not scored"), event)
             raise
         for color, client in clients.items():
             result = "draw" if not ended.winner else "win" if ended.winner == color else "lose"
             with contextlib.suppress(EngineError):  # one that has gone meanwhile is noticed in the next game
                 client.game_over(result)
-        return sides.finish(ended, event)
+        return self._played(sides, ended, event)
 
     def close(self) -> None:
-        self.referee.close()
+        self._referee.close()
 
-
-class EngineSides(Generic[G]):
-    """The engines of one game, as its two sides, with their clocks and answers."""
-
-    def __init__(self, runner: GameRunner[G], game: G, clients: Mapping[int, EngineClient]) -> None:
-        settings = runner.settings
-        self.kind, self.game, self.clients = runner.kind, game, clients
-        self.clocks = {color: client.clock(settings.margin) for color, client in clients.items()}
-        self.referee = Adjudicator(runner.referee, settings.resign_below, settings.resign_moves)
-        self.moves = [self.kind.format_move(game, move) for _, move in game.moves]
-        self.log = GameLog(game, clients, [None] * len(game.moves))
-        self.chosen = {BLACK: 0, WHITE: 0}
-
-    def begin(self) -> None:
-        for color, client in self.clients.items():
-            with _blame(color):
-                try:
-                    self.kind.set_up(client, self.game, self.clocks[color].settings)
-                except RefusedError as error:  # no loss: the engine does not support this match
-                    raise MatchError(f"player {client.spec.name}: {error}") from None
-
-    def choose(self, game: G) -> Decision:
-        """Return the answer of the engine to move. A fault of the engine raises a forfeit."""
-        color = game.side_to_move
-        client, clock = self.clients[color], self.clocks[color]
-        with _blame(color):
-            answer = client.choose(self.kind.start_of(game), self.moves, color, self.clocks)
-        self.chosen[color] += 1
-        limit = clock.allowed()
-        if not clock.spend(answer.seconds):
-            taken, left = (f"{seconds:.{client.decimals}f} s" for seconds in (answer.seconds, limit))
-            raise _Forfeit(color, TIME, f"{answer.move} after {taken}, {left} were left")
-        self.log.last = answer
-        try:
-            decision = self.kind.decide(game, answer.move)
-        except ValueError as error:
-            raise _Forfeit(color, ILLEGAL, str(error)[:200]) from None
-        if decision.move is not None:
-            self.moves.append(self.kind.format_move(game, decision.move))
-            self.log.answers.append(answer)
-            self.log.last = None
-            self.referee.add_evaluation(color, answer.evaluation)
-        return decision
-
-    def finish(self, ended: Ended, event: str) -> PlayedGame:
+    def _played(self, sides: EngineSides[G], ended: Ended, event: str) -> PlayedGame:
+        moves = tuple(self.kind.format_move(sides.game, move) for _, move in sides.game.moves)
         return PlayedGame(
             ended,
-            tuple(self.moves),
-            (self.clocks[BLACK].used, self.clocks[WHITE].used),
-            (self.chosen[BLACK], self.chosen[WHITE]),
-            self.kind.records(self.log, ended, event),
+            moves,
+            (sides.used[BLACK], sides.used[WHITE]),
+            (sides.chosen[BLACK], sides.chosen[WHITE]),
+            self.kind.records(sides.log, ended, event),
         )
+
+
+def _play(sides: EngineSides[G], referee: Referee[G]) -> Ended:
+    """Play a game to its end. An engine's fault loses the game."""
+    game = sides.game
+    for color, client in sides.clients.items():
+        try:
+            sides.set_up(color)
+        except RefusedError as error:  # no loss: the engine does not support this match
+            raise MatchError(f"player {client.spec.name}: {error}") from None
+        except EngineError as error:
+            return Ended(opponent(color), FAILURE, str(error))
+    try:
+        return play_game(game, {BLACK: sides, WHITE: sides}, referee)
+    except EngineError as error:
+        ending = error.ending if isinstance(error, FaultError) else FAILURE
+        return Ended(opponent(game.side_to_move), ending, str(error))

@@ -1,17 +1,21 @@
 """Ratings by maximum likelihood: Elo, the first player's advantage and the draw rate, fitted together.
 
-The model. With x = rating of Black - rating of White + advantage, Black's expected score is Elo's E = 1 / (1 + 10^(-x /
-400)). Wins and draws share it as in Davidson (1970): the probability of a draw is nu times the geometric mean of the
-probabilities of the two wins. The reported draw rate is that of equal players without advantage, nu / (2 + nu).
+The model:
 
-The reason. In Bradley-Terry models with draws as outcomes of their own (Davidson's, and Rao and Kupper's, which
-BayesElo uses), draws stretch the scale: the expected score of a rating difference depends on the number of draws. In
-Ordo's tables, and here, it does not. Davidson's split has one parameter, is symmetric, has fewer draws between unequal
-players, and allows any rate from 0 to 1.
+    x = rating of Black - rating of White + advantage
+    E = 1 / (1 + 10^(-x / 400))                          Black's expected score, as in Elo's system
+    P(Black wins) + P(draw) / 2 = E
+    P(draw) = nu * sqrt(P(Black wins) * P(White wins))   as in Davidson (1970)
 
-Each rating and the advantage have a normal prior of PRIOR_SD Elo. It keeps ratings finite if a player has won all
-games, or if groups never met. Against 100 games it weighs 0.02%. It pulls together the ends of a long chain of players
-who met only their neighbors: use a wider prior there.
+The reported draw rate is nu / (2 + nu): the rate of equal players without advantage.
+
+Why not Davidson's whole model, or Rao and Kupper's (BayesElo)? In them draws stretch the scale: the expected score of a
+rating difference depends on the number of draws. In Ordo's tables, and here, it does not. Davidson's formula for draws
+has one parameter and is symmetric. Unequal players draw less often, and any rate from 0 to 1 is possible.
+
+Each rating and the advantage have a normal prior of PRIOR_SD Elo. The prior keeps ratings finite if a player has won
+all games, or if groups of players never met. It shrinks a difference measured in 100 games by less than 0.1%. In a long
+chain of players who met only their neighbors, it pulls the ends together: use a wider prior there.
 """
 
 from __future__ import annotations
@@ -214,7 +218,7 @@ def _derivatives(
 
 
 def count(results: Iterable[GameResult], players: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the table `counts` of `fit`. Games of players not in `players` are left out."""
+    """Return the argument `counts` for `fit`. Games of players outside `players` are left out."""
     index = {name: number for number, name in enumerate(players)}
     counts = np.zeros((len(players), len(players), 3), np.int64)
     column = {1: 0, 0: 1, 2: 2}

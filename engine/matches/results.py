@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Generic
 from yomi.engine.clients.client import EngineClient, EngineMove
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.game import Game
-from yomi.engine.learning.journal import append_line
+from yomi.engine.journal import append_object, complete_lines
 from yomi.engine.play import FAILURE, ILLEGAL, TIME, Ended, G
 from yomi.engine.records import LeftOut
 from yomi.nets.errors import LineError
@@ -192,9 +191,9 @@ class MatchJournal:
 
         Args:
             folder: folder of the match; created if needed.
-            description: the match, as JSON. An existing journal must have the same.
-            make_kept: returns the data of a new match that is made once and kept, such as the openings, as JSON.
-            as_described_now: converts the description of an existing journal to the form of `description`.
+            description: the match, as JSON. An existing journal must have the same description.
+            make_kept: called once for a new match. Returns data to keep in the journal, as JSON, such as the openings.
+            as_described_now: converts the description in an older journal to the current form.
 
         Raises:
             MatchError: the folder contains another match, or cannot be written.
@@ -212,15 +211,13 @@ class MatchJournal:
             if not lock_file(self._file.fileno(), wait=False):
                 raise MatchError(f"{self.path} is in use by another match: end it, or use another --out")
             self._file.seek(0)
-            lines, complete = _split(self._file.read())
-            if len(lines) <= 1:  # no game yet: the match may be another one now
-                lines, complete = [], 0
-            self._file.truncate(complete)
-            if lines:
+            lines = complete_lines(self._file.read())
+            if len(lines) > 1:
                 found, self.results = _parse_journal(self.path, lines)
                 _compare(self.path, as_described_now(found), described)
                 self.kept = found["kept"]
-            else:
+            else:  # no game yet: the match may be another one now
+                self._file.truncate(0)
                 self.kept = json.loads(json.dumps(dict(make_kept())))
                 self._append({"yomi-match": JOURNAL_FORMAT, **described, "kept": self.kept})
                 sync_folder(folder)
@@ -266,9 +263,7 @@ class MatchJournal:
             raise MatchError(f"{self.path}: {error.strerror}") from None
 
     def _append(self, data: Mapping[str, object]) -> None:
-        line = json.dumps(data, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
-        end = self._file.seek(0, os.SEEK_END)
-        append_line(self._file, end, line, sync=True)
+        append_object(self._file, data, sync=True)
 
 
 def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:
@@ -281,13 +276,7 @@ def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:
         data = path.read_bytes()
     except OSError as error:
         raise MatchError(f"{path}: {error.strerror}") from None
-    return _parse_journal(path, _split(data)[0])
-
-
-def _split(data: bytes) -> tuple[list[bytes], int]:
-    """Return the complete lines, and their total length in bytes."""
-    complete = data.rfind(b"\n") + 1
-    return data[:complete].splitlines(), complete
+    return _parse_journal(path, complete_lines(data))
 
 
 def _parse_journal(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, Any], list[GameResult]]:
@@ -336,8 +325,8 @@ def read_results(
 ) -> list[GameResult]:
     """Return the games in journals, records, and folders of either.
 
-    A journal replaces the records that it lists, and in a folder all records beside and below it. A game in several
-    forms (game.csa, game.kifu) counts once. Games without a result are left out.
+    Records that a journal lists are not read. In a folder with a journal and in its subfolders, no record is read. A
+    game in several forms (game.csa, game.kifu) counts once. Games without a result are left out.
 
     Args:
         paths: files and folders.

@@ -208,7 +208,10 @@ class _Slot:
         if player not in self._clients:
             try:
                 self._clients[player] = game_runner.kind.client(
-                    spec, timeout=game_runner.settings.timeout, cpus=self.cpus, on_start=self._watch
+                    spec,
+                    timeout=game_runner.settings.timeout + game_runner.settings.margin,
+                    cpus=self.cpus,
+                    on_start=self._watch,
                 )
             except EngineError as error:
                 if spec.name not in self.runner.started:

@@ -1,9 +1,11 @@
 """Tuning of search parameters by matches: simultaneous perturbation stochastic approximation (SPSA).
 
-Each pair of games is played between two sets of values. One moves every parameter up or down at random, the other moves
-it the opposite way. The score of the first player beyond one half then moves every value. (Spall, "Implementation of
-the simultaneous perturbation algorithm", 1998. Gains are given by their values at the end, as in Stockfish's and
-Leela's testing frameworks.)
+Two players with different values play each pair of games. Each value of the first player is moved up or down at random.
+The second player's values are moved the opposite way. Then all values move towards the winner's, in proportion to the
+difference between the first player's score and one half.
+
+The method is Spall's ("Implementation of the simultaneous perturbation algorithm", 1998). The gain and the perturbation
+fall during the tuning. They are set by their values at the end, as in the testing frameworks of Stockfish and Leela.
 
 One pair measures all parameters at once, so the number of games hardly grows with the number of parameters. That suits
 matches, whose single results are almost only noise. A Bayesian optimizer would need hundreds of games per point, and a
@@ -63,10 +65,9 @@ class Spsa:
     batch: int  # pairs per iteration; each has its own perturbation
     seed: int
     c_end: float = C_END
+    # Gain at the end: a pair won twice moves a value by twice this times the perturbation. 0 selects R_END_PAIRS /
+    # pairs.
     r_end: float = 0.0
-    """Gain at the end: a pair won twice moves a value by twice this times the perturbation. 0 selects R_END_PAIRS /
-    pairs.
-    """
 
     @property
     def start(self) -> Floats:

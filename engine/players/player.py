@@ -11,13 +11,14 @@ import logging
 import math
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
 from yomi.engine.clock import Budget
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.network import network_in
 from yomi.engine.machine import RESERVE, address_space_left, address_space_limit, limit_text
 from yomi.engine.options import OptionError
 from yomi.engine.players.request import Decision, G, LoadingError, Request
@@ -34,7 +35,7 @@ from yomi.engine.players.time_management import (
     watch,
 )
 from yomi.engine.search.search import Search
-from yomi.engine.search.types import Limits, SearchReport
+from yomi.engine.search.types import Limits, PositionSearch, SearchReport
 from yomi.nets.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -47,16 +48,28 @@ if TYPE_CHECKING:
 _log = logging.getLogger("yomi.player")
 
 AS_MADE = ("workers", "batches_in_flight", "memory", "cache_size", "seed")  # settings that a search keeps
-# root moves that are not searched, and the only root moves that are (None: all)
-Restrictions: TypeAlias = tuple[Collection[int], Collection[int] | None]
+
+
+@dataclass(slots=True)
+class Turn(Generic[G]):
+    """A request that is being answered."""
+
+    request: Request[G]
+    options: Options  # the request's, or the player's
+    root: G  # the position to search
+    begin: float  # time.monotonic(); limits in seconds count from here
+    avoid: Collection[int]  # root moves that are not searched
+    allow: Collection[int] | None  # the only root moves that are searched; None: all
+    prune: Sequence[int] = ()  # further root moves that are not worth a search
+    forced: int | None = None  # the only move, which needs no time
 
 
 class Player(abc.ABC, Generic[G]):
     """Chooses moves and analyzes positions, in one thread. Only `interrupt` and a request's methods are thread-safe."""
 
+    # The settings. They may change while no search runs, and take effect with the next request, or with `load` if
+    # `needs_loading` is true.
     options: Options
-    """The settings. They may change while no search runs, and take effect with the next request, or with `load` if
-    `needs_loading` is true."""
 
     def __init__(self, options: Options, game: G) -> None:
         """Load networks and book of the options, for the board of a game. Errors: see `load`."""
@@ -64,9 +77,11 @@ class Player(abc.ABC, Generic[G]):
         self._lost = LostMoves()
         self._lateness = Lateness()
         self._loaded: object = None
-        self._configured: tuple[Options, Search] | None = None  # the options are a copy: the player's may change
+        self._configured: tuple[Options, PositionSearch] | None = (
+            None  # the options are a copy: the player's may change
+        )
         self._is_closed = False
-        self._search: Search
+        self._search: PositionSearch
         self.load(game)
 
     @property
@@ -74,7 +89,20 @@ class Player(abc.ABC, Generic[G]):
         return self._search.queue.evaluator.description
 
     @property
-    def search(self) -> Search:
+    def setup_line(self) -> str:
+        """Line for the user: network, device, driver and precision, and how well that precision agrees with fp32."""
+        network = network_in(self._search.queue.evaluator)
+        if network is None or network.precision == "fp32" or network.is_exact:
+            return self.description
+        return f"{self.description}; against fp32: {network.agreement or 'not compared'}"
+
+    @property
+    def is_on_gpu(self) -> bool:
+        network = network_in(self._search.queue.evaluator)
+        return network is not None and not network.device.is_cpu
+
+    @property
+    def search(self) -> PositionSearch:
         return self._search
 
     # -- loading ---------------------------------------------------------------------------------------------------
@@ -92,7 +120,7 @@ class Player(abc.ABC, Generic[G]):
         if not self.needs_loading(game):
             return
         if self._loaded is not None:
-            self._end_background()
+            self.end_background()
         try:
             search = self._load(game)
         except LoadingError:
@@ -110,10 +138,13 @@ class Player(abc.ABC, Generic[G]):
         self._rng = np.random.default_rng(self.options.seed)
         self._loaded = self._loading_key(game)
 
-    def _open_search(self, queue: EvaluationQueue, spec: GameSpec, empty: G) -> Search:
+    def _make_search(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> PositionSearch:
+        return Search(spec, queue, settings)
+
+    def _open_search(self, queue: EvaluationQueue, spec: GameSpec, empty: G) -> PositionSearch:
         """Return a search with a queue, warmed up at the start of a game. The queue is dropped on failure."""
         try:
-            search = Search(spec, queue, self._search_settings(self.options, empty, queue))
+            search = self._make_search(spec, queue, self._search_settings(self.options, empty, queue))
             left = address_space_left()
             if left is not None and left < RESERVE:
                 raise MemoryError
@@ -123,7 +154,7 @@ class Player(abc.ABC, Generic[G]):
             raise
         return search
 
-    def _warm_up(self, search: Search, empty: G) -> None:
+    def _warm_up(self, search: PositionSearch, empty: G) -> None:
         warm_up(search, empty)
 
     def new_game(self, game: G) -> None:
@@ -140,18 +171,18 @@ class Player(abc.ABC, Generic[G]):
         """Stop everything and release devices and threads. No method may be called afterwards."""
         if not self._is_closed:
             self._is_closed = True
-            self._end_background()
+            self.end_background()
             self._drop_queue(self._search.queue)
 
     # -- searches in the background --------------------------------------------------------------------------------
 
     def start(self, request: Request[G]) -> None:
         """Search until `stop`, or until memory is full, in the background. Errors: see `load`."""
-        self._prepare(request)
-        root, keep = self._root(request), request.keep_tree
-        self._search.set_position(root, keep_tree=keep, hide_history=request.hide_history)
-        allow = None if request.allow is None else list(request.allow)
-        self._search.start(Limits(), avoid=list(request.avoid), allow=allow, prune=self._pruned(request, root))
+        turn = self._turn(request)
+        self._search.set_position(turn.root, keep_tree=request.keep_tree, hide_history=request.hide_history)
+        self._restrict(turn, None)
+        allow = None if turn.allow is None else list(turn.allow)
+        self._search.start(Limits(), avoid=list(turn.avoid), allow=allow, prune=turn.prune)
 
     def report(self) -> SearchReport:
         """Report the current or last search. Thread-safe."""
@@ -177,32 +208,44 @@ class Player(abc.ABC, Generic[G]):
             LoadingError: there is no evaluator for this board.
             Exception: an evaluator or `on_report` failed before the search found a move.
         """
-        self._prepare(request)
-        begin, root = time.monotonic(), self._root(request)
+        turn = self._turn(request)
         try:
-            return self._without_search(request, root) or self._decide_by_search(request, root, begin)
+            return self._without_search(turn) or self._by_search(turn)
         except BaseException:
-            self._end_background()
+            self.end_background()
             raise
         finally:
             request.on_change = None
 
-    def _decide_by_search(self, request: Request[G], root: G, begin: float) -> Decision:
-        """Choose a move by search. Limits in seconds count from `begin`."""
-        search, options = self._search, self._options(request)
+    def choose(self, game: G) -> Decision:
+        """Choose a move by the options alone. Errors: see `decide`."""
+        return self.decide(Request(game, hide_history=self.options.ignore_pre_root_history))
 
-        def schedule() -> Budget:
-            return self._schedule(request, root, begin)
+    def _turn(self, request: Request[G]) -> Turn[G]:
+        """End the background search, load the game's board, apply the options to the search, and copy the position."""
+        self.end_background()
+        self._load_board(request.game)
+        options, search = request.options or self.options, self._search
+        if (options, search) != self._configured:
+            settings = self._search_settings(options, request.game, search.queue)
+            settings = replace(settings, **{name: getattr(search.settings, name) for name in AS_MADE})
+            if settings != search.settings:
+                search.configure(settings)
+            self._configured = options.copy(), search
+        begin = time.monotonic()
+        return Turn(request, options, self._root(request), begin, request.avoid, request.allow)
 
-        search.set_position(root, keep_tree=request.keep_tree, hide_history=request.hide_history)
-        avoid, allow = self._restrictions(request, root, schedule())
-        self._start_mate_search(request, root, allow)
+    def _by_search(self, turn: Turn[G]) -> Decision:
+        search, request, options = self._search, turn.request, turn.options
+        search.set_position(turn.root, keep_tree=request.keep_tree, hide_history=request.hide_history)
+        self._restrict(turn, self._schedule(turn))
+        self._start_mate_search(turn)
         try:
-            self._start(request, self._limits(request, schedule()), avoid, allow, self._pruned(request, root))
-            self._watch(request, schedule, self._annotate)
+            self._start(turn, self._limits(turn))
+            self._watch(turn, lambda: self._schedule(turn), self._annotate)
             report = end_search(search, max(PATIENCE, search.latency), request.pv_length)
-            if not (report.moves or self._mate_line() or self._is_forced(request, root)) and search.is_running:
-                report = self._wait_for_move(request)
+            if not (report.moves or self._mate_line() or turn.forced is not None) and search.is_running:
+                report = self._wait_for_move(turn)
         finally:
             self._stop_mate_search()
         report = self._annotate(report)
@@ -210,94 +253,74 @@ class Player(abc.ABC, Generic[G]):
         if line:
             return Decision(line[0], ponder=line[1] if len(line) > 1 else None, report=report, note="mate")
         if not report.moves:
-            return Decision(self._fallback_move(root, allow), report=report)
-        temperature = temperature_at(root.ply, options.temperature, options.temperature_moves)
+            return Decision(self._fallback_move(turn) if turn.forced is None else turn.forced, report=report)
+        temperature = temperature_at(turn.root.ply, options.temperature, options.temperature_moves)
         drawn = self._draw(report, temperature)
         pv = next(move.pv for move in report.moves if move.move == drawn)
-        resigns = not (request.infinite or request.is_pondering) and self._resigns(options, root, report)
+        resigns = not (request.infinite or request.is_pondering) and self._resigns(turn, report)
         return Decision(drawn, resigns, ponder=pv[1] if len(pv) > 1 else None, report=report)
 
-    def _start(
-        self,
-        request: Request[G],
-        limits: Limits,
-        avoid: Collection[int] = (),
-        allow: Collection[int] | None = None,
-        prune: Sequence[int] = (),
-    ) -> None:
+    def _start(self, turn: Turn[G], limits: Limits) -> None:
         """Start the search. From now on the request's `stop` ends it."""
-        noise, allowed = self._options(request).root_noise > 0.0, None if allow is None else list(allow)
-        self._search.start(limits, avoid=list(avoid), allow=allowed, prune=prune, noise=noise)
+        request, allow = turn.request, None if turn.allow is None else list(turn.allow)
+        noise = turn.options.root_noise > 0.0
+        self._search.start(limits, avoid=list(turn.avoid), allow=allow, prune=turn.prune, noise=noise)
         request.on_change = None if request.is_pondering else self._search.interrupt
 
     def _watch(
-        self, request: Request[G], schedule: Callable[[], Budget], shown: Callable[[SearchReport], SearchReport]
+        self, turn: Turn[G], schedule: Callable[[], Budget], shown: Callable[[SearchReport], SearchReport]
     ) -> None:
         """Wait until the search has ended or should end. Reports are annotated before they are passed on."""
+        request = turn.request
         on_report = request.on_report
         lateness = watch(
             self._search,
             schedule,
             is_stopped=lambda: request.is_stopped or self._mate_ends_search(request),
-            has_enough=self._has_enough(request),
+            has_enough=self._has_enough(turn),
             on_report=None if on_report is None else lambda report: on_report(shown(report)),
             first_report=request.first_report,
             interval=request.interval,
             pv_length=request.pv_length,
-            depth=min(self._depths(request), default=0),
+            depth=_least(request.depth, turn.options.depth) or 0,
         )
         self._lateness.note(lateness)
 
-    def _wait_for_move(self, request: Request[G]) -> SearchReport:
+    def _wait_for_move(self, turn: Turn[G]) -> SearchReport:
         """Wait for a search that must end but has no move yet: as long as the clock allows."""
-        clock = request.clock
-        left = None if clock is None else self._time_left(clock, self._options(request))
+        request = turn.request
+        left = None if request.clock is None else self._time_left(request.clock, turn.options)
         if left is None:
             return wait_for_end(self._search)
         return end_search(self._search, max(0.0, request.start + left - time.monotonic()))
 
-    def _resigns(self, options: Options, game: G, report: SearchReport) -> bool:
+    def _resigns(self, turn: Turn[G], report: SearchReport) -> bool:
         """Note whether this move looks lost, and return whether enough own moves in a row did."""
+        options, root = turn.options, turn.root
         is_lost = report.moves[0].winrate < options.resign_threshold
-        count = self._lost.count(game.side_to_move, game.ply, is_lost)
-        return options.resign and count >= options.resign_moves and self._may_resign(game, report)
+        count = self._lost.count(root.side_to_move, root.ply, is_lost)
+        return options.resign and count >= options.resign_moves and self._may_resign(root, report)
 
     def _draw(self, report: SearchReport, temperature: float) -> int:
         return choose(report, temperature, self._rng)
 
-    # -- settings and limits ---------------------------------------------------------------------------------------
-
-    def _options(self, request: Request[G]) -> Options:
-        return request.options or self.options
-
-    def _prepare(self, request: Request[G]) -> None:
-        """End the background search, load the game's board, and apply the options to the search."""
-        self._end_background()
-        self._load_board(request.game)
-        options, search = self._options(request), self._search
-        if (options, search) == self._configured:
-            return
-        settings = self._search_settings(options, request.game, search.queue)
-        settings = replace(settings, **{name: getattr(search.settings, name) for name in AS_MADE})
-        if settings != search.settings:
-            search.configure(settings)
-        self._configured = options.copy(), search
-
-    def _end_background(self) -> None:
+    def end_background(self) -> None:
         """End a background search. Its error, if any, goes to the log."""
         try:
             self._search.stop()
         except Exception as error:
             _log.error("an earlier search failed: %s", error, exc_info=not isinstance(error, EvaluatorError))
 
-    def _schedule(self, request: Request[G], root: G, begin: float) -> Budget:
-        """Return when the search of a request ends by time, by the current clock."""
+    # -- limits ----------------------------------------------------------------------------------------------------
+
+    def _schedule(self, turn: Turn[G]) -> Budget:
+        """Return when the search of a turn ends by time, by the current clock."""
+        request, options, limits = turn.request, turn.options, turn.request.limits
         if request.infinite or request.is_pondering:
             return Budget()
-        if self._is_forced(request, root):
+        if turn.forced is not None:
             return Budget(request.start, request.start, request.start)
-        options, limits, clock = self._options(request), request.limits, request.clock
-        base = max(begin, request.start)
+        clock, base = request.clock, max(turn.begin, request.start)
         seconds = _least(options.seconds, limits.seconds)
         if clock is None:
             counts = (options.visits, options.playouts, options.depth, limits.visits, limits.playouts, request.depth)
@@ -305,43 +328,40 @@ class Player(abc.ABC, Generic[G]):
                 seconds = DEFAULT_SECONDS
             return Budget(hard=math.inf if seconds is None else base + seconds, start=base)
         lag = options.lag + self._search.latency
-        budget = self._budget(clock, root, options, lag, self._lateness.reserve)
+        budget = self._budget(clock, turn.root, options, lag, self._lateness.reserve)
         hard = request.start + budget.hard
         if seconds is not None:
             hard = min(hard, base + seconds)
         return Budget(min(request.start + budget.soft, hard), hard, request.start)
 
-    def _limits(self, request: Request[G], schedule: Budget) -> Limits:
+    def _limits(self, turn: Turn[G]) -> Limits:
         """Return the limits that the search enforces. `_watch` enforces those that `ponderhit` can change."""
-        options, limits = self._options(request), request.limits
+        request, options = turn.request, turn.options
         if request.infinite:
             return Limits()
-        visits = _least(options.visits, limits.visits)
+        visits, depth = _least(options.visits, request.limits.visits), _least(options.depth, request.depth)
         if request.is_pondering:
-            return Limits(visits)
-        seconds = None if schedule.hard == math.inf else max(0.0, schedule.hard - time.monotonic())
-        return Limits(visits, _least(options.playouts, limits.playouts), seconds)
+            return Limits(visits, depth=depth)
+        hard = self._schedule(turn).hard
+        seconds = None if hard == math.inf else max(0.0, hard - time.monotonic())
+        return Limits(visits, _least(options.playouts, request.limits.playouts), seconds, depth)
 
-    def _depths(self, request: Request[G]) -> list[int]:
-        return [depth for depth in (request.depth, self._options(request).depth) if depth is not None]
-
-    def _has_enough(self, request: Request[G]) -> Callable[[SearchReport], bool] | None:
+    def _has_enough(self, turn: Turn[G]) -> Callable[[SearchReport], bool] | None:
         """Return the test whether a search may end: by a proof, a depth, or playouts (those of pondering count).
 
         None if only `stop` or the search's own limits end it.
         """
-        depths = self._depths(request)
-        playouts = _least(self._options(request).playouts, request.limits.playouts) if request.ponder else None
-        if request.infinite or not (self._search.settings.solver or depths or playouts):
+        request, options = turn.request, turn.options
+        depth = _least(request.depth, options.depth)
+        playouts = _least(options.playouts, request.limits.playouts) if request.ponder else None
+        if request.infinite or not (self._search.settings.solver or depth or playouts):
             return None
 
         def has_enough(report: SearchReport) -> bool:
             if request.is_pondering:
                 return False
-            if report.proven:
-                return True
-            deep = bool(depths and report.moves) and len(report.moves[0].pv) >= min(depths)
-            return deep or (playouts is not None and report.playouts >= playouts)
+            is_deep = bool(depth and report.moves) and (report.depth or len(report.moves[0].pv)) >= (depth or 0)
+            return bool(report.proven) or is_deep or (playouts is not None and report.playouts >= playouts)
 
         return has_enough
 
@@ -351,7 +371,7 @@ class Player(abc.ABC, Generic[G]):
     def _loading_key(self, game: G) -> object: ...
 
     @abc.abstractmethod
-    def _load(self, game: G) -> Search: ...
+    def _load(self, game: G) -> PositionSearch: ...
 
     def _load_board(self, game: G) -> None:
         """Load the board of a game, if boards differ in this game. Changed options wait for `load`."""
@@ -377,20 +397,13 @@ class Player(abc.ABC, Generic[G]):
         """Return the position to search: a copy of the request's."""
         return request.game.copy()
 
-    def _without_search(self, request: Request[G], root: G) -> Decision | None:
+    def _without_search(self, turn: Turn[G]) -> Decision | None:
         return None
 
-    def _is_forced(self, request: Request[G], root: G) -> bool:
-        return False
+    def _restrict(self, turn: Turn[G], schedule: Budget | None) -> None:
+        """Restrict the root moves of a turn. `schedule` is the time of the move; None: a search in the background."""
 
-    def _restrictions(self, request: Request[G], root: G, schedule: Budget) -> Restrictions:
-        return request.avoid, request.allow
-
-    def _pruned(self, request: Request[G], root: G) -> Sequence[int]:
-        """Return further root moves that are not worth a search."""
-        return ()
-
-    def _start_mate_search(self, request: Request[G], root: G, allow: Collection[int] | None) -> None:
+    def _start_mate_search(self, turn: Turn[G]) -> None:
         """Start the mate search beside the search, if the game has one."""
 
     def _stop_mate_search(self) -> None:
@@ -409,7 +422,7 @@ class Player(abc.ABC, Generic[G]):
         return report
 
     @abc.abstractmethod
-    def _fallback_move(self, root: G, allow: Collection[int] | None) -> int:
+    def _fallback_move(self, turn: Turn[G]) -> int:
         """Return a move for a search that had no time at all."""
 
     def _may_resign(self, game: G, report: SearchReport) -> bool:

@@ -46,11 +46,10 @@ def _print(line: str) -> None:
     print(f"yomi: {line}", file=sys.stderr, flush=True)
 
 
-notices: ContextVar[Callable[[str], None]] = ContextVar("notices", default=_print)
-"""Receives lines for the user."""
+notices: ContextVar[Callable[[str], None]] = ContextVar("notices", default=_print)  # Receives lines for the user
 
+# Requirements for fewer bits: share of positions with the same best move, and mean difference of the values
 MIN_SAME_MOVE, MAX_VALUE_ERROR = 0.95, 0.02
-"""Requirements for fewer bits: share of positions with the same best move, and mean difference of the values."""
 POSITIONS, MIN_POSITIONS = 400, 100
 SECONDS = 6.0  # after this time with the reference MIN_POSITIONS are enough; the candidate is faster
 SLOWER = {"bf16": "int16", "int8": "int16"}  # next candidate; fp32 follows all others
@@ -72,10 +71,8 @@ class Agreement:
     """Differences between a candidate and its reference."""
 
     positions: int
-    same_move: float
-    """Share of positions in which the policies have the same best legal move."""
-    value_error: float
-    """Mean absolute difference of the values, which are in [-1, 1]."""
+    same_move: float  # Share of positions in which the policies have the same best legal move
+    value_error: float  # Mean absolute difference of the values, which are in [-1, 1]
 
     @property
     def is_enough(self) -> bool:
@@ -226,6 +223,7 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
                     _tell(evaluator, f"as good as fp32: {verdict}")
         _log.info("%s against fp32: %s", evaluator.precision, verdict)
         if verdict.is_enough:
+            evaluator.agreement = str(verdict)
             return evaluator
         name, slower = evaluator.info.source_file, SLOWER.get(evaluator.precision, "fp32")
         _log.warning("%s: %s is replaced by %s (%s): %s", name, evaluator.precision, slower, evaluator.backend, verdict)
@@ -271,8 +269,10 @@ def _tell_once(evaluator: FileEvaluator) -> None:
 
 
 def _file_name(evaluator: FileEvaluator) -> str:
-    info = evaluator.info
-    return f"{info.source_sha256[:32]}-{info.board_size}-{evaluator.precision}-{VERSION}.json"
+    info, device = evaluator.info, evaluator.device
+    # Half precision differs between devices: providers use kernels and accumulators of their own.
+    kind = "" if device.is_cpu else device.kind.replace(":", "-") + "-"
+    return f"{info.source_sha256[:32]}-{info.board_size}-{kind}{evaluator.precision}-{VERSION}.json"
 
 
 def _cache_dir() -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
@@ -48,27 +48,31 @@ class Request(Generic[G]):
     """A request for a move or an analysis. Its methods are thread-safe."""
 
     game: G  # the position and its moves; the player works on a copy
+    # Settings in place of the player's. Options that take effect with `load` have no effect here.
     options: Options | None = None
-    """Settings in place of the player's. Options that take effect with `load` have no effect here."""
     clocks: Clocks | None = None  # None: no clock
     limits: Limits = field(default_factory=Limits)  # besides those of the options and the clock
     depth: int | None = None  # length of the principal variation that ends the search
     avoid: Collection[int] = ()  # moves that may not be chosen
+    # The only moves that may be chosen, all legal. With None the book may answer, too.
     allow: Collection[int] | None = None
-    """The only moves that may be chosen, all legal. With None the book may answer, too."""
+    # Go: color -> move -> number of moves after the root before which the move may not be played. The root's moves are
+    # restricted by `avoid` and `allow`.
+    avoid_below: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    goals: Mapping[int, int] = field(default_factory=dict)  # Go: root move -> visits; see Search.raise_visits
     infinite: bool = False  # search until `stop`, whatever the options are
     ponder: bool = False  # the last move is a guess: neither clock nor options limit the search until `ponderhit`
     hide_history: bool = False  # hide the moves before the root from the network
     keep_tree: bool = True  # continue with the tree of an earlier search if it contains this position
+    # Called every `interval` seconds in the player's thread. An exception from it ends the search.
     on_report: Callable[[SearchReport], None] | None = None
-    """Called every `interval` seconds in the player's thread. An exception from it ends the search."""
     interval: float = 1.0  # seconds
     first_report: float | None = None  # seconds until the first report; None: `interval`
     pv_length: int = 60  # maximum of moves in a principal variation after the first
     # when the clock of the side to move started (time.monotonic())
     start: float = field(default_factory=time.monotonic)
+    # Set by the player: `stop` and `ponderhit` call it in their thread, to wake the player
     on_change: Callable[[], None] | None = None
-    """Set by the player: `stop` and `ponderhit` call it in their thread, to wake the player."""
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _is_stopped: bool = False
     _is_hit: bool = False
@@ -122,6 +126,7 @@ class Decision:
     move: int | None  # None: no legal move, or a declared win; with `resign` the move that it would have played
     resign: bool = False
     win: bool = False  # shogi: declares the win; goes before all other fields
+    draw: bool = False  # shogi: declares the draw of the 24-point rule. Only engines of matches do
     ponder: int | None = None  # expected answer
     report: SearchReport = field(default_factory=SearchReport)  # the search
     note: str = ""  # origin of a move without a search: book, mate

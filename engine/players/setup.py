@@ -17,15 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from yomi.engine.default_network import check_network, has_network, network_file
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.devices import device_of, devices_of
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
-from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.evaluators.workers import EvaluationWorkers, make_device_queue
 from yomi.engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
 from yomi.engine.options import TABLE, OptionError, Options, SearchOptions, Value, rows_for
 from yomi.engine.players.precision import Sampling, with_suitable_precision
 from yomi.engine.search.settings import SearchSettings
 from yomi.native.spec import Inputs
+from yomi.nets.board_size import BoardSize
 from yomi.nets.errors import NetworkError, one_line
 from yomi.nets.files import default_cache_dir, known_digest, write_atomically
 from yomi.nets.load import FOR_PROCESSORS, open_file
@@ -33,14 +35,15 @@ from yomi.nets.text import parse_json
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.base import Evaluator
+    from yomi.engine.evaluators.devices import Device
     from yomi.engine.evaluators.network import FileEvaluator, FileFormat
     from yomi.engine.options import Options
     from yomi.engine.players.request import PlayableGame
 
 _log = logging.getLogger("yomi.networks")
 
+# Options that are tuned. Their defaults leave them open.
 TUNED = ("device", "backend", "precision", "batch_size", "workers", "batches_in_flight")
-"""Options that are tuned. Their defaults leave them open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +69,9 @@ class EvaluatorFactory:
     def make_queue(
         self,
         options: Options,
-        size: int,
+        size: BoardSize,
         begin: Callable[[], PlayableGame],
-        finish: Callable[[FileEvaluator, str], Evaluator] = lambda network, device: network,
+        finish: Callable[[FileEvaluator, Device], Evaluator] = lambda network, device: network,
     ) -> EvaluationQueue:
         """Return the evaluation queue that the options describe.
 
@@ -90,7 +93,7 @@ class EvaluatorFactory:
             return InlineQueue(self.make_default(options))
         check_network(Path(net), self.game)
 
-        def network(device: str) -> Evaluator:
+        def network(device: Device) -> Evaluator:
             def in_precision(precision: str) -> FileEvaluator:
                 # A reference for the comparison is not worth its space on the disk.
                 keep = precision == options.precision
@@ -103,8 +106,8 @@ class EvaluatorFactory:
             return finish(made, device)
 
         if open_file(net).kind in FOR_PROCESSORS:
-            return InlineQueue(network(options.device))
-        return make_device_queue(network, options)
+            return InlineQueue(network(device_of(options)))
+        return make_device_queue(network, devices_of(options), options.device_workers)
 
 
 def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
@@ -148,12 +151,14 @@ class Tuning:
         return f"{flags} ({self.evaluations_per_second:,.0f} evaluations/s)"
 
 
-def tuned(options: Options, game: str, size: int) -> Options:
+def tuned(options: Options, game: str, size: BoardSize) -> Options:
     """Return the options with tuned values for unset fields, or the same object if nothing was tuned.
 
     The tuned values belong together. They are used only if all options of TUNED are unset.
     """
     net = network_file(options, game)
+    if not isinstance(size, int):  # only square boards are calibrated
+        return options
     if net is None or any(options.get(name) != TABLE[name].default for name in TUNED):
         return options
     tuning = load_tuning(Path(net), size)

@@ -12,8 +12,9 @@ import numpy as np
 
 from yomi.engine.clock import Budget
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.search.search import SEARCH_HANG, Search
-from yomi.engine.search.types import Limits
+from yomi.engine.search.read_tree import draw
+from yomi.engine.search.search import SEARCH_HANG
+from yomi.engine.search.types import Limits, PositionSearch
 
 if TYPE_CHECKING:
     from yomi.engine.players.request import PlayableGame
@@ -23,6 +24,7 @@ _log = logging.getLogger("yomi.evaluators")
 
 DEFAULT_SECONDS = 5.0  # for a move, if neither options nor a clock set a limit
 POLL = 0.05  # seconds between two checks of a search on a clock
+FIRST_LOOK = 0.001  # seconds before the first check
 LOOK_SHARE = 0.02  # reading reports may take the search's core: at most this share of the time
 PATIENCE = 0.03  # seconds that a search gets to end after its time; then its current report is used
 LEAD_TO_STOP = 1.0  # a search stops early if the second move would need more than all remaining playouts to catch up
@@ -49,7 +51,7 @@ class Lateness:
         return WAKE_UPS * self._expected
 
 
-def warm_up(search: Search, game: PlayableGame) -> None:
+def warm_up(search: PositionSearch, game: PlayableGame) -> None:
     """Search a little and drop the tree, so that nothing is loaded for the first time on a clock.
 
     Plays a move on `game`. Afterwards the search has no position, and its latency is that of full batches. The cost is
@@ -68,7 +70,7 @@ def warm_up(search: Search, game: PlayableGame) -> None:
 
 
 def watch(
-    search: Search,
+    search: PositionSearch,
     schedule: Callable[[], Budget],
     *,
     is_stopped: Callable[[], bool] | None = None,
@@ -79,23 +81,25 @@ def watch(
     pv_length: int = 60,
     depth: int = 0,
 ) -> float:
-    """Wait until a search has ended or should end; the caller ends it. Return the longest delay of this thread, in
-    seconds.
+    """Wait until a search has ended or should end. The caller must end it.
 
-    The delay is the time beyond the requested waits: the cost of a loaded machine.
+    Return the longest delay of this thread in seconds: how much longer a wait took than requested, on a loaded machine.
 
     Args:
         search: the running search.
         schedule: returns the current limits of the clock, which may change.
-        is_stopped: whether an answer is needed now.
-        has_enough: whether a search with this report may end.
-        on_report: called every `interval` seconds.
+        is_stopped: returns whether an answer is needed now.
+        has_enough: returns whether a search with this report may end.
+        on_report: called with a report every `interval` seconds.
         first_report: seconds until the first report; None: `interval`.
         interval: seconds; infinity: only the first report.
-        pv_length: maximum of moves in reported principal variations.
-        depth: moves of principal variations for `has_enough`.
+        pv_length: maximum length of principal variations for `on_report`, in moves.
+        depth: maximum length of principal variations for `has_enough`, in moves.
     """
     begin = time.monotonic()
+    # A search that ends at once needs no look at its report, which would take longer.
+    if schedule().hard > begin and search.wait(FIRST_LOOK):
+        return 0.0
     next_report = math.inf if on_report is None else begin + (interval if first_report is None else first_report)
     lateness, awaited, next_look = 0.0, begin, begin
     while True:
@@ -132,12 +136,14 @@ def is_settled(report: SearchReport, begin: float, now: float, plan: Budget) -> 
     first, second = sorted((0, *(move.visits for move in moves)), reverse=True)[:2]
     if now >= plan.soft:
         return moves[0].visits == first
+    if report.depth:  # alpha-beta: one node can refute the best move
+        return False
     remaining = report.playouts / max(now - begin, 1e-3) * (plan.soft - now)
     is_early = now - plan.start <= 0.1 * (plan.soft - plan.start)
     return not is_early and first - second > LEAD_TO_STOP * remaining
 
 
-def end_search(search: Search, patience: float, pv_length: int = 60) -> SearchReport:
+def end_search(search: PositionSearch, patience: float, pv_length: int = 60) -> SearchReport:
     """End a search that must have an answer, and return its report, even if its evaluator has failed.
 
     After `patience` seconds the current report is returned, and the search's next call waits for the threads. An error
@@ -156,7 +162,7 @@ def end_search(search: Search, patience: float, pv_length: int = 60) -> SearchRe
     return report
 
 
-def wait_for_end(search: Search) -> SearchReport:
+def wait_for_end(search: PositionSearch) -> SearchReport:
     """Wait for an interrupted search until it has a move, and return its report. Errors: see `Search.stop`."""
     search.wait(SEARCH_HANG)
     search.stop()
@@ -169,8 +175,7 @@ def choose(report: SearchReport, temperature: float, rng: np.random.Generator) -
         return report.moves[0].move
     moves = report.candidates
     visits = np.array([move.visits for move in moves], np.float64)
-    weights = np.exp((np.log(visits) - np.log(visits.max())) / temperature)
-    return moves[int(rng.choice(len(weights), p=weights / weights.sum()))].move
+    return moves[draw(visits, temperature, rng)].move
 
 
 def temperature_at(ply: int, temperature: float, temperature_moves: int) -> float:

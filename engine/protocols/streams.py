@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import logging
 import os
 import threading
 import time
@@ -12,21 +11,16 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-MAX_LINE = 2**20
+MAX_LINE = 2**20  # bytes of a line of input
 
 _REMOVED = bytes(c for c in range(32) if c not in (9, 10)) + b"\x7f"
 CHUNK = 65536
-
-
+# Errors of a write to a pipe, socket or terminal whose other end was closed.
 GONE = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
-"""Errors of a write to a pipe, socket or terminal whose other end was closed."""
 
 
 def decode(line: bytes, errors: str = "surrogateescape") -> str:
-    """Return a line without control characters and with spaces for tabs.
-
-    `errors` is that of `bytes.decode`. As surrogates, bytes that are not UTF-8 survive in file names and echoes.
-    """
+    """Return a line without control characters and with spaces for tabs; `errors` as for `bytes.decode`."""
     line = line.translate(None, _REMOVED).replace(b"\t", b" ")
     return line.decode("utf-8", errors).strip(" \n")
 
@@ -40,10 +34,7 @@ class OutputClosedError(Exception):
 
 
 class CheckedStdout(io.FileIO):
-    """Stdout of a command. Failed writes raise OutputClosedError, because argparse and others ignore an OSError.
-
-    A closed reader raises BrokenPipeError.
-    """
+    """Stdout of a command. A failed write raises OutputClosedError, or BrokenPipeError if the reader is gone."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -89,7 +80,6 @@ class Inbox:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the end of input has come. Lines may still wait."""
         return self._closed
 
     def lines_waiting(self) -> list[bytes]:
@@ -98,49 +88,59 @@ class Inbox:
             return [line for line, _ in self._lines]
 
 
-def read_lines(descriptor: int, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-    """Read a descriptor to its end and pass on each line, without its line feed. Blocks.
+class LineSplitter:
+    """Splits bytes at line feeds. Of an overlong line only the first `limit` bytes and one more are kept."""
 
-    A line longer than MAX_LINE bytes is cut to one byte more than that.
-    """
-    rest = b""
-    dropping = False
+    def __init__(self, limit: int) -> None:
+        self.rest = b""  # the beginning of the next line
+        self._limit = limit
+        self._is_cut = False  # the next line has been returned already, cut
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the lines that end in `data` or have become too long, without their line feeds."""
+        # A sender that never ends its line must not fill the memory, so `rest` is dropped once the line is too long.
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        found = [line[: self._limit + 1] for line in lines[self._is_cut :]]
+        self._is_cut = self._is_cut and not lines
+        if len(self.rest) > self._limit and not self._is_cut:
+            found.append(self.rest[: self._limit + 1])
+            self._is_cut = True
+        if self._is_cut:
+            self.rest = b""
+        return found
+
+
+def read_lines(descriptor: int, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+    """Read a descriptor to its end and pass on each line, cut to MAX_LINE + 1 bytes. Blocks."""
+    splitter = LineSplitter(MAX_LINE)
     while True:
         try:
             chunk = os.read(descriptor, CHUNK)
         except OSError:
             chunk = b""  # the terminal or the pipe is gone: the end of input
+        for line in splitter.feed(chunk):
+            on_line(line)
         if not chunk:
             break
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if not dropping:
-                on_line(line[: MAX_LINE + 1])
-            dropping = False
-        if len(rest) > MAX_LINE:
-            if not dropping:
-                on_line(rest[: MAX_LINE + 1])
-            dropping, rest = True, b""
-    if rest and not dropping:
-        on_line(rest)
+    if splitter.rest:
+        on_line(splitter.rest)
     on_end()
 
 
-def log_line(log: logging.Logger, line: bytes) -> None:
-    if log.isEnabledFor(logging.DEBUG):
-        log.debug("< %s", line.decode("utf-8", "backslashreplace"))
-
-
 class Output:
-    """The protocol's private output descriptor."""
-
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self.failure: str | None = None  # stays None if the controller has closed its end
 
     def write(self, text: str) -> None:
-        """Write at once. Raises OutputClosedError; `failure` is set unless the controller has closed its end."""
+        """Write the text at once, without a buffer.
+
+        Raises:
+            OutputClosedError: nothing can be written. `failure` contains the reason, except if the controller has
+                closed its end.
+        """
         data = memoryview(encode(text))
+        # Without a buffer, because the controller waits for the answer.
         try:
             while data:
                 data = data[os.write(self._descriptor, data) :]
@@ -150,18 +150,7 @@ class Output:
             raise OutputClosedError(str(error)) from error
 
 
-def logged(write: Callable[[str], None], log: logging.Logger) -> Callable[[str], None]:
-    def write_and_log(text: str) -> None:
-        if log.isEnabledFor(logging.DEBUG):
-            for line in filter(None, text.split("\n")):
-                log.debug("> %s", line)
-        write(text)
-
-    return write_and_log
-
-
 def claim_stdout() -> int:
-    """Return a private copy of stdout's descriptor and point stdout at stderr."""
     # Libraries print to stdout (onnxruntime its banners, from C), which would break the protocol.
     private = os.dup(1)
     os.dup2(2, 1)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.search.types import MoveReport, SearchReport
-from yomi.native.tree.arrays import MIN_WEIGHT
+from yomi.engine.search.types import MoveReport, Owners, SearchReport
+from yomi.native.tree.arrays import ALL_LEAVES, FIRST_SLOT, MIN_WEIGHT
 from yomi.native.tree.report import CHILD_DTYPE, most_visited_path, root_children, root_exploration
 
 if TYPE_CHECKING:
     from yomi.native.tree.arrays import Tree
 
 LCB_STDEVS = 5.0  # distance of a lower confidence bound from the mean, in standard deviations (KataGo's value)
+COLD = 0.01  # temperature below which no move is drawn
 LCB_MIN_SHARE = 0.15  # share of the leading move's visits that a move needs to lead by its bound
 
 
@@ -25,20 +27,21 @@ def read_report(
     side_to_move: int,
     seconds: float,
     evaluations: int,
-    ownership_sums: npt.NDArray[np.float64] | None,
+    owner_sums: npt.NDArray[np.float64] | None,
     use_lcb: bool,
     pv_length: int,
 ) -> SearchReport:
     """Read the tree, while threads may be searching it.
 
-    `seconds` and `evaluations` count from the start of the search. `ownership_sums` are [area + 1] as Worker.ownership.
+    `seconds` and `evaluations` count from the start of the search. `owner_sums` are as Worker.ownership, perhaps
+    without the rows of moves.
     """
     root = tree.nodes[tree.counters[0].root]
     visits = int(root["visits"])
     stdev = 0.0 if tree.counters[0].broken else math.sqrt(float(root["score_variance"]))
     children = read_children(tree)
     tried = children[(children["visits"] > 0) & (tree.banned[children["move"]] == 0)]
-    wanted = wanted_weights(tree, tried)
+    wanted = wanted_weights(tried, float(root_exploration(tree, float(tried["weight"].sum()))))
     value, utility, score = _root_means(tree, tried, wanted)
     bounds = utility_bounds(tried)
     order = move_order(tried, bounds, use_lcb)
@@ -49,9 +52,12 @@ def read_report(
     moves = tuple(
         _move_report(tree, facts[i], limits[i], parts[i], most, rank, pv_length) for rank, i in enumerate(order)
     )
-    ownership = None
-    if ownership_sums is not None and ownership_sums[-1] > 0:
-        ownership = (ownership_sums[:-1] / ownership_sums[-1]).astype(np.float32)
+    owners = None if owner_sums is None else _owners(owner_sums[ALL_LEAVES])
+    by_move = owner_sums is not None and len(owner_sums) > FIRST_SLOT
+    if by_move:
+        assert owner_sums is not None
+        slots = dict(zip(children["move"].tolist(), owner_sums[FIRST_SLOT:], strict=False))  # tried moves come first
+        moves = tuple(replace(move, owners=_owners(slots[move.move])) for move in moves)
     return SearchReport(
         side_to_move=side_to_move,
         visits=visits,
@@ -66,7 +72,8 @@ def read_report(
         moves=moves,
         deepest=int(tree.counters[0].max_depth),
         fullness=fullness(tree),
-        ownership=ownership,
+        ownership=None if owners is None else owners.mean,
+        ownership_stdev=owners.stdev if owners is not None and by_move else None,
         proven=_proven(tree, children),
     )
 
@@ -95,7 +102,10 @@ def read_children(tree: Tree) -> npt.NDArray[Any]:
 
 
 def _proven(tree: Tree, children: npt.NDArray[Any]) -> int:
-    """Return what the searched moves prove of the root: +1, -1 or 0."""
+    """Return the proven result for the root's side to move: +1 win, -1 loss, 0 unknown.
+
+    No loss is proven while a move of the root is banned.
+    """
     allowed = children[tree.banned[children["move"]] == 0]
     if len(allowed) == 0:
         return 0
@@ -125,27 +135,37 @@ def move_order(tried: npt.NDArray[Any], bounds: npt.NDArray[np.float64], use_lcb
     return order
 
 
-def wanted_weights(tree: Tree, tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def wanted_weights(children: npt.NDArray[Any], factor: float) -> npt.NDArray[np.float64]:
     """Return the weight that each move would have if the search had known its current values from the start.
 
-    No weight exceeds the real one. The difference comes from noise and wrong first impressions. Source: KataGo's
-    getReducedPlaySelectionWeight (cpp/search/searchexplorehelpers.cpp).
+    No weight exceeds the real one. The difference comes from noise, forced playouts and wrong first impressions.
+    `factor` is PUCT's (native.tree.report.root_exploration). Source: KataGo's getReducedPlaySelectionWeight
+    (cpp/search/searchexplorehelpers.cpp).
     """
-    weight, utility, prior = (tried[name].astype(np.float64) for name in ("weight", "utility", "prior"))
-    if len(tried) == 0:
+    weight, utility, prior = (children[name].astype(np.float64) for name in ("weight", "utility", "prior"))
+    if len(children) == 0:
         return weight
-    best = int(np.argmax(weight * (1.0 - 1.0 / tried["visits"]) + 2.0 * prior))
-    factor = float(root_exploration(tree, weight.sum()))
+    best = int(np.argmax(weight * (1.0 - 1.0 / np.maximum(children["visits"], 1)) + 2.0 * prior))
     behind = utility[best] + factor * prior[best] / (1.0 + weight[best]) - utility
     wanted = np.where(behind > 0.0, np.ceil(factor * prior / np.maximum(behind, 1e-9) - 1.0), weight)
     wanted[best] = weight[best]
     return np.clip(wanted, 0.0, weight)
 
 
+def draw(counts: npt.NDArray[np.float64], temperature: float, rng: np.random.Generator) -> int:
+    """Return an index drawn in proportion to counts ** (1 / temperature). Temperatures near 0 select a maximum."""
+    if temperature < COLD:
+        shares = (counts == counts.max()).astype(np.float64)
+    else:
+        shares = (counts / counts.max()) ** (1.0 / temperature)
+    sums = shares.cumsum()  # Generator.choice checks its arguments for longer than it draws
+    return int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
+
+
 def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return the root's mean value, utility and score, without visits that noise caused."""
+    """Return the root's mean value, utility and score, without visits that noise or goals caused."""
     root, names = tree.nodes[tree.counters[0].root], ("value", "utility", "score")
-    is_noisy = tree.parameters[0].wide_root_noise > 0.0 and not root["proof"]
+    is_noisy = (tree.parameters[0].wide_root_noise > 0.0 or tree.counters[0].goals) and not root["proof"]
     excess = tried["weight"] - wanted if is_noisy else np.zeros(len(tried))
     if tree.counters[0].broken:  # the root's own sums may not be numbers; its edges keep the last sound means
         weights = tried["weight"] / max(MIN_WEIGHT, float(tried["weight"].sum()))
@@ -188,6 +208,16 @@ def _move_report(
         pv_node_visits=tuple(node_visits),
         proven=child["proven"],
     )
+
+
+def _owners(sums: npt.NDArray[np.float64]) -> Owners | None:
+    """Return the ownership of a row of Worker.ownership, or None if no leaf was counted."""
+    count = float(sums[0, -2])
+    if count == 0.0:
+        return None
+    mean, square = sums[0, :-2] / count, sums[1, :-2] / count
+    stdev = np.sqrt(np.maximum(square - mean * mean, 0.0))
+    return Owners(mean.astype(np.float32), stdev.astype(np.float32), float(sums[0, -1]) / count)
 
 
 def _known(number: float) -> float:

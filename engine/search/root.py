@@ -1,64 +1,225 @@
-"""The root of a tree: priors with its own temperature and noise, and its evaluation after a search has moved on.
+"""The root of a tree: position, allowed moves, priors with noise and temperature, score center, reuse.
 
-A root from further down the tree was expanded as an inner node: with the temperature and optimism of the policy there,
-and without edges for the least likely moves.
+The search (`yomi.engine.search.search`) and self-play (`yomi.engine.learning.searches`) share it.
 """
 
 from __future__ import annotations
 
-from queue import SimpleQueue
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from yomi.engine.evaluators.queue import Job
+from yomi.engine.evaluators.queue import evaluate_batch
+from yomi.engine.search.read_tree import read_children
 from yomi.native.spec import Inputs
-from yomi.native.tree.arrays import make_tree
+from yomi.native.tree.arrays import EXPANDED, MIN_WEIGHT, make_tree
 from yomi.native.tree.buffers import make_batch
 from yomi.native.tree.edges import PRIOR_SCALE, PRIOR_STEP, all_moves, all_quantized, with_quantized
-from yomi.native.tree.memory import clear_tree
-from yomi.native.tree.report import restore_root_order
-from yomi.native.tree.search import recenter
+from yomi.native.tree.expansion import complete_root
+from yomi.native.tree.memory import clear_tree, compact
+from yomi.native.tree.report import find_child, restore_root_order, root_exploration
+from yomi.native.tree.search import CENTER_SHARE, dynamic_utility, recenter
 from yomi.native.tree.searcher import Searcher
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from yomi.engine.evaluators.queue import EvaluationQueue
     from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.search.types import SearchableGame
     from yomi.native.game_calls import BoundBoard
     from yomi.native.spec import GameSpec
     from yomi.native.tree.arrays import Tree, Worker
 
+CENTER_TOLERANCE = 0.002  # utility; the score is centered again only beyond this, because that takes time
 
-class RootPriors:
-    """Changes the priors of the root's edges in place, while no search thread runs."""
 
-    def __init__(self, tree: Tree, generator: np.random.Generator) -> None:
-        """The tree is empty; `generator` draws the noise."""
-        self._tree = tree
+class TreeRoot:
+    """The root of one tree. Methods that change it need a tree that no search thread uses."""
+
+    def __init__(
+        self,
+        spec: GameSpec,
+        settings: SearchSettings,
+        tree: Tree,
+        worker: Worker,
+        board: BoundBoard,
+        generator: np.random.Generator,
+    ) -> None:
+        """Clear the tree. `worker` and `board` evaluate the root; `generator` draws the noise."""
+        self.spec, self.tree, self._worker, self._board = spec, tree, worker, board
+        # Held while the root changes, and by readers of a tree that may change.
+        self.lock = threading.RLock()
         self._generator = generator
-        # the root's edges without noise, in any order, while the tree has noise
-        self._clean: npt.NDArray[np.uint32] | None = None
-        self._is_tempered = True  # whether the priors have the root's temperature
+        self.configure(settings)
+        self.clear()
+
+    def configure(self, settings: SearchSettings) -> None:
+        """Apply search settings. The number of rows per leaf must stay."""
+        self.settings = settings
+        settings.write(self.tree, self.spec.score_unit)
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    @property
+    def visits(self) -> int:
+        return int(self._node["visits"])
+
+    @property
+    def value(self) -> float:
+        """Mean value for the side to move, in [-1, 1]."""
+        return self._mean("value_sum")
+
+    @property
+    def score(self) -> float:
+        """Mean lead of the side to move, in points."""
+        return self._mean("score_sum")
+
+    def children(self) -> npt.NDArray[Any]:
+        """Return all moves, CHILD_DTYPE[n], visited moves first; none before the root is evaluated."""
+        return read_children(self.tree)
+
+    def exploration(self, playouts: float) -> float:
+        """Return PUCT's factor of prior / (1 + visits) after `playouts` playouts."""
+        return float(root_exploration(self.tree, playouts))
+
+    # -- position and moves ----------------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        self._clean = None
-        self._is_tempered = True
+        """Drop the tree."""
+        with self.lock:
+            clear_tree(self.tree)
+            # The edges without noise, in any order, while the tree has noise.
+            self._clean: npt.NDArray[np.uint32] | None = None
+            self._is_tempered = True  # whether the priors have the root's temperature
 
-    def move_on(self) -> None:
-        self._clean = None
-        self._is_tempered = False
+    def move_to(self, game: SearchableGame, line: Sequence[int] | None) -> bool:
+        """Make a game's position the root. Return whether its tree was kept.
 
-    def remove_noise(self) -> None:
-        if self._clean is None:
+        `line`: moves since the current root, whose subtree is kept; None: drop the tree. All moves are allowed after a
+        move or a drop.
+        """
+        with self.lock:
+            board = self._board.board
+            board.root[0] = self.spec.with_flags(game.position)
+            length = int(game.position["history_length"])
+            board.history[:length] = game.history[:length]
+            if line is not None and not line:
+                return True
+            self.ban(None)
+            if (
+                line is None
+                or not self._follow(line)
+                or not complete_root(self.tree, board.moves, self._board.count_moves())
+            ):
+                self.clear()
+                return False
+            return True
+
+    def _follow(self, line: Sequence[int]) -> bool:
+        """Move the root along a line. Return False if its last position was not expanded."""
+        counters = self.tree.counters[0]
+        for move in line:
+            child = int(find_child(self.tree, move))
+            if child < 0:
+                return False
+            counters.root = child
+        if int(self._node["state"]) != EXPANDED:
+            return False
+        compact(self.tree, counters.root, 0)
+        if len(line) % 2:
+            counters.score_center *= -1.0  # for the side to move
+        counters.max_depth = 0
+        self._clean, self._is_tempered = None, False
+        return True
+
+    def ban(self, banned: npt.NDArray[np.uint8] | None) -> None:
+        """Search only moves that are 0 in `banned`, an array like `Tree.banned`; None: all moves."""
+        counters = self.tree.counters[0]
+        if (banned is None and not counters.bans) or (banned is not None and np.array_equal(banned, self.tree.banned)):
             return
-        edges, clean = self._edges(), self._clean
-        edges[np.argsort(all_moves(edges))] = clean[np.argsort(all_moves(clean))]
-        self._clean = None
-        self._bring_up_to_date()
+        self.tree.banned[:] = 0 if banned is None else banned
+        counters.bans = int(self.tree.banned.any())
+        restore_root_order(self.tree)
 
-    def temper(self, exponent: float) -> None:
+    # -- before a search -------------------------------------------------------------------------------------------
+
+    def prepare(self, *, noise: bool = False) -> None:
+        """Center the score, and give the priors the root's temperature and noise.
+
+        `noise`: mix in the settings' Dirichlet noise; the root must be expanded. Without it, earlier noise is removed.
+        """
+        settings = self.settings
+        with self.lock:
+            self._center_score()
+            self._remove_noise()  # each search has noise of its own, or none
+            self._temper(settings.policy_temperature / settings.root_temperature)
+            if noise and len(edges := self._edges()):
+                self._clean = edges.copy()
+                drawn = self._generator.dirichlet(np.full(len(edges), settings.root_noise_total / len(edges)))
+                share = settings.root_noise
+                edges[:] = with_quantized(edges, all_quantized(edges) * (1.0 - share) + PRIOR_SCALE * share * drawn)
+                self._update_priors()
+
+    def renew(self, queue: EvaluationQueue, *, hide_history: bool = False) -> None:
+        """Evaluate a reused root again, if the settings ask for it and a network is used, or with `hide_history`.
+
+        The root gets new priors. With `hide_history`, the new value also replaces the old one in the root's sums.
+
+        Raises:
+            Exception: from the evaluator. The tree is empty then.
+        """
+        if not (hide_history or (self.settings.renew_root and queue.evaluator.inputs & Inputs.NETWORK)):
+            return
+        if self.visits <= 1:  # nothing below is worth keeping
+            self.clear()
+            return
+        # The root was expanded as an inner node: with the temperature and optimism of the policy there, and without
+        # edges for the least likely moves.
+        try:
+            other = self._evaluate(queue)
+        except Exception:
+            self.clear()
+            raise
+        with self.lock:
+            if hide_history:
+                self._replace_evaluation(other)
+            edges, new = self._edges(), _edges_of(other)
+            edges[np.argsort(all_moves(edges))] = new[np.argsort(all_moves(new))]
+            self._is_tempered = True
+            self._update_priors()
+
+    @property
+    def _node(self) -> Any:
+        return self.tree.nodes[self.tree.counters[0].root]
+
+    def _mean(self, name: str) -> float:
+        node = self._node
+        return float(node[name]) / max(MIN_WEIGHT, float(node["weight_sum"]))
+
+    def _edges(self) -> npt.NDArray[np.uint32]:
+        return _edges_of(self.tree)
+
+    def _center_score(self) -> None:
+        """Center the score's dynamic utility on the root's expected score, unless that changes almost nothing."""
+        if not self.visits:  # the root's evaluation will be the center
+            return
+        center = CENTER_SHARE * self.score
+        # The center's own utility is 0, and nothing changes by more than it does.
+        if abs(dynamic_utility(self.tree, center, 0.0, self.tree.counters[0].score_center)) > CENTER_TOLERANCE:
+            recenter(self.tree, center)
+
+    def _remove_noise(self) -> None:
+        if self._clean is not None:
+            edges, clean = self._edges(), self._clean
+            edges[np.argsort(all_moves(edges))] = clean[np.argsort(all_moves(clean))]
+            self._clean = None
+            self._update_priors()
+
+    def _temper(self, exponent: float) -> None:
         """Raise the priors of a root that was an inner node to a power, once."""
         if self._is_tempered or exponent == 1.0:
             return
@@ -67,35 +228,39 @@ class RootPriors:
         priors = (priors / priors.max()) ** exponent
         edges[:] = with_quantized(edges, priors * (PRIOR_SCALE / priors.sum()))
         self._is_tempered = True
-        self._bring_up_to_date()
+        self._update_priors()
 
-    def add_noise(self, share: float, total: float) -> None:
-        """Mix a `share` of Dirichlet noise into the priors. Its parameters are equal for all moves, with the sum
-        `total`.
-        """
-        edges = self._edges()
-        if len(edges) == 0:
+    def _update_priors(self) -> None:
+        node = self._node
+        node["tried_prior"] = float(all_quantized(self._edges()[: int(node["tried"])]).sum()) * PRIOR_STEP
+        restore_root_order(self.tree)
+
+    def _evaluate(self, queue: EvaluationQueue) -> Tree:
+        """Return a tree of one visit: the root, evaluated and expanded as a root."""
+        spec, settings = self.spec, self.settings
+        tree = make_tree(0, spec.mean_moves, 0, spec.policy_size, spec.cached_moves)
+        clear_tree(tree)
+        settings.write(tree, spec.score_unit)
+        tree.counters[0].claim_limit = 1
+        batch = make_batch(spec, settings.rows_per_leaf, queue.evaluator.inputs)
+        searcher = Searcher(tree, self._worker, self._board, batch)
+        searcher.advance(evaluate_batch(queue, batch, searcher.advance(0)))
+        recenter(tree, float(self.tree.counters[0].score_center))
+        return tree
+
+    def _replace_evaluation(self, other: Tree) -> None:
+        """Replace the root's own evaluation, in its sums, by that of another tree's root with one visit."""
+        node, new = self._node, other.nodes[other.counters[0].root]
+        if node["proof"]:  # no evaluation counts there any more
             return
-        self._clean = edges.copy()
-        noise = self._generator.dirichlet(np.full(len(edges), total / len(edges)))
-        edges[:] = with_quantized(edges, all_quantized(edges) * (1.0 - share) + PRIOR_SCALE * share * noise)
-        self._bring_up_to_date()
-
-    def replace(self, other: Tree) -> None:
-        """Copy the priors of another tree's root: of the same position, expanded as a root."""
-        edges, new = self._edges(), _edges_of(other)
-        edges[np.argsort(all_moves(edges))] = new[np.argsort(all_moves(new))]
-        self._is_tempered = True
-        self._bring_up_to_date()
-
-    def _edges(self) -> npt.NDArray[np.uint32]:
-        return _edges_of(self._tree)
-
-    def _bring_up_to_date(self) -> None:
-        root = self._tree.counters[0].root
-        tried = self._edges()[: int(self._tree.nodes[root]["tried"])]
-        self._tree.nodes[root]["tried_prior"] = float(all_quantized(tried).sum()) * PRIOR_STEP
-        restore_root_order(self._tree)
+        first = int(node["stats"])
+        stats = self.tree.stats[first : first + int(node["tried"])]
+        counted = stats["weight"].astype(np.float64) * stats["share"]
+        for name in ("weight", "utility", "value", "score"):
+            sums = counted if name == "weight" else counted * stats[name]
+            node[f"{name}_sum"] = sums.sum() + new[f"{name}_sum"]
+        for name in ("own_utility", "own_weight", "own_bias"):
+            node[name] = new[name]
 
 
 def _edges_of(tree: Tree) -> npt.NDArray[np.uint32]:
@@ -103,48 +268,3 @@ def _edges_of(tree: Tree) -> npt.NDArray[np.uint32]:
     first = int(node["edges"])
     edges: npt.NDArray[np.uint32] = tree.edges[first : first + int(node["edge_count"])]
     return edges
-
-
-def is_renewed(queue: EvaluationQueue, settings: SearchSettings) -> bool:
-    """Whether a reused root is evaluated again: if `renew_root` is set and a network is used."""
-    return settings.renew_root and bool(queue.evaluator.inputs & Inputs.NETWORK)
-
-
-def evaluate_root(
-    spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, worker: Worker, board: BoundBoard, center: float
-) -> Tree:
-    """Return a tree of one visit: its root, evaluated and expanded as a root.
-
-    The worker's board has the root and its history; no other thread uses them. `center` is the center of the score's
-    dynamic utility, for the side to move. The evaluator's exceptions are raised.
-    """
-    tree = make_tree(0, spec.mean_moves, 0, spec.policy_size, spec.cached_moves)
-    clear_tree(tree)
-    settings.write(tree, spec.score_unit)
-    tree.counters[0].claim_limit = 1
-    done: SimpleQueue[Job] = SimpleQueue()
-    batch = make_batch(spec, settings.rows_per_leaf, queue.evaluator.inputs)
-    searcher = Searcher(tree, worker, board, batch)
-    rows = searcher.advance(0)
-    queue.submit(Job(batch, rows, done))
-    job = done.get()
-    if job.error is not None:
-        raise job.error
-    searcher.advance(job.rows)
-    recenter(tree, center)
-    return tree
-
-
-def replace_root_evaluation(tree: Tree, other: Tree) -> None:
-    """Replace the root's own evaluation, in its sums, by that of another tree's root with one visit."""
-    node, new = tree.nodes[tree.counters[0].root], other.nodes[other.counters[0].root]
-    if node["proof"]:  # no evaluation counts there any more
-        return
-    first = int(node["stats"])
-    stats = tree.stats[first : first + int(node["tried"])]
-    counted = stats["weight"].astype(np.float64) * stats["share"]
-    for name in ("weight", "utility", "value", "score"):
-        sums = counted if name == "weight" else counted * stats[name]
-        node[f"{name}_sum"] = sums.sum() + new[f"{name}_sum"]
-    for name in ("own_utility", "own_weight", "own_bias"):
-        node[name] = new[name]

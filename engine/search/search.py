@@ -9,26 +9,24 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue, Job, check_numbers
+from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue, Job, check_numbers, evaluate_batch
 from yomi.engine.search.read_tree import fullness, read_report, root_priors
-from yomi.engine.search.root import RootPriors, evaluate_root, is_renewed, replace_root_evaluation
+from yomi.engine.search.root import TreeRoot
 from yomi.engine.search.types import Limits, Root, SearchableGame, SearchReport
 from yomi.native.game_calls import BoundBoard
 from yomi.native.tree import arrays
 from yomi.native.tree.arrays import KEYS_BROKEN, SUMS_BROKEN, Batch
 from yomi.native.tree.buffers import make_batch, make_board, make_worker
-from yomi.native.tree.expansion import complete_root
-from yomi.native.tree.memory import clear_tree, compact
-from yomi.native.tree.report import find_child, restore_root_order
-from yomi.native.tree.search import CENTER_SHARE, dynamic_utility, recenter
+from yomi.native.tree.memory import compact
+from yomi.native.tree.report import restore_root_order
 from yomi.native.tree.searcher import Searcher
 
 if TYPE_CHECKING:
@@ -41,16 +39,15 @@ _log = logging.getLogger("yomi.search")
 MAX_NODE_VISITS = 2**32 - 2  # of a node
 IDLE_PAUSE = 50e-6  # seconds that a worker waits if all leaves are being evaluated elsewhere
 LOOK_SECONDS = 0.1  # a worker that evaluates by kernels checks the clock after whole batches, about this often
+# Batches of each worker in a search of limited playouts, at least; they have fewer rows. The leaves of one batch are
+# chosen without each other's results, and at the end workers wait for the last batch.
 MIN_BATCHES = 16
-"""Batches of each worker in a search of limited playouts, at least; they have fewer rows. The leaves of one batch are
-chosen without each other's results, and at the end workers wait for the last batch."""
+# Settings whose change invalidates the tree.
 TREE_SETTINGS = (
     *("score_utility", "dynamic_score_utility", "uncertainty", "bias_correction", "noise_pruning", "value_weighting"),
     *("policy_temperature", "root_policy_temperature", "solver", "graph"),
 )
-"""Settings whose change invalidates the tree."""
 PRUNE_TO = 0.6  # share of each pool that may still be in use after pruning
-CENTER_TOLERANCE = 0.002  # utility; the score is centered again only beyond this, because that takes time
 MIN_VISITS = 2  # of a search without time: the root's, and one move's
 FAULTS = {
     SUMS_BROKEN: "a fault of the search: a node's values are not finite numbers. Please report this with the game",
@@ -73,18 +70,18 @@ class Search:
             settings.memory, spec.mean_edges, settings.cache_size, spec.policy_size, spec.cached_moves
         )
         self._counters = self.tree.counters[0]
-        self._root_record = spec.positions(1)
-        self._root_history = np.zeros(spec.max_history, np.uint64)
-        self._root: Root | None = None
+        self._position: Root | None = None
         self._seeds = np.random.SeedSequence(settings.seed)
         seeds = self._seeds.generate_state(settings.workers + 1, np.uint64)[1:]
-        self._boards = [BoundBoard(make_board(spec, self._root_record)) for _ in seeds]
+        record = spec.positions(1)
+        self._boards = [BoundBoard(make_board(spec, record)) for _ in seeds]
         self._workers = [make_worker(spec, board.board, seed) for board, seed in zip(self._boards, seeds, strict=True)]
+        # By worker: its searcher, and the calls that evaluate its batch; kept between searches. Empty if the queue
+        # takes jobs.
         self._bound: dict[int, tuple[Searcher, Calls]] = {}
-        """By worker: its searcher, and the calls that evaluate its batch; kept between searches. Empty if the queue
-        takes jobs."""
         self._avoided = np.zeros_like(self.tree.banned)  # the banned moves under which the tree was made
-        self._root_priors = RootPriors(self.tree, np.random.default_rng(self._seeds))
+        generator = np.random.default_rng(self._seeds)
+        self.root = TreeRoot(spec, settings, self.tree, self._workers[0], self._boards[0], generator)
         self._threads: list[threading.Thread] = []
         self._barrier = threading.Barrier(1)
         self._deadline = float("inf")
@@ -93,8 +90,6 @@ class Search:
         self._pruned_at, self._pruned_to = -1, 0
         self._latency = 0.0
         self._count_lock = threading.Lock()
-        # held while anything but a search thread changes the tree, and while `report` reads it
-        self._layout_lock = threading.RLock()
         self._error: Exception | None = None
         self._finished = threading.Event()
         self._finished.set()
@@ -109,7 +104,7 @@ class Search:
             self._drop_tree()
         self.settings = settings
         self.batch_rows = max(settings.rows_per_leaf, self.queue.evaluator.batch_size)
-        settings.write(self.tree, self.spec.score_unit)
+        self.root.configure(settings)
 
     @property
     def is_running(self) -> bool:
@@ -122,9 +117,7 @@ class Search:
 
     @property
     def root_visits(self) -> int:
-        if self._root is None:
-            return 0
-        return int(self.tree.nodes[self._counters.root]["visits"])
+        return 0 if self._position is None else self.root.visits
 
     @property
     def evaluations(self) -> int:
@@ -154,22 +147,58 @@ class Search:
             Exception: an evaluator failed; the tree is empty then.
         """
         self._stop_sound()
-        root = Root(game.search_key, tuple(game.moves), int(game.position["side_to_move"]))
-        line = self._root.line_to(root) if self._root is not None else None
-        if self._root is not None and self._root.key != root.key:
+        position = Root(game.search_key, tuple(game.moves), int(game.position["side_to_move"]))
+        line = self._position.line_to(position) if self._position is not None else None
+        if self._position is not None and self._position.key != position.key:
             self.clear_cache()  # komi and rules are no part of the keys
-        with self._layout_lock:
-            self._root = root
-            self._root_record[0] = self.spec.with_flags(game.position)
-            length = int(game.position["history_length"])
-            self._root_history[:length] = game.history[:length]
-            self._reroot(line if keep_tree else None)
-            self._hand_out_history()
-            board = self._boards[0]
-            if not complete_root(self.tree, board.board.moves, board.count_moves()):
-                self._drop_tree()
-        if line and (hide_history or is_renewed(self.queue, self.settings)):
-            self._renew_root(hide_history=hide_history)
+        with self.root.lock:
+            self._position = position
+            # Bans below the root count moves from this root.
+            keep_tree = keep_tree and not (line and self._counters.ban_depth)
+            self.root.move_to(game, line if keep_tree else None)
+            self._share_history()
+            if not keep_tree or line != []:
+                self._avoided[:] = 0
+                self.ban_below({})
+                self.tree.goals[:] = self._counters.goals = 0
+                self._forget_ownership()
+        if line:
+            self.root.renew(self.queue, hide_history=hide_history)
+
+    def ban_below(self, bans: Mapping[int, Mapping[int, int]]) -> None:
+        """Set moves that later searches of this position leave out below the root. Other bans drop the tree.
+
+        Args:
+            bans: color -> move -> number of moves after the root before which the move is banned. The root's own moves
+                are restricted by `start`.
+        """
+        self._stop_sound()
+        if not bans and not self._counters.ban_depth:
+            return
+        assert self._position is not None, "set_position comes first"
+        table = np.zeros_like(self.tree.banned_until)
+        for color, moves in bans.items():
+            row = table[int(color != self._position.side_to_move)]
+            row[list(moves)] = list(moves.values())
+        if np.array_equal(table, self.tree.banned_until):
+            return
+        with self.root.lock:
+            self._drop_tree()
+            self.tree.banned_until[:] = table
+            self._counters.ban_depth = int(table.max())
+            self._counters.ban_key = zlib.crc32(table.tobytes())
+
+    def raise_visits(self, goals: Mapping[int, int]) -> None:
+        """Give every second visit to root moves that have fewer visits than their goal. The tree is kept. Thread-safe.
+
+        A move that was left out by `prune` is searched now. `goals`: move -> visits; other moves keep theirs.
+        """
+        with self.root.lock:
+            for move, visits in goals.items():
+                self.tree.goals[move] = min(visits, MAX_NODE_VISITS)
+                self.tree.banned[move] = self._avoided[move]
+            self._counters.goals = int(self.tree.goals.any())
+            restore_root_order(self.tree)
 
     def clear_cache(self) -> None:
         """Drop all evaluations outside the tree. Thread-safe, even while the search runs."""
@@ -177,7 +206,7 @@ class Search:
 
     def clear(self) -> None:
         self.stop()
-        self._root = None
+        self._position = None
         self.clear_cache()
 
     def start(
@@ -199,7 +228,7 @@ class Search:
             noise: mix the settings' Dirichlet noise into the root's priors.
         """
         self._stop_sound()
-        assert self._root is not None, "set_position comes first"
+        assert self._position is not None, "set_position comes first"
         self._ban(avoid, allow, prune)  # first of all, since `interrupt` asks how many visits the root has
         counters = self._counters
         counters.stop = counters.claimed = counters.playouts = 0
@@ -210,16 +239,10 @@ class Search:
         self._pruned_at, self._pruned_to = -1, 0
         self._start_time = time.perf_counter()
         self._deadline = self._start_time + (limits.seconds if limits.seconds is not None else float("inf"))
-        self._hand_out_history()
         noise = noise and self.settings.root_noise > 0.0
         if noise and self.tree.nodes[self._counters.root]["state"] != arrays.EXPANDED:
             self._evaluate_root()
-        with self._layout_lock:
-            self._center_score()
-            self._root_priors.remove_noise()  # each search has noise of its own, or none
-            self._root_priors.temper(self.settings.policy_temperature / self.settings.root_temperature)
-            if noise:
-                self._root_priors.add_noise(self.settings.root_noise, self.settings.root_noise_total)
+        self.root.prepare(noise=noise)
         self._barrier = threading.Barrier(len(self._workers), action=self._prune)
         self._running = len(self._workers)
         self._finished.clear()
@@ -260,12 +283,10 @@ class Search:
             self._drop_tree()
 
     def time_batches(self) -> None:
-        """Measure the latency of full batches, because a young tree has too few leaves. The tree is dropped.
-
-        All workers evaluate at the same time, with the current position in every row.
-        """
+        """Measure the latency of full batches. The tree is dropped."""
+        # A young tree has too few leaves. So all workers evaluate at the same time, with this position in every row.
         self.stop()
-        assert self._root is not None, "set_position comes first"
+        assert self._position is not None, "set_position comes first"
         leaf = self._gather_root()
         self._latency = 0.0
         self._error = None
@@ -305,17 +326,18 @@ class Search:
 
     def report(self, *, pv_length: int = 60) -> SearchReport:
         """Report the current or last search; empty without a position. Thread-safe."""
-        if self._root is None:
+        if self._position is None:
             return SearchReport()
         end = time.perf_counter() if self.is_running else self._end_time
-        with self._layout_lock:
-            ownership = sum(worker.ownership for worker in self._workers) if self.settings.ownership else None
+        with self.root.lock:
+            rows = None if self.settings.move_ownership else 1
+            ownership = sum(worker.ownership[:rows] for worker in self._workers) if self.settings.ownership else None
             return read_report(
                 self.tree,
-                side_to_move=self._root.side_to_move,
+                side_to_move=self._position.side_to_move,
                 seconds=end - self._start_time,
                 evaluations=self.evaluations,
-                ownership_sums=ownership,
+                owner_sums=ownership,
                 use_lcb=self.settings.use_lcb,
                 pv_length=pv_length,
             )
@@ -329,15 +351,15 @@ class Search:
         priors = root_priors(self.tree)
         return max((move for move in priors if not self.is_banned(move)), key=lambda move: priors[move], default=None)
 
-    def _hand_out_history(self) -> None:
-        length = int(self._root_record["history_length"][0])
-        for board in self._boards:
-            board.board.history[:length] = self._root_history[:length]
+    def _share_history(self) -> None:
+        first, *others = (board.board for board in self._boards)
+        length = int(first.root["history_length"][0])
+        for board in others:
+            board.history[:length] = first.history[:length]
 
     def _gather_root(self) -> Batch:
         """Return a batch with the root alone. The tree is dropped."""
         self._drop_tree()
-        self._hand_out_history()
         counters = self._counters
         counters.stop = counters.claimed = 0
         counters.claim_limit = 1
@@ -358,11 +380,7 @@ class Search:
                 calls.run(self.batch_rows)
                 check_numbers(self.queue.evaluator, batch, self.batch_rows)
             else:
-                done: SimpleQueue[Job] = SimpleQueue()
-                self.queue.submit(Job(batch, self.batch_rows, done))
-                job = done.get()
-                if job.error is not None:
-                    raise job.error
+                evaluate_batch(self.queue, batch, self.batch_rows)
             with self._count_lock:
                 self._latency = max(self._latency, time.perf_counter() - begin)
         except Exception as error:  # raised again by stop()
@@ -381,82 +399,21 @@ class Search:
         if allow is not None:
             banned[list(allow)] = 0
         banned[list(avoid)] = 1
-        with self._layout_lock:
+        with self.root.lock:
             if not np.array_equal(banned, self._avoided):
                 self._drop_tree()
                 self._avoided[:] = banned
             banned[list(prune)] = 1
-            if not np.array_equal(banned, self.tree.banned):
-                self._set_bans(banned)
-                restore_root_order(self.tree)
-
-    def _set_bans(self, banned: npt.NDArray[np.uint8]) -> None:
-        self.tree.banned[:] = banned
-        self._counters.bans = int(banned.any())
-
-    def _center_score(self) -> None:
-        """Center the score's dynamic utility on the expected score at the root.
-
-        A root without visits is centered by its evaluation. The tree is unchanged if no utility would change by more
-        than CENTER_TOLERANCE.
-        """
-        node = self.tree.nodes[self._counters.root]
-        if not node["visits"]:
-            return
-        center = CENTER_SHARE * float(node["score_sum"]) / float(node["weight_sum"])
-        # The center's own utility is 0, and nothing changes by more than it does.
-        if abs(dynamic_utility(self.tree, center, 0.0, self._counters.score_center)) > CENTER_TOLERANCE:
-            recenter(self.tree, center)
-
-    def _reroot(self, line: list[int] | None) -> None:
-        """Keep the subtree that `line` leads to, or drop the tree."""
-        if line is not None and not line:
-            return
-        child = -1
-        for move in line or ():
-            child = int(find_child(self.tree, move))
-            if child < 0:
-                break
-            self._counters.root = child
-        usable = child >= 0 and int(self.tree.nodes[child]["state"]) == arrays.EXPANDED
-        if not usable:
-            self._drop_tree()
-            return
-        compact(self.tree, child, 0)
-        if len(line or ()) % 2:
-            self._counters.score_center *= -1.0  # it is told for the side to move
-        self._avoided[:] = 0  # those were the old root's
-        self._set_bans(self._avoided)
-        self._root_priors.move_on()
-        self._counters.max_depth = 0
-        self._forget_ownership()
-
-    def _renew_root(self, *, hide_history: bool) -> None:
-        """Evaluate an expanded root again, for new priors and, if its input differs, a new value in its sums."""
-        if self.root_visits <= 1:  # nothing lies below it that would be worth keeping
-            self._drop_tree()
-            return
-        self._hand_out_history()
-        center = float(self._counters.score_center)
-        try:
-            tree = evaluate_root(self.spec, self.queue, self.settings, self._workers[0], self._boards[0], center)
-        except Exception:
-            self._drop_tree()
-            raise
-        with self._layout_lock:
-            if hide_history:
-                replace_root_evaluation(self.tree, tree)
-            self._root_priors.replace(tree)
+            self.root.ban(banned)
 
     def _drop_tree(self) -> None:
-        with self._layout_lock:
-            clear_tree(self.tree)
-            self._root_priors.clear()
+        with self.root.lock:
+            self.root.clear()
             self._forget_ownership()
 
     def _forget_ownership(self) -> None:
         for worker in self._workers:
-            worker.ownership[:] = 0.0
+            worker.ownership[: None if self.settings.move_ownership else 1] = 0.0
 
     def _evaluate_root(self) -> None:
         """Make the first playout of a search in this thread."""
@@ -507,7 +464,7 @@ class Search:
         return Searcher(self.tree, self._workers[number], self._boards[number], batch)
 
     def _bind(self, number: int) -> tuple[Searcher, Calls] | None:
-        """Return a worker's searcher with a full batch and its evaluating calls, or None if the queue takes jobs."""
+        """Return a worker's searcher and the calls that evaluate its batch, or None if batches must be submitted."""
         if number not in self._bound or len(self._bound[number][0].batch.node) != self.batch_rows:
             batch = self._make_batch(self.batch_rows)
             calls = self.queue.bind(batch)
@@ -625,7 +582,7 @@ class Search:
         self._pruned_at = playouts
         for exponent in range(self._pruned_to + 1 if is_stuck else 1, 32):
             self._pruned_to = exponent
-            with self._layout_lock:
+            with self.root.lock:
                 compact(self.tree, self._counters.root, 1 << exponent)
             if fullness(self.tree) <= PRUNE_TO:
                 _log.info("tree full: dropped nodes with fewer than %d visits", 1 << exponent)

@@ -18,19 +18,23 @@ class SearchSettings(SearchOptions):
     workers: int = 1
     batches_in_flight: int = 1
     c_puct: float = 1.0  # KataGo's value
+    # Measure first-play urgency from the mean of the playouts, because a single rollout says little.
     fpu_from_mean: bool = False
-    """Measure first-play urgency from the mean of the playouts, because a single rollout says little."""
+    # How far the spread of the utilities below a node scales exploration there; 0 to 1.
     spread_scale: float = 0.85  # KataGo's value
-    """How far the spread of the utilities below a node scales exploration there; 0 to 1."""
+    # Self-play: a tried root move gets at least sqrt(this * prior * playouts) playouts.
     forced_playouts: float = 0.0
-    """Self-play: a tried root move gets at least sqrt(this * prior * playouts) playouts."""
+    # Self-play: the playouts of the root go to its allowed moves in turn, for sequential halving.
     halving: bool = False
-    """Self-play: the playouts of the root go to its allowed moves in turn, for sequential halving."""
+    # Games that are over with a value of exactly +1 or -1 prove the nodes above them. Not for games whose score counts
+    # beyond the win.
     solver: bool = False
-    """Games that are over with a value of exactly +1 or -1 prove the nodes above them. Not for games whose score
-    counts beyond the win."""
+    # Moves that an alpha-beta search ranks. A tree ranks all.
+    best_moves: int = 1
+    # Add up the evaluator's ownership of every point.
     ownership: bool = True
-    """Add up the evaluator's ownership of every point."""
+    # Also measure how far it spreads, and both below each root move.
+    move_ownership: bool = False
 
     @property
     def root_temperature(self) -> float:

@@ -8,10 +8,25 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from yomi.engine.color import BLACK, opponent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     import numpy.typing as npt
 
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.search.settings import SearchSettings
+    from yomi.native.spec import GameSpec
+
 Counts: TypeAlias = tuple[tuple[int, int], ...]  # (move, visits), best first
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Ownership over some evaluations, for the side to move at the root. Points are row by row from the top left."""
+
+    mean: npt.NDArray[np.float32]  # [area], +1: the side to move owns the point
+    stdev: npt.NDArray[np.float32]  # [area]
+    no_result: float  # mean probability of a game without result
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +46,9 @@ class MoveReport:
     pv: tuple[int, ...] = ()  # principal variation, this move first
     pv_visits: tuple[int, ...] = ()  # playouts through the moves of `pv`
     pv_node_visits: tuple[int, ...] = ()  # visits of the positions after them
+    # +1: proven win; -1: proven loss; 0: open. The pv of a win contains the winner's moves of the proof and the most
+    # visited replies. It is shorter than the game if the game itself announces a mate.
     proven: int = 0
-    """+1: proven win; -1: proven loss; 0: open. The pv of a win contains the winner's moves of the proof and the most
-    visited replies. It is shorter than the game if the game itself announces a mate."""
     mate: int | None = None  # plies to the mate, negative if the side to move is mated; None: unknown
     weight: float = 0.0  # of the playouts' evaluations; equals the visits if the evaluator does not weigh
     node_visits: int = 0  # of the position after it: more than `visits` if other lines lead there
@@ -41,6 +56,7 @@ class MoveReport:
     # part of `weight` that the move would have if the search had known its current values from the start
     wanted: float = 0.0
     symmetry_of: int | None = None  # the equivalent move that was searched instead
+    owners: Owners | None = None  # of the evaluations below the move; None if there are none or they are not counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +72,15 @@ class SearchReport:
     utility: float = 0.0
     score_lead: float = 0.0
     score_stdev: float = 0.0
+    # Visited moves, best first; empty before the root is evaluated and when the game is over.
     moves: tuple[MoveReport, ...] = ()
-    """Visited moves, best first; empty before the root is evaluated and when the game is over."""
     deepest: int = 0  # length of the longest searched line
+    depth: int = 0  # plies that an alpha-beta search has searched completely; 0: a tree, which has no such depth
     fullness: float = 0.0  # used share of the tree's memory, [0, 1]
+    # [area], row by row from the top left, +1: the side to move owns the point; None if it was not computed.
     ownership: npt.NDArray[np.float32] | None = None
-    """[area], row by row from the top left, +1: the side to move owns the point; None if it was not computed."""
+    # [area]: standard deviation of the evaluations' ownership; None without SearchSettings.move_ownership.
+    ownership_stdev: npt.NDArray[np.float32] | None = None
     proven: int = 0  # of the side to move: +1 win, -1 loss, 0 open
     weight: float = 0.0  # of the playouts' evaluations
 
@@ -84,6 +103,7 @@ class Limits:
     visits: int | None = None  # of the root, including those kept from an earlier search
     playouts: int | None = None  # of this search alone
     seconds: float | None = None  # from the start of this search
+    depth: int | None = None  # plies; a tree has no depth, and ignores it
 
 
 class SearchableGame(Protocol):
@@ -96,6 +116,57 @@ class SearchableGame(Protocol):
         """A tree may be kept between games with equal keys, which differ in their moves at most."""
 
 
+class PositionSearch(Protocol):
+    """The methods of a search that players use; see yomi.engine.search.search.Search."""
+
+    spec: GameSpec
+    queue: EvaluationQueue
+    settings: SearchSettings
+    batch_rows: int  # of the evaluator's batches
+
+    @property
+    def is_running(self) -> bool: ...
+    @property
+    def latency(self) -> float: ...
+    @property
+    def root_visits(self) -> int: ...
+    @property
+    def evaluations(self) -> int: ...
+    @property
+    def playouts(self) -> int: ...
+    @property
+    def moves_made(self) -> int: ...
+    def configure(self, settings: SearchSettings) -> None: ...
+    def set_position(self, game: Any, *, keep_tree: bool = True, hide_history: bool = False) -> None: ...
+    def clear(self) -> None: ...
+    def clear_cache(self) -> None: ...
+    def start(
+        self,
+        limits: Limits,
+        *,
+        avoid: Sequence[int] = (),
+        allow: Sequence[int] | None = None,
+        prune: Sequence[int] = (),
+        noise: bool = False,
+    ) -> None: ...
+    def stop(self) -> None: ...
+    def time_batches(self) -> None: ...
+    def interrupt(self) -> None: ...
+    def wait(self, timeout: float | None = None) -> bool: ...
+    def run(
+        self,
+        limits: Limits,
+        *,
+        avoid: Sequence[int] = (),
+        allow: Sequence[int] | None = None,
+        prune: Sequence[int] = (),
+        noise: bool = False,
+    ) -> SearchReport: ...
+    def report(self, *, pv_length: int = 60) -> SearchReport: ...
+    def is_banned(self, move: int) -> bool: ...
+    def best_prior(self) -> int | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Root:
     """Identity of a tree's root."""
@@ -105,7 +176,10 @@ class Root:
     side_to_move: int
 
     def line_to(self, other: Root) -> list[int] | None:
-        """Return the moves from here to `other` with alternating sides, or None if there are none."""
+        """Return the moves that lead from this root to `other`. Return None if there are no such moves.
+
+        The sides must alternate: a side that moves twice in a row also gives None.
+        """
         count = len(self.moves)
         if self.key != other.key or other.moves[:count] != self.moves:
             return None

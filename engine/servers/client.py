@@ -12,66 +12,37 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE
-from yomi.engine.servers.connection import Backoff, Connection, ConnectionLostError, Lag, Line, Mailbox
-from yomi.engine.servers.reporter import RecordFile, Reporter
-from yomi.engine.servers.seat import Done, GaveUpError, Seat, Worker
+from yomi.engine.servers.connection import Backoff, Connection, ConnectionLostError, Done, Lag, Line, Mailbox, Worker
+from yomi.engine.servers.game import GaveUpError, Seat, ServerGame
 from yomi.engine.servers.settings import Account, Password
+
+if TYPE_CHECKING:
+    from yomi.engine.servers.runner import Reporter
 
 log = logging.getLogger("yomi.servers")
 
-STEADY = 30.0
-"""Seconds after which a connection counts as good, so that the pauses start again."""
-LOGIN_TIMEOUT = 30.0
-"""Seconds that a server may take for the login."""
-RESUME_TIMEOUT = 15.0
-"""Seconds after the login in which a server that still holds our game reports it."""
-OPPONENT_GRACE = 60.0
-"""Seconds beyond the opponent's time after which a silent server counts as gone."""
-REFUSALS = 5
-"""Consecutive refused logins before a client that was never accepted gives up."""
-ENGINE_FAILURES = 3
-"""Consecutive failures of the engine before a client gives up."""
-MAX_NOISE = 200
-"""Meaningless lines on one connection before it is closed, so that they do not fill the log."""
-MAX_SHOWN = 300
-"""Maximum characters of a protocol line in the log."""
+STEADY = 30.0  # seconds after which a connection counts as good, so that the pauses start again
+LOGIN_TIMEOUT = 30.0  # seconds that a server may take for the login
+RESUME_TIMEOUT = 15.0  # seconds after the login in which a server that still holds our game reports it
+OPPONENT_GRACE = 60.0  # seconds beyond the opponent's time after which a silent server counts as gone
+REFUSALS = 5  # consecutive refused logins before a client that was never accepted gives up
+ENGINE_FAILURES = 3  # consecutive failures of the engine before a client gives up
+MAX_NOISE = 200  # meaningless lines on one connection before it is closed, so that they do not fill the log
+MAX_SHOWN = 300  # maximum characters of a protocol line in the log
+# Range of seconds, drawn at random, between an orderly end of a connection and the next one.
 BETWEEN_SESSIONS = (0.2, 1.0)
-"""Range of seconds, drawn at random, between an orderly end of a connection and the next one."""
-CLOSE_TIMEOUT = 5.0
-"""Seconds that an engine may take to end its work."""
+CLOSE_TIMEOUT = 5.0  # seconds that an engine may take to end its work
+# Outcome of a game for us: +1 won, -1 lost, 0 drawn, None without result.
 OUTCOME_NAMES = {1: "won", -1: "lost", 0: "drawn", None: "broken off"}
-"""Outcome of a game for us: +1 won, -1 lost, 0 drawn, None without result."""
 
 
-class Game(Protocol):
-    """The game of either protocol, as the client uses it."""
-
-    @property
-    def id(self) -> str:
-        """The server's name for the game."""
-
-    @property
-    def file(self) -> RecordFile: ...
-
-    @property
-    def opponent(self) -> str: ...
-
-    @property
-    def ply(self) -> int: ...
-
-    @property
-    def max_seconds(self) -> float:
-        """The longest time of one of our moves, measured here."""
-
-    def save(self) -> None: ...
-
-
-AnyGame = TypeVar("AnyGame", bound=Game)
+G = TypeVar("G", bound=ServerGame[Any, Any])
+S = TypeVar("S", bound=Seat)
 
 
 class _LeaveError(Exception):
@@ -82,19 +53,14 @@ class SessionOver(Exception):  # noqa: N818  (it is no error)
     """A connection has come to its orderly end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
-    """An action for a later time, unless an earlier event makes it obsolete."""
-
-    at: float
-    """time.monotonic()."""
-    act: Callable[[], None]
-    """Raises ConnectionLostError if the session is useless, SessionOver if it has ended in order."""
+# (time.monotonic(), action) for later, unless an earlier event makes the action obsolete. The action raises
+# ConnectionLostError if the session is useless, SessionOver if it has ended in order.
+Due: TypeAlias = tuple[float, Callable[[], None]]
 
 
-class Client(abc.ABC):
-    seat: Seat
-    """The engine, once the client runs."""
+class Client(abc.ABC, Generic[G, S]):
+    seat: S  # the engine, once the client runs
+    game: G | None = None  # the current game, which the server may still hold after the connection is lost
 
     def __init__(
         self,
@@ -102,14 +68,10 @@ class Client(abc.ABC):
         password: Password,
         records: Path,
         reporter: Reporter,
-        open_seat: Callable[[], Seat],
+        open_seat: Callable[[], S],
         rng: random.Random | None = None,
     ) -> None:
-        """Create a client without connecting.
-
-        `records` is the folder for all accounts. `open_seat` starts the engine, which may take long; it raises
-        GaveUpError. `rng` draws the pauses.
-        """
+        """Create a client without connecting. `records` is the folder for all accounts; `rng` draws the pauses."""
         self.account = account
         self.server = account.server
         self.records = records / account.name
@@ -123,7 +85,7 @@ class Client(abc.ABC):
         self._password = password
         self._open_seat = open_seat
         self._rng = rng or random.Random()
-        self._backoff = Backoff(self._rng)
+        self.backoff = Backoff(self._rng)
         self._connection: Connection | None = None
         self._worker: Worker | None = None
         self.last_sent = 0.0  # time.monotonic() of the last line sent
@@ -151,21 +113,29 @@ class Client(abc.ABC):
         """Minimum pause in seconds if the connection is lost now."""
         return 0.0
 
-    @property
-    @abc.abstractmethod
-    def has_game(self) -> bool:
-        """Whether there is a current game. The server may still hold it after the connection is lost."""
-
     @abc.abstractmethod
     def on_connected(self) -> None: ...
 
     @abc.abstractmethod
     def on_line(self, line: Line) -> None:
-        """Handle a line from the server. Raises ConnectionLostError or SessionOver, as Due.act does."""
+        """Handle a line from the server.
+
+        Raises:
+            ConnectionLostError: the session is useless.
+            SessionOver: the session has ended in order.
+        """
 
     @abc.abstractmethod
-    def on_done(self, done: Done) -> None:
-        """Handle finished work of the engine. There may be no connection."""
+    def fault_of(self, game: G, turn: Any, result: Any) -> Exception | None:
+        """Return the error if the engine chose an illegal move; None if the move is legal or outdated."""
+
+    @abc.abstractmethod
+    def on_decided(self, game: G, turn: Any, result: Any) -> None:
+        """Handle the engine's decision for the current task. There may be no connection."""
+
+    @abc.abstractmethod
+    def restart(self, game: G) -> None:
+        """Set up the game on a new engine. A pending move has the rest of its clock."""
 
     @abc.abstractmethod
     def on_lost(self) -> None: ...
@@ -176,7 +146,7 @@ class Client(abc.ABC):
 
     @abc.abstractmethod
     def dues(self) -> list[Due]:
-        """Return the scheduled actions for the current state."""
+        """Return the actions that are due later, for the current state."""
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
@@ -190,7 +160,7 @@ class Client(abc.ABC):
             while not self._is_over:
                 self._sleep(self._one_session())
         except _LeaveError:
-            self.report("leave", "left" + (" during a game" if self.has_game else ""))
+            self.report("leave", "left" + (" during a game" if self.game is not None else ""))
         finally:
             self.drop_game("the client ends")
             self._close()
@@ -202,10 +172,10 @@ class Client(abc.ABC):
 
     @property
     def _is_over(self) -> bool:
-        return not self.has_game and self.wants_no_more
+        return self.game is None and self.wants_no_more
 
-    def reopen(self) -> None:
-        """Start the engine again. Runs in the engine's thread."""
+    def _reopen(self) -> None:
+        # In the engine's thread.
         with contextlib.suppress(Exception):  # it has failed already
             self.seat.close()
         self.seat = self._open_seat()
@@ -219,14 +189,13 @@ class Client(abc.ABC):
         """Give up the current game, if any, and write its record."""
 
     def _close(self) -> None:
-        if self._worker is not None and hasattr(self, "seat"):
-            seat = self.seat
+        assert self._worker is not None
+        seat: S | None = getattr(self, "seat", None)
+        if seat is not None:
             self._worker.submit(("", "close"), seat.close)
-            if not self._worker.close(CLOSE_TIMEOUT):
-                log.warning("%s: the engine does not end by itself", self.account.name)
-                seat.close()
-        elif self._worker is not None:
-            self._worker.close(CLOSE_TIMEOUT)
+        if not self._worker.close(CLOSE_TIMEOUT) and seat is not None:
+            log.warning("%s: the engine does not end by itself", self.account.name)
+            seat.close()
 
     def _one_session(self) -> float:
         """Connect and play until the connection ends; return the seconds to wait after it."""
@@ -243,11 +212,11 @@ class Client(abc.ABC):
                 self._turn()
         except (SessionOver, ConnectionLostError) as error:
             if isinstance(error, SessionOver) or self.is_leaving:
-                self._backoff.reset()
+                self.backoff.reset()
                 return self._rng.uniform(*BETWEEN_SESSIONS)
             if self._connection is not None and time.monotonic() - begin > STEADY:
-                self._backoff.reset()
-            pause = max(self._backoff.next(self.has_game), self.shortest_pause)
+                self.backoff.reset()
+            pause = max(self.backoff.next(self.game is not None), self.shortest_pause)
             again = "" if self._is_over else f"; again in {pause:.1f} s"
             self.report("lost", f"{error}{again}", why=str(error), pause=round(pause, 3))
             return pause
@@ -261,11 +230,10 @@ class Client(abc.ABC):
             self._connection = None
 
     def _turn(self) -> None:
-        """Wait for lines, mail or a due time, and handle them."""
         connection = self._connection
         assert connection is not None
         now = time.monotonic()
-        at = min((due.at for due in self.dues()), default=now + 3600.0)
+        at = min((due for due, _ in self.dues()), default=now + 3600.0)
         is_ready = self.mailbox.wait(connection, at - now)
         self._take_mail()
         if is_ready:
@@ -277,9 +245,25 @@ class Client(abc.ABC):
             if connection.dropped_lines > dropped:
                 self.noise("a line of more than 65,536 characters")
         now = time.monotonic()
-        for due in self.dues():
-            if now >= due.at:
-                due.act()
+        for due, act in self.dues():
+            if now >= due:
+                act()
+
+    def on_done(self, done: Done) -> None:
+        """Handle finished work of the engine. There may be no connection."""
+        game = self.game
+        turn = game.turn if game is not None and done.tag is game.turn else None
+        error = done.error
+        if game is not None and turn is not None and error is None:
+            error = self.fault_of(game, turn, done.result)
+        if error is not None:
+            self._engine_failed(error)
+            self.submit("reopen", self._reopen)
+            if game is not None:
+                self.restart(game)
+        elif game is not None and turn is not None:
+            self._engine_failures = 0
+            self.on_decided(game, turn, done.result)
 
     def _take_mail(self) -> None:
         while (item := self.mailbox.take()) is not None:
@@ -287,7 +271,7 @@ class Client(abc.ABC):
                 raise _LeaveError
             if item == "finish":
                 self.is_finishing = True
-                words = "ends after this game" if self.has_game else "ends"
+                words = "ends after this game" if self.game is not None else "ends"
                 self.report("finish", f"{words} (again to leave at once)")
                 self.on_finish()
             elif isinstance(item, Done):
@@ -296,7 +280,6 @@ class Client(abc.ABC):
                     self.on_done(replace(item, tag=tag))
 
     def _sleep(self, seconds: float) -> None:
-        """Wait between two connections. The engine may continue to work for a current game."""
         end = time.monotonic() + seconds
         while not self._is_over and (now := time.monotonic()) < end:
             self.mailbox.wait(None, end - now)
@@ -314,11 +297,12 @@ class Client(abc.ABC):
         def give_up() -> None:
             raise SessionOver if self.is_leaving else ConnectionLostError(why)
 
-        return Due(at, give_up)
+        return at, give_up
 
     def submit(self, tag: object, call: Callable[[], object]) -> None:
         """Let the engine's thread call a function. If the engine fails before, the call is dropped."""
         assert self._worker is not None
+        # Calls that were queued before a failure belong to an engine that is gone.
         failures = self._all_failures
         self._worker.submit((failures, tag), lambda: call() if failures == self._all_failures else None)
 
@@ -335,17 +319,14 @@ class Client(abc.ABC):
         return self._password.hide(text)
 
     def report(self, kind: str, text: str = "", **data: object) -> None:
-        """Report an event. The password is hidden in all texts."""
         shown = {key: self.safe(value) if isinstance(value, str) else value for key, value in data.items()}
         self.reporter.event(self.account.name, kind, self.safe(text), **shown)
 
     def status(self, text: str) -> None:
-        """Show the current status, with the score."""
         score = f" [{self.won}-{self.lost}-{self.drawn}]" if self.won + self.lost + self.drawn else ""
         self.reporter.status(self.account.name, text + score)
 
-    def show_game(self, game: Game, left: Mapping[int, float]) -> None:
-        """Show a game in the status; `left`: seconds of each color."""
+    def show_game(self, game: G, left: Mapping[int, float]) -> None:
         clocks = ", ".join(f"{COLOR_NAMES[color]} {left[color]:.0f} s" for color in (BLACK, WHITE))
         self.status(f"{game.opponent}, move {game.ply}, {clocks}, lag {1000 * self.lag.mean:.0f} ms")
 
@@ -357,7 +338,6 @@ class Client(abc.ABC):
             raise ConnectionLostError(f"more than {MAX_NOISE} meaningless lines")
 
     def login_accepted(self) -> None:
-        """Note that the server has accepted the login."""
         self._was_let_in = True
         self._refusals = 0
         self.report("login", f"logged in as {self.account.user}", user=self.account.user)
@@ -369,8 +349,8 @@ class Client(abc.ABC):
             raise GaveUpError(f"{self.account.name}: refused {self._refusals} times: {self.safe(why)}")
         raise ConnectionLostError(f"refused: {why}")
 
-    def engine_failed(self, error: Exception) -> None:
-        """Note that the engine has failed. Raises GaveUpError after too many failures in a row."""
+    def _engine_failed(self, error: Exception) -> None:
+        # Raises GaveUpError after too many failures in a row: a restart does not help such an engine.
         self._engine_failures += 1
         self._all_failures += 1
         log.error("%s: the engine failed", self.account.name, exc_info=error)
@@ -380,36 +360,29 @@ class Client(abc.ABC):
                 self.resign_game()
             raise GaveUpError(f"{self.account.name}: the engine failed {self._engine_failures} times in a row: {error}")
 
-    def engine_worked(self) -> None:
-        self._engine_failures = 0
-
-    def made_progress(self) -> None:
-        """Note a move. After a loss of the connection the next attempt comes soon."""
-        self._backoff.reset()
-
-    def new_game(self, make: Callable[[], AnyGame]) -> AnyGame:
+    def new_game(self, make: Callable[[], G]) -> G:
         try:
-            return make()
+            self.game = make()
+            return self.game
         except OSError as error:
             raise ConnectionLostError(f"cannot write a record to {self.records}: {error.strerror}") from None
 
-    def save(self, game: Game) -> None:
+    def save(self, game: G) -> None:
         try:
             game.save()
         except OSError as error:  # the game continues, and the next move tries again
             log.error("%s: cannot write %s: %s", self.account.name, game.file.path, error.strerror)
 
-    def dropped(self, game: Game, why: str) -> None:
+    def dropped(self, game: G, why: str) -> None:
         """Write the record of a game that was given up, and count the game."""
         self.save(game)
         self.game_over(None)
         self.report("dropped", f"game {game.id} is given up: {why}", game=game.id, record=str(game.file.path))
 
-    def completed(self, game: Game, outcome: int | None, why: str, *, result: str, reason: str, name: str = "") -> None:
+    def completed(self, game: G, outcome: int | None, why: str, *, result: str, reason: str, name: str = "") -> None:
         """Write the record of a finished game, and count the game.
 
-        `outcome` is a key of OUTCOME_NAMES, and `name` its text if OUTCOME_NAMES does not fit. `why` is for people;
-        `result` and `reason` are the server's words.
+        `outcome` is a key of OUTCOME_NAMES, `name` replaces its text. `why` is for people, the rest is from the server.
         """
         self.save(game)
         self.game_over(outcome)
@@ -427,9 +400,11 @@ class Client(abc.ABC):
         )
 
     def game_over(self, outcome: int | None) -> None:
-        """Count a game; `outcome` as in OUTCOME_NAMES."""
         self.games_left -= 1
         self.won += outcome == 1
         self.lost += outcome == -1
         self.drawn += outcome == 0
-        self._backoff.reset()
+        self.backoff.reset()
+
+
+AnyClient: TypeAlias = Client[Any, Any]

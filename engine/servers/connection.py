@@ -1,4 +1,4 @@
-"""The connection of a client to its server: socket, lines, pauses between attempts, lag, and the loop's mailbox.
+"""Parts of a client's loop: socket, lines, mailbox, the engine's thread, pauses between attempts, lag.
 
 A client's loop alone reads and writes the socket. Other threads (the engine, Ctrl-C) post to a `Mailbox`.
 """
@@ -6,33 +6,31 @@ A client's loop alone reads and writes the socket. Other threads (the engine, Ct
 from __future__ import annotations
 
 import contextlib
+import queue
 import random
 import select
 import socket
+import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from yomi.engine.protocols.streams import decode, encode
+from yomi.engine.protocols.streams import LineSplitter, decode, encode
 
 CHUNK = 65536
 CONNECT_TIMEOUT = 15.0
 SEND_TIMEOUT = 10.0
+# Seconds and counts after which the system considers a silent peer gone: 40 s in all.
 KEEPALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
-"""Seconds and counts after which the system considers a silent peer gone: 40 s in all."""
-UNACKNOWLEDGED = 30_000
-"""Milliseconds without acknowledgement of sent data after which the system closes a connection."""
-MAX_LINE = 2**16
-"""Bytes. A game of 1,000 moves with clocks takes 20,000. A longer line is dropped as a whole."""
+UNACKNOWLEDGED = 30_000  # milliseconds without acknowledgement of sent data after which the system closes a connection
+MAX_LINE = 2**16  # Bytes. A game of 1,000 moves with clocks takes 20,000. A longer line is dropped as a whole.
 FIRST_PAUSE, PAUSE_FACTOR, MAX_PAUSE = 0.5, 2.0, 30.0  # seconds, before the random factor
-MAX_PAUSE_IN_GAME = 5.0
-"""Maximum while the clock of a game may run."""
-JITTER = 0.5
-"""A pause is multiplied by a factor from 1 - JITTER to 1 + JITTER."""
-FORGET = 0.95
-"""Factor by which the longest lag shrinks with every move, unless a longer one comes."""
-SMOOTH = 0.125
-"""Weight of the newest measurement in the mean (TCP's own constant)."""
+MAX_PAUSE_IN_GAME = 5.0  # maximum while the clock of a game may run
+JITTER = 0.5  # a pause is multiplied by a factor from 1 - JITTER to 1 + JITTER
+FORGET = 0.95  # factor by which the longest lag shrinks with every move, unless a longer one comes
+SMOOTH = 0.125  # weight of the newest measurement in the mean (TCP's own constant)
 
 
 class ConnectionLostError(Exception):
@@ -52,38 +50,11 @@ class Line:
     at: float
 
 
-class LineReader:
-    """Splits bytes at line feeds, and holds at most MAX_LINE bytes."""
-
-    def __init__(self) -> None:
-        self.dropped = 0  # lines that were too long
-        self._rest = b""
-        self._is_dropping = False
-
-    def feed(self, data: bytes) -> list[str]:
-        """Return the lines that end in `data`, without their ends. Empty lines are included."""
-        *lines, rest = data.split(b"\n")
-        found = []
-        for line in lines:
-            whole = self._rest + line
-            self._rest = b""
-            if self._is_dropping or len(whole) > MAX_LINE:
-                self.dropped += not self._is_dropping
-                self._is_dropping = False
-                continue
-            found.append(decode(whole, "replace"))  # names go into logs and records; only ASCII is sent back
-        if self._is_dropping or len(self._rest) + len(rest) > MAX_LINE:
-            self.dropped += not self._is_dropping
-            self._is_dropping, self._rest = True, b""
-        else:
-            self._rest += rest
-        return found
-
-
 class Connection:
     def __init__(self, link: socket.socket) -> None:
+        self.dropped_lines = 0  # lines that were too long
         self._socket = link
-        self._reader = LineReader()
+        self._splitter = LineSplitter(MAX_LINE)
         link.settimeout(SEND_TIMEOUT)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a move must not wait for further data
         link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -103,13 +74,8 @@ class Connection:
             raise ConnectionLostError(f"cannot connect to {host}:{port}: this is no name of a host") from None
 
     def fileno(self) -> int:
-        """Return the descriptor, for `select`."""
+        # For `select`.
         return self._socket.fileno()
-
-    @property
-    def dropped_lines(self) -> int:
-        """Number of lines that were too long."""
-        return self._reader.dropped
 
     def send(self, text: str) -> None:
         """Send one line at once. Raises ConnectionLostError."""
@@ -126,8 +92,10 @@ class Connection:
             raise ConnectionLostError(f"connection lost: {reason(error)}") from None
         if not data:
             raise ConnectionLostError("the server has closed the connection")
-        now = time.monotonic()
-        return [Line(text, now) for text in self._reader.feed(data)]
+        now, found = time.monotonic(), self._splitter.feed(data)
+        lines = [line for line in found if len(line) <= MAX_LINE]
+        self.dropped_lines += len(found) - len(lines)
+        return [Line(decode(line, "replace"), now) for line in lines]  # names in them go into logs and records
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # it may be gone already
@@ -139,8 +107,6 @@ def reason(error: OSError) -> str:
 
 
 class Mailbox:
-    """Items that other threads send to a loop."""
-
     def __init__(self) -> None:
         self._items: deque[object] = deque()
         self._inner, self._outer = socket.socketpair()
@@ -149,6 +115,7 @@ class Mailbox:
 
     def post(self, item: object) -> None:
         """Add an item and wake the loop. Any thread and signal handlers may call it."""
+        # A byte on a socket wakes `select`. Appending to a deque is safe in signal handlers, a lock would not be.
         self._items.append(item)
         with contextlib.suppress(BlockingIOError, OSError):  # full: it wakes up anyway; closed: nobody listens
             self._outer.send(b"!")
@@ -158,11 +125,7 @@ class Mailbox:
         return self._items.popleft() if self._items else None
 
     def wait(self, connection: Connection | None, timeout: float) -> bool:
-        """Sleep until an item is there, the connection has something to read, or `timeout` seconds have passed.
-
-        Returns:
-            Whether the connection has something to read.
-        """
+        """Sleep until an item or a line comes, or `timeout` seconds have passed. Return whether a line has come."""
         sources: list[socket.socket | Connection] = [self._inner] if connection is None else [self._inner, connection]
         ready, _, _ = select.select(sources, [], [], 0.0 if self._items else max(timeout, 0.0))
         if self._inner in ready:
@@ -175,13 +138,47 @@ class Mailbox:
         self._outer.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    tag: Any  # the tag given to `submit`
+    result: object = None
+    error: Exception | None = None
+
+
+class Worker:
+    """Runs one call after the other in a thread of its own, and posts a `Done` for each."""
+
+    def __init__(self, post: Callable[[object], None], name: str) -> None:
+        self._post = post
+        self._work: queue.SimpleQueue[tuple[object, Callable[[], object]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, tag: object, call: Callable[[], object]) -> None:
+        self._work.put((tag, call))
+
+    def close(self, timeout: float) -> bool:
+        """End the thread after the queued calls. Return False if this takes longer than `timeout` seconds."""
+        self._work.put(None)
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (item := self._work.get()) is not None:
+            tag, call = item
+            try:
+                done = Done(tag, call())
+            except Exception as error:  # handed to the loop, which knows what it means
+                done = Done(tag, error=error)
+            self._post(done)
+
+
 class Backoff:
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self.failures = 0
 
     def next(self, in_game: bool = False) -> float:
-        """Count a failure and return the seconds to wait."""
         pause = min(FIRST_PAUSE * PAUSE_FACTOR ** min(self.failures, 30), MAX_PAUSE_IN_GAME if in_game else MAX_PAUSE)
         self.failures += 1
         return pause * self._rng.uniform(1.0 - JITTER, 1.0 + JITTER)
@@ -195,8 +192,8 @@ class Lag:
 
     def __init__(self) -> None:
         self.mean = 0.0
+        self.expected = 0.0  # to reserve for the next move
         self.count = 0
-        self._longest = 0.0
 
     def note(self, seconds: float) -> None:
         """Add a measurement. Negative ones (a server that gives time back) count as 0."""
@@ -204,9 +201,4 @@ class Lag:
         self.mean = seconds if not self.count else self.mean + SMOOTH * (seconds - self.mean)
         self.count += 1
         # A clock is lost by the longest delay, not by the mean.
-        self._longest = max(FORGET * self._longest, seconds)
-
-    @property
-    def expected(self) -> float:
-        """Seconds to reserve for the next move."""
-        return self._longest
+        self.expected = max(FORGET * self.expected, seconds)

@@ -1,41 +1,116 @@
-"""Runs the clients of all accounts, at once or in turn, and ends them on signals."""
+"""Runs the clients of all accounts, at once or in turn, and reports to terminal, log and event file."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import json
 import logging
 import os
+import shutil
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FrameType
+from typing import IO
 
-from yomi.engine.servers.client import Client
-from yomi.engine.servers.reporter import Reporter
-from yomi.engine.servers.seat import GaveUpError
+from yomi.engine.records import printable
+from yomi.engine.servers.client import AnyClient
+from yomi.engine.servers.game import GaveUpError
 from yomi.engine.servers.settings import Account
 
 log = logging.getLogger("yomi.servers")
 
 JOIN = 0.2
 FAILED, INTERRUPTED = 1, 130
-HANGUP = getattr(signal, "SIGHUP", None)
-"""The signal of a closed terminal; None on Windows."""
+HANGUP = getattr(signal, "SIGHUP", None)  # the signal of a closed terminal; None on Windows
+
+
+class Reporter:
+    """Shared by all clients. Any thread may call its methods.
+
+    If the event file or the terminal cannot be written, the log reports it once, and games continue without.
+    """
+
+    def __init__(self, events: Path | None = None, terminal: IO[str] | None = None) -> None:
+        """Append events to a file as lines of JSON, and write for people to `terminal`, by default stderr."""
+        self._terminal: IO[str] | None = sys.stderr if terminal is None else terminal
+        self._has_status = self._terminal is not None and self._terminal.isatty()
+        self._events = None if events is None else events.open("a", encoding="utf-8", errors="backslashreplace")
+        self._status: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def event(self, account: str, kind: str, text: str = "", **data: object) -> None:
+        """Report an event: `kind` (a word) and `data` for programs, `text` for people (empty if they need none)."""
+        if text:
+            log.info("%s: %s", account, text)
+        with self._lock:
+            if text:
+                self._print(f"{time.strftime('%H:%M:%S')} {printable(f'{account}: {text}')}\n")
+            if self._events is not None:
+                fields = {"time": round(time.time(), 3), "account": account, "event": kind, **data}
+                try:
+                    self._events.write(json.dumps(fields, ensure_ascii=False) + "\n")
+                    self._events.flush()
+                except OSError as error:
+                    log.error(
+                        "cannot write events to %s: %s; games continue without", self._events.name, error.strerror
+                    )
+                    self._close_events()
+
+    def status(self, account: str, text: str) -> None:
+        if self._has_status:
+            with self._lock:
+                self._status[account] = text
+                self._print("")
+
+    def close(self) -> None:
+        with self._lock:
+            if self._has_status:
+                self._write("\n")
+            self._close_events()
+
+    def _close_events(self) -> None:
+        if self._events is not None:
+            with contextlib.suppress(OSError):  # the buffer may still hold what a full disk refused
+                self._events.close()
+            self._events = None
+
+    def _print(self, line: str) -> None:
+        if self._has_status:
+            width = shutil.get_terminal_size().columns - 1
+            shown = " | ".join(f"{name}: {text}" for name, text in self._status.items())
+            line = f"\r\x1b[K{line}{printable(shown)[:width]}"
+        self._write(line)
+
+    def _write(self, text: str) -> None:
+        if self._terminal is None:
+            return
+        try:
+            self._terminal.write(text)
+            self._terminal.flush()
+        except OSError as error:
+            self._terminal, self._has_status = None, False
+            log.error("cannot write to the terminal: %s; games continue without", error.strerror)
 
 
 class Runner:
     def __init__(
-        self, accounts: Sequence[Account], make_client: Callable[[Account], Client], reporter: Reporter, in_turn: bool
+        self,
+        accounts: Sequence[Account],
+        make_client: Callable[[Account], AnyClient],
+        reporter: Reporter,
+        in_turn: bool,
     ) -> None:
-        """Prepare to play, `in_turn` one account after the other, repeatedly, otherwise all at once.
-
-        `run` calls `make_client` for all accounts before the first game.
-        """
+        """Prepare to play, `in_turn` one account after the other, repeatedly, otherwise all at once."""
         self._accounts = accounts
         self._make_client = make_client
         self._reporter = reporter
         self._in_turn = in_turn
-        self._clients: list[Client] = []
+        self._clients: list[AnyClient] = []
         self._interrupts = 0
         self._has_failed = False
 
@@ -57,8 +132,7 @@ class Runner:
             self._reporter.close()
         return FAILED if self._has_failed else 0
 
-    def _run_in_turn(self, first: list[Client]) -> None:
-        """Play one client after the other. `first` are the clients of the first round."""
+    def _run_in_turn(self, first: list[AnyClient]) -> None:
         limited = all(account.games for account in self._accounts)
         later = () if limited else itertools.cycle(self._accounts)
         for client in itertools.chain(first, map(self._make_client, later)):
@@ -66,7 +140,7 @@ class Runner:
             if self._interrupts or self._has_failed:
                 return
 
-    def _run_clients(self, clients: list[Client]) -> None:
+    def _run_clients(self, clients: list[AnyClient]) -> None:
         self._clients = clients
         if self._interrupts:
             return  # the signal came while the clients were created, before any game
@@ -80,7 +154,7 @@ class Runner:
             while thread.is_alive():
                 thread.join(JOIN)  # signals are handled meanwhile
 
-    def _run_client(self, client: Client) -> None:
+    def _run_client(self, client: AnyClient) -> None:
         name = client.account.name
         try:
             client.run(client.account.games or int(self._in_turn))
@@ -94,10 +168,8 @@ class Runner:
             self._reporter.event(name, "error", f"internal error: {why}", why=why)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """End after the current game on the first Ctrl-C or SIGHUP; at once on the second or on SIGTERM.
-
-        The third ends the process, even if engines still work.
-        """
+        # Ctrl-C or SIGHUP ends after the current game. The second one or SIGTERM ends at once. The third ends the
+        # process, even if engines still work.
         if number == HANGUP and self._interrupts:
             return  # a closing terminal sends several
         self._interrupts += 1

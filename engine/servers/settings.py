@@ -42,8 +42,7 @@ GAMES = {CGOS: "go", CSA: "shogi"}
 PASSWORD_KEYS = ("password_env", "password_file", "password_keyring")
 NAME = re.compile(r"[A-Za-z0-9_.@-]+")
 MAX_KEEPALIVE = 86400.0
-MAX_LINE = 1000
-"""Characters of a line that is searched for a key: the patterns need quadratic time."""
+MAX_LINE = 1000  # characters of a line that is searched for a key: the patterns need quadratic time
 
 
 class SettingsError(LineError):
@@ -56,14 +55,11 @@ class Server:
     protocol: str
     host: str
     port: int
-    size: int = 19
-    """Go: board size to load the engine for. A game of another size loads it again."""
-    game_name: str = ""
-    """CSA: kind of game sent with the login, such as `floodgate-300-10F`."""
+    size: int = 19  # Go: board size to load the engine for. A game of another size loads it again.
+    game_name: str = ""  # CSA: kind of game sent with the login, such as `floodgate-300-10F`
+    # CSA: seconds of silence after which an empty line is sent; 0: never. Servers want 30 at least.
     keepalive: float = 60.0
-    """CSA: seconds of silence after which an empty line is sent; 0: never. Servers want 30 at least."""
-    comments: bool = True
-    """Send evaluations with the moves: CGOS's analysis, floodgate's comments."""
+    comments: bool = True  # send evaluations with the moves: CGOS's analysis, floodgate's comments
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +71,10 @@ class Account:
     password_source: str
     games: int = 0
     options: Mapping[str, Value] = field(default_factory=dict)
-    places: Mapping[str, str] = field(default_factory=dict)
-    """File, line and key of each option, for errors."""
-    command: tuple[str, ...] = ()
-    """Command line of another engine, or empty for yomi."""
+    places: Mapping[str, str] = field(default_factory=dict)  # file, line and key of each option, for errors
+    command: tuple[str, ...] = ()  # command line of another engine, or empty for yomi
     usi_options: Mapping[str, str] = field(default_factory=dict)
-    go: str = ""
-    """Arguments of `go` for that engine (USI), such as `nodes 20000`; empty for the clocks."""
+    go: str = ""  # arguments of `go` for that engine (USI), such as `nodes 20000`; empty for the clocks
 
     def password(self) -> Password:
         match self.password_key:
@@ -97,10 +90,9 @@ class Settings:
     accounts: tuple[Account, ...]
     records: Path
     events: Path | None = None
-    in_turn: bool = False
-    """Play the accounts one after the other, each its number of games (or 1), repeatedly."""
+    in_turn: bool = False  # play the accounts one after the other, each its number of games (or 1), repeatedly
+    # Environment variables with passwords, including those of the other protocol's accounts.
     password_variables: tuple[str, ...] = ()
-    """Environment variables with passwords, including those of the other protocol's accounts."""
 
 
 def read_settings(path: Path, protocol: str) -> Settings:
@@ -192,7 +184,7 @@ class _Reader:
         )
 
     def _command(self, table: _Table) -> tuple[str, ...]:
-        """Return the words of a command line. A path of the engine starts at the file's folder."""
+        # A path of the engine starts at the file's folder.
         text = table.text("command", "")
         if len(text) > MAX_COMMAND:
             raise table.error("command", f"at most {MAX_COMMAND} characters")
@@ -205,7 +197,6 @@ class _Reader:
         return tuple(words)
 
     def _options(self, table: _Table, game: str) -> tuple[dict[str, Value], dict[str, str]]:
-        """Return the options, with paths from the file's folder, and the place of each option."""
         options = Options.for_game(game)
         found: dict[str, Value] = {}
         places: dict[str, str] = {}
@@ -322,21 +313,19 @@ class PasswordError(LineError):
 
 
 class Password:
-    """A password that only `reveal` shows."""
-
     __slots__ = ("_text",)
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, source: str = "") -> None:
         """Raise PasswordError if `text` is empty or would break a line of a protocol."""
         if not text or any(c.isspace() or ord(c) < 33 for c in text):
-            raise PasswordError("the password is empty or holds blanks: expected visible characters only")
+            where = f"{source}: " if source else ""
+            raise PasswordError(f"{where}the password is empty or holds blanks: expected visible characters only")
         self._text = text
 
     def reveal(self) -> str:
         return self._text
 
     def hide(self, text: str) -> str:
-        """Return `text` with stars in place of the password."""
         return text.replace(self._text, STARS)
 
     def __repr__(self) -> str:
@@ -347,11 +336,11 @@ def from_environment(name: str) -> Password:
     text = os.environ.get(name)
     if text is None:
         raise PasswordError(f"the variable {name} is not set: expected the password in it")
-    return _checked(text, f"the variable {name}")
+    return Password(text, f"the variable {name}")
 
 
 def forget_environment(names: Iterable[str]) -> None:
-    """Remove variables from the environment, so that started engines do not inherit them."""
+    # Engines that are started would inherit them.
     for name in names:
         os.environ.pop(name, None)
 
@@ -360,6 +349,7 @@ def from_file(path: Path) -> Password:
     try:
         with path.open(encoding="utf-8") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            # The mode of the open file: a path may lead elsewhere a moment later.
             if os.name == "posix" and mode & 0o077:
                 raise PasswordError(f"{path} has mode {mode:04o}: expected 0600 (chmod 600 {path})")
             text = file.readline()
@@ -367,7 +357,7 @@ def from_file(path: Path) -> Password:
         raise PasswordError(f"{path} is not text: expected a password in its first line") from None
     except OSError as error:
         raise PasswordError(f"cannot read {path}: {error.strerror}") from None
-    return _checked(text.strip("\r\n"), str(path))
+    return Password(text.strip("\r\n"), str(path))
 
 
 def from_keyring(service: str, user: str) -> Password:
@@ -382,11 +372,4 @@ def from_keyring(service: str, user: str) -> Password:
         raise PasswordError(f"the keyring cannot be used: {error}") from None
     if text is None:
         raise PasswordError(f"the keyring has no password of {user} for {service}: keyring set {service} {user}")
-    return _checked(text, f"the keyring's entry {service}")
-
-
-def _checked(text: str, source: str) -> Password:
-    try:
-        return Password(text)
-    except PasswordError as error:
-        raise PasswordError(f"{source}: {error}") from None
+    return Password(text, f"the keyring's entry {service}")

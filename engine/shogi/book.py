@@ -1,12 +1,10 @@
-"""Opening books: YaneuraOu's text form and Apery's binary form. Positions are looked up in the file.
+"""Opening books: YaneuraOu's text form (.db) and binary form (.ybb), and Apery's form (.bin).
 
-A text book begins with `#YANEURAOU-DB2016 1.00`, which may be missing. It has a line `sfen POSITION` for each position,
-and below it lines `MOVE PONDER SCORE DEPTH COUNT`, of which only the move is required. A binary book has records of 16
-bytes, sorted by key: key u64, move u16, count u16, score i32, little endian. The keys are those of Apery and cshogi:
-numbers of the 64-bit Mersenne twister with its default seed.
+Positions are looked up in the file.
 """
 
 import abc
+import bisect
 import functools
 import math
 import mmap
@@ -24,14 +22,26 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.options import Options
 from yomi.engine.shogi.notation import NotationError, parse_usi
 from yomi.engine.shogi.placement import Placement, SfenError, format_sfen, is_move, parse_sfen, turned
+from yomi.engine.shogi.records.packed import from_psv_move, pack_psv, to_psv_move
+from yomi.engine.shogi.records.record import RecordError
 from yomi.nets.errors import LineError
 
+# A text book has a header, which may be missing, a line `sfen POSITION` for each position, and below it lines
+# `MOVE PONDER SCORE DEPTH COUNT`, of which only the move is required.
 TEXT_HEADER = b"#YANEURAOU-DB2016 1.00"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 POSITION_LINE = re.compile(rb"^(?:\xef\xbb\xbf)?sfen ([^\r\n]*)", re.MULTILINE)
 # The first position of a book without a header, after comments.
 FIRST_LINE = re.compile(rb"(?:\s*(?://|#(?!YANEURAOU))[^\n]*\n)*\s*sfen ([^\r\n]*)")
+# A binary book has records sorted by key: key, move, count, score. The keys are those of Apery and cshogi.
 RECORD = struct.Struct("<QHHi")
+# YaneuraOu's binary book: header (magic, number of positions, flags), one entry for each position in the order of their
+# keys (psv's packed board, offset of its moves, move number, number of moves), then moves (psv's move, score, and depth
+# if the flag is set). https://github.com/yaneurao/YaneuraOu-ScriptCollection, BookMinerCpp/docs/04-ybb.md
+YBB_MAGIC = b"YANE-BINBOOK-V1\0"
+YBB_HEADER = struct.Struct("<16sQQ")
+YBB_ENTRY = struct.Struct("<32sQHH")
+YBB_MOVES = (struct.Struct("<Hh"), struct.Struct("<HhH"))  # by the flag for depths
 NO_MOVES = ("none", "resign", "win", "pass", "0000")  # words in place of a missing move
 MAX_NUMBER = 2**63 - 1  # greater numbers are not scores, depths or counts
 
@@ -117,13 +127,7 @@ class AperyBook(Book):
 
     def moves(self, placement: Placement) -> list[BookMove]:
         wanted = book_key(placement)
-        low, high = 0, self._count
-        while low < high:
-            middle = (low + high) // 2
-            if self._key(middle) < wanted:
-                low = middle + 1
-            else:
-                high = middle
+        low = bisect.bisect_left(range(self._count), wanted, key=self._key)
         found = []
         while low < self._count:
             key, move, count, score = RECORD.unpack_from(self._data, low * RECORD.size)
@@ -137,7 +141,56 @@ class AperyBook(Book):
         return found
 
 
-# -- YaneuraOu's text form -----------------------------------------------------------------------------------------
+# -- YaneuraOu's forms ---------------------------------------------------------------------------------------------
+
+
+class YbbBook(Book):
+    """A binary book of YaneuraOu. It knows no handicap games, counts or answers."""
+
+    def __init__(self, path: Path, data: mmap.mmap, *, ignore_ply: bool) -> None:
+        """Check a file's header. Raises BookError if it is incomplete or unknown, or if the keys are not sorted."""
+        super().__init__(path, data)
+        self._ignores_ply = ignore_ply
+        if len(data) < YBB_HEADER.size:
+            raise BookError(f"{path}: {len(data)} bytes, expected a header of {YBB_HEADER.size} bytes")
+        _, self._count, flags = YBB_HEADER.unpack_from(data)
+        if flags >= len(YBB_MOVES):
+            raise BookError(f"{path}: flags {flags:#x} found, expected 0 or 1 (moves with depths)")
+        self._record = YBB_MOVES[flags]
+        self._moves_at = YBB_HEADER.size + self._count * YBB_ENTRY.size
+        if self._moves_at > len(data):
+            raise BookError(f"{path}: {len(data)} bytes, expected {self._count} positions of {YBB_ENTRY.size} bytes")
+        probes = [self._key(i * (self._count - 1) // 64) for i in range(65)] if self._count else []
+        if probes != sorted(probes):
+            raise BookError(f"{path}: the positions are not sorted, expected a book in YaneuraOu's form (.ybb)")
+
+    def _key(self, number: int) -> bytes:
+        at = YBB_HEADER.size + number * YBB_ENTRY.size
+        return self._data[at : at + 32]
+
+    def moves(self, placement: Placement) -> list[BookMove]:
+        try:
+            wanted = pack_psv(placement)
+        except RecordError:  # a handicap game: not all 40 pieces
+            return []
+        number = bisect.bisect_left(range(self._count), wanted, key=self._key)
+        if number == self._count or self._key(number) != wanted:
+            return []
+        _, offset, ply, count = YBB_ENTRY.unpack_from(self._data, YBB_HEADER.size + number * YBB_ENTRY.size)
+        if not self._ignores_ply and ply != placement.number:
+            return []
+        begin = self._moves_at + offset
+        end = begin + count * self._record.size
+        if end > len(self._data):
+            raise BookError(f"{self.path}: the moves of position {number} end at byte {end}, expected at most "
+                            f"{len(self._data)}")  # fmt: skip
+        return [self._read_move(*fields) for fields in self._record.iter_unpack(self._data[begin:end])]
+
+    def _read_move(self, packed: int, score: int, depth: int = 0) -> BookMove:
+        move = from_psv_move(packed)
+        if not is_move(move) or to_psv_move(move) != packed:
+            raise BookError(f"{self.path}: the move {packed} found, expected squares of the board")
+        return BookMove(move, 0, score, depth)
 
 
 class YaneuraouBook(Book):
@@ -230,10 +283,10 @@ class TurnedBook(Book):
 
 
 def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool = True) -> Book:
-    """Open a book of either form; scanning a text book may take seconds. Raises BookError.
+    """Open a book of any form; scanning a text book may take seconds. Raises BookError.
 
-    `both_colors` also uses the lines of one color for the other. `ignore_ply` finds the positions of a text book at any
-    move.
+    `both_colors` also uses the lines of one color for the other. `ignore_ply` finds the positions of YaneuraOu's books
+    at any move.
     """
     path = Path(path)
     try:
@@ -248,6 +301,8 @@ def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool =
     try:
         if _is_text_book(head.removeprefix(BYTE_ORDER_MARK)):
             book = YaneuraouBook(path, data, ignore_ply=ignore_ply)
+        elif head.startswith(YBB_MAGIC):
+            book = YbbBook(path, data, ignore_ply=ignore_ply)
         elif re.match(rb"#YANEURAOU|\s*sfen |#|//", head.removeprefix(BYTE_ORDER_MARK)):
             raise BookError(f"{path} begins '{head.splitlines()[0].decode('utf-8', 'replace')[:60]}': expected "
                             f"'{TEXT_HEADER.decode()}' or a position")  # fmt: skip

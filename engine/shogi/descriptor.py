@@ -10,27 +10,17 @@ from typing import TYPE_CHECKING, Any
 from yomi.engine.arguments import add_value, check_counts, check_ranges, filled
 from yomi.engine.datasets import SHARD_ROWS
 from yomi.engine.game import Game, lazy
-from yomi.engine.option_row import OptionError
 from yomi.engine.records import Score
+from yomi.nets.settings import OptionError
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
     from collections.abc import Mapping
 
-    from yomi.engine.evaluators.network import FileEvaluator
-    from yomi.engine.game import BenchmarkPositions, Say
-    from yomi.engine.learning.rows import Encoder, RecordedGame
+    from yomi.engine.game import Say
     from yomi.engine.options import Options, Value
-    from yomi.engine.players.precision import Sampling
-    from yomi.engine.shogi.game import ShogiGame, ShogiReferee
-    from yomi.engine.shogi.players.player import ShogiPlayer
-    from yomi.engine.shogi.review import ShogiReviewer
-    from yomi.engine.shogi.selfplay import LearnableShogi, ShogiRecorder
-    from yomi.engine.shogi.terminal import ShogiTerminalGame
-    from yomi.native.spec import GameSpec
+    from yomi.engine.shogi.selfplay import LearnableShogi
     from yomi.nets.data.shards import Dataset
-    from yomi.nets.data.sparse import SparseEncoder
-    from yomi.nets.features import FeatureSet
 
 # Formats of records and their suffixes; .kifu is KIF in UTF-8.
 RECORD_FORMATS = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe", "hcpe3": ".hcpe3"}
@@ -41,7 +31,7 @@ examples:
   yomi play shogi --seconds 2
   yomi play shogi --level 2 --save game.kifu
   yomi play shogi --net model.onnx --color white --book-file book.bin
-  yomi play shogi --sfen "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
+  yomi play shogi --handicap 2-piece
 
 In the game: a move in USI (7g7f, 8h2b+, P*5e), CSA (7776FU) or Japanese (７六歩, 76歩, 同銀) is played; undo, hint,
 score, declare, board, sfen, save FILE, resign, help, quit.
@@ -97,6 +87,8 @@ command continues a run, also with more --positions.
 
 def _add_play(group: _ActionsContainer) -> None:
     group.add_argument("--sfen", metavar="SFEN", help="begin with this position (default: the usual one)")
+    text = "let White give this handicap: lance, rook, 2-piece, 香落ち, 飛車落ち, 二枚落ち, ..."
+    group.add_argument("--handicap", metavar="NAME", help=text)
     group.add_argument(
         "--board",
         choices=["auto", "japanese", "letters"],
@@ -176,8 +168,8 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     from yomi.engine.clients.client import EngineError
     from yomi.engine.clients.spec import SpecError, parse_spec
     from yomi.engine.datasets.making import named
+    from yomi.engine.evaluators.kernel_evaluators import SparseEvaluator
     from yomi.engine.evaluators.load import load
-    from yomi.engine.evaluators.sparse import SparseEvaluator
     from yomi.engine.shogi.datasets.varied import ShogiVaryOptions, vary_positions
     from yomi.nets.models import default_network
 
@@ -186,7 +178,7 @@ def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     try:
         spec = parse_spec(args.engine, game.name, game.protocol)
         game.compile(say)
-        evaluator = load(game.formats, net, 9, device="cpu", precision="auto")
+        evaluator = load(game.formats, net, 9, precision="auto")
         if not isinstance(evaluator, SparseEvaluator):
             raise OptionError(f"--net {net}: a network of layers found, expected a sparse one")
         options = filled(ShogiVaryOptions, args, net=named(Path(net)), score_scale=scale)
@@ -205,7 +197,7 @@ ROOT_MATES, ROOT_MATES_OF_NETWORKS = (0, 0, 0, 1, 3, 5, 7, 9, 11, 33), (0, 0, 1,
 MATERIAL_VISITS = {8: 1000, 9: 3000, 10: 10000}  # visits of levels at which material needs others than Go's rollouts
 
 
-class Shogi(Game["ShogiGame", "ShogiPlayer"]):
+class Shogi(Game[Any, Any]):
     name = "shogi"
     title = "shogi"
     protocol = "usi"
@@ -216,7 +208,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".bod", ".usi", ".sfen")
     rated_suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf")
     save_suffixes = (".kifu", ".kif", ".csa", ".usi", ".sfen")
-    flags_fixed_by_record = ("sfen",)
+    flags_fixed_by_record = ("sfen", "handicap")
     examples = EXAMPLES
     flags = FLAGS
     defaults: Mapping[str, Mapping[str, Value]] = {
@@ -229,8 +221,17 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     make_player = lazy("yomi.engine.shogi.players.player:ShogiPlayer")
     matches = lazy("yomi.engine.shogi.matches:ShogiMatches")
     start_play = lazy("yomi.engine.shogi.terminal:start_play")
+    terminal = lazy("yomi.engine.shogi.terminal:open_terminal")
+    referee = lazy("yomi.engine.shogi.game:open_referee")
+    format_opening = lazy("yomi.engine.shogi.game:format_opening")
+    reviewer = lazy("yomi.engine.shogi.review:open_reviewer")
+    recorder = lazy("yomi.engine.shogi.selfplay:open_recorder")
+    replay = lazy("yomi.engine.shogi.selfplay:replay")
+    encoder = lazy("yomi.engine.shogi.datasets.dataset:encoder_of")
     network_defaults = lazy("yomi.engine.shogi.players.setup:network_defaults")
-    benchmark_setup = lazy("yomi.engine.shogi.players.setup:measured")
+    benchmark_setup = lazy("yomi.engine.shogi.players.setup:benchmark_setup")
+    benchmark_positions = lazy("yomi.engine.shogi.players.setup:benchmark_positions")
+    sampling = lazy("yomi.engine.shogi.players.setup:sampling")
 
     def __init__(self) -> None:
         self._learned: dict[str, Any] = {}  # keyword arguments of LearnableShogi
@@ -245,36 +246,8 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
             mates["visits"] = MATERIAL_VISITS[level]
         return mates
 
-    def referee(self, player: ShogiPlayer) -> ShogiReferee:
-        from yomi.engine.shogi.game import ShogiReferee
-
-        return ShogiReferee()
-
-    def format_opening(self, game: ShogiGame) -> str:
-        from yomi.engine.shogi.notation import format_usi
-        from yomi.engine.shogi.placement import START_WORD
-
-        return f"{START_WORD} moves {' '.join(format_usi(move) for _, move in game.moves)}"
-
-    def terminal(
-        self, player: ShogiPlayer, game: ShogiGame, args: Namespace, advice: Mapping[str, Value]
-    ) -> ShogiTerminalGame:
-        from yomi.engine.shogi.terminal import open_terminal
-
-        return open_terminal(player, game, args.board, advice)
-
     def may_be_record(self, content: bytes) -> bool:
         return not content.startswith(b"(")
-
-    def reviewer(self, options: Options, path: Path) -> ShogiReviewer:
-        from yomi.engine.shogi.review import ShogiReviewer
-
-        return ShogiReviewer(self.make_player(options))
-
-    def recorder(self, args: Namespace, options: Options) -> ShogiRecorder:
-        from yomi.engine.shogi.selfplay import ShogiRecorder
-
-        return ShogiRecorder(options, args.format, args.openings)
 
     def make_dataset(self, args: Namespace, say: Say) -> Dataset:
         from yomi.engine.datasets.making import announce_kernels, find_files
@@ -287,12 +260,6 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         rows = args.shard_rows or SHARD_ROWS
         options = filled(ShogiDataOptions, args, merge=not args.keep_duplicates, shard_rows=rows, score_scale=scale)
         return make_shogi_dataset(args.paths, args.out, options, say)
-
-    def encoder(self, features: str) -> SparseEncoder | None:
-        from yomi.engine.shogi.datasets.dataset import ShogiEncoder
-        from yomi.nets.features import SHOGI_BOARD
-
-        return ShogiEncoder() if features == SHOGI_BOARD else None
 
     def play_dataset(self, args: Namespace, say: Say) -> str:
         from yomi.engine.clients.client import EngineError
@@ -330,24 +297,6 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         name = named(args.openings) if args.openings else ""
         other._learned = {"openings": openings, "named": name, "network": network}
         return other
-
-    def replay(
-        self, path: Path, features: FeatureSet, size: int
-    ) -> tuple[GameSpec, Encoder, list[RecordedGame[ShogiGame]]]:
-        from yomi.engine.shogi.selfplay import replay
-
-        return replay(path, features)
-
-    def benchmark_positions(self, options: Options) -> BenchmarkPositions:
-        from yomi.engine.shogi.players.setup import shogi_subject
-
-        return shogi_subject(mate_depth=options.leaf_mate_depth)
-
-    def sampling(self, network: FileEvaluator, options: Options) -> Sampling[ShogiGame]:
-        from yomi.engine.players.precision import Sampling
-        from yomi.engine.shogi.game import ShogiGame
-
-        return Sampling(network.spec, ShogiGame)
 
 
 GAME = Shogi()

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from yomi.engine import screen
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from yomi.engine.pictures import INK, element, sheet, text_at
-from yomi.engine.shogi.notation import FILES, JAPANESE_NAMES, MARKS, RANKS, format_japanese, format_usi, japanese_number
+from yomi.engine.shogi.notation import JAPANESE_NAMES, format_japanese, format_usi, japanese_number
 from yomi.engine.shogi.placement import (
-    HAND_TYPES,
-    KING,
+    FILES,
     LETTERS,
+    MARKS,
     NAMES,
-    PROMOTION,
+    RANKS,
     Placement,
     code_of,
     color_of,
+    held,
+    ranks_of,
     type_of,
     unpromoted,
 )
+from yomi.native.shogi.pieces import HAND_TYPES, KING, PROMOTION
 
 if TYPE_CHECKING:
     from yomi.engine.shogi.game import ShogiGame
@@ -28,39 +32,39 @@ SHORT_NAMES = dict(enumerate(JAPANESE_NAMES)) | {10: "杏", 11: "圭", 12: "全"
 
 SIDES = {BLACK: "先手", WHITE: "後手"}
 
-WHITE_STYLE, PROMOTED_STYLE, LAST_STYLE, PLAIN = "\x1b[36m", "\x1b[31m", "\x1b[7m", "\x1b[0m"
 
-
-def draw(game: ShogiGame, *, japanese: bool = False, colored: bool = False) -> str:
+def draw(
+    game: ShogiGame, *, japanese: bool = False, colored: bool = False, sides: Mapping[int, str] | None = None
+) -> str:
     """Return the board from Black's point of view, with hands and the side to move.
 
-    Kanji mark White's pieces by a v, letters by lower case. Colors are a terminal's color sequences.
+    Kanji mark White's pieces by a v, letters by lower case. Colors are a terminal's color sequences. `sides` are the
+    sides' names beside kanji (default: SIDES).
     """
-    lines = _japanese(game, colored) if japanese else _letters(game, colored)
+    lines = _japanese(game, colored, sides or SIDES) if japanese else _letters(game, colored)
     return "\n".join(lines)
 
 
 def _letters(game: ShogiGame, colored: bool) -> list[str]:
-    board = game.placement.board
     last = game.last_target
     header = " " + "".join(f"  {file}" for file in range(9, 0, -1))
     lines = [f"White's hand: {_hand(game, WHITE)}", header]
-    for rank in range(9):
+    for rank, row in enumerate(ranks_of(game.placement.board)):
         cells = []
-        for file in range(8, -1, -1):
-            square = 9 * file + rank
-            code = board[square]
+        for column, code in enumerate(row):
+            is_last = 9 * (8 - column) + rank == last
             letter = LETTERS[unpromoted(type_of(code))] if code else "."
             if code and color_of(code) == WHITE:
                 letter = letter.lower()
             text = f"{'+' if type_of(code) > KING else ' '}{letter}"
-            if square == last and not colored:
+            if is_last and not colored:
                 text = f"({letter}" if text[0] == " " else f"({text}"
                 # The bracket needs a column of its own, which `_closed` takes back.
                 cells.append(f"{text})".rjust(4))
             else:
-                cells.append(" " + _styled(text, code, square == last, colored))
-        lines.append(" " + _closed("".join(cells)) + f" {'abcdefghi'[rank]}")
+                cells.append(_styled(f" {text}", code, is_last, colored))
+        text = "".join(cells)
+        lines.append(f" {_closed(text)}{screen.PLAIN if colored else ''} {'abcdefghi'[rank]}")
     lines += [f"Black's hand: {_hand(game, BLACK)}", _state(game)]
     return lines
 
@@ -72,13 +76,11 @@ def _closed(row: str) -> str:
 
 
 def _hand(game: ShogiGame, color: int) -> str:
-    hand = game.placement.hands[color - 1]
-    parts = []
-    for piece_type, count in reversed(list(zip(HAND_TYPES, hand, strict=True))):
-        letter = LETTERS[piece_type] if color == BLACK else LETTERS[piece_type].lower()
-        if count:
-            parts.append(letter if count == 1 else f"{letter}x{count}")
-    return " ".join(parts) or "-"
+    parts = [
+        LETTERS[kind] + (f"x{count}" if count > 1 else "") for kind, count in held(game.placement.hands[color - 1])
+    ]
+    text = " ".join(parts) or "-"
+    return text if color == BLACK else text.lower()
 
 
 def _state(game: ShogiGame) -> str:
@@ -87,10 +89,10 @@ def _state(game: ShogiGame) -> str:
     return f"{COLOR_NAMES[game.side_to_move]} to move{check}, move {game.ply + 1}{last}"
 
 
-def _japanese(game: ShogiGame, colored: bool) -> list[str]:
+def _japanese(game: ShogiGame, colored: bool, sides: Mapping[int, str]) -> list[str]:
     check = "（王手）" if game.in_check else ""
-    state = f"手数＝{game.ply}　{SIDES[game.side_to_move]}番{check}{_japanese_last(game)}"
-    return [*japanese_diagram(game.placement, SIDES, game.last_target, colored=colored), state]
+    state = f"手数＝{game.ply}　{sides[game.side_to_move]}番{check}{_japanese_last(game)}"
+    return [*japanese_diagram(game.placement, sides, game.last_target, colored=colored), state]
 
 
 def japanese_diagram(
@@ -100,15 +102,14 @@ def japanese_diagram(
     frame = "+---------------------------+"
     hands = {color: f"{sides[color]}の持駒：{japanese_hand(placement.hands[color - 1])}" for color in (BLACK, WHITE)}
     lines = [hands[WHITE], " " + "".join(f" {file}" for file in reversed(FILES)), frame]
-    for rank in range(9):
+    for rank, row in enumerate(ranks_of(placement.board)):
         cells = []
-        for file in range(8, -1, -1):
-            square = 9 * file + rank
-            code = placement.board[square]
-            mark = "v" if code and color_of(code) == WHITE else "*" if square == last and not colored else " "
+        for column, code in enumerate(row):
+            is_last = 9 * (8 - column) + rank == last
+            mark = "v" if code and color_of(code) == WHITE else "*" if is_last and not colored else " "
             name = SHORT_NAMES[type_of(code)] if code else "・"
-            cells.append(_styled(mark + name, code, square == last, colored))
-        lines.append(f"|{''.join(cells)}|{RANKS[rank]}")
+            cells.append(_styled(mark + name, code, is_last, colored))
+        lines.append(f"|{''.join(cells)}{screen.PLAIN if colored else ''}|{RANKS[rank]}")
     return [*lines, frame, hands[BLACK]]
 
 
@@ -122,20 +123,18 @@ def _japanese_last(game: ShogiGame) -> str:
 
 def japanese_hand(hand: tuple[int, ...]) -> str:
     """Return a hand as records write it: `飛　角二　歩十一`, or `なし`."""
-    parts = []
-    for piece_type, count in reversed(list(zip(HAND_TYPES, hand, strict=True))):
-        if count:
-            parts.append(JAPANESE_NAMES[piece_type] + (japanese_number(count) if count > 1 else ""))
+    parts = [JAPANESE_NAMES[kind] + (japanese_number(count) if count > 1 else "") for kind, count in held(hand)]
     return "　".join(parts) or "なし"
 
 
 def _styled(text: str, code: int, is_last: bool, colored: bool) -> str:
     if not colored:
         return text
-    style = LAST_STYLE if is_last else ""
-    if code:
-        style += PROMOTED_STYLE if type_of(code) > PROMOTION else WHITE_STYLE if color_of(code) == WHITE else ""
-    return f"{style}{text}{PLAIN}" if style else text
+    background = screen.LAST if is_last else screen.WOOD
+    if not code:
+        return f"{background}{screen.LINES}{text}"
+    ink = screen.WHITE_INK if color_of(code) == WHITE else screen.BLACK_INK
+    return f"{background}{screen.PROMOTED_INK if type_of(code) > PROMOTION else ink}{text}"
 
 
 # -- SVG ---------------------------------------------------------------------------------------------------------------
@@ -249,13 +248,12 @@ def _hand_column(hands: Sequence[Sequence[int]], color: int, bottom: int, side_t
     # The bottom side's hand is at the right and ends at the bottom, the other hand at the left.
     is_bottom = color == bottom
     x = LEFT + 9 * WIDTH + RIGHT + 22 if is_bottom else 21
-    held = [(kind, count) for kind, count in zip(HAND_TYPES, hands[color - 1], strict=True) if count][::-1]
     # The mark is at the player's end, the pieces between it and the middle of the board.
     mark = TOP + HEIGHT * 8.5 if is_bottom else TOP + HEIGHT / 2
     if color == side_to_move:
         yield element("circle", cx=x, cy=mark, r=17, fill=TURN)
     yield text_at(x, mark, MARKS[color], 20)
-    for place, (kind, count) in enumerate(held, 1):
+    for place, (kind, count) in enumerate(held(hands[color - 1]), 1):
         y = mark + HEIGHT * place * (-1 if is_bottom else 1)
         yield _piece(code_of(kind, color), x, y, bottom)
         if count > 1:

@@ -6,15 +6,13 @@ repetition ends it at the fourth occurrence), and the reasons why a move is ille
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from yomi.engine import play
-from yomi.engine.color import COLOR_NAMES, opponent
-from yomi.engine.option_row import OptionError
+from yomi.engine.color import COLOR_NAMES, DRAW, opponent
 from yomi.engine.play import Ended, Referee
 from yomi.engine.shogi.diagram import draw
 from yomi.engine.shogi.notation import format_usi, guilty_of, illegal_action, parse_usi
@@ -29,20 +27,24 @@ from yomi.engine.shogi.placement import (
     target_of,
 )
 from yomi.errors import Error
+from yomi.language import tr
 from yomi.native.shogi import position as layout
 from yomi.native.shogi import rules, waivers
+from yomi.nets.settings import OptionError
 
 if TYPE_CHECKING:
     from yomi.engine.options import Options
     from yomi.engine.shogi.records.record import GameRecord
 
-# Rules for declaring a win, by points. h: in handicap games White's missing pieces count for White.
+# Rules of entering kings. Numbers are points to declare (h: in handicap games White's missing pieces count for White).
+# try: the king that moves to the square where the other king starts wins.
 ENTERING_KING = {
     "none": layout.ENTERING_KING_NONE,
     "24": layout.ENTERING_KING_24,
     "24h": layout.ENTERING_KING_24H,
     "27": layout.ENTERING_KING_27,
     "27h": layout.ENTERING_KING_27H,
+    "try": layout.ENTERING_KING_TRY,
 }
 
 # Fields of the position record that are settings; `undo` keeps them.
@@ -60,23 +62,6 @@ class IllegalMove(Error, ValueError):  # noqa: N818  (the name that players use)
 
 class SetupError(OptionError):
     """Impossible rules. The message is one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShogiOutcome:
-    winner: int  # BLACK, WHITE, or 0 for a draw
-    # CSA's name: TSUMI, SENNICHITE, MAX_MOVES, +ILLEGAL_ACTION or -ILLEGAL_ACTION (Black or White checked perpetually).
-    ending: str
-
-    def __str__(self) -> str:
-        loser = COLOR_NAMES.get(opponent(self.winner), "")
-        reasons = {
-            "TSUMI": f"{loser} is mated",
-            "SENNICHITE": "the position stands for the fourth time",
-            "MAX_MOVES": "the limit of moves is reached",
-        }
-        reason = reasons.get(self.ending, f"{loser} gave perpetual check")
-        return f"{COLOR_NAMES[self.winner]} wins: {reason}" if self.winner else f"draw: {reason}"
 
 
 class ShogiGame:
@@ -155,8 +140,12 @@ class ShogiGame:
         if self.ply >= MAX_PLY:
             raise IllegalMove(f"move {self.ply + 1}: expected at most {MAX_PLY} moves in a game")
         if not self.is_legal(move):
-            why = self.placement.why_not(move) or DROP_PAWN_MATE
-            raise IllegalMove(f"illegal move {format_usi(move) if is_move(move) else move}: {why}")
+            text = format_usi(move) if is_move(move) else str(move)
+            raise IllegalMove(tr("illegal move {move}: {why}", move=text, why=self.why_not(move)))
+
+    def why_not(self, move: int) -> str:
+        """Return in a few words why a move is illegal."""
+        return self.placement.why_not(move) or tr(DROP_PAWN_MATE)
 
     def legal_moves(self) -> list[int]:
         """Return all legal moves, pointless non-promotions included."""
@@ -210,7 +199,7 @@ class ShogiGame:
     def undo(self) -> None:
         """Take back the last move. Later changes of rules remain. Raises IllegalMove if there is no move."""
         if not self.moves:
-            raise IllegalMove("cannot undo: no move has been played")
+            raise IllegalMove(tr("cannot undo: no move has been played"))
         self.moves.pop()
         self._snapshots.pop()
         self._seen[self._entries.pop()].pop()
@@ -250,30 +239,42 @@ class ShogiGame:
 
     @property
     def can_declare(self) -> bool:
-        """Whether the side to move may declare a win by the entering king rule."""
+        """Whether the side to move wins at once by the entering king rule: by declaration, or by `try_move`."""
         return bool(rules.declaration(self.position))
+
+    @property
+    def can_declare_draw(self) -> bool:
+        """Whether the side to move may declare a draw, with 24 to 30 points by the 24-point rules."""
+        return bool(rules.draw_declaration(self.position))
+
+    @property
+    def try_move(self) -> int | None:
+        """The move that wins by the try rule; None if there is none, or by another rule."""
+        return (int(rules.try_move(self.position)) or None) if self.entering_king == "try" else None
 
     @property
     def repetitions(self) -> int:
         """Occurrences of this position in the game so far, with the same side to move."""
         return len(self._seen[self._entries[-1]])
 
-    def outcome(self) -> ShogiOutcome | None:
+    def outcome(self) -> Ended | None:
         """Return how the game has ended, or None. Declaring and resigning are decisions of the players."""
         side = self.side_to_move
         if not rules.has_legal_move(self.position):
-            return ShogiOutcome(opponent(side), "TSUMI")
+            return Ended(opponent(side), play.MATE)
+        if rules.tried(self.position):
+            return Ended(opponent(side), play.TRY)
         if self.repetitions >= rules.OCCURRENCES:
             return self._repetition()
         if self.max_moves and self.ply >= self.max_moves:
-            return ShogiOutcome(0, "MAX_MOVES")
+            return Ended(DRAW, play.MAX_MOVES)
         return None
 
     @property
     def is_over(self) -> bool:
         return self.outcome() is not None
 
-    def _repetition(self) -> ShogiOutcome:
+    def _repetition(self) -> Ended:
         # The side that gave check with every move since the first occurrence loses.
         side = self.side_to_move
         first = self._seen[self._entries[-1]][0]
@@ -281,8 +282,8 @@ class ShogiGame:
         checks = [bool(hands & layout.CHECK_BIT) for _, hands in self._entries[first + 1 :]]
         for loser, given in ((side, checks[0::2]), (opponent(side), checks[1::2])):
             if all(given):
-                return ShogiOutcome(opponent(loser), illegal_action(loser))
-        return ShogiOutcome(0, "SENNICHITE")
+                return Ended(opponent(loser), play.PERPETUAL_CHECK)
+        return Ended(DRAW, play.REPETITION)
 
     def __str__(self) -> str:
         return draw(self)
@@ -305,18 +306,25 @@ def new_game(options: Options, sfen: str = STARTPOS) -> ShogiGame:
     return ShogiGame(sfen, entering_king=options.entering_king, max_moves=options.max_moves or 0)
 
 
+def format_opening(game: ShogiGame) -> str:
+    return f"{START_WORD} moves {' '.join(format_usi(move) for _, move in game.moves)}"
+
+
 # -- the referee -------------------------------------------------------------------------------------------------------
 
-# Endings by CSA's name. All others are perpetual check.
-OUTCOMES = {"TSUMI": play.MATE, "SENNICHITE": play.REPETITION, "MAX_MOVES": play.MAX_MOVES}
-# CSA names of endings that the referee does not decide. A failed engine counts as out of time.
+# CSA names of endings, except of perpetual check. A failed engine counts as out of time.
 CSA_ENDINGS = {
-    play.RESIGNATION: "TORYO",
     play.ADJUDICATION: "TORYO",
-    play.TIME: "TIME_UP",
+    play.TRY: "TORYO",  # CSA has no word: the side to move has lost
     play.FAILURE: "TIME_UP",
+    play.RESIGNATION: "TORYO",
+    play.TIME: "TIME_UP",
     play.ILLEGAL: "ILLEGAL_MOVE",
     play.DECLARATION: "KACHI",
+    play.IMPASSE: "JISHOGI",
+    play.MATE: "TSUMI",
+    play.REPETITION: "SENNICHITE",
+    play.MAX_MOVES: "MAX_MOVES",
 }
 
 
@@ -327,27 +335,52 @@ def ending_of(record: GameRecord) -> str:
     times, otherwise an illegal move (recorded or not).
     """
     if record.ending != "ILLEGAL_MOVE" and guilty_of(record.ending) is None:
-        return {"TORYO": play.RESIGNATION, "TIME_UP": play.TIME, "KACHI": play.DECLARATION, **OUTCOMES}.get(
-            record.ending, record.ending
-        )
+        # The later of two endings with one name is meant.
+        return {name: ending for ending, name in CSA_ENDINGS.items()}.get(record.ending, record.ending)
     positions = [(placement.board, placement.hands, placement.side) for placement in record.placements()]
     return play.PERPETUAL_CHECK if positions.count(positions[-1]) >= rules.OCCURRENCES else play.ILLEGAL
 
 
+def describe(ended: Ended) -> str:
+    """Return the end of a game by its rules as a sentence."""
+    loser = COLOR_NAMES.get(opponent(ended.winner), "")
+    reason = {
+        play.MATE: f"{loser} is mated",
+        play.REPETITION: "the position stands for the fourth time",
+        play.MAX_MOVES: "the limit of moves is reached",
+        play.PERPETUAL_CHECK: f"{loser} gave perpetual check",
+        play.TRY: "the king has reached the start of the other king",
+    }[ended.ending]
+    return f"draw: {reason}" if ended.winner == DRAW else f"{COLOR_NAMES[ended.winner]} wins: {reason}"
+
+
+def describe_japanese(ended: Ended, sides: Mapping[int, str]) -> str:
+    """Return the end of a game by its rules in Japanese. `sides` are the sides' names."""
+    reason = {
+        play.MATE: "詰み",
+        play.REPETITION: "千日手",
+        play.MAX_MOVES: "手数制限",
+        play.PERPETUAL_CHECK: "連続王手の千日手",
+        play.TRY: "トライ",
+    }[ended.ending]
+    return f"{reason}（引き分け）" if ended.winner == DRAW else f"{sides[ended.winner]}の勝ち（{reason}）"
+
+
 def csa_ending(ended: Ended, game: ShogiGame) -> str:
-    name = CSA_ENDINGS.get(ended.ending)
-    if name is None:
-        outcome = game.outcome()
-        assert outcome is not None, ended
-        return outcome.ending
+    if ended.ending == play.PERPETUAL_CHECK:
+        return illegal_action(opponent(ended.winner))
+    name = CSA_ENDINGS[ended.ending]
     if name in ("TORYO", "TIME_UP", "ILLEGAL_MOVE") and ended.winner == game.side_to_move:
         return "CHUDAN"  # the side that was not to move has lost: no record has a word for it
     return name
 
 
 class ShogiReferee(Referee[ShogiGame]):
-    """Ends games by mate, a fourth repetition, or the move limit."""
+    """Ends games by mate, a try, a fourth repetition, or the move limit."""
 
     def judge(self, game: ShogiGame) -> Ended | None:
-        outcome = game.outcome()
-        return None if outcome is None else Ended(outcome.winner, OUTCOMES.get(outcome.ending, play.PERPETUAL_CHECK))
+        return game.outcome()
+
+
+def open_referee(player: object) -> ShogiReferee:
+    return ShogiReferee()

@@ -49,9 +49,10 @@ class ShogiMatches(MatchGame[ShogiGame]):
 
     def read_answer(self, game: ShogiGame, text: str) -> Decision:
         if text == WIN:
-            if not game.can_declare:
+            if not game.can_declare and not game.can_declare_draw:
                 raise ValueError(f"declared a win that is none (rule {game.entering_king})")
-            return Decision(None, win=True)
+            # USI has one word for a declaration. ShogiHome, too, decides by the points whether it is a win or a draw.
+            return Decision(None, win=game.can_declare, draw=not game.can_declare)
         try:
             move = parse_usi(text)
             game.check(move)

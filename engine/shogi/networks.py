@@ -1,11 +1,11 @@
 """Evaluators of shogi positions: networks by format, and material.
 
-NNUE evaluations (nn.bin) give a search's value at each leaf; another network gives the moves.
+NNUE evaluations (nn.bin) are for the alpha-beta search (yomi.engine.shogi.alphabeta). They can also give the values of
+a tree's leaves, by a small search at each, while another network gives the moves.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.kernel_evaluators import KernelFormat, SparseFormat
 from yomi.engine.evaluators.network import Feed
 from yomi.engine.evaluators.policy_value import PolicyValueFormat
-from yomi.engine.evaluators.sparse import KernelFormat, SparseFormat
 from yomi.engine.options import Options
+from yomi.native.alphabeta.leaves import LeafSearch
 from yomi.native.forward.emit import WIDTH
 from yomi.native.shogi.effects import EFFECTS_DTYPE
 from yomi.native.shogi.material import evaluate_rows as evaluate_material
@@ -26,15 +27,13 @@ from yomi.native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.sparse.network import make_scratch
 from yomi.native.sparse.nnue import network_of
-from yomi.native.sparse.nnue_leaf import make_leaf_scratch, make_settings
-from yomi.native.sparse.nnue_search import clear_rows, evaluate_leaves
 from yomi.native.sparse.shogi import evaluate_rows as evaluate_sparse_rows
 from yomi.native.spec import Inputs
-from yomi.nets.features import SHOGI_BOARD
+from yomi.nets.board_size import BoardSize
 from yomi.nets.files import source_digest
 from yomi.nets.load import NetworkKind, prepare_shogi
-from yomi.nets.metadata import NetworkInfo
-from yomi.nets.nnue.file import read_nnue
+from yomi.nets.metadata import SHOGI_BOARD, NetworkInfo
+from yomi.nets.nnue import read_nnue
 
 if TYPE_CHECKING:
     from typing import Self
@@ -54,7 +53,7 @@ class ShogiSparse(SparseFormat):
     spec = shogi_spec()
 
     @classmethod
-    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
+    def recognise(cls, file: NetworkFile, size: BoardSize) -> Self | None:
         return cls(file) if file.feature_set == SHOGI_BOARD else None
 
     def bind(self, batch: Batch) -> Calls:
@@ -80,7 +79,7 @@ class Dlshogi(PolicyValueFormat):
         self.fixed_rows = network.fixed_rows
 
     @classmethod
-    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
+    def recognise(cls, file: NetworkFile, size: BoardSize) -> Self | None:
         return cls(file.path, *prepare_shogi(file.path)) if file.game == "shogi" else None
 
     def check(self, outputs: Sequence[FloatArray]) -> None:
@@ -121,23 +120,26 @@ class Nnue(KernelFormat):
         self.use(Options.for_game("shogi"))
 
     @classmethod
-    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
+    def recognise(cls, file: NetworkFile, size: BoardSize) -> Self | None:
         return cls(file) if file.kind is NetworkKind.NNUE else None
 
     def use(self, options: Options) -> None:
         """Set the leaf search of later `bind` calls."""
         self.nodes, self.weight = options.leaf_nodes, options.leaf_weight
-        self.settings = make_settings(self.nodes, options.leaf_value_scale, self.weight, options.leaf_boost)
+        self.value_scale, self._boost = options.leaf_value_scale, options.leaf_boost
         inputs = make_inputs(self.file.architecture.features.name)
         self.network = network_of(inputs, self._tensors, options.fv_scale)
 
     def bind(self, batch: Batch) -> Calls:
         """Return the calls that evaluate a batch with equal priors."""
-        arguments = batch, self.network, make_leaf_scratch(self.network), self.settings
-        return clear_rows.bind(*arguments) + evaluate_leaves.bind(*arguments)
+        return self._leaf_search().bind(batch, alone=True)
 
     def bind_mixed(self, batch: Batch) -> Calls:
-        return evaluate_leaves.bind(batch, self.network, make_leaf_scratch(self.network), self.settings)
+        """Return the calls that mix the values into another network's values."""
+        return self._leaf_search().bind(batch, alone=False)
+
+    def _leaf_search(self) -> LeafSearch:
+        return LeafSearch(self.network, self.nodes, self.value_scale, self.weight, self._boost)
 
 
 class WithLeafSearch:
@@ -171,33 +173,21 @@ class WithLeafSearch:
 # -- without a network -------------------------------------------------------------------------------------------------
 
 
-class _Local(threading.local):
-    # attack tables, one set for each thread
-
-    def __init__(self) -> None:
-        self.effects = np.zeros(1, EFFECTS_DTYPE)[0]
-
-
 class MaterialEvaluator:
     """Hand-made values and priors. Equal positions get equal results."""
 
+    description = "material, exchanges and the safety of the kings"
     inputs = Inputs.POSITIONS
 
     def __init__(self, batch_size: int = 1) -> None:
         # A position costs microseconds, so single rows give the best search.
         self.batch_size = batch_size
-        self._local = _Local()
-
-    @property
-    def description(self) -> str:
-        return "material, exchanges and the safety of the kings"
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         self.bind(batch).run(rows)
 
     def bind(self, batch: Batch) -> Calls:
-        """Return the call that evaluates this batch, with scratch memory of the calling thread."""
-        return evaluate_material.bind(batch, self._local.effects)
+        return evaluate_material.bind(batch, np.zeros(1, EFFECTS_DTYPE)[0])
 
     def close(self) -> None:
         """There is no device to release."""

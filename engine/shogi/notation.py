@@ -9,18 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.shogi.placement import (
-    BISHOP,
-    DRAGON,
     HAND_INDEX,
-    HORSE,
-    KING,
     LETTERS,
-    PROM_KNIGHT,
-    PROM_LANCE,
-    PROM_PAWN,
-    PROM_SILVER,
-    PROMOTION,
-    ROOK,
+    MARKS,
+    RANKS,
     Placement,
     board_move,
     can_promote,
@@ -29,6 +21,7 @@ from yomi.engine.shogi.placement import (
     drop,
     dropped_type,
     in_zone,
+    japanese_square,
     promotes,
     reaching,
     source_of,
@@ -36,15 +29,25 @@ from yomi.engine.shogi.placement import (
     target_of,
     type_of,
 )
+from yomi.language import tr
+from yomi.native.shogi.pieces import (
+    BISHOP,
+    DRAGON,
+    HORSE,
+    KING,
+    PROM_KNIGHT,
+    PROM_LANCE,
+    PROM_PAWN,
+    PROM_SILVER,
+    PROMOTION,
+    ROOK,
+)
 from yomi.nets.errors import LineError
 
 CSA_NAMES = ("", "FU", "KY", "KE", "GI", "KA", "HI", "KI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")
 CSA_TYPES = {name: piece_type for piece_type, name in enumerate(CSA_NAMES) if name}
 CSA_SIGNS = {BLACK: "+", WHITE: "-"}
 
-FILES = "１２３４５６７８９"
-RANKS = "一二三四五六七八九"
-MARKS = {BLACK: "▲", WHITE: "△"}
 JAPANESE_NAMES = ("", "歩", "香", "桂", "銀", "角", "飛", "金", "玉", "と", "成香", "成桂", "成銀", "馬", "龍")
 JAPANESE_TYPES = {name: piece_type for piece_type, name in enumerate(JAPANESE_NAMES) if name} | {
     "王": KING,
@@ -86,7 +89,7 @@ def parse_usi(text: str) -> int:
         return drop(LETTERS.index(letter), _usi_square(drop_file, drop_rank))
     source, target = _usi_square(from_file, from_rank), _usi_square(to_file, to_rank)
     if source == target:
-        raise NotationError(f"not a move: '{text}' ends where it starts")
+        raise NotationError(tr("not a move: '{text}' ends where it starts", text=text))
     return board_move(source, target, bool(plus))
 
 
@@ -123,24 +126,27 @@ def parse_csa(text: str, placement: Placement) -> int:
         raise NotationError(f"not a move: '{text}', expected CSA such as +7776FU or +0055KA")
     sign, from_file, from_rank, to_file, to_rank, name = match.groups()
     if sign and sign != CSA_SIGNS[placement.side]:
-        raise NotationError(f"'{text}' is a move of the other side: expected one that begins with "
-                            f"{CSA_SIGNS[placement.side]}")  # fmt: skip
+        own = CSA_SIGNS[placement.side]
+        message = tr("'{text}' is a move of the other side: expected one that begins with {mark}", text=text, mark=own)
+        raise NotationError(message)
     target, piece_type = _csa_square(to_file, to_rank), CSA_TYPES[name]
     if from_file == "0":
         if piece_type not in HAND_INDEX:
-            raise NotationError(f"'{text}' drops a piece that cannot be in hand")
+            raise NotationError(tr("'{text}' drops a piece that cannot be in hand", text=text))
         return drop(piece_type, target)
     source = _csa_square(from_file, from_rank)
     code = placement.board[source]
     if not code or color_of(code) != placement.side:
-        raise NotationError(f"'{text}': no piece of the side to move on {from_file}{from_rank}")
+        square = from_file + from_rank
+        raise NotationError(tr("'{text}': no piece of the side to move on {square}", text=text, square=square))
     moving = type_of(code)
     if piece_type == moving:
         return board_move(source, target)
     if can_promote(moving) and piece_type == moving + PROMOTION:
         return board_move(source, target, True)
-    raise NotationError(f"'{text}': found {CSA_NAMES[moving]} on {from_file}{from_rank}, expected a piece that"
-                        f" becomes {name}")  # fmt: skip
+    found, square = CSA_NAMES[moving], from_file + from_rank
+    raise NotationError(tr("'{text}': found {found} on {square}, expected a piece that becomes {name}",
+                           text=text, found=found, square=square, name=name))  # fmt: skip
 
 
 def format_csa(move: int, placement: Placement) -> str:
@@ -218,13 +224,14 @@ def parse_japanese(
     """
     match = JAPANESE_MOVE.fullmatch(text.strip())
     if not match:
-        raise NotationError(f"not a move: '{text}', expected Japanese such as ７六歩, 同銀 or ５八金右")
+        raise NotationError(tr("not a move: '{text}', expected Japanese such as ７六歩, 同銀 or ５八金右", text=text))
     words = {name: word or "" for name, word in match.groupdict().items()}
     if words["mark"] and (words["mark"] in BLACK_MARKS) != (placement.side == BLACK):
-        raise NotationError(f"'{text}' is a move of the other side: expected {MARKS[placement.side]}")
+        own = MARKS[placement.side]
+        raise NotationError(tr("'{text}' is a move of the other side: expected {mark}", text=text, mark=own))
     if words["same"]:
         if previous is None:
-            raise NotationError(f"'{text}': no move before it that 同 could mean")
+            raise NotationError(tr("'{text}': no move before it that 同 could mean", text=text))
         target = previous
     else:
         target = 9 * (_digit(words["file"]) - 1) + _digit(words["rank"]) - 1
@@ -237,13 +244,10 @@ def parse_japanese(
     moves = moves or drops
     if len(moves) != 1:
         found = ", ".join(format_japanese(move, placement, previous) for move in moves)
-        raise NotationError(f"'{text}' could be {found}" if moves else f"'{text}': no such piece can move there")
+        if moves:
+            raise NotationError(tr("'{text}' could be {moves}", text=text, moves=found))
+        raise NotationError(tr("'{text}': no such piece can move there", text=text))
     return moves[0]
-
-
-def japanese_square(square: int) -> str:
-    """Return a square such as `７六`."""
-    return FILES[square // 9] + RANKS[square % 9]
 
 
 def japanese_number(number: int) -> str:
@@ -365,7 +369,7 @@ def parse_any(
         return parse_csa(text.upper(), placement)
     if JAPANESE_MOVE.fullmatch(text):
         return parse_japanese(text, placement, previous, is_legal)
-    raise NotationError(f"not a move: '{text}', expected USI (7g7f), CSA (7776FU) or Japanese (７六歩)")
+    raise NotationError(tr("not a move: '{text}', expected USI (7g7f), CSA (7776FU) or Japanese (７六歩)", text=text))
 
 
 # -- lines ---------------------------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 Numbers as in yomi.native.shogi: square = 9 * file + rank, counted from Black's right edge. A move is, as in cshogi and
 dlshogi, target | source << 7 | promotion << 14; the source of a drop is 80 + the piece type.
 
-Records are read with these rules, without loading or compiling kernels, and errors get their reason from here. Games
-use the kernels' rules (`yomi.engine.shogi.game`).
+Records are read with these rules, without loading or compiling kernels. `Placement.why_not` explains why a move is
+impossible. Games use the kernels' rules (`yomi.engine.shogi.game`).
 """
 
 import re
@@ -13,16 +13,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
+from yomi.language import is_japanese, tr
+from yomi.native.shogi.pieces import (
+    BISHOP,
+    DRAGON,
+    GOLD,
+    HAND_TYPES,
+    KING,
+    KNIGHT,
+    LANCE,
+    PAWN,
+    PROMOTION,
+    ROOK,
+    SILVER,
+    SLIDES,
+    STEPS,
+    WHITE_PIECE,
+)
 from yomi.nets.errors import LineError
-
-PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = range(1, 9)
-PROM_PAWN, PROM_LANCE, PROM_KNIGHT, PROM_SILVER, HORSE, DRAGON = range(9, 15)
-
-PROMOTION = 8  # a promoted type is the unpromoted type plus this
-
-WHITE_CODE = 16  # White's piece codes are Black's plus this
-
-HAND_TYPES = (PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK)  # piece type of each index into a hand
 
 HAND_INDEX = {piece_type: index for index, piece_type in enumerate(HAND_TYPES)}
 
@@ -32,40 +40,18 @@ LETTERS = " PLNSBRGK"  # SFEN letters of the unpromoted types
 COUNTS = {PAWN: 18, LANCE: 4, KNIGHT: 4, SILVER: 4, BISHOP: 2, ROOK: 2, GOLD: 4, KING: 2}
 
 NAMES = ("", "pawn", "lance", "knight", "silver", "bishop", "rook", "gold", "king")
-
-Steps = tuple[tuple[int, int], ...]
-
-_GOLD: Steps = ((0, -1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1))
-_SILVER: Steps = ((0, -1), (1, -1), (-1, -1), (1, 1), (-1, 1))
-_DIAGONAL: Steps = ((1, -1), (-1, -1), (1, 1), (-1, 1))
-_STRAIGHT: Steps = ((0, -1), (0, 1), (1, 0), (-1, 0))
-
-# Single steps of a type as (files, ranks) for Black: a higher file is to the left, a lower rank is forward.
-STEPS: dict[int, Steps] = {
-    PAWN: ((0, -1),),
-    KNIGHT: ((1, -2), (-1, -2)),
-    SILVER: _SILVER,
-    GOLD: _GOLD,
-    KING: _DIAGONAL + _STRAIGHT,
-    PROM_PAWN: _GOLD,
-    PROM_LANCE: _GOLD,
-    PROM_KNIGHT: _GOLD,
-    PROM_SILVER: _GOLD,
-    HORSE: _STRAIGHT,
-    DRAGON: _DIAGONAL,
-}
-
-# Directions in which a type goes any distance.
-SLIDES: dict[int, Steps] = {LANCE: ((0, -1),), BISHOP: _DIAGONAL, HORSE: _DIAGONAL, ROOK: _STRAIGHT, DRAGON: _STRAIGHT}
+FILES = "１２３４５６７８９"
+RANKS = "一二三四五六七八九"
+MARKS = {BLACK: "▲", WHITE: "△"}
 
 
 def code_of(piece_type: int, color: int) -> int:
-    return piece_type + (WHITE_CODE if color == WHITE else 0)
+    return piece_type + (WHITE_PIECE if color == WHITE else 0)
 
 
 def color_of(code: int) -> int:
     """Return the color of a piece code other than 0."""
-    return WHITE if code > WHITE_CODE else BLACK
+    return WHITE if code > WHITE_PIECE else BLACK
 
 
 def type_of(code: int) -> int:
@@ -225,11 +211,11 @@ class Placement:
     def why_not(self, move: int) -> str | None:
         """Return in a few words why a move is illegal, or None. Drop-pawn mate is not checked."""
         if not is_move(move):
-            return f"{move} is no move"
+            return tr("{move} is no move", move=move)
         why = self._why_no_drop(move) if source_of(move) is None else self._why_no_board_move(move)
         # Pins and checks are found by playing the move: slow, but obviously right.
         if why is None and self.after(move).is_check(self.side):
-            return "the king is in check" if self.is_check(self.side) else "the king would be in check"
+            return tr("the king is in check") if self.is_check(self.side) else tr("the king would be in check")
         return why
 
     def is_drop_pawn_mate(self, move: int) -> bool:
@@ -248,41 +234,66 @@ class Placement:
 
     def _why_no_drop(self, move: int) -> str | None:
         piece_type, target = dropped_type(move) or 0, target_of(move)
-        name = NAMES[piece_type]
+        name, square = tr(NAMES[piece_type]), shown_square(target)
         if not self.hands[self.side - 1][HAND_INDEX[piece_type]]:
-            return f"{COLOR_NAMES[self.side]} has no {name} in hand"
+            return tr("{side} has no {piece} in hand", side=shown_side(self.side), piece=name)
         if self.board[target]:
-            return f"{square_name(target)} is not empty"
+            return tr("{square} is not empty", square=square)
         if not has_future(piece_type, self.side, target):
-            return f"a {name} on {square_name(target)} could never move"
+            return tr("a {piece} on {square} could never move", piece=name, square=square)
         file = self.board[target - target % 9 : target - target % 9 + 9]
         if piece_type == PAWN and code_of(PAWN, self.side) in file:
-            return f"a second pawn on file {target // 9 + 1} (nifu)"
+            return tr("a second pawn on file {file} (nifu)", file=target // 9 + 1)
         return None
 
     def _why_no_board_move(self, move: int) -> str | None:
         source, target = source_of(move) or 0, target_of(move)
         code, taken = self.board[source], self.board[target]
         if not code or color_of(code) != self.side:
-            return f"{COLOR_NAMES[self.side]} has no piece on {square_name(source)}"
+            return tr("{side} has no piece on {square}", side=shown_side(self.side), square=shown_square(source))
         piece_type = type_of(code)
         if taken and color_of(taken) == self.side:
-            return f"{COLOR_NAMES[self.side]}'s own piece stands on {square_name(target)}"
+            own = shown_side(self.side)
+            return tr("{side}'s own piece stands on {square}", side=own, square=shown_square(target))
         if source not in reaching(self.board, self.side, piece_type, target):
-            return f"the piece on {square_name(source)} does not move there"
+            return tr("the piece on {square} does not move there", square=shown_square(source))
         if promotes(move):
             if not can_promote(piece_type):
-                return f"the piece on {square_name(source)} does not promote"
+                return tr("the piece on {square} does not promote", square=shown_square(source))
             if not (in_zone(source, self.side) or in_zone(target, self.side)):
-                return "no promotion outside the last three ranks"
+                return tr("no promotion outside the last three ranks")
         elif not has_future(piece_type, self.side, target):
-            return f"the piece must promote on {square_name(target)}"
-        return "a king cannot be taken" if type_of(taken) == KING else None
+            return tr("the piece must promote on {square}", square=shown_square(target))
+        return tr("a king cannot be taken") if type_of(taken) == KING else None
+
+
+def ranks_of(board: Sequence[int]) -> list[list[int]]:
+    """Return the piece codes of each rank as a board is drawn: from file 9 to file 1."""
+    return [[board[9 * file + rank] for file in range(8, -1, -1)] for rank in range(9)]
+
+
+def held(hand: Sequence[int]) -> list[tuple[int, int]]:
+    """Return (piece type, count) of the pieces in a hand, the dearest first, as hands are written."""
+    return [(kind, count) for kind, count in zip(reversed(HAND_TYPES), reversed(hand), strict=True) if count]
 
 
 def square_name(square: int) -> str:
     """Return a square in USI: `7g`."""
     return f"{square // 9 + 1}{'abcdefghi'[square % 9]}"
+
+
+def japanese_square(square: int) -> str:
+    """Return a square such as `７六`."""
+    return FILES[square // 9] + RANKS[square % 9]
+
+
+def shown_square(square: int) -> str:
+    """Return a square as the user writes it."""
+    return japanese_square(square) if is_japanese() else square_name(square)
+
+
+def shown_side(color: int) -> str:
+    return MARKS[color] if is_japanese() else COLOR_NAMES[color]
 
 
 # -- SFEN --------------------------------------------------------------------------------------------------------------
@@ -291,9 +302,6 @@ STARTPOS = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
 START_WORD = "startpos"  # USI's word for STARTPOS
 
 MAX_NUMBER = 60000  # highest number of a first move: kernels count plies in 16 bits
-
-# SFEN writes hands in this order: rook, bishop, gold ... pawn.
-HAND_WRITING_ORDER = (6, 5, 4, 3, 2, 1, 0)
 
 SIDES = {"b": BLACK, "w": WHITE}
 
@@ -399,24 +407,15 @@ def check(placement: Placement) -> None:
 
 def format_sfen(placement: Placement, *, number: bool = True) -> str:
     """Return a position as SFEN; `number` adds the number of the next move."""
-    ranks = []
-    for rank in range(9):
-        row, empty = "", 0
-        for file in range(8, -1, -1):
-            code = placement.board[9 * file + rank]
-            if not code:
-                empty += 1
-                continue
-            row += (str(empty) if empty else "") + _piece(code)
-            empty = 0
-        ranks.append(row + (str(empty) if empty else ""))
-    hands = ""
-    for hand, color in zip(placement.hands, (BLACK, WHITE), strict=True):
-        for index in HAND_WRITING_ORDER:
-            if hand[index]:
-                count = str(hand[index]) if hand[index] > 1 else ""
-                hands += count + _piece(code_of(HAND_TYPES[index], color))
-    fields = ["/".join(ranks), "b" if placement.side == BLACK else "w", hands or "-"]
+    # A blank for each empty square, then runs of blanks become numbers.
+    ranks = "/".join("".join(_piece(code) if code else " " for code in rank) for rank in ranks_of(placement.board))
+    hands = "".join(
+        f"{count if count > 1 else ''}{_piece(code_of(kind, color))}"
+        for color in (BLACK, WHITE)
+        for kind, count in held(placement.hands[color - 1])
+    )
+    board = re.sub(" +", lambda run: str(len(run[0])), ranks)
+    fields = [board, "b" if placement.side == BLACK else "w", hands or "-"]
     if number:
         fields.append(str(placement.number))
     return " ".join(fields)

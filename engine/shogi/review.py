@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE
+from yomi.engine.default_network import alpha_beta_file, ask_for_tree
 from yomi.engine.options import Options
+from yomi.engine.play import MATE
 from yomi.engine.players.request import Request
 from yomi.engine.records import MATE_SCORE, Note, record_score
-from yomi.engine.review import (
-    MARK,
+from yomi.engine.review import Opinion, Review, ReviewError, candidates_of, reviewed_moves
+from yomi.engine.review_scans import (
+    DEFAULT_PLAN,
+    TRIAL_VISITS,
+    Add,
     Judgement,
     KnownPositions,
-    Opinion,
-    Review,
-    ReviewedMove,
-    ReviewError,
-    Tick,
+    Plan,
+    Progress,
     limit_text,
-    reviewed_moves,
+    scan_game,
     speed_of,
 )
+from yomi.engine.search.types import MoveReport
 from yomi.engine.shogi.descriptor import GAME
+from yomi.engine.shogi.diagram import draw
 from yomi.engine.shogi.game import ShogiGame
-from yomi.engine.shogi.notation import csa_line, format_usi, japanese_line
-from yomi.engine.shogi.placement import Placement, target_of
+from yomi.engine.shogi.notation import format_usi, japanese_line, parse_any
 from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.files import load_records, to_bytes
-from yomi.engine.shogi.records.japanese import csa_pv, japanese_pv
-from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, add_line, format_usi_line
+from yomi.engine.shogi.records.record import GameRecord, RecordError, format_usi_line
+from yomi.engine.shogi.reviewed_record import PV_MOVES, annotate
+from yomi.language import is_japanese, tr
 
-PV_MOVES = 8  # moves of a line in an annotated record
+TRIAL_NODES = 5000  # of the first search that measures the speed of alpha-beta
+PHASES = (30, 80)  # numbers of the first moves of middle game and endgame: a rough habit
 # Suffix of the annotated record by the record's suffix; others become CSA. KI2 has no room for comments.
 FORMS = {".csa": ".csa", ".kif": ".kif"} | dict.fromkeys((".kifu", ".ki2", ".ki2u", ".jkf", ".bod"), ".kifu")
 
@@ -55,11 +60,30 @@ class AnnotatedShogi:
                 raise
             return {".kifu": to_bytes([self.record], ".kifu")}  # a name that Shift JIS does not have
 
+    def board(self, turn: int) -> str:
+        return draw(self.record.game(turn), japanese=is_japanese())
+
+    def parse(self, turn: int, text: str) -> int:
+        game = self.record.game(turn)
+        move = parse_any(text, game.placement, game.last_target, game.is_legal)
+        if not game.is_legal(move):
+            raise ValueError(tr("{move} is illegal here, expected a legal move such as 7g7f", move=text))
+        return move
+
 
 @dataclass(slots=True)
 class LoadedRecord:
     record: GameRecord
     suffix: str  # of the annotated record
+
+
+def _japanese_line(game: ShogiGame, moves: Sequence[int]) -> list[str]:
+    return japanese_line(moves, game.placement, game.last_target)
+
+
+def open_reviewer(options: Options, path: Path) -> ShogiReviewer:
+    ask_for_tree(options, GAME.name)  # it ranks the moves beside the best one
+    return ShogiReviewer(ShogiPlayer(options))
 
 
 class ShogiReviewer:
@@ -69,6 +93,7 @@ class ShogiReviewer:
         """Review with a player and the limits of its options, without its book."""
         self.player = player
         self._options = player.options.with_values({"own_book": False})
+        self._is_alpha_beta = alpha_beta_file(player.options, GAME.name) is not None
 
     def read(self, path: str) -> list[LoadedRecord]:
         try:
@@ -95,57 +120,76 @@ class ShogiReviewer:
             self.player.clear()
             return found
 
-        return speed_of(search, self._options)
+        first = TRIAL_NODES if self._is_alpha_beta else TRIAL_VISITS
+        return speed_of(search, self._options, first=first)
 
-    def review(self, loaded: LoadedRecord, tick: Tick, known: KnownPositions | None = None) -> AnnotatedShogi:
+    def review(
+        self, loaded: LoadedRecord, progress: Progress, known: KnownPositions | None = None, plan: Plan = DEFAULT_PLAN
+    ) -> AnnotatedShogi:
         begin = time.monotonic()
-        record, player, options = loaded.record, self.player, self.player.options
-        game = record.game(0, entering_king=options.entering_king)
-        player.new_game(game)
+        record, player = loaded.record, self.player
+        first = record.game(0, entering_king=player.options.entering_king)
         known = known or KnownPositions()
-        for index, recorded in enumerate((*record.moves, None)):
-            if index not in known.found:
-                known.add(index, self._judge(game, is_last=recorded is None))
-            tick()
-            if recorded is not None:
-                game.play(recorded.move)
-        found = [known.found[index] for index in range(len(record.moves) + 1)]
-        opinions = _with_forced([opinion for opinion, _ in found], record)
-        review = Review(
-            game=GAME.name,
-            score=GAME.score,
-            engine=player.description,
-            moves=reviewed_moves([recorded.move for recorded in record.moves], opinions, format_usi, PV_MOVES),
-            opinions=opinions,
-            names={BLACK: record.black, WHITE: record.white},
-            result=record.ending,
-            evaluations=sum(count for _, count in found),
-            seconds=time.monotonic() - begin,
-            info={"position": format_usi_line(GameRecord(record.initial))},
-            notes=_notes(loaded),
-            limit=limit_text(options),
-        )
-        return AnnotatedShogi(review, record, loaded.suffix)
+        count, notes = len(record.moves) + 1, _notes(loaded)
+
+        def search(positions: Sequence[int], options: Options, add: Add) -> None:
+            wanted, game = set(positions), first.copy()
+            player.new_game(game)
+            for index, recorded in enumerate((*record.moves, None)):
+                if index in wanted:
+                    add(index, self._evaluate(game, options, is_last=recorded is None))
+                if recorded is not None:
+                    game.play(recorded.move)
+
+        def annotated() -> AnnotatedShogi:
+            opinions = _with_forced([opinion for opinion, _ in known.latest(count)], record)
+            review = Review(
+                game=GAME.name,
+                score=GAME.score,
+                engine=player.description,
+                moves=reviewed_moves([recorded.move for recorded in record.moves], opinions, format_usi, PV_MOVES),
+                opinions=opinions,
+                names={BLACK: record.black, WHITE: record.white},
+                result=record.ending,
+                evaluations=known.evaluations,
+                seconds=time.monotonic() - begin,
+                info={"position": format_usi_line(GameRecord(record.initial))},
+                notes=notes,
+                limit=limit_text(player.options, plan, unit="nodes" if self._is_alpha_beta else "visits"),
+                first_position={"sfen": first.sfen()},
+                phases=PHASES,
+                thresholds=plan.thresholds,
+                format_move=format_usi,
+                japanese_line=lambda turn, moves: _japanese_line(record.game(turn), moves),
+            )
+            return AnnotatedShogi(review, record, loaded.suffix)
+
+        scan_game(count, self._options, plan, known, progress, search, annotated)
+        return annotated()
 
     def close(self) -> None:
         self.player.close()
 
-    def _judge(self, game: ShogiGame, *, is_last: bool) -> Judgement:
+    def _evaluate(self, game: ShogiGame, options: Options, *, is_last: bool) -> Judgement:
         color = game.side_to_move
         outcome = game.outcome()
-        if outcome is not None and (is_last or outcome.ending == "TSUMI"):
+        if outcome is not None and (is_last or outcome.ending == MATE):
             winrate = 0.5 if not outcome.winner else float(outcome.winner == color)
-            return self._opinion(color, winrate, mate=0 if outcome.ending == "TSUMI" else None), 0
+            return self._opinion(color, winrate, mate=0 if outcome.ending == MATE else None), 0
         if not is_last and len(game.searched_moves()) == 1:
             return None, 0
-        decision = self.player.decide(Request(game, self._options))
+        decision = self.player.decide(Request(game, options))
         evaluations = 0 if decision.win else self.player.search.evaluations
         if decision.win:
             return self._opinion(color, 1.0), 0
         if not decision.report.moves:  # a single visit
             return self._opinion(color, 0.5, best=decision.move), evaluations
         best, visits = decision.report.moves[0], decision.report.playouts
-        return self._opinion(color, best.winrate, best.move, best.pv, best.mate, visits), evaluations
+        opinion = self._opinion(color, best.winrate, best.move, best.pv, best.mate, visits)
+        return replace(opinion, candidates=candidates_of(decision.report, self._score)), evaluations
+
+    def _score(self, move: MoveReport) -> float:
+        return float(record_score(move.winrate, move.mate, self.player.options.centipawns))
 
     def _opinion(
         self,
@@ -180,56 +224,3 @@ def _with_forced(found: list[Opinion | None], record: GameRecord) -> list[Opinio
             opinion = replace(after.turned(), best=move, pv=(move, *after.pv))
         opinions.append(opinion)
     return opinions[::-1]
-
-
-# -- the annotated record ------------------------------------------------------------------------------------------
-
-
-def annotate(record: GameRecord, review: Review, *, japanese: bool) -> None:
-    """Write a review into its record, in place of an earlier review.
-
-    Each move gets an evaluation (of the position after it, for the side that played it), the line expected after it,
-    and a comment with the better move and the loss. The record's own evaluation becomes a comment.
-    """
-    record.comment = _with_comment(record.comment, f"reviewed by {review.engine}")
-    placements, previous = record.placements(), None
-    for index, (recorded, move) in enumerate(zip(record.moves, review.moves, strict=True)):
-        before, after = placements[index], placements[index + 1]
-        _keep_score(recorded, before, japanese)
-        recorded.is_review = True
-        score = move.after.score_for(move.color)
-        recorded.score = None if score is None else round(score)
-        recorded.pv = _line(move.after.pv[:PV_MOVES], after, recorded.move, japanese)
-        better = _line(move.before.pv[:PV_MOVES], before, previous, japanese)
-        recorded.comment = _with_comment(recorded.comment, describe(move, better))
-        previous = recorded.move
-
-
-def _keep_score(recorded: RecordedMove, before: Placement, japanese: bool) -> None:
-    """Turn the player's own evaluation into a comment, in centipawns for Black."""
-    if recorded.score is None or MARK in recorded.comment:
-        return
-    score = recorded.score if before.side == BLACK else -recorded.score
-    line = japanese_pv(recorded, before) if japanese else csa_pv(recorded, before)
-    recorded.comment = add_line(recorded.comment, f"evaluation of the record: {score} {line}".rstrip())
-
-
-def _with_comment(comment: str, text: str) -> str:
-    kept = [line for line in comment.split("\n") if line and not line.startswith(MARK)]
-    return "\n".join([*kept, MARK + text])
-
-
-def _line(moves: Iterable[int], placement: Placement, previous: int | None, japanese: bool) -> str:
-    target = None if previous is None else target_of(previous)
-    return " ".join(japanese_line(moves, placement, target) if japanese else csa_line(moves, placement))
-
-
-def describe(move: ReviewedMove, better: str) -> str:
-    """Return a review's comment on a move in one line; `better` is the best line as text."""
-    parts = [f"{100 * move.winrate_after:.1f}%"]
-    if move.is_best:
-        parts.append("the best move")
-    elif better:
-        parts.append(f"best {100 * move.before.winrate:.1f}%: {better}")
-        parts.append(f"loss {100 * move.winrate_loss:.1f}%")
-    return "; ".join(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import time
 import weakref
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.learning.learnable import Outcome
 from yomi.engine.learning.rows import Encoder, RecordedGame, counts_of, planes_of, plies_by_move
-from yomi.engine.learning.selfplay import FinishedGame
-from yomi.engine.option_row import OptionError
+from yomi.engine.learning.selfplay import FinishedGame, Outcome
 from yomi.engine.options import Options
 from yomi.engine.play import DECLARATION, Ended
 from yomi.engine.players.request import Decision
@@ -28,13 +27,15 @@ from yomi.engine.shogi.records.files import load_records, to_bytes
 from yomi.engine.shogi.records.packed import HCPE_DTYPE, pack
 from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, note_of, record_of
 from yomi.native.datasets.packed import write_boards
+from yomi.native.shogi.pieces import HAND_TYPES
 from yomi.native.shogi.position import FORM_DLSHOGI
 from yomi.native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
-from yomi.native.shogi.tables import HAND_TYPES, SQUARES
+from yomi.native.shogi.squares import SQUARES
 from yomi.native.spec import GameSpec
 from yomi.nets.data.shards import Arrays
 from yomi.nets.dlshogi.network import DLSHOGI_PLANES
-from yomi.nets.features import FEATURE_SETS, SHOGI_BOARD, FeatureSet
+from yomi.nets.metadata import FEATURE_SETS, SHOGI_BOARD, FeatureSet
+from yomi.nets.settings import OptionError
 
 
 def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:
@@ -62,6 +63,10 @@ def begin(options: Options, opening: GameRecord) -> ShogiGame:
             raise OptionError(f"--openings: '{format_usi_line(opening)[:80]}' has an illegal move")
         game.play(recorded.move)
     return game
+
+
+def open_recorder(args: Namespace, options: Options) -> ShogiRecorder:
+    return ShogiRecorder(options, args.format, args.openings)
 
 
 class ShogiRecorder:
@@ -99,7 +104,7 @@ SEPARATOR = b"/\n"  # follows every CSA game, the last one included
 
 
 class LearnableShogi:
-    """Shogi without points and ownership targets. Implements yomi.engine.learning.learnable.Learnable."""
+    """Shogi without points and ownership targets. Implements yomi.engine.learning.selfplay.Learnable."""
 
     suffix = ".csa"
     has_score = False
@@ -120,7 +125,7 @@ class LearnableShogi:
         extras = int(self.network.get("extras", DLSHOGI_FEATURES[1]))
         is_sparse = self.network.get("kind") == SPARSE_KIND
         self.features = SHOGI_BOARD if is_sparse else f"dlshogi-{DLSHOGI_PLANES}-{extras}"
-        self.spec, self._show = encoding_of(FEATURE_SETS[self.features])
+        self.spec, self.encode = encoding_of(FEATURE_SETS[self.features])
         self.fixed_settings: Mapping[str, Any] = {"openings": named}
         self._options = options
         # Positions count their moves from 0: what comes before them is not known.
@@ -137,6 +142,12 @@ class LearnableShogi:
     def restart(self, game: ShogiGame) -> ShogiGame:
         return self._begin(self._opened[game])
 
+    def first_position(self, game: ShogiGame) -> dict[str, Any]:
+        start = game.copy()
+        for _ in game.moves:
+            start.undo()
+        return {"sfen": start.sfen()}
+
     def judge(self, game: ShogiGame) -> Ended | None:
         # Games end as soon as the side to move could declare a win.
         ended = self._referee.judge(game)
@@ -147,9 +158,6 @@ class LearnableShogi:
 
     def komi(self, game: ShogiGame) -> float:
         return 0.0
-
-    def encode(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
-        return self._show(positions, history)
 
     def record(self, finished: FinishedGame[ShogiGame], name: str) -> bytes:
         """Return CSA with evaluations and visits as comments, and a separator."""
@@ -171,7 +179,7 @@ class LearnableShogi:
         return game
 
 
-def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Encoder, list[RecordedGame[ShogiGame]]]:
+def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Encoder, list[RecordedGame[ShogiGame]]]:
     """Return the spec, encoder and games of a record for `yomi learn`; searches may play all legal moves."""
     if features.joined:
         raise OptionError(f"{path}: rows of {features.name} found, expected dlshogi's features or {SHOGI_BOARD}")

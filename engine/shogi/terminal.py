@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import unicodedata
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
 
 from yomi.engine.color import BLACK, COLOR_NAMES, opponent
-from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options, Value
 from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision
 from yomi.engine.records import record_score
+from yomi.engine.screen import has_colors
 from yomi.engine.shogi.diagram import draw
-from yomi.engine.shogi.game import IllegalMove, ShogiGame, new_game
+from yomi.engine.shogi.game import IllegalMove, ShogiGame, csa_ending, describe, describe_japanese, new_game
 from yomi.engine.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
-from yomi.engine.shogi.placement import STARTPOS, SfenError, format_sfen
+from yomi.engine.shogi.placement import STARTPOS, SfenError, format_sfen, parse_sfen
 from yomi.engine.shogi.records.files import load_records, save_records
+from yomi.engine.shogi.records.japanese import ENGLISH_HANDICAPS, parse_handicap, sides_of
 from yomi.engine.shogi.records.record import INTERRUPTED, GameRecord, RecordError, record_of
 from yomi.engine.terminal import TerminalGame, TurnResult
+from yomi.language import JAPANESE_SAMPLE, encodes, is_japanese, tr
+from yomi.nets.settings import OptionError
 
 COMMANDS = """\
 7g7f        play a move: in USI, CSA (7776FU) or Japanese (７六歩, 76歩, 同銀)
-declare     declare the win by the entering king rule
+declare     declare the win by the entering king rule, or the draw of the 24-point rule
 sfen        the position as SFEN
 save FILE   write the game; the name's ending tells the form: .csa .kif .kifu .usi"""
 
 HINTS = 5  # moves that `hint` lists
+HINT_HEAD = "winrate  line"
 
 
 class ShogiTerminalGame(TerminalGame["ShogiGame"]):
@@ -47,33 +50,52 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         super().__init__(player, game, advice)
         self.japanese = japanese
         self.colored = colored
+        self.sides = sides_of(parse_sfen(game.initial_sfen)) if is_japanese() else COLOR_NAMES
         self._ending = ""  # CSA name of the game's ending, for the record
 
     @property
     def prompt(self) -> str:
-        return f"{COLOR_NAMES[self.side_to_move]} {self.game.ply + 1}"
+        return tr("{side} {ply}", side=self.sides[self.side_to_move], ply=self.game.ply + 1)
 
     def board(self) -> str:
-        return draw(self.game, japanese=self.japanese, colored=self.colored)
+        sides = self.sides if is_japanese() else None
+        return draw(self.game, japanese=self.japanese, colored=self.colored, sides=sides)
+
+    def last_move(self) -> str:
+        before = self.game.copy()
+        before.undo()
+        move = self.game.moves[-1][1]
+        in_kanji = self.japanese or is_japanese()
+        return format_japanese(move, before.placement, before.last_target) if in_kanji else format_usi(move)
 
     def ended(self) -> str | None:
         outcome = self.game.outcome()
         if outcome is None:
             return None
-        self._ending = outcome.ending
-        return str(outcome)
+        self._ending = csa_ending(outcome, self.game)
+        if is_japanese():
+            return describe_japanese(outcome, self.sides)
+        return describe(outcome)
+
+    def in_words(self, result: str) -> str:
+        return f"まで{self.game.ply}手で{result}" if is_japanese() else result
 
     def play(self, text: str) -> None:
         game = self.game
-        game.play(parse_any(text, game.placement, game.last_target, game.is_legal))
+        narrow = unicodedata.normalize("NFKC", text)  # input methods may write letters and digits in full width
+        text = narrow if narrow.isascii() else text
+        move = parse_any(text, game.placement, game.last_target, game.is_legal)
+        if is_japanese() and not game.is_legal(move):  # with the move as the user wrote it
+            raise IllegalMove(tr("illegal move {move}: {why}", move=text, why=game.why_not(move)))
+        game.play(move)
 
     def obey(self, decision: Decision) -> TurnResult:
-        game, name = self.game, COLOR_NAMES[self.side_to_move]
+        game, name = self.game, self.sides[self.side_to_move]
         if decision.win:
             self._ending = "KACHI"
-            return TurnResult(f"{name} declares the win.", self._won(game.side_to_move))
+            return TurnResult(tr("{side} declares the win.", side=name), self._won(game.side_to_move))
         if decision.resign or decision.move is None:
-            return TurnResult(f"{name} resigns.", self.resigned())
+            return TurnResult(tr("{side} resigns.", side=name), self.resigned())
         text = self._name(decision.move)
         game.play(decision.move)
         return TurnResult(f"{text}: {self._describe(decision)}")
@@ -81,29 +103,37 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
     def hint(self) -> list[str]:
         decision = self.search()
         if decision.win:
-            return ["declare: the position is won by the entering king rule"]
+            return [tr("declare: the position is won by the entering king rule")]
         if decision.move is None:
-            return ["there is no legal move"]
-        found = [f"{100 * move.winrate:5.1f}%  {self._line(move.pv[:8])}" for move in decision.report.moves[:HINTS]]
-        return found or [self._name(decision.move)]
+            return [tr("there is no legal move")]
+        found = [f"{100 * move.winrate:6.1f}%  {self._line(move.pv[:8])}" for move in decision.report.moves[:HINTS]]
+        return [tr(HINT_HEAD), *found] if found else [self._name(decision.move)]
 
     def score(self) -> str:
         decision, side = self.search(), self.side_to_move
         if decision.win:
-            return f"{COLOR_NAMES[side]} can declare the win"
+            return tr("{side} can declare the win", side=self.sides[side])
         if not decision.report.moves:
-            return "nothing to search"
+            return tr("nothing to search")
         line = decision.report.moves[0]
+        pv = self._line(line.pv[:8])
         if line.mate:
-            winner = side if line.mate > 0 else opponent(side)
-            return f"{COLOR_NAMES[winner]} mates in {abs(line.mate)}: {self._line(line.pv[:8])}"
+            winner = self.sides[side if line.mate > 0 else opponent(side)]
+            return tr("{side} mates in {plies}: {pv}", side=winner, plies=abs(line.mate), pv=pv)
         winrate = line.winrate if side == BLACK else 1.0 - line.winrate
         centipawns = record_score(winrate, None, self.player.options.centipawns)
-        return f"Black wins {100 * winrate:.1f}%, {centipawns:+d} centipawns: {self._line(line.pv[:8])}"
+        return tr(
+            "{side} wins {winrate}%, {score} centipawns: {pv}",
+            side=self.sides[BLACK],
+            winrate=f"{100 * winrate:.1f}",
+            score=f"{centipawns:+d}",
+            pv=pv,
+        )
 
     def resigned(self) -> str:
         self._ending = "TORYO"
-        return f"{COLOR_NAMES[opponent(self.side_to_move)]} wins by resignation"
+        winner = self.sides[opponent(self.side_to_move)]
+        return tr("{side} wins by resignation", side=winner)
 
     def command(self, word: str, rest: str) -> TurnResult | None:
         game = self.game
@@ -111,11 +141,18 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
             case "sfen":
                 return TurnResult(game.sfen())
             case "declare" | "win":
+                if game.can_declare_draw:
+                    self._ending = "JISHOGI"
+                    result = tr("draw: {side} declared it", side=self.sides[game.side_to_move])
+                    return TurnResult(tr("The draw is declared."), result)
+                if game.try_move is not None:
+                    move = self._line([game.try_move])
+                    raise ValueError(tr("the try rule has no declaration: expected {move}, which wins", move=move))
                 if not game.can_declare:
-                    raise ValueError("the win cannot be declared here: expected king and ten pieces in the last three "
-                                     "ranks, points enough, and no check")  # fmt: skip
+                    raise ValueError(tr("the win cannot be declared here: expected king and ten pieces in the last "
+                                        "three ranks, points enough, and no check"))  # fmt: skip
                 self._ending = "KACHI"
-                return TurnResult("The win is declared.", self._won(game.side_to_move))
+                return TurnResult(tr("The win is declared."), self._won(game.side_to_move))
         return None
 
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
@@ -123,17 +160,19 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         save_records(path, [record_of(self.game, black=names[0], white=names[1], ending=ending)])
 
     def _won(self, color: int) -> str:
-        return f"{COLOR_NAMES[color]} wins by declaration"
+        return tr("{side} wins by declaration", side=self.sides[color])
 
     def _name(self, move: int) -> str:
         game = self.game
+        if is_japanese():
+            return format_japanese(move, game.placement, game.last_target)
         if self.japanese:
             return f"{format_japanese(move, game.placement, game.last_target)} ({format_usi(move)})"
         return f"{COLOR_NAMES[game.side_to_move]} {format_usi(move)}"
 
     def _line(self, moves: Iterable[int]) -> str:
         """Return a line that starts from the current position as text."""
-        if not self.japanese:
+        if not self.japanese and not is_japanese():
             return " ".join(map(format_usi, moves))
         game = self.game
         return "".join(japanese_line(moves, game.placement, game.last_target))
@@ -143,21 +182,40 @@ class ShogiTerminalGame(TerminalGame["ShogiGame"]):
         parts = [decision.note] if decision.note else []
         if report.moves:
             line = report.moves[0]
-            parts.append(f"mate in {line.mate}" if line.mate else f"winrate {100 * line.winrate:.1f}%")
+            mate = line.mate or 0
+            if mate:
+                parts.append(tr("mate in {plies}", plies=mate) if mate > 0 else tr("mated in {plies}", plies=-mate))
+            else:
+                parts.append(tr("winrate {winrate}%", winrate=f"{100 * line.winrate:.1f}"))
         if report.playouts:
-            parts.append(f"{report.playouts} playouts, {report.seconds:.1f} s")
-        return ", ".join(parts) or "the only choice"
+            parts.append(tr("{n} playouts, {seconds} s", n=report.playouts, seconds=f"{report.seconds:.1f}"))
+        return tr(", ").join(parts) or tr("the only choice")
 
 
 def start_play(args: Namespace, options: Options) -> tuple[ShogiGame, tuple[str, str]]:
     record = None if args.resume is None else _load(args.resume)
+    if args.handicap is not None and args.sfen is not None:
+        raise OptionError(tr("--handicap with --sfen: expected one of the two"))
     try:
-        game = new_game(options, args.sfen or STARTPOS if record is None else format_sfen(record.initial))
+        if record is not None:
+            initial = format_sfen(record.initial)
+        else:
+            initial = args.sfen or STARTPOS if args.handicap is None else handicap_sfen(args.handicap)
+        game = new_game(options, initial)
         for recorded in record.moves if record is not None else ():
             game.play(recorded.move)
     except (SfenError, IllegalMove) as error:
         raise OptionError(f"{'--sfen' if record is None else '--resume'}: {error}") from None
     return game, ("", "") if record is None else (record.black, record.white)
+
+
+def handicap_sfen(name: str) -> str:
+    """Return the position of a handicap by its Japanese or English name."""
+    placement = parse_handicap(name)
+    if placement is None:
+        names = ", ".join(f"{japanese} ({english})" for english, japanese in ENGLISH_HANDICAPS.items())
+        raise OptionError(tr("--handicap {name}: expected one of {names}", name=name, names=names))
+    return format_sfen(placement)
 
 
 def _load(path: str) -> GameRecord:
@@ -167,22 +225,13 @@ def _load(path: str) -> GameRecord:
     except RecordError as error:
         raise OptionError(f"--resume {path}: {error}") from None
     if record.ending and record.ending not in INTERRUPTED:
-        raise OptionError(f"--resume {path}: the game has ended ({record.ending}), expected one that has not")
+        text = tr("the game has ended ({ending}), expected one that has not", ending=record.ending)
+        raise OptionError(f"--resume {path}: {text}")
     return record
 
 
 def open_terminal(
-    player: Player[ShogiGame], game: ShogiGame, board: str, advice: Mapping[str, Value]
+    player: Player[ShogiGame], game: ShogiGame, args: Namespace, advice: Mapping[str, Value]
 ) -> ShogiTerminalGame:
-    """Return the terminal's game; `board` is auto, japanese or letters."""
-    colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    japanese = board == "japanese" or (board == "auto" and _shows_japanese())
-    return ShogiTerminalGame(player, game, japanese=japanese, colored=colored, advice=advice)
-
-
-def _shows_japanese() -> bool:
-    try:
-        "▲７六歩".encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True
+    japanese = args.board == "japanese" or (args.board == "auto" and encodes(JAPANESE_SAMPLE))
+    return ShogiTerminalGame(player, game, japanese=japanese, colored=has_colors(), advice=advice)

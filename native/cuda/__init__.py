@@ -1,7 +1,4 @@
-"""CUDA kernels: source and PTX. A driver compiles PTX for its GPU, so that users need no CUDA compiler.
-
-After editing a `.cu` file run `python -m yomi.native.cuda`, which needs nvcc.
-"""
+"""CUDA kernels: source and PTX. After editing a `.cu` file run `python -m yomi.native.cuda`, which needs nvcc."""
 
 from __future__ import annotations
 
@@ -9,6 +6,8 @@ import re
 import subprocess
 import tempfile
 from pathlib import Path
+
+# A driver compiles PTX for its GPU, so users need no CUDA compiler.
 
 FOLDER = Path(__file__).resolve().parent
 SOURCE, PTX = FOLDER / "unpack.cu", FOLDER / "unpack.ptx"

@@ -1,7 +1,5 @@
 """Shogi positions from packed boards of 256 bits: Apery's HCP (hcpe files) and YaneuraOu's PackedSfen (psv files).
 
-Both hold the side to move, the squares of both kings, and a Huffman code for each other square and each piece in hand,
-lowest bits first. PackedSfen swaps the codes of knight and silver, and puts promotion before color.
 `yomi.engine.shogi.records.packed` is a readable version of HCP.
 """
 
@@ -10,9 +8,13 @@ import numpy as np
 from yomi.native.bits import U
 from yomi.native.jit import kernel
 from yomi.native.shogi.movegen import is_legal
+from yomi.native.shogi.pieces import WHITE_PIECE
 from yomi.native.shogi.planes import policy_index
 from yomi.native.shogi.position import WHITE, set_position
-from yomi.native.shogi.tables import SQUARES, WHITE_PIECE
+from yomi.native.shogi.squares import SQUARES
+
+# Both formats contain the side to move, the squares of both kings, and a Huffman code for each other square and each
+# hand piece, lowest bits first. PackedSfen swaps the codes of knight and silver, and has promotion before color.
 
 HCP, PSV = 0, 1
 KINDS = 7
@@ -62,7 +64,7 @@ def _kind(data, at, form, code, length, in_hand):  # type: ignore[no-untyped-def
 
 @kernel
 def unpack_board(data, form, board, hands):  # type: ignore[no-untyped-def]
-    """Read a packed board.
+    """Read a packed board. Whether the position is possible is not tested.
 
     Args:
         data: uint8[32].
@@ -71,7 +73,7 @@ def unpack_board(data, form, board, hands):  # type: ignore[no-untyped-def]
         hands: uint8[2, 7], written: counts.
 
     Returns:
-        The side to move, BLACK or WHITE; 0 if the bits are not a board. Whether the position is possible is not tested.
+        The side to move, BLACK or WHITE; 0 if the bits are not a board.
     """
     for square in range(81):
         board[square] = 0
@@ -157,13 +159,12 @@ def set_positions(packed, forms, moves, positions, history, board, hands, labels
 def write_boards(positions, boards, hands):  # type: ignore[no-untyped-def]
     """Write boards and hands from the mover's side.
 
-    For White the board is rotated and colors are swapped: the mover has pieces 1 to 14, the opponent 17 to 30.
-
     Args:
         positions: POSITION_DTYPE[n].
-        boards: uint8[n, 81], written.
+        boards: uint8[n, 81], written: 1 to 14 for the mover's pieces, 17 to 30 for the opponent's.
         hands: uint8[n, 14], written: the mover's counts, then the opponent's.
     """
+    # For White the board is rotated and colors are swapped.
     for i in range(U(positions.size)):
         pos = positions[i]
         us = U(pos.side_to_move) - U(1)

@@ -33,7 +33,7 @@ def encode_games(positions, histories, symmetries, scratch, moves, planes, extra
         for index in range(U(legal.shape[1])):
             legal[i, index] = False
         for k in range(U(legal_moves(pos, histories[i], moves))):
-            legal[i, U(policy_index(np.int64(pos.size), np.int64(moves[k]), symmetry))] = True
+            legal[i, U(policy_index(np.int64(pos.size), np.int64(pos.height), np.int64(moves[k]), symmetry))] = True
 
 
 @kernel

@@ -42,7 +42,7 @@ def set_up(pos, history, game, codes):  # type: ignore[no-untyped-def]
     pos.tax = game.tax
     pos.suicide = game.suicide
     pos.friendly_pass = game.friendly_pass
-    clear(pos, np.int64(game.size))
+    clear(pos, np.int64(game.size), np.int64(game.size))
     placed = 0
     for i in range(U(game.start), U(game.start + game.stones)):
         color = np.int64(codes[i]) >> COLOR_SHIFT
@@ -60,14 +60,13 @@ def set_up(pos, history, game, codes):  # type: ignore[no-untyped-def]
 
 @kernel
 def _play(pos, history, code):  # type: ignore[no-untyped-def]
-    """Play a recorded move of either color."""
     turn_to(pos, np.int64(code) >> COLOR_SHIFT)
     play(pos, history, np.int64(code) & POINT_MASK)
 
 
 @kernel
 def replay(pos, history, game, codes, ply):  # type: ignore[no-untyped-def]
-    """Make `pos` the position after `ply` moves of a game, with the player of the next move to move.
+    """Make `pos` the position after `ply` moves of a game. The player of the next move is to move.
 
     Args:
         pos: a position record.
@@ -101,7 +100,7 @@ def write_keys(pos, history, game, codes, with_move, keys):  # type: ignore[no-u
 
 @kernel
 def black_wins(pos, spare, rng, rollouts):  # type: ignore[no-untyped-def]
-    """Return how many of `rollouts` rollouts from `pos` Black wins with the position's komi, played in `spare`."""
+    """Return the number of Black's wins in `rollouts` rollouts from `pos`, with its komi. `spare` is working memory."""
     wins = 0
     for _ in range(rollouts):
         copy(spare, pos)

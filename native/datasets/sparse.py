@@ -1,8 +1,4 @@
-"""Kernels for training sparse networks: encode a data set's boards, compute move logits, and add up gradients.
-
-Each move selects a few rows of the policy table. Its logit is the dot product of the position's units with the sum of
-these rows, plus the sum of their biases.
-"""
+"""Kernels for training sparse networks: encode a data set's boards, compute move logits, and add up gradients."""
 
 from yomi.native.bits import U
 from yomi.native.jit import kernel
@@ -10,6 +6,9 @@ from yomi.native.shogi.planes import policy_index
 from yomi.native.shogi.position import BLACK, set_position
 from yomi.native.shogi.sparse import PARTS, find_move_rows, find_rows, find_threats
 from yomi.native.shogi.waivers import searched_moves
+
+# Each move selects a few rows of the policy table. Its logit is the dot product of the position's units with the sum of
+# these rows, plus the sum of their biases.
 
 
 @kernel
@@ -52,7 +51,7 @@ def encode_boards(  # type: ignore[no-untyped-def]
 
 
 # With PyTorch's operations this took three quarters of a step: they write sums and units of all moves to memory three
-# times; here those of one move stay in the cache.
+# times; here one move's sums and units stay in the cache.
 LANES = 16  # Partial sums of a product. P is a multiple of it.
 
 
@@ -101,23 +100,14 @@ def move_logits(units, table, bias, rows, starts, first, last, sums, logits):  #
 def add_move_gradients(  # type: ignore[no-untyped-def]
     units, table, rows, starts, slopes, first, last, of_units, of_table, of_bias
 ):
-    """Add the gradients of the moves of positions `first` to `last`; other arguments as of `move_logits`.
+    """Add the gradients of the moves of positions `first` to `last` to `of_units`, `of_table` and `of_bias`.
 
-    Args:
-        units: float32[B, P].
-        table: float32[R, P].
-        rows: int32[M, parts].
-        starts: int64[B + 1].
-        slopes: float32[M], gradients of the logits.
-        first: first position.
-        last: end of the positions.
-        of_units: float32[B, P], added to.
-        of_table: float32[R, P], added to.
-        of_bias: float32[R], added to.
+    `slopes` (float32[M]) are the gradients of the logits. All other arguments are as in `move_logits`.
     """
     for i in range(U(first), U(last)):
         unit, of_unit = units[i], of_units[i]
         for m in range(U(starts[i]), U(starts[i + U(1)])):
+            # logit = unit . (sum of rows) + sum of biases: the slope goes to each factor.
             slope = slopes[m]
             for k in range(U(rows.shape[1])):
                 number = U(rows[m, k])

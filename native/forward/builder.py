@@ -35,7 +35,7 @@ from yomi.native.forward.winograd import choose_tile, even_matrices, transform_w
 # silu, mish or sigmoid.
 Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
 
-# By precision: the numbers multiplied by weights, those of feed-forward nets (the least sensitive), and whether
+# By precision: the numbers multiplied by weights, the same for feed-forward nets (the least sensitive), and whether
 # attention multiplies bfloats.
 NUMBERS = {
     "bf16": (TILES, TILES, True),
@@ -72,8 +72,6 @@ class Map:
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """A vector [rows, padded channels]."""
-
     number: int
     padded: int
     places: npt.NDArray[np.int64]  # index of each channel among the padded ones
@@ -81,8 +79,6 @@ class Vector:
 
 @dataclass(frozen=True, eq=False)
 class Scratch:
-    """Working memory of one thread."""
-
     floats: FloatArray
     lists: npt.NDArray[np.int64]
     values: FloatArray
@@ -126,15 +122,18 @@ class Program:
 
 @dataclass
 class _Op:
-    """An operation under construction. The places of its maps and vectors are decided last."""
+    """An operation under construction."""
 
+    # The places of its maps and vectors are decided last.
     fields: dict[str, int]
     maps: dict[str, Map]
     vectors: dict[str, Vector]
 
 
 class ProgramBuilder:
-    """Collects operations. Each method returns the map or vector that it writes."""
+    """Collects operations. Each method returns the map or vector that it writes; see the builders of
+    nets/forward_program.py.
+    """
 
     def __init__(self, size: int, planes: int, globals_: int, *, precision: str = "fp32") -> None:
         """Start a program.
@@ -143,13 +142,14 @@ class ProgramBuilder:
             size: N of the N × N board.
             planes: number of input planes.
             globals_: number of input scalars.
-            precision: one of PRECISIONS, for convolutions after the first and transformer blocks, where nearly all time
-                is spent; the rest is float32. int8 concerns feed-forward nets only: convolutions are int16, and
-                attention multiplies bfloats if the processor can.
+            precision: one of PRECISIONS, for convolutions after the first and transformer blocks. int8 is for
+                feed-forward nets only: convolutions are then int16, and attention multiplies bfloats if the processor
+                can.
 
         Raises:
             ValueError: the size is out of range, or the processor lacks the precision.
         """
+        # All other operations are float32: nearly all time is spent in these.
         if not MIN_SIZE <= size <= MAX_SIZE:
             raise ValueError(f"found board size {size}, expected {MIN_SIZE} to {MAX_SIZE}")
         if precision not in PRECISIONS:
@@ -179,12 +179,10 @@ class ProgramBuilder:
         return vector
 
     def input(self, weights: FloatArray, bias: Vector, norm: Norm) -> tuple[Map, Map]:
-        """Convolve the planes with weights [out, in, k, k] and add the bias; return the sum and norm(sum)."""
         stream = self._map(weights.shape[0])
         return stream, self._append_input(weights, bias, norm, {"stream": stream})
 
     def first(self, weights: FloatArray, bias: Vector | None, norm: Norm) -> Map:
-        """Convolve the planes with weights [out, in, k, k], add the bias if given, and return norm(sum)."""
         # Nothing writes the new vector: it stays zero.
         return self._append_input(weights, bias or self._vector(weights.shape[0]), norm, {})
 
@@ -221,11 +219,9 @@ class ProgramBuilder:
     # Maps
 
     def conv(self, source: Map, weights: FloatArray, norm: Norm) -> Map:
-        """Convolve with weights [out, in, k, k], k = 1 or 3; return norm(sum)."""
         return self.convs(source, [(weights, norm)])[0]
 
     def convs(self, source: Map, parts: Sequence[tuple[FloatArray, Norm]]) -> list[Map]:
-        """Convolve one map with several weights of the same k."""
         widths = [_padded(weights.shape[0]) for weights, _ in parts]
         whole = self._map(sum(widths))
         joined = np.concatenate(
@@ -247,28 +243,25 @@ class ProgramBuilder:
         return maps
 
     def conv_stream(self, source: Map, weights: FloatArray, norm: Norm) -> tuple[Map, Map]:
-        """Convolve; return the sum and norm(sum)."""
         out = weights.shape[0]
         stream, target = self._map(out), self._map(out)
         self._append_conv(source, weights, {"target": target, "stream": stream}, self._norms([(out, norm)]))
         return stream, target
 
     def conv_add(self, source: Map, weights: FloatArray, stream: Map, norm: Norm) -> Map:
-        """Convolve and add the sum to the stream; return norm(stream)."""
         out = weights.shape[0]
+        # The stream stays, and the next block reads the new map.
         target = self._map(out)
         maps = {"target": target, "stream": stream}
         self._append_conv(source, weights, maps, {"residual": 1, **self._norms([(out, norm)])})
         return target
 
     def conv_onto(self, source: Map, weights: FloatArray, onto: Map, norm: Norm) -> Map:
-        """Convolve, add the sum to the map `onto`, and replace that map by norm(sum); return it."""
         norms = {"residual": 1, **self._norms([(weights.shape[0], norm)])}
         self._append_conv(source, weights, {"target": onto, "stream": onto}, norms)
         return onto
 
     def join(self, source: Map, onto: Map | None, norm: Norm) -> Map:
-        """Replace the map `onto` by norm(source + onto); without it return norm(source) as a new map."""
         target = self._map(source.channels) if onto is None else onto
         maps = {"source": source, "target": target, **({} if onto is None else {"stream": onto})}
         padded = _padded(source.channels)
@@ -293,9 +286,6 @@ class ProgramBuilder:
     def norm(
         self, source: Map, gamma: FloatArray, beta: FloatArray, epsilon: float, spatial: bool, activation: str
     ) -> Map:
-        """Return activation(x / root mean square * gamma + beta); the mean is over a point, or over the board if
-        `spatial`.
-        """
         target = self._map(source.channels)
         self._append(
             program.NORM,
@@ -430,7 +420,6 @@ class ProgramBuilder:
         return self._constant(np.array([most, epsilon, 1.0 / channels], np.float32))
 
     def pool(self, source: Map) -> Vector:
-        """Return the sum, then the maximum over the points of each channel."""
         padded = _padded(source.channels)
         places = np.arange(source.channels)
         vector = self._vector(2 * padded, np.concatenate([places, padded + places]))
@@ -438,7 +427,6 @@ class ProgramBuilder:
         return vector
 
     def flatten(self, source: Map) -> Vector:
-        """Return the map as a vector; entry c * area + p is channel c of point p."""
         area, padded = self._size**2, _padded(source.channels)
         places = (np.arange(area) * padded + np.arange(source.channels)[:, None]).reshape(-1)
         vector = self._vector(area * padded, places)
@@ -521,7 +509,6 @@ class ProgramBuilder:
     # Vectors
 
     def dense(self, source: Vector, matrix: FloatArray, norm: Norm) -> Vector:
-        """Return norm(source @ matrix) for a matrix [in, out]."""
         spaced = np.zeros((source.padded, matrix.shape[1]), np.float32)
         spaced[source.places] = matrix
         target = self._vector(matrix.shape[1])
@@ -538,20 +525,17 @@ class ProgramBuilder:
     # Outputs
 
     def policy(self, board: Sequence[Map], passing: Vector) -> None:
-        """Set the policy: one map per channel, and a vector of all channels' passes."""
         zeros = self._constant(np.zeros(self._size**2, np.float32))
         for channel, each in enumerate(board):
             self._append(program.POLICY, {"source": each}, target=channel, base=zeros)
         self._append(program.PASS, vectors={"source": passing}, depth=passing.padded)
 
     def labels(self, source: Map, bias: FloatArray) -> None:
-        """Set the policy [channels, area] to a map plus a bias [channels * area], without a pass."""
         for channel, part in enumerate(bias.reshape(source.channels, -1)):
             each = Map(source.number, source.first + channel, 1)
             self._append(program.POLICY, {"source": each}, target=channel, base=self._constant(part))
 
     def value(self, vector: Vector) -> None:
-        """Set the value and misc outputs to a vector of both, joined."""
         self._append(program.VALUE, vectors={"source": vector}, depth=vector.padded)
 
     def ownership(self, source: Map) -> None:
@@ -561,7 +545,8 @@ class ProgramBuilder:
     # Putting it together
 
     def build(self) -> Program:
-        """Return the program. It takes the weights along: a builder builds once."""
+        """Return the program. A builder builds once."""
+        # The program takes the builder's weights along.
         max_rows = self._suitable_rows()
         map_offsets = self._place_maps(max_rows)
         vector_offsets = [self._reserve(max_rows * padded) for padded in self._vectors]
@@ -605,14 +590,13 @@ class ProgramBuilder:
         return weights
 
     def _suitable_rows(self) -> int:
-        """Return the number of rows per call of the kernel."""
         # With few tiles the weights are read too often, with many the maps fall out of the cache. Four rows on 9x9 and
         # one on 19x19 are fastest, for 64 to 256 channels and weights that fit the cache or not.
         tiles_a_side = -(-self._size // self._tile)
         return min(MAX_ROWS, -(-_TILES // tiles_a_side**2))
 
     def _place_maps(self, max_rows: int) -> list[int]:
-        """Return the offset of each map. Maps of the same stride share a place if they are not needed together."""
+        """Return the offset of each map. Maps of the same stride share memory if they are not needed together."""
         # The border of a place stays zero, as all its maps have the same stride.
         last = {each.number: index for index, op in enumerate(self._ops) for each in op.maps.values()}
         offsets = [-1] * len(self._strides)
@@ -654,7 +638,6 @@ class ProgramBuilder:
         return offset
 
     def _constant(self, array: FloatArray) -> int:
-        """Append an array to the weights; return its offset."""
         offset = self._weight_floats
         flat = array.reshape(-1)
         self._weight_floats += flat.size + -flat.size % _ALIGNMENT
@@ -669,7 +652,11 @@ class ProgramBuilder:
         return offset
 
     def _norms(self, parts: Sequence[tuple[int, Norm]], together: bool = True) -> dict[str, int]:
-        """Return scale, shift, floor and activation of consecutive parts, each padded."""
+        """Store the norms of adjacent parts (channels, norm), each part padded to whole panels.
+
+        Returns the places of scale, shift and floor, and the activation. Without `together` the parts have different
+        activations: the result is CLAMP.
+        """
         channels = sum(_padded(count) for count, _ in parts)
         scale, shift, floor = (np.zeros(channels, np.float32) for _ in range(3))
         first = 0
@@ -693,7 +680,6 @@ def _padded(channels: int) -> int:
 
 
 def _widened(matrix: FloatArray, parts: int, width: int) -> FloatArray:
-    """Return [in, parts * n] as [in, parts * width], each part padded with zeros."""
     split = matrix.reshape(matrix.shape[0], parts, -1)
     return np.pad(split, ((0, 0), (0, 0), (0, width - split.shape[2]))).reshape(matrix.shape[0], -1)
 

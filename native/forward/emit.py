@@ -26,8 +26,6 @@ I8, I16, I32, I64, F32 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntTy
 
 
 class _Bfloat(ir.Type):  # type: ignore[misc]  # llvmlite has no types
-    """bfloat16, which llvmlite lacks."""
-
     def _to_string(self) -> str:
         return "bfloat"
 
@@ -88,7 +86,8 @@ _ARCH_PRCTL, _REQUEST_REGISTERS, _TILE_REGISTERS = 158, 0x1023, 18
 
 @functools.cache
 def has_tiles() -> bool:
-    """Return whether this process may multiply tiles; asks the system for permission (8 kB of registers per thread)."""
+    """Ask Linux for the processor's tile registers (AMX). Return whether this process may use them."""
+    # The system must permit it, since each thread then has 8 kB of registers more.
     if not (KNOWS_TILES and sys.platform == "linux" and platform.machine() == "x86_64"):
         return False
     return bool(ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_REGISTERS, _TILE_REGISTERS) == 0)
@@ -112,11 +111,9 @@ class Emitter:
         return self.ir.mul(value, I64(factor))
 
     def load(self, address: Any, kind: Any = VECTOR) -> Any:
-        """Load a value, aligned as a float."""
         return self.ir.load(self.ir.inttoptr(address, kind.as_pointer()), align=FLOAT_BYTES)
 
     def store(self, value: Any, address: Any) -> None:
-        """Store a value, aligned as a float."""
         self.ir.store(value, self.ir.inttoptr(address, value.type.as_pointer()), align=FLOAT_BYTES)
 
     def store_rounded(self, value: Any, factor: Any, address: Any) -> None:
@@ -193,7 +190,6 @@ class Emitter:
         self._call("llvm.prefetch.p0", ir.VoidType(), [pointer, I32(0), I32(3), I32(1)])
 
     def splat(self, number: Any) -> Any:
-        """Return a vector with a float, constant or not, in each place."""
         if isinstance(number, int | float):
             return ir.Constant(VECTOR, [float(number)] * WIDTH)
         first = self.ir.insert_element(ir.Constant(VECTOR, ir.Undefined), number, I32(0))
@@ -208,7 +204,6 @@ class Emitter:
         return self.ir.icmp_signed("<", ir.Constant(INT_VECTOR, list(range(WIDTH))), bound)
 
     def broadcast(self, address: Any) -> Any:
-        """Return a vector with the float at an address in each place."""
         return self.splat(self.load(address, F32))
 
     def broadcast_pair(self, address: Any) -> Any:
@@ -245,7 +240,7 @@ class Emitter:
         """Loop over index = 0, step, ... below `count`.
 
         Args:
-            count: an int64 value; positive unless `may_be_empty`, as the test is at the end.
+            count: an int64 value; positive unless `may_be_empty`.
             step: added to the index.
             carried: initial values of loop variables.
             may_be_empty: test before the first iteration, too.

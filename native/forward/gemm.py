@@ -1,11 +1,7 @@
 """Matrix products with packed right-hand sides: C[rows, panels * PANEL] = A[rows, depth] @ B.
 
-B is stored as [panels][depth][PANEL]; rows of A and C are a stride apart. BLOCK_ROWS rows by one panel of C stay in
-registers during the loop over the depth.
-
-A and B hold words of four bytes: a float, two 16-bit integers or bfloats, or four 8-bit integers, neighbors along the
-depth. C holds floats or 32-bit integers. Processors multiply unsigned by signed bytes: A has 128 added, and each panel
-of B begins with a row of corrections. Processors with tiles multiply bfloats by `yomi.native.forward.tiles`.
+B is stored as [panels][depth][PANEL]; rows of A and C are a stride apart. A and B contain words of four bytes: a float,
+two 16-bit integers or bfloats, or four 8-bit integers, neighbors along the depth. C contains floats or 32-bit integers.
 """
 
 from __future__ import annotations
@@ -38,6 +34,11 @@ from yomi.native.forward.emit import (
 )
 from yomi.native.forward.tiles import write_product
 
+# BLOCK_ROWS rows by one panel of C stay in registers during the loop over the depth.
+#
+# Processors multiply unsigned by signed bytes: A has 128 added, and each panel of B begins with a row of corrections.
+# Processors with tiles multiply bfloats by `yomi.native.forward.tiles`.
+
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 _VECTORS = 2
@@ -47,7 +48,7 @@ PANEL = _VECTORS * WIDTH
 BLOCK_ROWS = 12 if REGISTERS == 32 else 6
 _UNROLL = 4  # divides PANEL, and so every depth
 _CACHE_LINE = 64
-_MOST_BYTE = 127.0
+_MAX_BYTE = 127.0
 _LIMIT = 2.0**31 - 1.0
 # Ratio that divides the bits of a product between inputs and weights so that both round equally badly, for inputs with
 # a root mean square of 1/32 and weights with 5/4 of their mean magnitude.
@@ -170,8 +171,6 @@ multiply = Routine("multiply", 9, chosen(_ROUTINES)).intrinsic()
 def quantise(matrices: FloatArray) -> tuple[FloatArray, float, FloatArray]:
     """Quantise matrices [places, depth, columns] to 16-bit integers: entry = integer * unit of its column.
 
-    No sum of products overflows 32 bits, whatever the inputs are.
-
     Returns:
         panels [places, panels, depth' / 2, PANEL], pairs of integers viewed as float32;
         the greatest integer of an input;
@@ -180,6 +179,7 @@ def quantise(matrices: FloatArray) -> tuple[FloatArray, float, FloatArray]:
     Raises:
         ValueError: an entry is not finite.
     """
+    # No sum of products overflows 32 bits, for any inputs.
     if not np.isfinite(matrices).all():
         raise ValueError("found weights that are not finite, expected finite weights")
     depth = matrices.shape[-2]
@@ -213,12 +213,12 @@ def quantise_to_bytes(matrix: FloatArray) -> tuple[FloatArray, float, FloatArray
         raise ValueError("found weights that are not finite, expected finite weights")
     largest = np.abs(matrix).max(axis=0).astype(np.float64)
     largest[largest == 0.0] = 1.0
-    panels = pack(np.rint(matrix * (_MOST_BYTE / largest)).astype(np.float32)).astype(np.int8)
+    panels = pack(np.rint(matrix * (_MAX_BYTE / largest)).astype(np.float32)).astype(np.int8)
     count, depth, columns = panels.shape
     quads = np.ascontiguousarray(np.moveaxis(panels.reshape(count, depth // 4, 4, columns), 2, 3)).view(np.int32)
     head = -128 * panels.sum(axis=1, dtype=np.int32)
     joined = np.concatenate([head[:, None], quads[..., 0]], axis=1)
-    return joined.view(np.float32), _MOST_BYTE, (largest / _MOST_BYTE).astype(np.float32)
+    return joined.view(np.float32), _MAX_BYTE, (largest / _MAX_BYTE).astype(np.float32)
 
 
 def pack(matrices: FloatArray) -> FloatArray:

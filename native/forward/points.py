@@ -1,8 +1,4 @@
-"""Operations of transformer blocks on rows of points: norms, rotations, softmax, gates.
-
-A point is a row of channels. Products are floats, or integers in units. With integers, each point has a factor for its
-products: the greatest of its inputs, times 1 / their root mean square if they are normed.
-"""
+"""Operations of transformer blocks on rows of points: norms, rotations, softmax, gates."""
 
 from __future__ import annotations
 
@@ -32,6 +28,9 @@ from yomi.native.forward.emit import (
 )
 from yomi.native.forward.gemm import PANEL
 from yomi.native.forward.pointwise import clamped, exponential
+
+# A point is a row of channels. Products are floats, or integers in units. With integers, each point has a factor for
+# its products: the greatest of its inputs, times 1 / their root mean square if they are normed.
 
 _FAR = 1e30  # exceeds the magnitude of any score
 _LEAST = 1e-30  # A point with no magnitude above this counts as zero

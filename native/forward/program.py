@@ -1,8 +1,7 @@
 """The forward pass as a program: a table of operations on maps and vectors, and the kernel that runs it.
 
-Maps are [rows, side, side, channels]; the board has a border of zeros, so that convolutions need no test for the edge.
-Vectors are [rows, channels]. Both lie in one scratch array per thread; constants lie in one array of weights. Offsets
-in the tables count floats; strides passed to routines count bytes.
+Maps are [rows, side, side, channels], vectors [rows, channels]. Both are in one scratch array per thread; constants are
+in one array of weights. Offsets in the tables count floats; strides passed to routines count bytes.
 """
 
 from __future__ import annotations
@@ -30,6 +29,8 @@ from yomi.native.forward.tiles import convolve
 from yomi.native.forward.transformer import attend, feed, norm_points
 from yomi.native.forward.winograd import transform, transform_back
 from yomi.native.jit import inlined_early, kernel
+
+# The board of a map has a border of zeros, so that convolutions need no test for the edge.
 
 GLOBALS, INPUT, CONV3, CONV1, POOL, DENSE, SPREAD, ACTIVATE, POLICY, PASS, VALUE, OWNERSHIP = range(12)
 # Kinds of operations; see the functions below.
@@ -315,7 +316,7 @@ def _dense(op, rows, w, s):  # type: ignore[no-untyped-def]
 def _list_inputs(plan, op, row, planes, starts, used, offsets, values):  # type: ignore[no-untyped-def]
     """List the nonzero inputs of one row, point by point; return whether plane 0 is all ones (and is left out).
 
-    The entries of a point begin at starts[point]. An entry's offset is that of the weights of its plane and column.
+    The entries of a point begin at starts[point]. An entry's offset is the offset of its plane's and column's weights.
     `used` receives the planes that are not all zero.
     """
     area = plan.size * plan.size

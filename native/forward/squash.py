@@ -16,12 +16,7 @@ _ARGUMENTS = types_of(0, np.zeros((1, 1), np.float32))
 
 @entry(_ARGUMENTS)
 def squash(address, rows):  # type: ignore[no-untyped-def]
-    """Replace values by their sigmoid or tanh.
-
-    Args:
-        address: of the kind (SIGMOID or TANH) and of float32[B, n].
-        rows: number of rows.
-    """
+    """Replace values by their sigmoid or tanh. `address` points to the kind (SIGMOID or TANH) and float32[B, n]."""
     kind, values = load(address, _ARGUMENTS)
     for row in range(U(rows)):
         for i in range(U(values.shape[1])):

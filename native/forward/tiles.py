@@ -1,8 +1,7 @@
 """Matrix products and 3x3 convolutions of bfloats with tiles (Intel's AMX): registers of 16 rows of 64 bytes.
 
 B is packed as in `yomi.native.forward.gemm`, in words of two bfloats that are neighbors along the depth: 16 rows of
-half a panel are a tile. A block has two tiles of rows and two of columns. Its four sums stay in tiles during the loop
-over the depth.
+half a panel are a tile.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ import numpy.typing as npt
 from llvmlite import ir
 
 from yomi.native.forward.emit import FLOAT_BYTES, I8, I64, PRODUCT_KINDS, TILES, Emitter, Routine, chosen
+
+# A block has two tiles of rows and two of columns. Its four sums stay in tiles during the loop over the depth.
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
@@ -55,7 +56,7 @@ def _configure(e: Emitter, rows: Any) -> None:
 def _block_routine(whole: bool) -> Routine:
     """Return the routine for blocks of 16 + `rows` rows (`whole`), or of `rows` rows.
 
-    Arguments: `rows`, then those of `convolve`, with the number of blocks in place of its rows.
+    Arguments: `rows`, then the arguments of `convolve`, with the number of blocks in place of its rows.
     """
     halves = (0, 1) if whole else (1,)
 

@@ -162,6 +162,7 @@ def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
     for row in range(rows):
         _project(plan, op, row, w, s)
         for group in range(op.groups):
+            # Keys are transposed once for all heads that share them.
             matrix = s + plan.key_panels * 4
             transpose(keys + group * width * 4, key_point, padded, width // shrink, matrix)
             values = s + (plan.values + group * width * padded) * 4
@@ -179,6 +180,7 @@ def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
                     softmax(halved, scores, line, count, area, padded, sums)
                     depth, panels = padded // shrink, width // PANEL
                     multiply(numbers, scores, line, count, values, depth, panels, here, query_point)
+                    # The softmax's sums divide the results, which are fewer than the scores.
                     scale_points(here, query_point, count, width, sums)
         for top in range(0, size, op.chunk):
             lines = min(op.chunk, size - top)
@@ -217,6 +219,7 @@ def feed(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
                 w + op.units * 4,
                 factors,
             )
+            # The hidden channels are the inputs of the second product.
             constants = w + op.inner_constants * 4
             condense(op.numbers, 0, products, hidden_point, points, op.width, constants, work, factors)
             matrix, panels = w + op.inner_weights * 4, op.depth // PANEL
@@ -236,6 +239,7 @@ def norm_points(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-unty
             source = _line(plan, s + op.source * 4, point, row, y)
             squares(source, point, plan.size, op.depth, factors + y * plan.size * 4)
         if op.whole:
+            # One mean for all points of the board.
             total = np.float32(0.0)
             for k in range(area):
                 total += scratch[U(plan.point_factors + k)]

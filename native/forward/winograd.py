@@ -3,13 +3,6 @@
     inputs V = B^T d B per tile;  M[place] = V[place] [tiles, in] @ U[place] [in, out];  outputs A^T M A
 
 with (m + 2)² places. F(5) needs 4.1 times fewer multiplications than the plain sum on 19x19, 3.7 times on 9x9.
-
-The matrices are those of Cook and Toom (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2015), for
-infinity and points found by search: short binary fractions, so that sums are exact, in pairs of opposites, so that half
-of the factors are 0. Their rounding error is half that of the usual 0, 1, -1, 2, -2.
-
-Products of 16-bit integers are as fast as those of bfloats, on more processors. Simulated relative errors: F(3) 1.4e-3,
-F(4) 2.8e-3, F(5) 5.1e-3; with bfloats 5.6e-3, 9.4e-3, 18e-3. F(7) would save 27% on 13x13, with 43e-3.
 """
 
 from __future__ import annotations
@@ -22,6 +15,13 @@ import numpy.typing as npt
 
 from yomi.native.forward.emit import FLOAT_BYTES, HAS_PAIRS, I64, INT_VECTOR, WIDTH, Emitter, Routine, chosen
 from yomi.native.forward.gemm import FloatArray
+
+# The matrices are Cook and Toom's (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2015), for
+# infinity and points found by search: short binary fractions, so that sums are exact, in pairs of opposites, so that
+# half of the factors are 0. Their rounding error is half that of the usual 0, 1, -1, 2, -2.
+#
+# Products of 16-bit integers are as fast as products of bfloats, on more processors. Simulated relative errors: F(3)
+# 1.4e-3, F(4) 2.8e-3, F(5) 5.1e-3; with bfloats 5.6e-3, 9.4e-3, 18e-3. F(7) would save 27% on 13x13, with 43e-3.
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 
@@ -56,10 +56,8 @@ def matrices(m: int) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def even_matrices(m: int) -> tuple[Matrix, Matrix, Matrix]:
-    """Return A^T, G and factors [n] for integers: outputs = A^T ((G g) * (factors * (B^T d))).
-
-    Rows of G have equal norms, and |factors * (B^T d)| <= max |d|.
-    """
+    """Return A^T, G and factors [n] for integers: outputs = A^T ((G g) * (factors * (B^T d)))."""
+    # Rows of G have equal norms, and |factors * (B^T d)| <= max |d|.
     a, g, b = matrices(m)
     # Rounded so that opposite points keep equal factors, which `apply` relies on.
     factors = 1.0 / np.abs(b).sum(axis=1).round(9)
@@ -104,10 +102,8 @@ def _combine(e: Emitter, terms: list[tuple[float, Any]]) -> Any:
 
 
 def apply(e: Emitter, matrix: Matrix, values: Sequence[Any]) -> list[Any]:
-    """Emit code for matrix @ values, where each value is a vector, and return the results.
-
-    The interpolation points p and -p differ only in signs, so their common sums are computed once.
-    """
+    """Emit code for matrix @ values, where each value is a vector, and return the results."""
+    # The interpolation points p and -p differ only in signs, so their common sums are computed once.
     # In A^T the columns of two opposite points differ only in signs: sum and difference of the two values suffice. In
     # B^T their rows are an even part plus and minus an odd part.
     matrix, values = matrix.copy(), list(values)

@@ -1,8 +1,7 @@
 """Pass-alive stones and territory (Benson), and the owner of every point in KataGo's sense.
 
-A region of a color is a connected set of points without its stones. A region is vital to a chain if all of its empty
-points are liberties of the chain. Sets of points are bit sets of `pos.words` words. Source: D. Benson, Life in the Game
-of Go (1976), with KataGo's two definitions of a vital region.
+Sets of points are bit sets of `pos.words` words. Source: D. Benson, Life in the Game of Go (1976), with KataGo's two
+definitions of a vital region.
 """
 
 import numpy as np
@@ -11,12 +10,15 @@ from yomi.native.bits import U, lowest_bit, popcount
 from yomi.native.go.board import BLACK, EMPTY, MAX_POINTS, TAX_NONE, WHITE
 from yomi.native.jit import kernel
 
+# A region of a color is a connected set of points without its stones. A region is vital to a chain if all of its empty
+# points are liberties of the chain.
+
 
 @kernel
 def load_sets(s, pos):  # type: ignore[no-untyped-def]
     """Set the bit sets `empty`, `black` and `white` of scratch `s` to the board of `pos`."""
     color = pos.color
-    points = U((pos.size + 2) * pos.stride + 1)
+    points = U((pos.height + 2) * pos.stride + 1)
     start = U(0)
     for w in range(U(pos.words)):
         black = U(0)
@@ -86,7 +88,6 @@ def _fill(bits, within, words, stride):  # type: ignore[no-untyped-def]
 
 @kernel
 def _mark_chain(pos, stone, bits, add):  # type: ignore[no-untyped-def]
-    """Add the chain of `stone` to a bit set, or remove it (`add` = 0)."""
     next_stone = pos.next_stone
     p = U(stone)
     while True:
@@ -117,7 +118,6 @@ def _is_vital(s, pos, suicide, slot, stone, enemies):  # type: ignore[no-untyped
 
 @kernel
 def _flood_from(s, seed, words, stride):  # type: ignore[no-untyped-def]
-    """Set `s.region` to the points of `s.within` connected to `seed`."""
     for w in range(words):
         s.region[w] = U(0)
     s.region[seed >> U(6)] = U(1) << (seed & U(63))
@@ -126,10 +126,8 @@ def _flood_from(s, seed, words, stride):  # type: ignore[no-untyped-def]
 
 @kernel
 def _find_vital(s, pos, color, suicide, own, enemy):  # type: ignore[no-untyped-def]
-    """List the regions that are vital to some chain; return their number, 0 if no chain has two.
-
-    Sets `s.alive` to the stones of chains with two or more, and `s.vital` to each chain's number.
-    """
+    """List the regions that are vital to some chain; return their number, 0 if no chain has two."""
+    # Sets `s.alive` to the stones of chains with two or more, and `s.vital` to each chain's number.
     words = U(pos.words)
     stride = np.int64(pos.stride)
     chain = pos.chain
@@ -213,11 +211,9 @@ def _benson(s, pos, own, regions):  # type: ignore[no-untyped-def]
 
 @kernel
 def _claim_safe(s, pos, own, enemy, mine, theirs, large):  # type: ignore[no-untyped-def]
-    """Add the pass-alive stones and their territory to `mine`, and remove them from `theirs`.
-
-    Territory: a region that touches pass-alive stones only, with at most one point not next to a stone, or (`large`)
-    without enemy stones.
-    """
+    """Add the pass-alive stones and their territory to `mine`, and remove them from `theirs`."""
+    # Territory: a region that touches pass-alive stones only, with at most one point not next to a stone, or (`large`)
+    # without enemy stones.
     words = U(pos.words)
     stride = U(pos.stride)
     for w in range(words):
@@ -269,10 +265,8 @@ def _claim(s, pos, color, suicide, large):  # type: ignore[no-untyped-def]
 
 @kernel
 def _drop_seki(s, pos, color):  # type: ignore[no-untyped-def]
-    """Remove from the area of `color` each part that touches dame or has an own stone in atari; keep its stones.
-
-    `s.seeds` holds the dame and their neighbors.
-    """
+    """Remove from the area of `color` each part that touches dame or has an own stone in atari; keep its stones."""
+    # `s.seeds` contains the dame and their neighbors.
     words = U(pos.words)
     own = s.black if color == BLACK else s.white
     mine = s.owned_black if color == BLACK else s.owned_white
@@ -328,6 +322,6 @@ def pass_alive(pos, s, color, out):  # type: ignore[no-untyped-def]
     mine = s.owned_black if color == BLACK else s.owned_white
     for p in range(U(MAX_POINTS)):
         out[p] = 0
-    for p in range(U((pos.size + 2) * pos.stride)):
+    for p in range(U((pos.height + 2) * pos.stride)):
         if (mine[p >> U(6)] >> (p & U(63))) & U(1) != U(0):
             out[p] = color

@@ -1,9 +1,4 @@
-"""Aya's 49 planes, and the 50 of its value network (formats: Hiroshi Yamashita's posts of 2016).
-
-Aya's own life-and-death search is not public. Here ladders decide: a chain in atari is dead if its own move does not
-save it; a chain is killable if a ladder or a capture takes it. Groups are alive by Benson's algorithm, dead inside the
-enemy's pass-alive territory or as dead chains, otherwise unsettled. Territory is KataGo's area without stones.
-"""
+"""Aya's 49 planes, and the 50 of its value network (formats: Hiroshi Yamashita's posts of 2016)."""
 
 import numpy as np
 
@@ -33,6 +28,10 @@ from yomi.native.go.spec import go_spec
 from yomi.native.jit import kernel
 from yomi.native.spec import Inputs
 from yomi.native.tree.buffers import make_batch
+
+# Aya's own life-and-death search is not public. Here ladders decide: a chain in atari is dead if its own move does not
+# save it; a chain is killable if a ladder or a capture takes it. Groups are alive by Benson's algorithm, dead inside
+# the enemy's pass-alive territory or as dead chains, otherwise unsettled. Territory is KataGo's area without stones.
 
 VALUE_PLANES = 50
 # First planes. "Each color" is the side to move, then the opponent, in 49 planes, and Black, then White, in 50.
@@ -298,7 +297,6 @@ def _is_recaptured(pos, s, point, color):  # type: ignore[no-untyped-def]
 
 @kernel
 def _write_points(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
-    """Half eyes, and points where a stone is captured at once."""
     for k in range(U(pos.empty_count)):
         point = U(pos.empties[k])
         for side in range(U(2)):
@@ -320,7 +318,7 @@ def write_aya(pos, history, symmetry, scratch, planes, globals_):  # type: ignor
     area = U(size * size)
     for i in range(U(flat.shape[0])):
         flat[i] = np.float32(0.0)
-    start, step_x, step_y = symmetry_steps(size, symmetry)
+    start, step_x, step_y = symmetry_steps(size, size, symmetry)
     for y in range(size):
         for x in range(size):
             scratch.index[U((y + 1) * np.int64(pos.stride) + x + 1)] = start + x * step_x + y * step_y
@@ -346,9 +344,7 @@ _ARGUMENTS = types_of(_BATCH, np.zeros(1, AYA_SCRATCH_DTYPE)[0], np.zeros((1, 1,
 def encode_aya(address, rows):  # type: ignore[no-untyped-def]
     """Write the planes of a batch's positions, each under its symmetry.
 
-    Args:
-        address: of a Batch with positions, a record of AYA_SCRATCH_DTYPE, and float32[B, 49 or 50, N, N].
-        rows: number of rows.
+    `address` points to a Batch with positions, a record of AYA_SCRATCH_DTYPE, and float32[B, 49 or 50, N, N].
     """
     batch, scratch, planes = load(address, _ARGUMENTS)
     for row in range(U(rows)):

@@ -1,17 +1,16 @@
 """The Go board: a position is one record with incremental chains and liberties.
 
-Points of a bordered board are numbered row by row: point = (y + 1) * stride + x + 1, stride = size + 1, y = 0 the top
-row. The border column left of a row is also the right border of the row above. Point 0 is border and means "no point".
-PASS is greater than all points.
-
-Each chain has a slot. Its liberties are a bit set over points. Used slots are a bit set, too; the lowest free slot is
-taken, so that `copy` touches little.
+Points of a bordered board are numbered row by row: point = (y + 1) * stride + x + 1, stride = columns + 1, y = 0 the
+top row. Point 0 is border and means "no point". PASS is greater than all points.
 """
 
 import numpy as np
 
 from yomi.native.bits import U, lowest_bit, popcount
 from yomi.native.jit import kernel
+
+# The border column left of a row is also the right border of the row above. Each chain has a slot. Its liberties are a
+# bit set over points. Used slots are a bit set, too; the lowest free slot is taken, so that `copy` touches little.
 
 EMPTY, BLACK, WHITE, BORDER = 0, 1, 2, 3
 
@@ -40,7 +39,8 @@ POSITION_DTYPE = np.dtype(
         ("hash", np.uint64),  # Zobrist hash of the stones alone
         ("history_length", np.int32),  # number of valid history entries
         ("phase_start", np.int32),  # first history entry that a repetition may match
-        ("size", np.int32),
+        ("size", np.int32),  # columns
+        ("height", np.int32),  # rows
         ("stride", np.int32),
         ("words", np.int32),  # uint64 words of a bit set over this board's points
         ("ply", np.int32),  # moves played, passes included
@@ -99,18 +99,18 @@ INVERSE = np.array([0] + [65536 // stride + 1 for stride in range(1, MAX_SIZE + 
 
 @kernel
 def row_of(stride, point):  # type: ignore[no-untyped-def]
-    """Return point // stride."""
     # A division takes ten times as long.
     return (np.int64(point) * INVERSE[U(stride)]) >> 16
 
 
 @kernel
-def clear(pos, size):  # type: ignore[no-untyped-def]
-    """Empty the board and set its size. The rules stay."""
+def clear(pos, size, height):  # type: ignore[no-untyped-def]
+    """Empty a board of `size` columns and `height` rows."""
     stride = size + 1
     pos.size = size
+    pos.height = height
     pos.stride = stride
-    pos.words = ((size + 2) * stride + 1 + 63) // 64
+    pos.words = ((height + 2) * stride + 1 + 63) // 64
     pos.hash = U(0)
     pos.history_length = 0
     pos.phase_start = 0
@@ -134,7 +134,7 @@ def clear(pos, size):  # type: ignore[no-untyped-def]
     for p in range(MAX_POINTS):
         pos.color[p] = BORDER
     count = 0
-    for y in range(size):
+    for y in range(height):
         for x in range(size):
             p = (y + 1) * stride + x + 1
             pos.color[p] = EMPTY
@@ -150,6 +150,7 @@ def copy(target, source):  # type: ignore[no-untyped-def]
     target.history_length = source.history_length
     target.phase_start = source.phase_start
     target.size = source.size
+    target.height = source.height
     target.stride = source.stride
     target.words = source.words
     target.ply = source.ply
@@ -175,7 +176,7 @@ def copy(target, source):  # type: ignore[no-untyped-def]
     for i in range(4):
         target.prisoners[i] = source.prisoners[i]
     # Only what the board's size and its chains use.
-    points = U((source.size + 2) * source.stride + 1)
+    points = U((source.height + 2) * source.stride + 1)
     for i in range(points):
         target.color[i] = source.color[i]
         target.chain[i] = source.chain[i]
@@ -320,11 +321,8 @@ def remove_chain(pos, stone):  # type: ignore[no-untyped-def]
 
 @kernel
 def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
-    """Put a stone on an empty point; return the number of stones captured.
-
-    Updates chains, liberties, empty points, hash, prisoners and ko point, also for suicide. Does not test legality;
-    leaves turn and history.
-    """
+    """Put a stone on an empty point; return the number of stones captured. Legality is not tested."""
+    # Updates chains, liberties, empty points, hash, prisoners and ko point, also for suicide; leaves turn and history.
     p = U(point)
     i = np.int64(p)
     own = U(color)
@@ -424,10 +422,8 @@ def is_single_stone_suicide(pos, point, color):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_eye(pos, point, color):  # type: ignore[no-untyped-def]
-    """Return whether the empty `point` is an eye of `color`, by the usual rule of rollouts.
-
-    Own stones surround it, with at most one enemy on a diagonal, or none at the edge.
-    """
+    """Return whether the empty `point` is an eye of `color`, by the usual rule of rollouts."""
+    # Own stones surround it, with at most one enemy on a diagonal, or none at the edge.
     i = np.int64(point)
     stride = np.int64(pos.stride)
     edge = False
@@ -455,7 +451,8 @@ def pattern_key(pos, history, move):  # type: ignore[no-untyped-def]
         row = row_of(stride, move)
         column = np.int64(move) - row * stride
         left, right = max(np.int64(1), column - PATTERN_REACH), min(stride - 1, column + PATTERN_REACH)
-        for y in range(max(np.int64(1), row - PATTERN_REACH), min(stride - 1, row + PATTERN_REACH) + 1):
+        bottom = min(np.int64(pos.height), row + PATTERN_REACH)
+        for y in range(max(np.int64(1), row - PATTERN_REACH), bottom + 1):
             for x in range(left, right + 1):
                 p = U(y * stride + x)
                 point = U(pos.color[p])

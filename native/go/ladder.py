@@ -3,11 +3,7 @@
 The rules of the game tree: the attacker plays a liberty of a chain with two; the defender extends, or captures a
 neighboring chain in atari. A chain with one liberty on the attacker's turn is captured, with three it has escaped. With
 one liberty at the root the defender moves first. A simple ko left by the attacker is an escape, except at the
-defender's first move. Shortcuts below never change the result. KataGo's order of moves is not reproduced: a search that
-reaches NODE_LIMIT may end differently.
-
-Stones are played on a position record, of which color, chain, next_stone, slots, liberties, stones, liberty_bits and
-simple_ko are kept up, and undone in reverse order. A joined or captured chain keeps its slot meanwhile.
+defender's first move. A search that reaches NODE_LIMIT may end otherwise than KataGo's, whose order of moves differs.
 """
 
 import numpy as np
@@ -35,6 +31,11 @@ from yomi.native.go.board import (
 from yomi.native.go.scratch import LADDER_MOVES
 from yomi.native.jit import kernel
 
+# Shortcuts below never change the result.
+#
+# Stones are played on a position record, of which only color, chain, next_stone, slots, liberties, stones, liberty_bits
+# and simple_ko are updated, and undone in reverse order. A joined or captured chain keeps its slot meanwhile.
+
 # Maximum number of moves of a search. Beyond it the chain counts as not captured (KataGo's number).
 NODE_LIMIT = 25000
 
@@ -44,8 +45,8 @@ def load_colors(b, pos, ago):  # type: ignore[no-untyped-def]
     """Make the record `b` the board `ago` (1 or 2) moves before position `pos`."""
     color = pos.previous_color
     offset = U(ago - 1) * U(MAX_POINTS)
-    clear(b, pos.size)
-    for p in range(U((pos.size + 1) * pos.stride)):
+    clear(b, pos.size, pos.height)
+    for p in range(U((pos.height + 1) * pos.stride)):
         c = color[offset + p]
         if c in (BLACK, WHITE):
             # Captures nothing: an incomplete chain has a liberty where a stone is missing.
@@ -55,7 +56,6 @@ def load_colors(b, pos, ago):  # type: ignore[no-untyped-def]
 
 @kernel
 def _label(chain, next_stone, stone, slot):  # type: ignore[no-untyped-def]
-    """Give all stones of the ring of `stone` to the chain in `slot`."""
     p = stone
     while True:
         chain[p] = slot
@@ -235,10 +235,8 @@ def _union(bits, words, w, first, second, third):  # type: ignore[no-untyped-def
 
 @kernel
 def escape_liberties(b, p, own, without, prey):  # type: ignore[no-untyped-def]
-    """Return min(3, liberties of a stone of `own` on the empty `p`), without the point `without` and without captures.
-
-    The chain in slot `prey` has no liberties except these two points.
-    """
+    """Return min(3, liberties of a stone of `own` on the empty `p`) except the point `without` and without captures."""
+    # The chain in slot `prey` has no liberties except these two points.
     i = np.int64(p)
     stride = np.int64(b.stride)
     color = b.color
@@ -329,7 +327,6 @@ def _is_ko_capture(b, p, own):  # type: ignore[no-untyped-def]
 
 @kernel
 def _captures(b, p, own):  # type: ignore[no-untyped-def]
-    """Return whether a stone of `own` on the empty `p` captures something."""
     i = np.int64(p)
     stride = np.int64(b.stride)
     enemy = U(3) - own
@@ -434,7 +431,7 @@ def is_captured(b, s, stone, attack):  # type: ignore[no-untyped-def]
     for w in range(U(6)):
         used += popcount(b.slots[w])
     # KataGo's limit. A stone may also need a slot; when none is left the ladder is hundreds of plies long.
-    last_ply = min(U(b.size) * U(b.size) * U(3) // U(2), U(MAX_CHAINS) - used) + U(2)
+    last_ply = min(U(b.size) * U(b.height) * U(3) // U(2), U(MAX_CHAINS) - used) + U(2)
     s.depth = 0
     moves = s.move
     nodes = 0

@@ -8,7 +8,7 @@ from yomi.native.bits import U
 from yomi.native.bound_kernels import entry, load, types_of
 from yomi.native.jit import inlined, kernel
 from yomi.native.packing import widened
-from yomi.native.tree.arrays import LEAD, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR
+from yomi.native.tree.arrays import LEAD, NO_RESULT, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR
 
 _MATRIX = np.zeros((1, 1), np.float32)
 _ARGUMENTS = types_of(
@@ -33,10 +33,8 @@ def _softplus(number):  # type: ignore[no-untyped-def]
 
 @inlined
 def _error(number, factor):  # type: ignore[no-untyped-def]
-    """Return a short-term error before scaling: softplus(number * factor), or sqrt(softplus(number)) if factor is 0.
-
-    The forms of networks are in yomi.nets.katago.outputs.shortterm_errors.
-    """
+    """Return a short-term error before scaling: softplus(number * factor), or sqrt(softplus(number)) if factor is 0."""
+    # The forms of networks are in yomi.nets.katago.outputs.shortterm_errors.
     if factor == 0.0:
         return np.float32(math.sqrt(_softplus(number)))
     return np.float32(_softplus(number * factor))
@@ -48,12 +46,10 @@ def decode_rows(  # type: ignore[no-untyped-def]
 ):
     """Write logits, values and ownership of a batch for the side to move.
 
-    The slow twin with every output is yomi.nets.katago.outputs.post_process. Outputs of the network are float32, or
-    float16 viewed as uint16.
-
     Args:
         rows: number of rows.
-        policy: [B, 1 or 2, P]; the second channel is the optimistic policy.
+        policy: [B, 1 or 2, P]; the second channel is the optimistic policy. All outputs of the network are float32, or
+            float16 viewed as uint16.
         value: [B, 3]: logits of win, loss, no result.
         misc: [B, >= 4]: score mean, score stdev, lead, variance of time, and from version 9 on errors, unscaled.
         ownership: [B, A] before tanh.
@@ -66,6 +62,7 @@ def decode_rows(  # type: ignore[no-untyped-def]
         values: float32[B, VALUES] of a Batch, written.
         owners: float32[B, A], written.
     """
+    # The slow twin with every output is yomi.nets.katago.outputs.post_process.
     for b in range(U(rows)):
         share = optimism[U(is_root[b])] if policy.shape[1] > 1 else np.float32(0.0)
         for i in range(U(policy.shape[2])):
@@ -81,7 +78,8 @@ def decode_rows(  # type: ignore[no-untyped-def]
         loss = math.exp(loss_logit - top)
         none = math.exp(none_logit - top) if may_have_no_result else np.float32(0.0)
         total = win + loss + none
-        result = np.float32(1.0) - none / total
+        values[b, NO_RESULT] = none / total
+        result = np.float32(1.0) - values[b, NO_RESULT]
         values[b, VALUE] = (win - loss) / total
         values[b, SCORE] = widened(misc[b, 0]) * scales[0] * result
         values[b, STDEV] = _softplus(widened(misc[b, 1])) * scales[1]

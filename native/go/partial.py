@@ -44,19 +44,17 @@ def _share_with_pass(batch, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def decode_rows(rows, policy, value, score, is_blacks, batch):  # type: ignore[no-untyped-def]
-    """Write logits, values and ownership of a batch for the side to move.
-
-    Missing outputs are 0, except the policy: tactics and patterns replace it, and always set the pass. Outputs are
-    float32, or float16 viewed as uint16.
+    """Write logits, values and ownership of a batch for the side to move. Missing outputs are 0.
 
     Args:
         rows: number of rows.
-        policy: [B, A] logits of the points, or [B, 0].
+        policy: [B, A] logits of the points, or [B, 0]: then tactics and patterns replace it. They always set the pass.
         value: [B, 1] in [-1, 1], or [B, 0].
         score: [B, 1] lead of the side to move without komi, or [B, 0].
         is_blacks: whether the value is for Black, not for the side to move.
         batch: a Batch with positions.
     """
+    # Outputs are float32, or float16 viewed as uint16.
     for row in range(U(rows)):
         pos = batch.positions[row]
         if policy.shape[1] == 0:

@@ -1,8 +1,6 @@
 """3x3 patterns: a code of a point's eight neighbors, its class, and a table of patterns for rollouts.
 
-The code has two bits per neighbor (EMPTY, BLACK, WHITE, BORDER), row by row from the upper left. The patterns are those
-of MoGo: hane, cuts and moves at the edge (Gelly, Wang, Munos, Teytaud: Modification of UCT with patterns in Monte-Carlo
-Go, INRIA 2006, figure 3).
+The code has two bits per neighbor (EMPTY, BLACK, WHITE, BORDER), row by row from the upper left.
 """
 
 import numpy as np
@@ -11,6 +9,9 @@ import numpy.typing as npt
 from yomi.native.bits import U
 from yomi.native.go.board import BLACK, BORDER, EMPTY, WHITE
 from yomi.native.jit import kernel
+
+# The patterns are MoGo's: hane, cuts and moves at the edge (Gelly, Wang, Munos, Teytaud: Modification of UCT with
+# patterns in Monte-Carlo Go, INRIA 2006, figure 3).
 
 CODES = 1 << 16
 

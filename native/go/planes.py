@@ -1,9 +1,6 @@
 """Network inputs of a Go position: KataGo's V7 features, 22 planes and 19 globals, for the side to move.
 
-Games with a button, the encore of territory scoring and playout doubling advantage are not supported: planes 7, 8, 20,
-21 and globals 12, 13, 15, 16, 17 are 0.
-
-Symmetries are numbered like KataGo's: bit 0 flips rows, bit 1 columns, then bit 2 swaps rows and columns.
+Symmetries are numbered as KataGo's: bit 0 flips rows, bit 1 columns, then bit 2 swaps rows and columns.
 """
 
 import numpy as np
@@ -29,58 +26,63 @@ from yomi.native.go.scratch import LADDER_TABLE
 from yomi.native.jit import inlined, kernel
 from yomi.native.packing import set_bit, unpack_bits
 
+# Games with a button, the encore of territory scoring and playout doubling advantage are not supported: planes 7, 8,
+# 20, 21 and globals 12, 13, 15, 16, 17 are 0.
+
 PLANES, GLOBALS = 22, 19
 SYMMETRIES = 8
 KOMI_MARGIN = 20.0  # komi is cut to the board's area plus this margin
 
 
 @kernel
-def symmetry_steps(size, symmetry):  # type: ignore[no-untyped-def]
-    """Return (start, dx, dy): point (x, y), y = 0 the top row, has index start + x * dx + y * dy under the symmetry."""
-    last = np.int64(size) - 1
+def symmetry_steps(size, height, symmetry):  # type: ignore[no-untyped-def]
+    """Return (start, dx, dy): point (x, y), y = 0 the top row, has index start + x * dx + y * dy under the symmetry.
+
+    `size` columns and `height` rows are swapped by no symmetry if they differ: 4 to 7 then equal 0 to 3.
+    """
     step_x = np.int64(1)
     step_y = np.int64(size)
-    if symmetry & 4:
+    if symmetry & 4 and size == height:
         step_x, step_y = step_y, step_x
     start = np.int64(0)
     if symmetry & 1:
-        start += last * step_y
+        start += (np.int64(height) - 1) * step_y
         step_y = -step_y
     if symmetry & 2:
-        start += last * step_x
+        start += (np.int64(size) - 1) * step_x
         step_x = -step_x
     return start, step_x, step_y
 
 
 @kernel
-def policy_index(size, move, symmetry):  # type: ignore[no-untyped-def]
-    """Return the index of a move (point or PASS) in the policy [size * size + 1] under a symmetry."""
+def policy_index(size, height, move, symmetry):  # type: ignore[no-untyped-def]
+    """Return the index of a move (point or PASS) in the policy [size * height + 1] under a symmetry."""
     if move == PASS:
-        return np.int64(size) * np.int64(size)
-    start, step_x, step_y = symmetry_steps(size, symmetry)
+        return np.int64(size) * np.int64(height)
+    start, step_x, step_y = symmetry_steps(size, height, symmetry)
     stride = np.int64(size) + 1
     row = row_of(stride, move)
     return start + (np.int64(move) - row * stride - 1) * step_x + (row - 1) * step_y
 
 
-def symmetry_table(size: int, symmetry: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return table[size * size + 1]: the network's index of each point under the symmetry; the pass stays last.
+def symmetry_table(size: int, height: int, symmetry: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return table[size * height + 1]: the network's index of each point under the symmetry; the pass stays last.
 
     `network_values[table]` rotates a policy or an ownership back to the board.
     """
-    start, step_x, step_y = symmetry_steps(size, symmetry)
-    y, x = np.divmod(np.arange(size * size), size)
-    return np.append(start + x * step_x + y * step_y, size * size)
+    start, step_x, step_y = symmetry_steps(size, height, symmetry)
+    y, x = np.divmod(np.arange(size * height), size)
+    return np.append(start + x * step_x + y * step_y, size * height)
 
 
 @kernel
-def _fill_seen(s, size):  # type: ignore[no-untyped-def]
+def _fill_seen(s, size, height):  # type: ignore[no-untyped-def]
     """Set `s.seen[symmetry * MAX_POINTS + point]` to the network's index of each point."""
-    s.seen_size = size
+    s.seen_shape = size + 256 * height
     stride = np.int64(size) + 1
     for symmetry in range(SYMMETRIES):
-        start, step_x, step_y = symmetry_steps(size, symmetry)
-        for y in range(np.int64(size)):
+        start, step_x, step_y = symmetry_steps(size, height, symmetry)
+        for y in range(np.int64(height)):
             for x in range(np.int64(size)):
                 index = U(symmetry * MAX_POINTS + (y + 1) * stride + x + 1)
                 s.seen[index] = start + x * step_x + y * step_y
@@ -142,10 +144,8 @@ def _write_bans(pos, history, s, view, area, bits):  # type: ignore[no-untyped-d
 
 @kernel
 def _write_moves(pos, hidden, s, view, area, bits, globals_):  # type: ignore[no-untyped-def]
-    """Planes 9 to 13 and globals 0 to 4: the last moves; return their number.
-
-    Only moves in turn count; none if `hidden` (a friendly pass may be answered without ending the game).
-    """
+    """Planes 9 to 13 and globals 0 to 4: the last moves; return their number."""
+    # Only moves in turn count. None if `hidden`: a friendly pass may be answered without ending the game.
     limit = np.int64(pos.recent_valid)
     if hidden:
         limit = np.int64(0)
@@ -168,7 +168,7 @@ def _write_moves(pos, hidden, s, view, area, bits, globals_):  # type: ignore[no
 @inlined
 def _write_ladders(pos, history, s, shown, view, area, bits):  # type: ignore[no-untyped-def]
     """Planes 14 to 17: ladders now, one and two moves ago (among the `shown` moves), and moves that start one."""
-    # A board's ladders are cached by stones, ko point and size.
+    # A board's ladders are cached by stones, ko point and shape.
     words = U(pos.words)
     laddered = s.laddered
     table = s.table
@@ -183,7 +183,7 @@ def _write_ladders(pos, history, s, shown, view, area, bits):  # type: ignore[no
         else:
             _write_set(laddered, words, s.seen, view, (U(14) + ago) * area, bits)
             continue
-        key = (stones >> U(1)) ^ (U(ko) * U(0x9E3779B97F4A7C15)) ^ (U(pos.size) * U(0xC2B2AE3D27D4EB4F))
+        key = (stones >> U(1)) ^ (U(ko) * U(0x9E3779B97F4A7C15)) ^ (U(s.seen_shape) * U(0xC2B2AE3D27D4EB4F))
         key |= U(1) << U(63)  # never 0, the key of a free entry
         entry = (key & U(LADDER_TABLE - 1)) * U(8)
         if ago != U(0) and table[entry] == key:
@@ -205,9 +205,9 @@ def _write_ladders(pos, history, s, shown, view, area, bits):  # type: ignore[no
 
 @kernel
 def _write_globals(pos, ends, globals_):  # type: ignore[no-untyped-def]
-    """Globals 5 to 18, except those that are 0."""
-    size = np.int64(pos.size)
-    limit = np.float32(size * size) + np.float32(KOMI_MARGIN)
+    """Globals 5 to 18, except globals that are always 0."""
+    area = np.int64(pos.size) * np.int64(pos.height)
+    limit = np.float32(area) + np.float32(KOMI_MARGIN)
     # Komi for the side to move, with prisoners under territory scoring.
     komi = np.float32(pos.komi + pos.white_bonus)
     if komi > limit:
@@ -232,7 +232,7 @@ def _write_globals(pos, ends, globals_):  # type: ignore[no-untyped-def]
         globals_[9] = 1.0
     else:
         # A triangular wave of period 2 in the komi, rising at a komi that allows a draw.
-        parity = np.float32(size & 1)
+        parity = np.float32(area & 1)
         above = komi - (np.floor((komi - parity) * np.float32(0.5)) * np.float32(2.0) + parity)
         if above < np.float32(0.5):
             globals_[18] = above
@@ -251,17 +251,17 @@ def write_bits(pos, history, symmetry, scratch, bits, globals_):  # type: ignore
         history: uint64[MAX_HISTORY].
         symmetry: 0 to 7.
         scratch: a record of SCRATCH_DTYPE of this thread.
-        bits: uint64[packed_words(22 * size * size)], all written.
+        bits: uint64[packed_words(22 * columns * rows)], all written.
         globals_: float32[19], all written.
     """
-    size = np.int64(pos.size)
-    area = U(size * size)
+    size, height = np.int64(pos.size), np.int64(pos.height)
+    area = U(size * height)
     words = U(pos.words)
     view = U(symmetry) * U(MAX_POINTS)
     for k in range(U(GLOBALS)):
         globals_[k] = 0.0
-    if scratch.seen_size != size:
-        _fill_seen(scratch, size)
+    if scratch.seen_shape != size + 256 * height:
+        _fill_seen(scratch, size, height)
     load_sets(scratch, pos)
     _write_stones(pos, scratch, view, area, bits)
     _write_bans(pos, history, scratch, view, area, bits)
@@ -281,7 +281,7 @@ def write_bits(pos, history, symmetry, scratch, bits, globals_):  # type: ignore
 
 @kernel
 def write_planes(pos, history, symmetry, scratch, spatial, globals_):  # type: ignore[no-untyped-def]
-    """Write the network's input as numbers: `spatial` is float32[22, size, size], contiguous. See `write_bits`."""
+    """Write the network's input as numbers: `spatial` is float32[22, rows, columns], contiguous. See `write_bits`."""
     numbers = spatial.reshape(-1)
     bits = scratch.bits[: (U(numbers.size) + U(63)) >> U(6)]
     write_bits(pos, history, symmetry, scratch, bits, globals_)

@@ -61,7 +61,7 @@ def _is_lonely(pos, i):  # type: ignore[no-untyped-def]
     row = row_of(stride, i)
     x0 = i - row * stride - 1
     y0 = row - 1
-    for y in range(max(0, y0 - 2), min(size, y0 + 3)):
+    for y in range(max(0, y0 - 2), min(np.int64(pos.height), y0 + 3)):
         for x in range(max(0, x0 - 2), min(size, x0 + 3)):
             if pos.color[U((y + 1) * stride + x + 1)] != EMPTY:
                 return False
@@ -107,7 +107,7 @@ def move_features(pos, move):  # type: ignore[no-untyped-def]
     last = np.int64(pos.recent_move[0])
     size = np.int64(pos.size)
     if move == PASS:
-        f = PASSES + (6 if last == PASS else 0) + np.int64(pos.empty_count) * 6 // (size * size + 1)
+        f = PASSES + (6 if last == PASS else 0) + np.int64(pos.empty_count) * 6 // (size * np.int64(pos.height) + 1)
         return (f, n, n, n, n, n, n, n, n)
     i = np.int64(move)
     stride = np.int64(pos.stride)
@@ -125,8 +125,9 @@ def move_features(pos, move):  # type: ignore[no-untyped-def]
     row = row_of(stride, i)
     x = i - row * stride - 1
     y = row - 1
-    line = np.int64(min(x, y, size - 1 - x, size - 1 - y, np.int64(4)))
-    place = LINE + line + (10 if size >= LARGE_BOARD else 0)
+    height = np.int64(pos.height)
+    line = np.int64(min(x, y, size - 1 - x, height - 1 - y, np.int64(4)))
+    place = LINE + line + (10 if min(size, height) >= LARGE_BOARD else 0)
     code = pattern_code(pos, move)
     if (code ^ (code >> U(1))) & U(0x5555) == U(0) and _is_lonely(pos, i):
         place += 5

@@ -29,10 +29,8 @@ def uniform_move(pos, color, rng):  # type: ignore[no-untyped-def]
 
 @inlined
 def owner_of(pos, i):  # type: ignore[no-untyped-def]
-    """Return the owner of point `i` at the end of a rollout: the color of its stone or of its neighbors.
-
-    Between both colors BLACK | WHITE, between none EMPTY.
-    """
+    """Return the owner of point `i` at the end of a rollout: the color of its stone or of its neighbors."""
+    # Between both colors BLACK | WHITE, between none EMPTY.
     owner = np.int64(pos.color[U(i)])
     if owner == EMPTY:
         stride = np.int64(pos.stride)
@@ -49,7 +47,7 @@ def area_balance(pos):  # type: ignore[no-untyped-def]
     balance = 0
     stride = np.int64(pos.stride)
     size = np.int64(pos.size)
-    for y in range(size):
+    for y in range(np.int64(pos.height)):
         for x in range(size):
             owner = owner_of(pos, (y + 1) * stride + x + 1)
             if owner == BLACK:
@@ -64,7 +62,7 @@ def uniform_rollout(pos, rng):  # type: ignore[no-untyped-def]
     """Play `pos` to the end with uniform moves; return Black's points minus White's, without komi."""
     color = np.int64(pos.side_to_move)
     passes = 0
-    limit = 3 * pos.size * pos.size
+    limit = 3 * pos.size * pos.height
     for _ in range(limit):
         move = uniform_move(pos, color, rng)
         # No move left: pass. Two passes end the rollout.
@@ -110,7 +108,7 @@ def rollout_ownership(root, scratch, rng, n, totals):  # type: ignore[no-untyped
             scratch.side_to_move = 3 - root.side_to_move
             scratch.simple_ko = NO_POINT
         uniform_rollout(scratch, rng)
-        for y in range(size):
+        for y in range(np.int64(root.height)):
             for x in range(size):
                 owner = owner_of(scratch, (y + 1) * stride + x + 1)
                 if owner == BLACK:

@@ -22,7 +22,7 @@ def add_ownership(pos, color, ownership):  # type: ignore[no-untyped-def]
     stride = np.int64(pos.stride)
     size = np.int64(pos.size)
     k = U(0)
-    for y in range(size):
+    for y in range(np.int64(pos.height)):
         for x in range(size):
             owner = owner_of(pos, (y + 1) * stride + x + 1)
             if owner in (BLACK, WHITE):
@@ -61,7 +61,7 @@ def rollout_leaves(positions, count, rollouts_per_leaf, rng, scratch, values, sc
         root = positions[k]
         color = np.int64(root.side_to_move)
         white_points = white_compensation(root)
-        area = U(root.size) * U(root.size)
+        area = U(root.size) * U(root.height)
         for p in range(area):
             ownership[k, p] = 0.0
         wins = np.float32(0.0)
@@ -129,9 +129,9 @@ def mix_rollouts(address, rows):  # type: ignore[no-untyped-def]
         batch.values[row, U(SCORE)] = score_rest * batch.values[row, U(SCORE)] + score_weight * score[0]
         batch.values[row, U(STDEV)] = score_rest * batch.values[row, U(STDEV)]
         batch.values[row, U(LEAD)] = score_rest * batch.values[row, U(LEAD)] + score_weight * score[0]
-        size = np.int64(batch.positions[row].size)
-        start, step_x, step_y = symmetry_steps(size, np.int64(batch.symmetry[row]))
-        for y in range(size):
+        size, height = np.int64(batch.positions[row].size), np.int64(batch.positions[row].height)
+        start, step_x, step_y = symmetry_steps(size, height, np.int64(batch.symmetry[row]))
+        for y in range(height):
             for x in range(size):
                 seen = U(start + x * step_x + y * step_y)
                 own = owners[U(0), U(y * size + x)]

@@ -1,9 +1,4 @@
-"""Patterned rollouts: a policy that answers the last move, otherwise plays at random.
-
-As in MoGo and Fuego, the first that applies: capture the last move's chain, answer an atari, extend weak chains next to
-the last move, a 3x3 pattern next to it, a capture anywhere, a random move. No move fills its own eye, except to save a
-chain.
-"""
+"""Patterned rollouts: a policy that answers the last move, otherwise plays at random."""
 
 import numpy as np
 
@@ -24,6 +19,10 @@ from yomi.native.go.rollout import area_balance
 from yomi.native.go.tactics import liberties_after, self_atari_stones
 from yomi.native.jit import kernel
 
+# As in MoGo and Fuego, the first that applies: capture the last move's chain, answer an atari, extend weak chains next
+# to the last move, a 3x3 pattern next to it, a capture anywhere, a random move. No move fills its own eye, except to
+# save a chain.
+
 THROW_IN = 1  # stones that a random move may put into atari
 
 
@@ -39,10 +38,8 @@ def capture_of(pos, stone):  # type: ignore[no-untyped-def]
 
 @kernel
 def atari_answer(pos, color, last, rng):  # type: ignore[no-untyped-def]
-    """Return a random move that saves a chain from the atari of `last`, or NO_POINT.
-
-    The move extends to two liberties or more, or captures a neighbor.
-    """
+    """Return a random move that saves a chain from the atari of `last`, or NO_POINT."""
+    # The move extends to two liberties or more, or captures a neighbor.
     i = np.int64(last)
     stride = np.int64(pos.stride)
     own = U(color)
@@ -201,7 +198,7 @@ def random_move(pos, color, rng):  # type: ignore[no-untyped-def]
 
 @kernel
 def rollout_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
-    """Return the policy's move of `color` after the move `last`. NO_POINT stands for a pass, and for no last move."""
+    """Return the policy's move of `color` after the move `last`. NO_POINT means a pass, or no last move."""
     if last != U(NO_POINT) and pos.color[last] != EMPTY:
         move = capture_of(pos, last)
         if move != U(NO_POINT):
@@ -229,7 +226,7 @@ def patterned_rollout(pos, rng):  # type: ignore[no-untyped-def]
     last = U(pos.recent_move[0])
     if last == U(PASS):
         last = U(NO_POINT)
-    for _ in range(3 * pos.size * pos.size):
+    for _ in range(3 * pos.size * pos.height):
         move = rollout_move(pos, color, last, rng)
         last = move
         if move == U(NO_POINT):

@@ -44,7 +44,6 @@ def board_key(stones, side_to_move):  # type: ignore[no-untyped-def]
 
 @kernel
 def begin(pos, history):  # type: ignore[no-untyped-def]
-    """Start the history of `pos` at its current board, after `clear` and setup stones."""
     history[0] = board_key(pos.hash, pos.side_to_move)
     pos.history_length = 1
     pos.phase_start = 0
@@ -107,7 +106,9 @@ def repeats_board(pos, history, point, color):  # type: ignore[no-untyped-def]
 
 @kernel
 def legality(pos, history, point, color):  # type: ignore[no-untyped-def]
-    """Return whether `color` may play on the empty `point`: ALLOWED, FORBIDDEN (ko or suicide), or BANNED."""
+    """Return whether `color` may play on the empty `point`: ALLOWED, FORBIDDEN (simple ko or
+    suicide), or BANNED (superko).
+    """
     if point == pos.simple_ko:
         return FORBIDDEN
     suicide = is_suicide(pos, point, color)
@@ -140,7 +141,6 @@ def legal_moves(pos, history, moves):  # type: ignore[no-untyped-def]
 
 @kernel
 def turn_to(pos, color):  # type: ignore[no-untyped-def]
-    """Set the side to move."""
     # The simple ko forbade a move of the other side, and two passes of one side end no game.
     if color != pos.side_to_move:
         pos.side_to_move = color
@@ -152,7 +152,7 @@ def turn_to(pos, color):  # type: ignore[no-untyped-def]
 def play(pos, history, move):  # type: ignore[no-untyped-def]
     """Play a legal `move` of the side to move and append the board to `history`."""
     color = pos.side_to_move
-    points = U((pos.size + 2) * pos.stride + 1)
+    points = U((pos.height + 2) * pos.stride + 1)
     # Keep the last two boards for the network's ladder planes.
     if pos.previous_count > 0:
         for p in range(points):
@@ -199,7 +199,8 @@ def play(pos, history, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def was_occupied(pos, point):  # type: ignore[no-untyped-def]
-    """Return whether a stone was ever on `point`. A stone on another point makes a new board, except by suicide."""
+    """Return whether a stone was ever on `point`."""
+    # A stone on another point makes a new board, except by suicide.
     return (pos.occupied[U(point) >> U(6)] >> (U(point) & U(63))) & U(1) != U(0)
 
 
@@ -253,7 +254,7 @@ def position_key(pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def past_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
-    """Return a hash of what only the history decides: superko bans, and whether a pass is repeated.
+    """Return a hash of everything that only the history decides: superko bans, and whether a pass is repeated.
 
     Args:
         pos: the position.
@@ -312,7 +313,7 @@ def area_points(pos):  # type: ignore[no-untyped-def]
     owner = np.zeros(MAX_POINTS, np.uint8)
     stack = np.empty(MAX_POINTS, np.uint16)
     stride = np.int64(pos.stride)
-    for k in range(U((pos.size + 2) * pos.stride)):
+    for k in range(U((pos.height + 2) * pos.stride)):
         c = pos.color[k]
         if c == BLACK:
             balance += 1

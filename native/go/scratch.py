@@ -1,12 +1,11 @@
-"""Working memory of the kernels that encode a position: ladders, areas, planes.
-
-One record per thread. Only the table of ladders keeps its contents between calls; it is valid for all games.
-"""
+"""Working memory of the kernels that encode a position: ladders, areas, planes. One record per thread."""
 
 import numpy as np
 
 from yomi.native.go.board import MAX_AREA, MAX_POINTS, POSITION_DTYPE, WORDS
 from yomi.native.spec import packed_words
+
+# Only the table of ladders keeps its contents between calls; it is valid for all games.
 
 # Maximum depth of a ladder: KataGo's limit for the largest board.
 LADDER_PLIES = 3 * MAX_AREA // 2 + 2
@@ -62,7 +61,7 @@ SCRATCH_DTYPE = np.dtype(
         ("region_stone", np.uint16, (MAX_REGIONS * 4,)),  # a stone of each of these chains
         ("vital", np.uint8, (MAX_POINTS,)),  # by slot: number of regions that are vital to the chain
         # Indices in a plane, by symmetry and point.
-        ("seen_size", np.int64),  # board size of `seen`
+        ("seen_shape", np.int64),  # shape of the board of `seen`: columns, and 256 times the rows
         ("seen", np.uint16, (8 * MAX_POINTS,)),
         ("bits", np.uint64, (packed_words(22 * MAX_AREA),)),  # planes, before they are unpacked to numbers
     ],

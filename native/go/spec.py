@@ -1,5 +1,7 @@
 """Go's GameSpec, and the functions of yomi.native.game for Go: importing this module registers them."""
 
+import math
+
 import numpy as np
 
 from yomi.native import game
@@ -15,11 +17,9 @@ from yomi.native.spec import GameSpec
 
 @kernel
 def outcome(pos, history):  # type: ignore[no-untyped-def]
-    """Return the state of the game, its value and its score; see yomi.native.game.outcome.
-
-    Two passes end the game. Under the simple ko rule, so do a pass on a board where the side has passed before, and a
-    third repetition (no result).
-    """
+    """Return the state of the game, its value and its score; see yomi.native.game.outcome."""
+    # Two passes end the game. Under the simple ko rule, so do a pass on a board where the side has passed before, and a
+    # third repetition (no result).
     # Area counts the board as it is: a server that does so would not remove dead stones in pass-alive territory. The
     # evaluator decides if players agree on dead stones (territory scoring, or friendly passes with an evaluator that
     # can judge them, as in KataGo), if a tax depends on seki, and if the history is full.
@@ -55,15 +55,16 @@ def graph_key(pos, history, move, above, scratch):  # type: ignore[no-untyped-de
 
 @kernel
 def policy_index(pos, move, symmetry):  # type: ignore[no-untyped-def]
-    return planes.policy_index(pos.size, move, symmetry)
+    return planes.policy_index(pos.size, pos.height, move, symmetry)
 
 
 @kernel
 def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-untyped-def]
     """Add sign times the ownership, rotated back to the board, to `total`."""
     size = np.int64(pos.size)
-    start, step_x, step_y = planes.symmetry_steps(size, symmetry)
-    for y in range(size):
+    height = np.int64(pos.height)
+    start, step_x, step_y = planes.symmetry_steps(size, height, symmetry)
+    for y in range(height):
         for x in range(size):
             total[U(y * size + x)] += sign * ownership[U(start + x * step_x + y * step_y)]
 
@@ -85,16 +86,20 @@ SPATIAL_PLANES = 22
 GLOBAL_FEATURES = 19
 
 
-def go_spec(size: int, *, suicide_areas: bool = False, judges_agreement: bool = False) -> GameSpec:
-    """Return the GameSpec of Go on a `size` × `size` board.
+def go_spec(
+    size: int, height: int | None = None, *, suicide_areas: bool = False, judges_agreement: bool = False
+) -> GameSpec:
+    """Return the GameSpec of Go on a board of `size` columns and `height` rows.
 
     Args:
-        size: of the board.
+        size: columns.
+        height: rows; None for a square board.
         suicide_areas: encode areas as if suicide of several stones were legal.
-        judges_agreement: the evaluator scores games that end by agreement under area rules. Otherwise the board counts
-            as it is.
+        judges_agreement: under area rules, the evaluator scores games that end by agreement. Otherwise the current
+            board is counted.
     """
-    area = size * size
+    height = size if height is None else height
+    area = size * height
     return GameSpec(
         name="go",
         position_dtype=POSITION_DTYPE,
@@ -103,12 +108,12 @@ def go_spec(size: int, *, suicide_areas: bool = False, judges_agreement: bool = 
         max_history=MAX_HISTORY,
         policy_size=area + 1,
         area=area,
-        planes_shape=(SPATIAL_PLANES, size, size),
+        planes_shape=(SPATIAL_PLANES, height, size),
         extras_shape=(GLOBAL_FEATURES,),
         bits=(SPATIAL_PLANES * area,),
         cached_moves=0,
         mean_moves=area * 0.97 + 1.0,
         mean_edges=area * 0.15 + 2.0,
-        score_unit=float(size),
+        score_unit=math.sqrt(area),
         position_flags=(("suicide_areas", int(suicide_areas)), ("judges_agreement", int(judges_agreement))),
     )

@@ -27,7 +27,7 @@ def write_stones(pos, history, symmetry, scratch, planes, globals_):  # type: ig
     area = U(size * size)
     for i in range(U(flat.shape[0])):
         flat[i] = np.float32(0.0)
-    start, step_x, step_y = symmetry_steps(size, symmetry)
+    start, step_x, step_y = symmetry_steps(size, size, symmetry)
     for y in range(size):
         for x in range(size):
             p = U((y + 1) * np.int64(pos.stride) + x + 1)
@@ -57,9 +57,7 @@ _ARGUMENTS = types_of(_BATCH, np.zeros((1, 1, 1, 1), np.float32))
 def encode_stones(address, rows):  # type: ignore[no-untyped-def]
     """Write the planes of a batch's positions, each under its symmetry.
 
-    Args:
-        address: of a Batch with positions and of float32[B, 2 or 3, N, N].
-        rows: number of rows.
+    `address` points to a Batch with positions and float32[B, 2 or 3, N, N].
     """
     batch, planes = load(address, _ARGUMENTS)
     for row in range(U(rows)):

@@ -1,14 +1,4 @@
-"""df-pn: proves mates by depth-first proof-number search (Nagai 2002) in preallocated arrays.
-
-The attacker moves at even plies: one proven check proves a node. The defender moves at odd plies: all evasions must be
-proven. With pn and dn the proof and disproof numbers of the children c:
-
-    even ply: pn = min pn(c), dn = weak sum of dn(c)         odd ply: dn = min dn(c), pn = weak sum of pn(c)
-
-The weak sum is the maximum plus one for each other child that is not decided.
-
-Read `solve` first. Proofs never depend on repetitions.
-"""
+"""df-pn: proves mates by depth-first proof-number search (Nagai 2002) in preallocated arrays. Read `solve` first."""
 
 from typing import Any, NamedTuple
 
@@ -21,6 +11,12 @@ from yomi.native.shogi.movegen import PROMOTES, generate
 from yomi.native.shogi.position import FIRST_DROP, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE, copy, play
 from yomi.native.shogi.tables import HAND_GUARD
 
+# The attacker moves at even plies: one proven check proves a node. The defender moves at odd plies: all evasions must
+# be proven. With pn and dn the proof and disproof numbers of the children c:
+#
+#     even ply: pn = min pn(c), dn = weak sum of dn(c)         odd ply: dn = min dn(c), pn = weak sum of pn(c)
+#
+# The weak sum is the maximum plus one for each other child that is not decided. Proofs never depend on repetitions.
 MAX_PLY = 255
 POOL = 32_768  # maximum number of moves of all nodes of a line
 CLUSTER = 8  # table entries per board
@@ -518,18 +514,18 @@ def _short_mate(solver, here, evasions, limit, variation):  # type: ignore[no-un
 def prove(solver, allowed, nodes, max_ply, variation):  # type: ignore[no-untyped-def]
     """Search for a mate of positions[0] by its side to move, and write its moves.
 
-    The history of positions[0] is ignored, its limit of moves is not.
+    The search ignores the history of positions[0], and respects its limit of moves.
 
     Args:
         solver: positions[0] must be set.
         allowed: uint16[<= MAX_MOVES], the first moves to try; empty for all.
-        nodes: maximum number of positions; the variation may take as many again.
+        nodes: maximum number of positions for the proof; finding the variation may take about as many again.
         max_ply: maximum length in plies.
         variation: uint16[>= MAX_PLY], written.
 
     Returns:
-        (MATE, NO_MATE or UNKNOWN; number of moves). A mate whose variation exceeds the limits has at least its first
-            move.
+        (MATE, NO_MATE or UNKNOWN; number of moves). If the variation exceeds the limits, only its first move is
+            certain.
     """
     counters = solver.counters
     limit = _begin(solver, allowed, nodes, max_ply)

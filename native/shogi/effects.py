@@ -1,30 +1,38 @@
-"""Attackers of squares, and static exchange evaluation: of all squares (`exchange`), and of single moves (`gains`).
-
-All attacks of a color on a square are one uint64: sixteen 4-bit counters by rank of piece, the cheapest lowest. A bit
-scan finds the cheapest attacker, a subtraction removes it: an exchange takes a few instructions per capture. Pins are
-ignored; pieces behind another piece that moves the same way count.
-"""
+"""Attackers of squares, and static exchange evaluation: of all squares (`exchange`), and of single moves (`gains`)."""
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.native.bits import U, lowest_bit
 from yomi.native.jit import inlined, kernel
-from yomi.native.shogi.position import BISHOPS, FIRST_DROP, GOLDS, KNIGHTS, LANCES, PAWNS, ROOKS, SILVERS, attackers
-from yomi.native.shogi.tables import KING, KNIGHT, NO_SQUARE, first_square, toggled
+from yomi.native.shogi import pieces
+from yomi.native.shogi.pieces import (
+    BISHOP,
+    DRAGON,
+    GOLD,
+    HORSE,
+    KING,
+    KNIGHT,
+    LANCE,
+    PAWN,
+    PROM_KNIGHT,
+    PROM_LANCE,
+    PROM_PAWN,
+    PROM_SILVER,
+    ROOK,
+    SILVER,
+)
+from yomi.native.shogi.position import FIRST_DROP, KINGS, attackers, occupied, of_type
+from yomi.native.shogi.squares import NO_SQUARE, first_square, only
 
-# 0 is towards smaller ranks (forward for Black), then clockwise from Black's side, with file 1 on the right.
-DIRECTIONS = 8
-
-_NAMES = "PAWN LANCE KNIGHT SILVER BISHOP ROOK GOLD KING PROM_PAWN PROM_LANCE PROM_KNIGHT PROM_SILVER HORSE DRAGON"
-TYPES = {name: i + 1 for i, name in enumerate(_NAMES.split())}
-_GOLDS = ("GOLD", "PROM_PAWN", "PROM_LANCE", "PROM_KNIGHT", "PROM_SILVER")
+# (files, ranks) of each direction: towards smaller ranks (forward for Black), then clockwise from Black's side, with
+# file 1 on the right.
+_DIRECTIONS = ((0, -1), (-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1))
 
 
 def _make_next() -> npt.NDArray[np.uint8]:
-    table = np.full((DIRECTIONS, 82), NO_SQUARE, np.uint8)
-    steps = ((0, -1), (-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1))
-    for direction, (files, ranks) in enumerate(steps):
+    table = np.full((len(_DIRECTIONS), 82), NO_SQUARE, np.uint8)
+    for direction, (files, ranks) in enumerate(_DIRECTIONS):
         for square in range(81):
             file, rank = square // 9 + files, square % 9 + ranks
             if 0 <= file < 9 and 0 <= rank < 9:
@@ -43,21 +51,12 @@ def _make_jumps() -> npt.NDArray[np.uint8]:
     return table
 
 
-def _make_reach(kind: str) -> npt.NDArray[np.uint8]:
-    """Return the directions (bits, for Black) in which each type steps or slides."""
-    straight, diagonal = 0b01010101, 0b10101010
-    steps = {
-        "PAWN": 1,
-        "SILVER": diagonal | 1,
-        "KING": straight | diagonal,
-        "HORSE": straight,
-        "DRAGON": diagonal,
-        **dict.fromkeys(_GOLDS, straight | 0b10000010),
-    }
-    slides = {"LANCE": 1, "BISHOP": diagonal, "ROOK": straight, "HORSE": diagonal, "DRAGON": straight}
+def _make_reach(steps: dict[int, pieces.Steps]) -> npt.NDArray[np.uint8]:
+    """Return the directions (bits, for Black) in which each type steps or slides, except knights."""
     table = np.zeros(16, np.uint8)
-    for name, bits in (steps if kind == "steps" else slides).items():
-        table[TYPES[name]] = bits
+    for kind, reached in steps.items():
+        if kind != KNIGHT:
+            table[kind] = sum(1 << _DIRECTIONS.index(step) for step in reached)
     return table
 
 
@@ -71,48 +70,46 @@ def _make_distance() -> npt.NDArray[np.uint8]:
 
 NEXT = _make_next()  # uint8[8, 82]: next square in a direction, or NO_SQUARE
 JUMP = _make_jumps()  # uint8[2, 81, 2]: targets of a knight by color, or NO_SQUARE
-STEPS = _make_reach("steps")
-SLIDES = _make_reach("slides")
+STEPS = _make_reach(pieces.STEPS)
+SLIDES = _make_reach(pieces.SLIDES)
 # uint8[82, 82]: king's steps between squares; 8, the maximum, for NO_SQUARE
 DISTANCE = _make_distance()
 
-_RANKING = "PAWN LANCE KNIGHT PROM_PAWN PROM_LANCE PROM_KNIGHT SILVER PROM_SILVER GOLD BISHOP HORSE ROOK DRAGON KING"
-RANKED = _RANKING.split()  # types, from the cheapest to capture to the dearest
-RANK = np.zeros(16, np.uint8)
-for _rank, _name in enumerate(RANKED):
-    RANK[TYPES[_name]] = _rank
-KING_RANK = RANKED.index("KING")
-
-# Value of a piece on the board, by type. A pawn is about 100.
-VALUE = np.zeros(16, np.int32)
-HAND_VALUE = np.zeros(16, np.int32)  # value of a piece in hand, by type
-for _name, _board, _hand in (
-    ("PAWN", 100, 110),
-    ("LANCE", 300, 300),
-    ("KNIGHT", 350, 360),
-    ("SILVER", 520, 540),
-    ("GOLD", 590, 620),
-    ("BISHOP", 850, 880),
-    ("ROOK", 1020, 1060),
-    ("PROM_PAWN", 520, 110),
-    ("PROM_LANCE", 520, 300),
-    ("PROM_KNIGHT", 540, 360),
-    ("PROM_SILVER", 570, 540),
-    ("HORSE", 1150, 880),
-    ("DRAGON", 1380, 1060),
-):
-    VALUE[TYPES[_name]] = _board
-    HAND_VALUE[TYPES[_name]] = _hand
+# Types from the cheapest to capture to the dearest, with their values on the board and in hand. A pawn is about 100.
+_VALUES = {
+    PAWN: (100, 110),
+    LANCE: (300, 300),
+    KNIGHT: (350, 360),
+    PROM_PAWN: (520, 110),
+    PROM_LANCE: (520, 300),
+    PROM_KNIGHT: (540, 360),
+    SILVER: (520, 540),
+    PROM_SILVER: (570, 540),
+    GOLD: (590, 620),
+    BISHOP: (850, 880),
+    HORSE: (1150, 880),
+    ROOK: (1020, 1060),
+    DRAGON: (1380, 1060),
+    KING: (0, 0),
+}
+RANK = np.zeros(16, np.uint8)  # place in this order, by type
+VALUE, HAND_VALUE = np.zeros((2, 16), np.int32)  # by type
+for _rank, (_type, _values) in enumerate(_VALUES.items()):
+    RANK[_type] = _rank
+    VALUE[_type], HAND_VALUE[_type] = _values
+KING_RANK = int(RANK[KING])
 CAPTURE = VALUE + HAND_VALUE  # change of the balance by a capture, by type; 0 for a king
 CAPTURE_BY_RANK = np.zeros(16, np.int32)
-for _type in TYPES.values():
+for _type in _VALUES:
     CAPTURE_BY_RANK[RANK[_type]] = CAPTURE[_type]
 CAPTURE_BY_RANK[KING_RANK] = 10_000
 
-# Working memory for one position.
+# Working memory for one position. All attacks of a color on a square are one uint64: sixteen 4-bit counters by rank of
+# piece, the cheapest lowest. A bit scan finds the cheapest attacker, a subtraction removes it: an exchange takes a few
+# instructions per capture. Pins are ignored; pieces behind another piece that moves the same way count.
 EFFECTS_DTYPE = np.dtype(
     [
-        ("attackers", np.uint64, (2, 82)),  # by color and square: see the module
+        ("attackers", np.uint64, (2, 82)),  # by color and square
         ("influence", np.float32, (2,)),  # attacks of a color, weighted by distance to the kings
         ("loss", np.int32, (82,)),  # loss of a piece's owner if the enemy starts an exchange there; >= 0
         ("gains", np.int32, (40,)),  # working memory of `exchange`
@@ -249,18 +246,13 @@ def find_losses(board, effects):  # type: ignore[no-untyped-def]
     effects.loss[U(NO_SQUARE)] = 0
 
 
-# Sets of `type_bits`, cheapest first, without kings.
-CHEAPEST_FIRST = np.array([PAWNS, LANCES, KNIGHTS, SILVERS, GOLDS, BISHOPS, ROOKS], np.uint64)
-
-
 @inlined
-def _cheapest(pos, low, high, king):  # type: ignore[no-untyped-def]
+def _cheapest(pos, squares, king):  # type: ignore[no-untyped-def]
     """Return the square of the cheapest piece of a nonempty set."""
-    for i in range(U(7)):
-        place = CHEAPEST_FIRST[i]
-        found_low, found_high = low & pos.type_bits[place], high & pos.type_bits[place + U(1)]
-        if found_low | found_high != U(0):
-            return first_square(found_low, found_high)
+    for row in range(U(KINGS)):  # cheapest first
+        found = squares & of_type(pos, row)
+        if found:
+            return first_square(found)
     return king
 
 
@@ -273,21 +265,20 @@ def gains(pos, move, threshold):  # type: ignore[no-untyped-def]
     us = U(pos.side_to_move) - U(1)
     to = U(move) & U(127)
     origin = (U(move) >> U(7)) & U(127)
-    low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
-    high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
+    left = occupied(pos)
     if origin >= U(FIRST_DROP):
         kind = origin - U(FIRST_DROP - 1)
         balance = -np.int64(threshold)
-        low, high = toggled(low, high, to)
+        left ^= only(to)
     else:
         before = U(pos.board[origin]) & U(15)
         kind = before + ((U(move) >> U(14)) << U(3))
         captured = U(pos.board[to])
         balance = np.int64(CAPTURE[captured & U(15)]) + np.int64(VALUE[kind]) - np.int64(VALUE[before])
         balance -= np.int64(threshold)
-        low, high = toggled(low, high, origin)
+        left ^= only(origin)
         if captured == U(0):
-            low, high = toggled(low, high, to)
+            left ^= only(to)
     if balance < 0:
         return False
     if kind == U(KING):
@@ -299,18 +290,15 @@ def gains(pos, move, threshold):  # type: ignore[no-untyped-def]
     is_gain = True
     while True:
         side ^= U(1)
-        attack_low, attack_high = attackers(pos, to, side, low, high)
-        attack_low &= low
-        attack_high &= high
-        if attack_low | attack_high == U(0):
+        attacking = attackers(pos, to, side, left) & left
+        if not attacking:
             return is_gain
         is_gain = not is_gain
-        square = _cheapest(pos, attack_low, attack_high, U(pos.king[side]))
-        low, high = toggled(low, high, square)
+        square = _cheapest(pos, attacking, U(pos.king[side]))
+        left ^= only(square)
         kind = U(pos.board[square]) & U(15)
         if kind == U(KING):
-            other_low, other_high = attackers(pos, to, side ^ U(1), low, high)
-            if (other_low & low) | (other_high & high) != U(0):
+            if attackers(pos, to, side ^ U(1), left) & left:
                 return not is_gain  # the king may not capture a guarded piece
             return is_gain
         balance = np.int64(CAPTURE[kind]) - balance

@@ -1,72 +1,53 @@
-"""Checks, and the short mate search at leaves.
-
-A mate found here is a mate by the rules: all evasions are answered, and no line ends before by a fourth repetition,
-which perpetual check loses. Not tried: checks that waive a promotion (they win only if the promoted piece would make a
-pawn drop mate).
-"""
+"""Checks, and the short mate search at leaves."""
 
 import numpy as np
 
 from yomi.native.bits import U
 from yomi.native.jit import allocating_kernel, inlined, kernel
 from yomi.native.shogi import rules
-from yomi.native.shogi.movegen import PROMOTES, generate, lone_blockers, write_moves
-from yomi.native.shogi.position import (
-    BISHOPS,
-    GOLDS,
-    KNIGHTS,
-    LANCES,
-    MAX_HISTORY,
-    MAX_MOVES,
-    PAWNS,
-    POSITION_DTYPE,
-    ROOKS,
-    SILVERS,
-    attackers,
-    copy,
-    gives_check,
-    play,
-)
-from yomi.native.shogi.tables import (
+from yomi.native.shogi.movegen import PROMOTES, generate, king_steps, lone_blockers, write_moves
+from yomi.native.shogi.pieces import (
     BISHOP,
-    DEAD,
-    DIRECTION,
     DRAGON,
-    FILES,
     GOLD,
-    HAND_TYPE,
-    HIGH,
     HORSE,
     KING,
     KNIGHT,
     LANCE,
-    NO_SQUARE,
     PAWN,
-    PROMOTED,
-    RAYS,
+    PROMOTION,
     ROOK,
-    ROWS,
     SILVER,
-    SLIDES,
-    STEPS,
     WHITE_PIECE,
-    ZONE,
-    attacks,
+)
+from yomi.native.shogi.position import (
+    ENTERING_KING_TRY,
+    MAX_HISTORY,
+    MAX_MOVES,
+    PAWNS,
+    POSITION_DTYPE,
+    attackers,
+    copy,
+    gives_check,
+    occupied,
+    of_type,
+    pieces_of,
+    play,
+)
+from yomi.native.shogi.squares import (
+    NO_SQUARE,
+    all_squares,
     first_square,
-    toggled,
+    no_squares,
+    only,
+    put,
+    squares_at,
     without_first,
 )
+from yomi.native.shogi.tables import DEAD, DIRECTION, FILES, HAND_TYPE, RAYS, ROWS, SLIDES, STEPS, ZONE, attacks
 
-# Sets of `type_bits`, and their types, which have separate tables.
-_GROUPS = (
-    (PAWNS, (PAWN,)),
-    (LANCES, (LANCE,)),
-    (KNIGHTS, (KNIGHT,)),
-    (SILVERS, (SILVER,)),
-    (GOLDS, (GOLD,)),
-    (BISHOPS, (BISHOP, HORSE)),
-    (ROOKS, (ROOK, DRAGON)),
-)
+# Types of each row of `type_bits` up to ROOKS.
+_GROUPS = ((PAWN,), (LANCE,), (KNIGHT,), (SILVER,), (GOLD,), (BISHOP, HORSE), (ROOK, DRAGON))
 
 
 def _reach(kind: int, white: bool) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
@@ -86,12 +67,12 @@ def _make_origins() -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     for color in range(2):
         rank = np.arange(81) % 9
         zone = rank >= 6 if color else rank < 3
-        for row, (_, kinds) in enumerate(_GROUPS):
+        for row, kinds in enumerate(_GROUPS):
             for kind in kinds:
                 reach = _reach(kind, bool(color)).astype(np.int32)
                 plain = reach @ reach
                 if kind <= ROOK:
-                    after = _reach(kind + PROMOTED, bool(color)).astype(np.int32)
+                    after = _reach(kind + PROMOTION, bool(color)).astype(np.int32)
                     promotes = zone[:, None] | zone[None, :]
                     plain = plain + (reach * promotes) @ after
                 table[color, row, :81, :81] |= (plain.T > 0).astype(np.uint8)
@@ -100,59 +81,41 @@ def _make_origins() -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
 
 # uint64[2 * 7 * ROWS * 2]: by the mover's color, group of pieces and the king's square
 ORIGINS = _make_origins()
-_GROUP_PLACES = np.array([place for place, _ in _GROUPS], np.uint64)
 
 
 @inlined
 def _candidates(pos, us, king):  # type: ignore[no-untyped-def]
     """Return the pieces of `us` that could give check by a move on an empty board."""
-    low = U(0)
-    high = U(0)
+    found = no_squares()
     for group in range(U(7)):
-        row = ((us * U(7) + group) * U(ROWS) + king) * U(2)
-        place = _GROUP_PLACES[group]
-        low |= pos.type_bits[place] & ORIGINS[row]
-        high |= pos.type_bits[place + U(1)] & ORIGINS[row + U(1)]
-    return low & pos.color_bits[us * U(2)], high & pos.color_bits[us * U(2) + U(1)]
+        found |= of_type(pos, group) & squares_at(ORIGINS, (us * U(7) + group) * U(ROWS) + king)
+    return found & pieces_of(pos, us)
 
 
 @kernel
 def _checked_from(lines, kind, them, king):  # type: ignore[no-untyped-def]
     """Return the squares from which a piece of type `kind` checks the king of `them`."""
-    row = ((kind + them * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
-    low = STEPS[row]
-    high = STEPS[row + U(1)]
+    found = squares_at(STEPS, (kind + them * U(WHITE_PIECE)) * U(ROWS) + king)
     if kind == U(BISHOP) or kind == U(HORSE):
-        low |= lines[0]
-        high |= lines[1]
+        found |= lines[0]
     elif kind == U(ROOK) or kind == U(DRAGON):
-        low |= lines[2]
-        high |= lines[3]
+        found |= lines[1]
     elif kind == U(LANCE):
-        low |= lines[4]
-        high |= lines[5]
-    return low, high
+        found |= lines[2]
+    return found
 
 
 @inlined
-def _write_dropped_checks(pos, moves, count, us, king, free_low, free_high, lines):  # type: ignore[no-untyped-def]
+def _write_dropped_checks(pos, moves, count, us, king, free, lines):  # type: ignore[no-untyped-def]
     """Write the drops that give check, including an illegal pawn drop that mates."""
-    them = U(1) - us
     for i in range(U(7)):
         if pos.hand[us, i] == 0:
             continue
         kind = U(HAND_TYPE[i])
-        low, high = _checked_from(lines, kind, them, king)
-        dead = (kind + us * U(WHITE_PIECE)) * U(2)
-        low &= free_low & ~DEAD[dead]
-        high &= free_high & ~DEAD[dead + U(1)]
-        if kind == U(PAWN) and low | high != U(0):
-            file = first_square(low, high) * U(2)
-            pawns_low = pos.type_bits[U(PAWNS)] & pos.color_bits[us * U(2)] & FILES[file]
-            pawns_high = pos.type_bits[U(PAWNS + 1)] & pos.color_bits[us * U(2) + U(1)] & FILES[file + U(1)]
-            if pawns_low | pawns_high != U(0):
-                continue
-        count = write_moves(moves, count, low, high, (U(80) + kind) << U(7), U(1))
+        to = _checked_from(lines, kind, U(1) - us, king) & free & ~squares_at(DEAD, kind + us * U(WHITE_PIECE))
+        if kind == U(PAWN) and to and of_type(pos, PAWNS) & pieces_of(pos, us) & squares_at(FILES, first_square(to)):
+            continue
+        count = write_moves(moves, count, to, (U(80) + kind) << U(7), U(1))
     return count
 
 
@@ -169,70 +132,45 @@ def _checks_out_of_check(pos, moves):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _write_king_moves(pos, moves, count, origin, them, low, high, rest_low, rest_high):  # type: ignore[no-untyped-def]
+def _write_king_moves(pos, moves, count, origin, them, targets, rest):  # type: ignore[no-untyped-def]
     """Write the king's moves to squares that `them` do not attack. `rest`: all pieces except the king."""
-    while low | high != U(0):
-        to = first_square(low, high)
-        low, high = without_first(low, high)
-        attack_low, attack_high = attackers(pos, to, them, rest_low, rest_high)
-        if attack_low | attack_high == U(0):
+    while targets:
+        to = first_square(targets)
+        targets = without_first(targets)
+        if not attackers(pos, to, them, rest):
             moves[count] = to | origin
             count += U(1)
     return count
 
 
 @inlined
-def _lines_to(king, us, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
+def _lines_to(king, us, blockers):  # type: ignore[no-untyped-def]
     """Return the squares from which a bishop, a rook and a lance of `us` would check the king: three sets."""
     side = (U(1) - us) * U(WHITE_PIECE)
-    bishop_low, bishop_high = attacks(U(BISHOP) + side, king, occupied_low, occupied_high)
-    rook_low, rook_high = attacks(U(ROOK) + side, king, occupied_low, occupied_high)
-    ahead = (U(7) * us * U(ROWS) + king) * U(2)
-    return bishop_low, bishop_high, rook_low, rook_high, rook_low & RAYS[ahead], rook_high & RAYS[ahead + U(1)]
+    rook = attacks(U(ROOK) + side, king, blockers)
+    return attacks(U(BISHOP) + side, king, blockers), rook, rook & squares_at(RAYS, U(7) * us * U(ROWS) + king)
 
 
 @inlined
 def _ray_through(king, square):  # type: ignore[no-untyped-def]
     """Return the squares on the line from the king through `square`."""
-    row = (U(DIRECTION[king * U(ROWS) + square]) * U(ROWS) + king) * U(2)
-    return RAYS[row], RAYS[row + U(1)]
+    return squares_at(RAYS, U(DIRECTION[king * U(ROWS) + square]) * U(ROWS) + king)
 
 
 @inlined
 def _write_piece_checks(moves, count, code, origin, to, free, zone, lines, them, king, thorough):  # type: ignore[no-untyped-def]
     """Write a piece's moves that give check (not a king's); return the new number of moves.
 
-    Args:
-        moves: written.
-        count: number of moves before.
-        code: the piece.
-        origin: its square << 7.
-        to: set of its target squares.
-        free: squares on which it gives a discovered check.
-        zone: squares on which it may promote.
-        lines: see `_lines_to`.
-        them: the checked side.
-        king: square of its king.
-        thorough: see `checking_moves`.
+    Sets: its targets `to`, squares of discovered checks `free`, and of promotions `zone`. `origin` is its square << 7.
     """
-    to_low, to_high = to
-    free_low, free_high = free
-    zone_low, zone_high = zone
     kind = code & U(15)
     if kind <= U(ROOK):
-        check_low, check_high = _checked_from(lines, kind + U(PROMOTED), them, king)
-        check_low = to_low & zone_low & (check_low | free_low)
-        check_high = to_high & zone_high & (check_high | free_high)
-        count = write_moves(moves, count, check_low, check_high, origin | U(PROMOTES), U(1))
+        checks = to & zone & (_checked_from(lines, kind + U(PROMOTION), them, king) | free)
+        count = write_moves(moves, count, checks, origin | U(PROMOTES), U(1))
         if not thorough and (kind == U(PAWN) or kind == U(BISHOP) or kind == U(ROOK)):
-            to_low &= ~zone_low
-            to_high &= ~zone_high
-        to_low &= ~DEAD[code * U(2)]
-        to_high &= ~DEAD[code * U(2) + U(1)]
-    check_low, check_high = _checked_from(lines, kind, them, king)
-    to_low &= check_low | free_low
-    to_high &= check_high | free_high
-    return write_moves(moves, count, to_low, to_high, origin, U(1))
+            to &= ~zone
+        to &= ~squares_at(DEAD, code)
+    return write_moves(moves, count, to & (_checked_from(lines, kind, them, king) | free), origin, U(1))
 
 
 @kernel
@@ -252,58 +190,52 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
         return U(0)
     if pos.in_check != 0:
         return _checks_out_of_check(pos, moves)
-    occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
-    occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
-    own_low = pos.color_bits[us * U(2)]
-    own_high = pos.color_bits[us * U(2) + U(1)]
-    zone_low = ZONE[us * U(2)]
-    zone_high = ZONE[us * U(2) + U(1)]
-    lines = _lines_to(king, us, occupied_low, occupied_high)
-    unveil_low, unveil_high = lone_blockers(pos, king, us, us, occupied_low, occupied_high)
-    low, high = _candidates(pos, us, king)
-    low |= unveil_low
-    high |= unveil_high
+    blockers = occupied(pos)
+    lines = _lines_to(king, us, blockers)
+    unveil = lone_blockers(pos, king, us, us, blockers)
+    candidates = _candidates(pos, us, king) | unveil
     count = U(0)
-    pinned_low = U(0)
-    pinned_high = U(0)
-    if own_king != U(NO_SQUARE) and low | high != U(0):
-        pinned_low, pinned_high = lone_blockers(pos, own_king, them, us, occupied_low, occupied_high)
+    pinned = no_squares()
+    if own_king != U(NO_SQUARE) and candidates:
+        pinned = lone_blockers(pos, own_king, them, us, blockers)
     # Each piece that may check directly, or discover a check by moving away.
-    while low | high != U(0):
-        s = first_square(low, high)
-        bit_low = low & (U(0) - low)
-        bit_high = U(0) if bit_low != U(0) else high & (U(0) - high)
-        low ^= bit_low
-        high ^= bit_high
+    while candidates:
+        s = first_square(candidates)
+        rest = without_first(candidates)
+        piece = candidates ^ rest
+        candidates = rest
         code = U(pos.board[s])
-        to_low, to_high = attacks(code, s, occupied_low, occupied_high)
-        to_low &= ~own_low
-        to_high &= ~own_high
-        free_low = U(0)
-        free_high = U(0)
-        if (bit_low & unveil_low) | (bit_high & unveil_high) != U(0):
-            ray_low, ray_high = _ray_through(king, s)
-            free_low, free_high = ~ray_low, ~ray_high
-        if (bit_low & pinned_low) | (bit_high & pinned_high) != U(0):
-            ray_low, ray_high = _ray_through(own_king, s)
-            to_low &= ray_low
-            to_high &= ray_high
+        to = attacks(code, s, blockers) & ~pieces_of(pos, us)
+        free = no_squares()
+        if piece & unveil:
+            free = ~_ray_through(king, s)
+        if piece & pinned:
+            to &= _ray_through(own_king, s)
         origin = s << U(7)
         # A king gives only discovered checks.
         if code & U(15) == U(KING):
-            to_low &= free_low
-            to_high &= free_high
-            rest_low, rest_high = occupied_low & ~bit_low, occupied_high & ~bit_high
-            count = _write_king_moves(pos, moves, count, origin, them, to_low, to_high, rest_low, rest_high)
+            count = _write_king_moves(pos, moves, count, origin, them, to & free, blockers ^ piece)
             continue
-        zone = (zone_low, zone_high)
-        if (bit_low & zone_low) | (bit_high & zone_high) != U(0):
-            zone = (~U(0), ~U(0))  # a piece leaving the zone may promote, too
-        to, free = (to_low, to_high), (free_low, free_high)
+        zone = squares_at(ZONE, us)
+        if piece & zone:
+            zone = all_squares()  # a piece leaving the zone may promote, too
         count = _write_piece_checks(moves, count, code, origin, to, free, zone, lines, them, king, thorough)
-    free_low = ~occupied_low
-    free_high = ~occupied_high & U(HIGH)
-    return _write_dropped_checks(pos, moves, count, us, king, free_low, free_high, lines)
+    return _write_dropped_checks(pos, moves, count, us, king, all_squares() & ~blockers, lines)
+
+
+@kernel
+def write_check_squares(pos, sets):  # type: ignore[no-untyped-def]
+    """Write the squares from which a piece of the side to move would check: rows of `sets` (uint64[32]) by type."""
+    us = U(pos.side_to_move) - U(1)
+    them = U(1) - us
+    king = U(pos.king[them])
+    if king == U(NO_SQUARE):
+        for i in range(U(sets.size)):
+            sets[i] = U(0)
+        return
+    lines = _lines_to(king, us, occupied(pos))
+    for kind in range(U(PAWN), U(DRAGON + 1)):
+        put(sets, kind, no_squares() if kind == U(KING) else _checked_from(lines, kind, them, king))
 
 
 @kernel
@@ -317,24 +249,20 @@ def can_escape(pos, moves):  # type: ignore[no-untyped-def]
     # The king's moves first: they are the cheapest to find.
     us = U(pos.side_to_move) - U(1)
     king = U(pos.king[us])
-    row = ((U(KING) + us * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
-    low = STEPS[row] & ~pos.color_bits[us * U(2)]
-    high = STEPS[row + U(1)] & ~pos.color_bits[us * U(2) + U(1)]
-    occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
-    occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
-    occupied_low, occupied_high = toggled(occupied_low, occupied_high, king)
-    while low | high != U(0):
-        s = first_square(low, high)
-        low, high = without_first(low, high)
-        attack_low, attack_high = attackers(pos, s, U(1) - us, occupied_low, occupied_high)
-        if attack_low | attack_high == U(0):
+    blockers = occupied(pos) ^ only(king)
+    targets = king_steps(pos, us)
+    while targets:
+        if not attackers(pos, first_square(targets), U(1) - us, blockers):
             return True
+        targets = without_first(targets)
     return generate(pos, moves) > U(0)
 
 
 @kernel
 def attack(positions, history, moves, level, depth):  # type: ignore[no-untyped-def]
     """Return a move that mates in at most `depth` plies from positions[level], or 0.
+
+    All evasions are answered, and no line ends before by a fourth repetition, which perpetual check loses.
 
     Args:
         positions: POSITION_DTYPE[> level + depth]; those after `level` are working memory.
@@ -344,6 +272,7 @@ def attack(positions, history, moves, level, depth):  # type: ignore[no-untyped-
         depth: int64, odd.
     """
     pos = positions[U(level)]
+    # Checks that waive a promotion win only if the promoted piece would make a pawn drop mate: not tried.
     checks = checking_moves(pos, moves[U(level)], False)
     after = positions[U(level + 1)]
     # Mates in one first: they need no search of evasions.
@@ -379,6 +308,8 @@ def settles(pos, history):  # type: ignore[no-untyped-def]
     depth = np.int64(pos.mate_depth)
     if pos.max_moves != 0:
         depth = min(depth, np.int64(pos.max_moves) - np.int64(pos.ply))
+    if pos.entering_king == ENTERING_KING_TRY:
+        depth = min(depth, np.int64(1))  # the king may escape by a try
     if depth <= 0 or np.int64(pos.history_length) + 2 * depth > MAX_HISTORY:
         return False
     return mate_in(pos, history, depth - 1 + (depth & 1)) != 0

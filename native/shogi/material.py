@@ -1,8 +1,4 @@
-"""Evaluation of shogi positions without a network: material, exchanges, king safety; priors by features of moves.
-
-The side to move is assumed to take the best capture or to save its most valuable piece; the rest is left to the search.
-Weights are hand-made. Scores are in hundredths of a pawn.
-"""
+"""Evaluation of shogi positions without a network: material, exchanges, king safety; priors by features of moves."""
 
 import math
 
@@ -28,24 +24,16 @@ from yomi.native.shogi.effects import (
     find_attacks,
     find_losses,
 )
+from yomi.native.shogi.pieces import BISHOP, GOLD, KING, KNIGHT, LANCE, PAWN, PROMOTION, ROOK, SILVER
 from yomi.native.shogi.spec import shogi_spec
-from yomi.native.shogi.tables import (
-    BISHOP,
-    GOLD,
-    HAND_TYPE,
-    KING,
-    KNIGHT,
-    LANCE,
-    NO_SQUARE,
-    PAWN,
-    PROMOTED,
-    ROOK,
-    SILVER,
-)
+from yomi.native.shogi.squares import NO_SQUARE
+from yomi.native.shogi.tables import HAND_TYPE
 from yomi.native.spec import Inputs
 from yomi.native.tree import arrays
 from yomi.native.tree.buffers import make_batch
 
+# Weights are hand-made. Scores are in hundredths of a pawn. The side to move is assumed to take the best capture or to
+# save its most valuable piece; the rest is left to the search.
 # value = tanh(score * SQUASH): a score of 600 is a winning probability of 73%, as usual in shogi engines.
 SQUASH = 1.0 / 1200.0
 TEMPO = 40
@@ -141,9 +129,7 @@ def evaluate(pos, effects):  # type: ignore[no-untyped-def]
 
 @inlined
 def aims(pos, effects, square, kind, side, rank):  # type: ignore[no-untyped-def]
-    """Return whether a piece moved to `square` gives check, its best threat, and the squares near the enemy king it
-    covers.
-    """
+    """Return whether a piece on `square` gives check, its best threat, and how many squares near the king it covers."""
     enemy = 1 - side
     enemy_king = np.int64(pos.king[U(enemy)])
     check = False
@@ -218,7 +204,7 @@ def quiet_logit(pos, kind, origin, target, side):  # type: ignore[no-untyped-def
         logit -= 0.8
     elif kind == KNIGHT:
         logit -= 0.3
-    elif kind > PROMOTED:
+    elif kind > PROMOTION:
         logit += 0.3 * (np.int64(DISTANCE[enemy_king, U(origin)]) - np.int64(DISTANCE[enemy_king, U(target)]))
     else:
         logit -= 0.2
@@ -265,7 +251,7 @@ def prior_logit(pos, effects, move):  # type: ignore[no-untyped-def]
         after = kind
     else:
         kind = np.int64(pos.board[U(origin)]) & 15
-        after = kind + PROMOTED * promotes
+        after = kind + PROMOTION * promotes
         mine -= U(1) << U(4 * np.int64(RANK[U(kind)]))
         saved = np.int64(effects.loss[U(origin)])
         prize += np.int64(VALUE[U(after)]) - np.int64(VALUE[U(kind)])

@@ -1,9 +1,4 @@
-"""Inputs of NNUE evaluations: the rows of the first layer for a position, and the changes by a move.
-
-A position has two views, Black's and White's (rotated). In a view each piece has a number, by kind, side and square, or
-by kind, side and count in hand. A row is this number, or the number within a block that belongs to the square of the
-view's own king.
-"""
+"""Inputs of NNUE evaluations: the rows of the first layer for a position, and the changes by a move."""
 
 from typing import Any, NamedTuple
 
@@ -11,12 +6,10 @@ import numpy as np
 
 from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel
-from yomi.native.shogi.position import FIRST_DROP
-from yomi.native.shogi.tables import (
+from yomi.native.shogi.pieces import (
     BISHOP,
     DRAGON,
     GOLD,
-    HAND_INDEX,
     HORSE,
     KING,
     KNIGHT,
@@ -27,14 +20,16 @@ from yomi.native.shogi.tables import (
     PROM_PAWN,
     PROM_SILVER,
     ROOK,
-    ROWS,
     SILVER,
-    SQUARES,
     WHITE_PIECE,
-    first_square,
-    without_first,
 )
+from yomi.native.shogi.position import FIRST_DROP, occupied
+from yomi.native.shogi.squares import SQUARES, first_square, without_first
+from yomi.native.shogi.tables import HAND_INDEX, ROWS
 
+# A position has two views, Black's and White's (rotated). In a view each piece has a number, by kind, side and square,
+# or by kind, side and count in a hand. A row is this number, or the number within a block that belongs to the square of
+# the view's own king.
 MAX_ROWS = 40  # maximum rows of a view: 38 pieces and two kings
 MAX_CHANGES = 2  # maximum rows that a move adds to, or removes from, a view
 NO_ROW = -1
@@ -143,11 +138,10 @@ def find_rows(inputs, pos, view, rows):  # type: ignore[no-untyped-def]
     # without a king; here it is that of the first square.
     numbers, block = _chair(inputs, pos, U(view))
     count = U(0)
-    low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
-    high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
-    while low | high != U(0):
-        square = first_square(low, high)
-        low, high = without_first(low, high)
+    rest = occupied(pos)
+    while rest:
+        square = first_square(rest)
+        rest = without_first(rest)
         number = inputs.numbers[numbers + U(pos.board[square]) * U(SQUARES) + square]
         if number != NO_ROW and count < U(MAX_ROWS):
             rows[count] = block + number
@@ -212,7 +206,6 @@ def find_changes(inputs, pos, move, changes, ply):  # type: ignore[no-untyped-de
 
 @kernel
 def no_changes(changes, ply):  # type: ignore[no-untyped-def]
-    """Set no changes at `ply`, as after a pass."""
     for view in range(U(2)):
         changes.counts[U(ply), view, U(0)] = 0
         changes.counts[U(ply), view, U(1)] = 0

@@ -1,20 +1,29 @@
-"""Inputs of shogi networks over the board, and policy labels, in two forms.
-
-dlshogi's form is from the mover's side: colors are swapped and the board is rotated for White. AlphaZero's form, as
-cshogi's author trained it, is from Black's side with a plane for the color. Planes are [9][9] = [file][rank].
-"""
+"""Inputs of shogi networks over the board, and policy labels, in two forms."""
 
 import numpy as np
 import numpy.typing as npt
 
-from yomi.native.bits import U, popcount, reversed_bits
+from yomi.native.bits import U, reversed_bits
 from yomi.native.jit import inlined, kernel
 from yomi.native.packing import set_bit, unpack_bits
-from yomi.native.shogi.position import BISHOPS, FIRST_DROP, FORM_ALPHAZERO, ROOKS, WHITE
+from yomi.native.shogi.position import BISHOPS, FIRST_DROP, FORM_ALPHAZERO, ROOKS, WHITE, occupied, of_type, pieces_of
 from yomi.native.shogi.rules import DRAW, repetition
-from yomi.native.shogi.tables import NO_SQUARE, SQUARES, ZONE, attacks, first_square, without_first
+from yomi.native.shogi.squares import (
+    NO_SQUARE,
+    SQUARES,
+    first_square,
+    has,
+    no_squares,
+    number_of,
+    squares_at,
+    without_first,
+    words_of,
+)
+from yomi.native.shogi.tables import ZONE, attacks
 from yomi.native.spec import packed_words
 
+# dlshogi's form is from the mover's side: colors are swapped and the board is rotated for White. AlphaZero's form, as
+# cshogi's author trained it, is from Black's side with a plane for the color. Planes are [9][9] = [file][rank].
 PLANES, ALPHAZERO_PLANES = 62, 45
 EXTRAS, ENTERING_EXTRAS = 57, 119
 # dlshogi's planes per side: pieces by type, attacks by type, squares attacked once, twice, three times.
@@ -79,8 +88,9 @@ WAYS = _make_ways()  # uint8[81 * 81]
 
 
 @inlined
-def _write_set(bits, plane, low, high, turned):  # type: ignore[no-untyped-def]
+def _write_set(bits, plane, squares, turned):  # type: ignore[no-untyped-def]
     """Add a set of squares to a plane, rotated if `turned`."""
+    low, high = words_of(squares)
     if turned != U(0):  # square s of 128 bits goes to 127 - s, then to 80 - s
         low, high = reversed_bits(high), reversed_bits(low)
         low = (low >> U(47)) | (high << U(17))
@@ -96,48 +106,42 @@ def _write_set(bits, plane, low, high, turned):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _write_side(pos, bits, color, first, turned, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    low = pos.color_bits[color * U(2)]
-    high = pos.color_bits[color * U(2) + U(1)]
-    once_low = once_high = twice_low = twice_high = thrice_low = thrice_high = U(0)
-    while low | high != U(0):
-        square = first_square(low, high)
-        low, high = without_first(low, high)
+def _write_side(pos, bits, color, first, turned, blockers):  # type: ignore[no-untyped-def]
+    rest = pieces_of(pos, color)
+    once = twice = thrice = no_squares()
+    while rest:
+        square = first_square(rest)
+        rest = without_first(rest)
         code = U(pos.board[square])
         plane = first + (code & U(15)) - U(1)
         set_bit(bits, plane * U(SQUARES) + (square if turned == U(0) else U(SQUARES - 1) - square))
-        attacked_low, attacked_high = attacks(code, square, occupied_low, occupied_high)
-        thrice_low |= twice_low & attacked_low
-        thrice_high |= twice_high & attacked_high
-        twice_low |= once_low & attacked_low
-        twice_high |= once_high & attacked_high
-        once_low |= attacked_low
-        once_high |= attacked_high
-        _write_set(bits, plane + U(ATTACKS), attacked_low, attacked_high, turned)
-    _write_set(bits, first + U(COUNTS), once_low, once_high, turned)
-    _write_set(bits, first + U(COUNTS + 1), twice_low, twice_high, turned)
-    _write_set(bits, first + U(COUNTS + 2), thrice_low, thrice_high, turned)
+        attacked = attacks(code, square, blockers)
+        thrice |= twice & attacked
+        twice |= once & attacked
+        once |= attacked
+        _write_set(bits, plane + U(ATTACKS), attacked, turned)
+    _write_set(bits, first + U(COUNTS), once, turned)
+    _write_set(bits, first + U(COUNTS + 1), twice, turned)
+    _write_set(bits, first + U(COUNTS + 2), thrice, turned)
 
 
 @inlined
 def _write_entering(pos, color, bits, first):  # type: ignore[no-untyped-def]
-    """Write the pieces and points that a side lacks for a declaration; nothing if it has more, as in dlshogi."""
-    zone_low = ZONE[color * U(2)]
-    zone_high = ZONE[color * U(2) + U(1)]
+    """Write whether the king has entered, and how many pieces and points are missing for a declaration win.
+
+    As in dlshogi, a number beyond the requirement sets no plane.
+    """
     king = U(pos.king[color])
-    inside = king != U(NO_SQUARE) and ((zone_high if king >= U(64) else zone_low) >> (king & U(63))) & U(1) != U(0)
-    low = zone_low & pos.color_bits[color * U(2)]
-    high = zone_high & pos.color_bits[color * U(2) + U(1)]
-    pieces = popcount(low) + popcount(high)
-    if inside:
+    inside = squares_at(ZONE, color) & pieces_of(pos, color)
+    count = number_of(inside)
+    if king != U(NO_SQUARE) and has(ZONE, color, king) != U(0):
         set_bit(bits, first)
-        pieces -= U(1)
-    if pieces <= U(10) and pieces > U(0):
-        set_bit(bits, first + U(11) - pieces)
-    large = popcount(low & (pos.type_bits[U(BISHOPS)] | pos.type_bits[U(ROOKS)]))
-    large += popcount(high & (pos.type_bits[U(BISHOPS + 1)] | pos.type_bits[U(ROOKS + 1)]))
+        count -= U(1)
+    if count <= U(10) and count > U(0):
+        set_bit(bits, first + U(11) - count)
+    large = number_of(inside & (of_type(pos, BISHOPS) | of_type(pos, ROOKS)))
     large += U(pos.hand[color, U(5)]) + U(pos.hand[color, U(6)])
-    points = pieces + U(4) * large
+    points = count + U(4) * large
     for i in range(U(7)):
         points += U(pos.hand[color, i])
     needed = U(28) - color
@@ -155,12 +159,11 @@ def write_bits(pos, history, symmetry, scratch, bits, extras):  # type: ignore[n
     for w in range(U(bits.size)):
         bits[w] = U(0)
     us = U(pos.side_to_move) - U(1)
-    low = pos.color_bits[0] | pos.color_bits[2]
-    high = pos.color_bits[1] | pos.color_bits[3]
+    blockers = occupied(pos)
     hands = U(0)
     for side in range(U(2)):
         color = us ^ side
-        _write_side(pos, bits, color, side * U(SIDE_PLANES), us, low, high)
+        _write_side(pos, bits, color, side * U(SIDE_PLANES), us, blockers)
         base = side * U(HAND_EXTRAS)
         for i in range(U(7)):
             most = U(HAND_MAX[i])
@@ -200,13 +203,8 @@ def write_alphazero(pos, history, planes):  # type: ignore[no-untyped-def]
 def write_planes(pos, history, symmetry, scratch, planes, extras):  # type: ignore[no-untyped-def]
     """Write the network's inputs as numbers; the number of planes selects the form.
 
-    Args:
-        pos: the position.
-        history: its history.
-        symmetry: unused.
-        scratch: a record of SCRATCH_DTYPE of this thread.
-        planes: float32[62, 9, 9] or float32[45, 9, 9].
-        extras: float32[57] or float32[119], dlshogi's second input.
+    `planes` is float32[62, 9, 9] or float32[45, 9, 9], `extras` float32[57] or float32[119]: dlshogi's second input.
+    There is no symmetry. `scratch` is a record of SCRATCH_DTYPE of this thread.
     """
     if planes.shape[0] == ALPHAZERO_PLANES:
         write_alphazero(pos, history, planes)

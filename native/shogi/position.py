@@ -8,24 +8,22 @@ from numba import types
 from numba.core import cgutils
 
 from yomi.native.bits import U
-from yomi.native.jit import kernel, machine_code
+from yomi.native.jit import inlined, kernel, machine_code
+from yomi.native.shogi.pieces import GOLD, KING, KNIGHT, PAWN, SILVER, WHITE_PIECE
+from yomi.native.shogi.squares import NO_SQUARE, SQUARES, first_square, has, only, squares_at, without_first
 from yomi.native.shogi.tables import (
     DIAGONALS,
     DIRECTION,
     GROUP,
     HAND_INDEX,
     HAND_SHIFT,
-    KING,
     NO_DIRECTION,
-    NO_SQUARE,
     RAYS,
     ROWS,
     SLIDES,
-    SQUARES,
     STEPS,
     STRAIGHTS,
     ZOBRIST,
-    first_square,
     nearest,
 )
 
@@ -35,14 +33,15 @@ ENTERING_KING_24 = 1
 ENTERING_KING_27 = 2
 ENTERING_KING_24H = 3
 ENTERING_KING_27H = 4
+ENTERING_KING_TRY = 5
 FORM_DLSHOGI, FORM_ALPHAZERO = 0, 1
 MAX_MOVES = 593  # maximum number of legal moves
 # Size of a history: two entries per position, for 1,024 moves of a game and 511 of a searched line.
 MAX_HISTORY = 2 * (1024 + 512)
 FIRST_DROP = 81  # the origin of a drop is 80 plus the type of the piece
-# Index in `type_bits` of the low word of each set; the high word follows. GOLDS: all that move like a gold. BISHOPS,
-# ROOKS: with promoted forms. KINGS: kings, horses and dragons, which step in all directions.
-PAWNS, LANCES, KNIGHTS, SILVERS, GOLDS, BISHOPS, ROOKS, KINGS = 0, 2, 4, 6, 8, 10, 12, 14
+# Rows of `type_bits`. GOLDS: all that move like a gold. BISHOPS, ROOKS: with promoted forms. KINGS: kings, horses and
+# dragons, which step in all directions.
+PAWNS, LANCES, KNIGHTS, SILVERS, GOLDS, BISHOPS, ROOKS, KINGS = range(8)
 # Flags in the second history entry, above the packed hands: White is to move; the side to move is in check.
 SIDE_BIT, CHECK_BIT = 1 << 56, 1 << 57
 
@@ -52,8 +51,8 @@ POSITION_DTYPE = np.dtype(
         ("board_key", np.uint64),  # Zobrist hash of the board alone
         ("key", np.uint64),  # of board, hands and side to move
         ("hands", np.uint64),  # both hands, packed by HAND_SHIFT
-        ("color_bits", np.uint64, (4,)),  # squares of Black's pieces (low, high), then White's
-        ("type_bits", np.uint64, (16,)),  # squares by kind, at PAWNS, LANCES, ...
+        ("color_bits", np.uint64, (4,)),  # squares of Black's pieces, then White's
+        ("type_bits", np.uint64, (16,)),  # squares by kind, in the rows PAWNS, LANCES, ...
         ("draw_value", np.float32, (2,)),  # rule: value of a draw for Black and White, in [-1, 1]
         ("history_length", np.uint32),  # number of history entries, with its own
         ("ply", np.uint16),  # moves made since the game's start
@@ -63,7 +62,7 @@ POSITION_DTYPE = np.dtype(
         ("king", np.uint8, (2,)),  # squares, or NO_SQUARE
         ("side_to_move", np.uint8),  # BLACK or WHITE
         ("in_check", np.uint8),  # 1 if the side to move is in check
-        ("entering_king", np.uint8),  # rule: ENTERING_KING_NONE, _24, _27, _24H, _27H
+        ("entering_king", np.uint8),  # rule: ENTERING_KING_NONE, _24, _27, _24H, _27H, _TRY
         ("mate_depth", np.uint8),  # plies of the mate search at leaves: 0, 1, 3, 5
         ("all_moves", np.uint8),  # 1: the search also tries pointless waivers of promotion
         ("form", np.uint8),  # network form: selects planes and policy labels
@@ -96,7 +95,7 @@ def _toggle(pos, code, square):  # type: ignore[no-untyped-def]
     pos.color_bits[(code >> U(4)) * U(2) + word] ^= bit
     pos.type_bits[U(GROUP[kind]) * U(2) + word] ^= bit
     if kind > U(12):  # horse and dragon
-        pos.type_bits[U(KINGS) + word] ^= bit
+        pos.type_bits[U(2 * KINGS) + word] ^= bit
     pos.board_key ^= ZOBRIST[code * U(SQUARES) + square]
 
 
@@ -152,75 +151,66 @@ def set_position(pos, history, board, hands, side, ply):  # type: ignore[no-unty
             pos.hand[color, i] = hands[color, i]
             pos.hands += U(hands[color, i]) << U(HAND_SHIFT[color * 7 + i])
     us = U(side) - U(1)
-    low, high = attackers(
-        pos,
-        U(pos.king[us]),
-        U(1) - us,
-        pos.color_bits[0] | pos.color_bits[2],
-        pos.color_bits[1] | pos.color_bits[3],
-    )
-    pos.in_check = low | high != U(0)
+    pos.in_check = bool(attackers(pos, U(pos.king[us]), U(1) - us, occupied(pos)))
     _finish(pos, history)
+
+
+@inlined
+def pieces_of(pos, color):  # type: ignore[no-untyped-def]
+    """Return the squares of a color's (0, 1) pieces."""
+    return squares_at(pos.color_bits, color)
+
+
+@inlined
+def of_type(pos, row):  # type: ignore[no-untyped-def]
+    """Return the squares of both colors' pieces of a kind: PAWNS, LANCES, ..."""
+    return squares_at(pos.type_bits, U(row))
+
+
+@inlined
+def occupied(pos):  # type: ignore[no-untyped-def]
+    return pieces_of(pos, U(0)) | pieces_of(pos, U(1))
 
 
 @kernel
 def slider_lines(pos, square, attacker):  # type: ignore[no-untyped-def]
     """Return the sliding pieces of `attacker` (0, 1) that are on a line with `square`, blocked or not."""
-    us = U(1) - attacker
-    row = square * U(2)
-    ahead = (U(7) * (U(1) - us) * U(ROWS) + square) * U(2)  # direction UP for Black, DOWN for White
-    low = DIAGONALS[row] & pos.type_bits[U(BISHOPS)]
-    high = DIAGONALS[row + U(1)] & pos.type_bits[U(BISHOPS + 1)]
-    low |= STRAIGHTS[row] & pos.type_bits[U(ROOKS)]
-    high |= STRAIGHTS[row + U(1)] & pos.type_bits[U(ROOKS + 1)]
-    low |= RAYS[ahead] & pos.type_bits[U(LANCES)]
-    high |= RAYS[ahead + U(1)] & pos.type_bits[U(LANCES + 1)]
-    return low & pos.color_bits[attacker * U(2)], high & pos.color_bits[attacker * U(2) + U(1)]
+    found = squares_at(DIAGONALS, square) & of_type(pos, BISHOPS)
+    found |= squares_at(STRAIGHTS, square) & of_type(pos, ROOKS)
+    # Lances, seen from the square: direction 0 to Black's lances, 7 to White's.
+    found |= squares_at(RAYS, U(7) * attacker * U(ROWS) + square) & of_type(pos, LANCES)
+    return found & pieces_of(pos, attacker)
 
 
 @kernel
 def between(a, b):  # type: ignore[no-untyped-def]
     """Return the squares between two squares on a line."""
     d = U(DIRECTION[a * U(ROWS) + b])
-    one = (d * U(ROWS) + a) * U(2)
-    other = ((U(7) - d) * U(ROWS) + b) * U(2)
-    return RAYS[one] & RAYS[other], RAYS[one + U(1)] & RAYS[other + U(1)]
+    return squares_at(RAYS, d * U(ROWS) + a) & squares_at(RAYS, (U(7) - d) * U(ROWS) + b)
 
 
 @kernel
-def attackers(pos, square, attacker, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    """Return the pieces of color `attacker` (0, 1) that attack `square`, given the occupied squares.
+def attackers(pos, square, attacker, blockers):  # type: ignore[no-untyped-def]
+    """Return the pieces of color `attacker` (0, 1) that attack `square`, given the occupied squares `blockers`.
 
     `square` may be NO_SQUARE, which nothing attacks.
     """
     # A piece attacks the square if a piece of its kind and the other color would attack it from there.
-    row = ((U(1) - attacker) * U(16) * U(ROWS) + square) * U(2)
-    step = U(ROWS * 2)
-    low = STEPS[row + step] & pos.type_bits[U(PAWNS)]
-    high = STEPS[row + step + U(1)] & pos.type_bits[U(PAWNS + 1)]
-    low |= STEPS[row + step * U(3)] & pos.type_bits[U(KNIGHTS)]
-    high |= STEPS[row + step * U(3) + U(1)] & pos.type_bits[U(KNIGHTS + 1)]
-    low |= STEPS[row + step * U(4)] & pos.type_bits[U(SILVERS)]
-    high |= STEPS[row + step * U(4) + U(1)] & pos.type_bits[U(SILVERS + 1)]
-    low |= STEPS[row + step * U(7)] & pos.type_bits[U(GOLDS)]
-    high |= STEPS[row + step * U(7) + U(1)] & pos.type_bits[U(GOLDS + 1)]
-    low |= STEPS[row + step * U(8)] & pos.type_bits[U(KINGS)]
-    high |= STEPS[row + step * U(8) + U(1)] & pos.type_bits[U(KINGS + 1)]
-    low &= pos.color_bits[attacker * U(2)]
-    high &= pos.color_bits[attacker * U(2) + U(1)]
+    row = (U(1) - attacker) * U(WHITE_PIECE) * U(ROWS) + square
+    found = squares_at(STEPS, row + U(PAWN * ROWS)) & of_type(pos, PAWNS)
+    found |= squares_at(STEPS, row + U(KNIGHT * ROWS)) & of_type(pos, KNIGHTS)
+    found |= squares_at(STEPS, row + U(SILVER * ROWS)) & of_type(pos, SILVERS)
+    found |= squares_at(STEPS, row + U(GOLD * ROWS)) & of_type(pos, GOLDS)
+    found |= squares_at(STEPS, row + U(KING * ROWS)) & of_type(pos, KINGS)
+    found &= pieces_of(pos, attacker)
     # Sliding pieces attack if no occupied square is in between.
-    slider_low, slider_high = slider_lines(pos, square, attacker)
-    while slider_low | slider_high != U(0):
-        s = first_square(slider_low, slider_high)
-        bit_low = slider_low & (U(0) - slider_low)
-        bit_high = U(0) if bit_low != U(0) else slider_high & (U(0) - slider_high)
-        slider_low ^= bit_low
-        slider_high ^= bit_high
-        between_low, between_high = between(square, s)
-        if (between_low & occupied_low) | (between_high & occupied_high) == U(0):
-            low |= bit_low
-            high |= bit_high
-    return low, high
+    sliders = slider_lines(pos, square, attacker)
+    while sliders:
+        rest = without_first(sliders)
+        if not between(square, first_square(sliders)) & blockers:
+            found |= sliders ^ rest
+        sliders = rest
+    return found
 
 
 @kernel
@@ -233,23 +223,17 @@ def gives_check(pos, move):  # type: ignore[no-untyped-def]
     dropped = origin >= U(FIRST_DROP)
     code = (origin - U(80)) | (us << U(4)) if dropped else U(pos.board[origin]) + ((U(move) >> U(14)) << U(3))
     # Direct check by a step, then by a slide.
-    row = (code * U(ROWS) + to) * U(2) + (king >> U(6))
-    if (STEPS[row] >> (king & U(63))) & U(1) != U(0):
+    if has(STEPS, code * U(ROWS) + to, king) != U(0):
         return king != U(NO_SQUARE)
-    low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
-    high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
+    blockers = occupied(pos)
     slides = U(SLIDES[code])
     if slides != U(0):
         d = U(DIRECTION[to * U(ROWS) + king])
         if (slides >> d) & U(1) != U(0):
-            between_low, between_high = between(to, king)
+            free = between(to, king)
             if not dropped:
-                bit = ~(U(1) << (origin & U(63)))
-                if origin < U(64):
-                    between_low &= bit
-                else:
-                    between_high &= bit
-            if (between_low & low) | (between_high & high) == U(0):
+                free &= ~only(origin)
+            if not free & blockers:
                 return True
     if dropped:
         return False
@@ -259,15 +243,12 @@ def gives_check(pos, move):  # type: ignore[no-untyped-def]
     # Discovered check: the piece behind the moving piece, as seen from the king.
     if DIRECTION[king * U(ROWS) + to] == d:
         return False
-    ahead_low, ahead_high = between(king, origin)
-    if (ahead_low & low) | (ahead_high & high) != U(0):
+    if between(king, origin) & blockers:
         return False
-    row = (d * U(ROWS) + origin) * U(2)
-    low &= RAYS[row]
-    high &= RAYS[row + U(1)]
-    if low | high == U(0):
+    blockers &= squares_at(RAYS, d * U(ROWS) + origin)
+    if not blockers:
         return False
-    behind = U(pos.board[nearest(low, high, d)])
+    behind = U(pos.board[nearest(blockers, d)])
     return (behind >> U(4)) == us and (U(SLIDES[behind]) >> (U(7) - d)) & U(1) != U(0)
 
 

@@ -1,8 +1,11 @@
-"""The rules besides moves: repetition and declaration of a win. Re-exports the move functions."""
+"""The rules besides moves: repetition, declaration and try. Re-exports the move functions."""
 
-from yomi.native.bits import U, popcount
-from yomi.native.jit import kernel
-from yomi.native.shogi.movegen import has_legal_move, is_legal, legal_moves
+import numpy as np
+
+from yomi.native.bits import U
+from yomi.native.jit import inlined, kernel
+from yomi.native.shogi.movegen import has_legal_move, is_legal, king_steps, legal_moves
+from yomi.native.shogi.pieces import KNIGHT
 from yomi.native.shogi.position import (
     BISHOPS,
     CHECK_BIT,
@@ -10,26 +13,36 @@ from yomi.native.shogi.position import (
     ENTERING_KING_24H,
     ENTERING_KING_27H,
     ENTERING_KING_NONE,
+    ENTERING_KING_TRY,
     FIRST_DROP,
     ROOKS,
+    attackers,
+    occupied,
+    of_type,
+    pieces_of,
     play,
     set_position,
 )
-from yomi.native.shogi.tables import HAND_GUARD, HANDS_MASK, KNIGHT, NO_SQUARE, ZONE
+from yomi.native.shogi.squares import NO_SQUARE, has, number_of, only, squares_at
+from yomi.native.shogi.tables import HAND_GUARD, HANDS_MASK, ZONE
 
 __all__ = [
     "declaration",
+    "draw_declaration",
     "has_legal_move",
     "is_legal",
     "legal_moves",
     "play",
     "repetition",
     "set_position",
+    "tried",
+    "try_move",
 ]
 
 # Results of a repetition for the side to move, with cshogi's numbers.
 NONE, DRAW, WIN, LOSE, SUPERIOR, INFERIOR = 0, 1, 2, 3, 4, 5
 ALL_POINTS = 56  # points of all pieces, kings included, for a declaration
+TRY_SQUARES = (36, 44)  # 5a for Black and 5i for White, where the other king starts
 OCCURRENCES = 4  # occurrences of a position that end the game
 
 
@@ -107,46 +120,86 @@ def ends_by_repetition(pos, history):  # type: ignore[no-untyped-def]
 
 @kernel
 def declaration(pos):  # type: ignore[no-untyped-def]
-    """Return whether the side to move may declare a win by the record's entering king rule.
+    """Return whether the side to move wins at once by the record's entering king rule.
 
-    Its king and ten more of its pieces are in the far three ranks, it is not in check, and these pieces and its hand
-    count 28 points for Black, 27 for White (31 by the 24-point rules); a rook or bishop counts five.
+    By points, it declares with 28 as Black, 27 as White, or 31 by the 24-point rules. By the try rule, its king moves.
     """
-    if pos.entering_king == ENTERING_KING_NONE or pos.in_check != 0:
+    rule = pos.entering_king
+    if rule == ENTERING_KING_NONE:
         return False
+    if rule == ENTERING_KING_TRY:
+        return try_move(pos) != 0
+    needed = U(31) if _is_24(rule) else U(29) - U(pos.side_to_move)
+    return _points(pos) >= needed
+
+
+@kernel
+def draw_declaration(pos):  # type: ignore[no-untyped-def]
+    """Return whether the side to move may declare a draw: 24 to 30 points by the 24-point rules."""
+    if not _is_24(pos.entering_king):
+        return False
+    points = _points(pos)
+    return U(24) <= points and points < U(31)
+
+
+@kernel
+def try_move(pos):  # type: ignore[no-untyped-def]
+    """Return the legal move of the king to the square where the other king starts, or 0. Any rule."""
+    us = U(pos.side_to_move) - U(1)
+    target = U(TRY_SQUARES[0]) if us == U(0) else U(TRY_SQUARES[1])
+    king = U(pos.king[us])
+    if king == U(NO_SQUARE) or not king_steps(pos, us) & only(target):
+        return np.int64(0)
+    # The king does not block lines through its own square.
+    if attackers(pos, target, U(1) - us, occupied(pos) ^ only(king)):
+        return np.int64(0)
+    return np.int64(target | (king << U(7)))
+
+
+@kernel
+def tried(pos):  # type: ignore[no-untyped-def]
+    """Return whether the side to move has lost by the try rule: the other king is where this king starts."""
+    if pos.entering_king != ENTERING_KING_TRY:
+        return False
+    return pos.king[0] == TRY_SQUARES[0] if pos.side_to_move == 2 else pos.king[1] == TRY_SQUARES[1]
+
+
+@inlined
+def _is_24(rule):  # type: ignore[no-untyped-def]
+    return rule == ENTERING_KING_24 or rule == ENTERING_KING_24H
+
+
+@kernel
+def _points(pos):  # type: ignore[no-untyped-def]
+    """Return the points that the side to move may declare: pieces in the far three ranks, and its hand.
+
+    A rook or bishop counts five. Return 0 in check, or if the king and ten more pieces are not in these ranks.
+    """
     us = U(pos.side_to_move) - U(1)
     king = U(pos.king[us])
-    zone_low = ZONE[us * U(2)]
-    zone_high = ZONE[us * U(2) + U(1)]
-    if king == U(NO_SQUARE) or ((zone_high if king >= U(64) else zone_low) >> (king & U(63))) & U(1) == U(0):
-        return False
-    low = zone_low & pos.color_bits[us * U(2)]
-    high = zone_high & pos.color_bits[us * U(2) + U(1)]
-    pieces = popcount(low) + popcount(high) - U(1)
-    if pieces < U(10):
-        return False
-    large = popcount(low & (pos.type_bits[U(BISHOPS)] | pos.type_bits[U(ROOKS)]))
-    large += popcount(high & (pos.type_bits[U(BISHOPS + 1)] | pos.type_bits[U(ROOKS + 1)]))
+    if pos.in_check != 0 or king == U(NO_SQUARE) or has(ZONE, us, king) == U(0):
+        return U(0)
+    inside = squares_at(ZONE, us) & pieces_of(pos, us)
+    count = number_of(inside) - U(1)
+    if count < U(10):
+        return U(0)
+    large = number_of(inside & (of_type(pos, BISHOPS) | of_type(pos, ROOKS)))
     large += U(pos.hand[us, U(5)]) + U(pos.hand[us, U(6)])  # bishops and rooks
-    points = pieces + U(4) * large
+    points = count + U(4) * large
     for i in range(U(7)):
         points += U(pos.hand[us, i])
     rule = pos.entering_king
-    needed = U(31) if rule == ENTERING_KING_24 or rule == ENTERING_KING_24H else U(28) - us
     # Handicap games: White's missing pieces count for White, as in YaneuraOu.
     if us == U(1) and (rule == ENTERING_KING_24H or rule == ENTERING_KING_27H):
         points += U(ALL_POINTS) - _points_in_game(pos)
-    return points >= needed
+    return points
 
 
 @kernel
 def _points_in_game(pos):  # type: ignore[no-untyped-def]
     """Return the points of all pieces on the board, kings included, and in both hands."""
-    points = U(0)
-    for i in range(U(4)):
-        points += popcount(pos.color_bits[i])
-    for i in range(U(2)):
-        points += U(4) * popcount(pos.type_bits[U(BISHOPS) + i] | pos.type_bits[U(ROOKS) + i])
-        for j in range(U(7)):
-            points += U(pos.hand[i, j]) * (U(5) if j > U(4) else U(1))
+    points = number_of(occupied(pos)) + U(4) * number_of(of_type(pos, BISHOPS) | of_type(pos, ROOKS))
+    for color in range(U(2)):
+        for i in range(U(7)):
+            points += U(pos.hand[color, i]) * (U(5) if i > U(4) else U(1))
     return points

@@ -1,9 +1,4 @@
-"""Inputs of sparse shogi networks: rows of their first layer and of their policy, to be summed.
-
-The board is from the mover's side as in dlshogi's form, and mirrored if the own king is on the left half. "Loose" means
-not defended. A target is defended if another own piece attacks it. Checks and threats are approximate: the origin still
-counts as occupied.
-"""
+"""Inputs of sparse shogi networks: rows of their first layer and of their policy, to be summed."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,22 +6,26 @@ import numpy.typing as npt
 from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel
 from yomi.native.shogi.movegen import lone_blockers
+from yomi.native.shogi.pieces import KING, PROMOTION, WHITE_PIECE
 from yomi.native.shogi.planes import DIRECTIONS, HAND_MAX
-from yomi.native.shogi.position import FIRST_DROP, MAX_MOVES
-from yomi.native.shogi.tables import (
-    DIRECTION,
-    HAND_INDEX,
-    KING,
+from yomi.native.shogi.position import FIRST_DROP, MAX_MOVES, occupied, pieces_of
+from yomi.native.shogi.squares import (
     NO_SQUARE,
-    PROMOTED,
-    ROWS,
     SQUARES,
-    WHITE_PIECE,
-    attacks,
     first_square,
+    has,
+    no_squares,
+    number_of,
+    put,
+    squares_at,
     without_first,
 )
+from yomi.native.shogi.tables import DIRECTION, HAND_INDEX, ROWS, attacks
 
+# The board is from the mover's side as in dlshogi's form, and mirrored if the own king is on the left half. "Loose"
+# means not defended. A target is defended if another own piece attacks it. Checks and threats are approximate: the
+# origin still counts as occupied.
+#
 # Rows of the first layer:
 # 1. each piece on the board: kind, owner, square, FLAGS;
 # 2. each piece in hand, the n-th of its kind;
@@ -131,7 +130,8 @@ FIRST_OF_HAND = np.concatenate([[0], np.cumsum(HAND_MAX)]).astype(np.uint8)
 # Working memory for one position.
 SCRATCH_DTYPE = np.dtype(
     [
-        ("attacked", np.uint64, (4,)),  # by the side to move (low, high), then by the other
+        # Sets of squares, one a row.
+        ("attacked", np.uint64, (4,)),  # by the side to move, then by the other
         ("twice", np.uint64, (4,)),  # by two or more pieces
         ("cheaply", np.uint64, (4 * COSTS,)),  # by pieces that are cheaper than each cost
         ("targets", np.uint64, (2 * COSTS,)),  # pieces that an own piece of each cost threatens
@@ -147,59 +147,44 @@ SCRATCH_DTYPE = np.dtype(
 )
 
 
-@inlined
-def _has(sets, place, square):  # type: ignore[no-untyped-def]
-    """Return 1 if a square is in the set at index `place` of `sets`, otherwise 0."""
-    half = sets[place + U(1)] if square >= U(64) else sets[place]
-    return (half >> (square & U(63))) & U(1)
-
-
 @kernel
 def _find_attacks(pos, scratch):  # type: ignore[no-untyped-def]
     us = U(pos.side_to_move) - U(1)
-    occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
-    occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
+    blockers = occupied(pos)
     for side in range(U(2)):
-        color = us ^ side
-        low = pos.color_bits[color * U(2)]
-        high = pos.color_bits[color * U(2) + U(1)]
-        once_low = once_high = twice_low = twice_high = U(0)
+        rest = pieces_of(pos, us ^ side)
+        once = twice = no_squares()
         cheaply = scratch.cheaply[side * U(2 * COSTS) : (side + U(1)) * U(2 * COSTS)]
-        for i in range(U(2 * COSTS)):
-            cheaply[i] = U(0)
-        while low | high != U(0):
-            square = first_square(low, high)
-            low, high = without_first(low, high)
+        for cost in range(U(COSTS)):
+            put(cheaply, cost, no_squares())
+        while rest:
+            square = first_square(rest)
+            rest = without_first(rest)
             piece = U(pos.board[square])
-            attacked_low, attacked_high = attacks(piece, square, occupied_low, occupied_high)
-            twice_low |= once_low & attacked_low
-            twice_high |= once_high & attacked_high
-            once_low |= attacked_low
-            once_high |= attacked_high
-            dearer = U(2) * (U(COST_OF[piece & U(15)]) + U(1))
-            if dearer < U(2 * COSTS):  # nothing is dearer than the king
-                cheaply[dearer] |= attacked_low
-                cheaply[dearer + U(1)] |= attacked_high
-        for i in range(U(2), U(2 * COSTS)):
-            cheaply[i] |= cheaply[i - U(2)]
-        scratch.attacked[side * U(2)] = once_low
-        scratch.attacked[side * U(2) + U(1)] = once_high
-        scratch.twice[side * U(2)] = twice_low
-        scratch.twice[side * U(2) + U(1)] = twice_high
+            attacked = attacks(piece, square, blockers)
+            twice |= once & attacked
+            once |= attacked
+            dearer = U(COST_OF[piece & U(15)]) + U(1)
+            if dearer < U(COSTS):  # nothing is dearer than the king
+                put(cheaply, dearer, squares_at(cheaply, dearer) | attacked)
+        for cost in range(U(1), U(COSTS)):
+            put(cheaply, cost, squares_at(cheaply, cost) | squares_at(cheaply, cost - U(1)))
+        put(scratch.attacked, side, once)
+        put(scratch.twice, side, twice)
 
 
 @inlined
 def _attacked(scratch, side, kind, square):  # type: ignore[no-untyped-def]
     """Return the attack part of FLAGS of a piece of the side to move (0) or the opponent (1)."""
     other = U(1) - side
-    cheaply = (other * U(COSTS) + U(COST_OF[kind])) * U(2)
-    return U(2) * (_has(scratch.attacked, other * U(2), square) + _has(scratch.cheaply, cheaply, square))
+    cheaply = other * U(COSTS) + U(COST_OF[kind])
+    return U(2) * (has(scratch.attacked, other, square) + has(scratch.cheaply, cheaply, square))
 
 
 @inlined
 def _flags(scratch, side, kind, square):  # type: ignore[no-untyped-def]
     """Return the FLAGS of a piece of the side to move (0) or the opponent (1)."""
-    return _attacked(scratch, side, kind, square) + _has(scratch.attacked, side * U(2), square)
+    return _attacked(scratch, side, kind, square) + has(scratch.attacked, side, square)
 
 
 @kernel
@@ -217,11 +202,10 @@ def find_rows(pos, scratch):  # type: ignore[no-untyped-def]
     # The mover's pieces first, then the opponent's.
     for side in range(U(2)):
         color = us ^ side
-        low = pos.color_bits[color * U(2)]
-        high = pos.color_bits[color * U(2) + U(1)]
-        while low | high != U(0):
-            square = first_square(low, high)
-            low, high = without_first(low, high)
+        rest = pieces_of(pos, color)
+        while rest:
+            square = first_square(rest)
+            rest = without_first(rest)
             kind = U(pos.board[square]) & U(15)
             seen = U(VIEWS[view + square])
             piece = side * U(KINDS) + kind - U(1)
@@ -255,7 +239,7 @@ def _add_near(scratch, count, piece, king, square):  # type: ignore[no-untyped-d
 def _add_beside(pos, scratch, side, count):  # type: ignore[no-untyped-def]
     """Append the rows of the squares beside a side's king."""
     color = U(pos.side_to_move) - U(1) ^ side
-    own, other = side * U(2), (U(1) - side) * U(2)
+    other = U(1) - side
     king = U(VIEWS[scratch.chair + U(pos.king[color])])
     for i in range(U(BESIDE)):
         state = U(BESIDE_STATES - 1)
@@ -266,52 +250,40 @@ def _add_beside(pos, scratch, side, count):  # type: ignore[no-untyped-def]
             kind = piece & U(15)
             if kind != U(0) and U(piece >= U(WHITE_PIECE)) != color:
                 kind += U(KINDS)
-            attackers = _has(scratch.attacked, other, square) + _has(scratch.twice, other, square)
-            state = kind * U(GUARDS) + attackers * U(2) + _has(scratch.twice, own, square)
+            attackers = has(scratch.attacked, other, square) + has(scratch.twice, other, square)
+            state = kind * U(GUARDS) + attackers * U(2) + has(scratch.twice, side, square)
         scratch.rows[count + i] = U(FIRST_BESIDE) + (side * U(BESIDE) + i) * U(BESIDE_STATES) + state
 
 
 @kernel
 def find_threats(pos, scratch):  # type: ignore[no-untyped-def]
-    """Fill the parts of `scratch` that `find_move_rows` needs. Call `find_rows` first.
-
-    Finds own attacked pieces that have no defender (`in_danger`) or one (`held`), and opposing pieces worth attacking
-    (`targets`). Finds the squares from which each kind of piece gives check (`checks`), and own pieces whose move
-    discovers a check (`blockers`).
-    """
+    """Fill the parts of `scratch` that `find_move_rows` needs. Call `find_rows` first."""
     us = U(pos.side_to_move) - U(1)
     them = U(1) - us
-    for half in range(U(2)):
-        attacked = pos.color_bits[us * U(2) + half] & scratch.attacked[U(2) + half]
-        scratch.in_danger[half] = attacked & ~scratch.attacked[half]
-        scratch.held[half] = attacked & scratch.attacked[half] & ~scratch.twice[half]
-        loose = pos.color_bits[them * U(2) + half] & ~scratch.attacked[U(2) + half]
-        for cost in range(U(COSTS)):
-            scratch.targets[cost * U(2) + half] = loose
-    low, high = pos.color_bits[them * U(2)], pos.color_bits[them * U(2) + U(1)]
-    while low | high != U(0):
-        square = first_square(low, high)
-        rest_low, rest_high = without_first(low, high)
+    ours, theirs = squares_at(scratch.attacked, U(0)), squares_at(scratch.attacked, U(1))
+    attacked = pieces_of(pos, us) & theirs
+    put(scratch.in_danger, U(0), attacked & ~ours)
+    put(scratch.held, U(0), attacked & ours & ~squares_at(scratch.twice, U(0)))
+    for cost in range(U(COSTS)):
+        put(scratch.targets, cost, pieces_of(pos, them) & ~theirs)
+    left = pieces_of(pos, them)
+    while left:
+        square = first_square(left)
+        rest = without_first(left)
         for cost in range(U(COST_OF[U(pos.board[square]) & U(15)])):
-            scratch.targets[cost * U(2)] |= low ^ rest_low
-            scratch.targets[cost * U(2) + U(1)] |= high ^ rest_high
-        low, high = rest_low, rest_high
+            put(scratch.targets, cost, squares_at(scratch.targets, cost) | (left ^ rest))
+        left = rest
     # Squares from which each kind of own piece checks.
     king = U(pos.king[them])
-    occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
-    occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
+    blockers = occupied(pos)
     for kind in range(U(1), U(KINDS + 1)):
         # Where a piece of this kind and the other color on the king's square attacks, an own piece gives check.
-        low = high = U(0)
+        checks = no_squares()
         if king != U(NO_SQUARE) and kind != U(KING):
-            low, high = attacks(kind + them * U(WHITE_PIECE), king, occupied_low, occupied_high)
-        scratch.checks[kind * U(2)] = low
-        scratch.checks[kind * U(2) + U(1)] = high
-    scratch.blockers[U(0)] = scratch.blockers[U(1)] = U(0)
-    if king != U(NO_SQUARE):
-        low, high = lone_blockers(pos, king, us, us, occupied_low, occupied_high)
-        scratch.blockers[U(0)] = low
-        scratch.blockers[U(1)] = high
+            checks = attacks(kind + them * U(WHITE_PIECE), king, blockers)
+        put(scratch.checks, kind, checks)
+    unveil = no_squares() if king == U(NO_SQUARE) else lone_blockers(pos, king, us, us, blockers)
+    put(scratch.blockers, U(0), unveil)
 
 
 @kernel
@@ -327,9 +299,9 @@ def find_move_rows(pos, scratch, move, first):  # type: ignore[no-untyped-def]
         hand = U(HAND_INDEX[kind])
         label = (U(20) + kind - U(1)) * U(SQUARES) + seen_to
         mover = U(KINDS) + hand
-        defended = _has(scratch.attacked, U(0), to)
+        defended = has(scratch.attacked, U(0), to)
         source = U(FIRST_DROPPED) + hand
-        check = _has(scratch.checks, kind * U(2), to)
+        check = has(scratch.checks, kind, to)
     else:
         kind = U(pos.board[origin]) & U(15)
         promotes = (U(move) >> U(14)) & U(1)
@@ -337,14 +309,14 @@ def find_move_rows(pos, scratch, move, first):  # type: ignore[no-untyped-def]
         label = (promotes * U(10) + U(DIRECTIONS[seen * U(SQUARES) + seen_to])) * U(SQUARES) + seen_to
         mover = kind - U(1)
         captured = U(pos.board[to]) & U(15)
-        defended = _has(scratch.twice, U(0), to)
+        defended = has(scratch.twice, U(0), to)
         place = (mover * U(SQUARES) + seen) * U(FLAGS) + _flags(scratch, U(0), kind, origin)
-        low, high = _reached(pos, kind + us * U(WHITE_PIECE), origin)
-        leaves = U((low & scratch.held[U(0)]) | (high & scratch.held[U(1)]) != U(0))
+        reached = attacks(kind + us * U(WHITE_PIECE), origin, occupied(pos))
+        leaves = U(bool(reached & squares_at(scratch.held, U(0))))
         source = U(FIRST_ORIGIN) + place * U(2) + leaves
-        kind += promotes * U(PROMOTED)
-        check = _has(scratch.checks, kind * U(2), to)
-        if _has(scratch.blockers, U(0), origin) != U(0):
+        kind += promotes * U(PROMOTION)
+        check = has(scratch.checks, kind, to)
+        if has(scratch.blockers, U(0), origin) != U(0):
             king = U(pos.king[U(1) - us]) * U(ROWS)
             check |= U(DIRECTION[king + origin] != DIRECTION[king + to])
     flags = _attacked(scratch, U(0), kind, to) + defended
@@ -362,21 +334,9 @@ def find_move_rows(pos, scratch, move, first):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _reached(pos, piece, square):  # type: ignore[no-untyped-def]
-    occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
-    occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
-    return attacks(piece, square, occupied_low, occupied_high)
-
-
-@inlined
 def _threats(pos, scratch, piece, to):  # type: ignore[no-untyped-def]
     """Return the number of pieces that a piece on `to` threatens, up to two, and whether it guards one in danger."""
-    low, high = _reached(pos, piece, to)
-    guards = U((low & scratch.in_danger[U(0)]) | (high & scratch.in_danger[U(1)]) != U(0))
-    cost = U(2) * U(COST_OF[piece & U(15)])
-    low, high = low & scratch.targets[cost], high & scratch.targets[cost + U(1)]
-    threats = U(0)
-    if low | high != U(0):
-        low, high = without_first(low, high)
-        threats = U(1) + U(low | high != U(0))
-    return threats, guards
+    reached = attacks(piece, to, occupied(pos))
+    guards = U(bool(reached & squares_at(scratch.in_danger, U(0))))
+    targets = reached & squares_at(scratch.targets, U(COST_OF[piece & U(15)]))
+    return min(number_of(targets), U(2)), guards

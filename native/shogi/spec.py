@@ -7,7 +7,7 @@ from yomi.native.jit import kernel
 from yomi.native.shogi import mate, planes, position, rules, waivers
 from yomi.native.shogi.planes import SCRATCH_DTYPE
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
-from yomi.native.shogi.tables import SQUARES
+from yomi.native.shogi.squares import SQUARES
 from yomi.native.spec import GameSpec
 
 # Maximum value of a first repetition or a draw: almost a win, but not a proof.
@@ -18,8 +18,8 @@ UNPROVEN_WIN = 0.99
 def outcome(pos, history):  # type: ignore[no-untyped-def]
     """Return the state of a position in a search, its value and score; see yomi.native.game.outcome."""
     # The first repetition counts, though the rules require the fourth: it would be repeated again. A mate at the limit
-    # of moves is a mate; a declaration is too late then.
-    if not rules.has_legal_move(pos):
+    # of moves is a mate, and so is a try; a declaration is too late then.
+    if not rules.has_legal_move(pos) or rules.tried(pos):
         return OVER, -1.0, 0.0
     draw = min(max(float(pos.draw_value[U(pos.side_to_move) - U(1)]), -UNPROVEN_WIN), UNPROVEN_WIN)
     kind = rules.repetition(pos, history)

@@ -1,11 +1,7 @@
 """The moves that a shogi search tries: legal moves without pointless waivers of promotion.
 
 A promoted pawn, bishop or rook attacks all that it attacked before, and so does a lance on the second rank. Only the
-rule that a pawn drop must not mate can justify a waiver. A waived promotion is tried if it decides about such a drop
-at once (`decides_about_drop`).
-
-Waivers for a later drop are left out for both sides; proofs of the tree hold except for such moves. Other engines leave
-out all waivers. df-pn (yomi.native.shogi.dfpn) tries every move.
+rule that a pawn drop must not mate can justify a waiver.
 """
 
 import numpy as np
@@ -13,24 +9,25 @@ import numpy as np
 from yomi.native.bits import U
 from yomi.native.jit import allocating_kernel, inlined, kernel
 from yomi.native.shogi.movegen import PROMOTES, drop_pawn_mates, generate
-from yomi.native.shogi.position import FIRST_DROP, MAX_HISTORY, MAX_MOVES, PAWNS, POSITION_DTYPE, copy, play
-from yomi.native.shogi.tables import (
-    BISHOP,
-    DEAD,
-    FILES,
-    KNIGHT,
-    LANCE,
-    NO_SQUARE,
-    PAWN,
-    PROMOTED,
-    ROOK,
-    ROWS,
-    STEPS,
-    WHITE_PIECE,
-    ZONE,
-    first_square,
+from yomi.native.shogi.pieces import BISHOP, KNIGHT, LANCE, PAWN, PROMOTION, ROOK, WHITE_PIECE
+from yomi.native.shogi.position import (
+    FIRST_DROP,
+    MAX_HISTORY,
+    MAX_MOVES,
+    PAWNS,
+    POSITION_DTYPE,
+    copy,
+    occupied,
+    of_type,
+    pieces_of,
+    play,
 )
+from yomi.native.shogi.squares import NO_SQUARE, first_square, has, squares_at
+from yomi.native.shogi.tables import DEAD, FILES, ROWS, STEPS, ZONE
 
+# A waived promotion is tried if it decides about a pawn drop at once (`decides_about_drop`). Waivers for a later drop
+# are left out for both sides; proofs of the tree hold except for such moves. Other engines leave out all waivers. df-pn
+# (yomi.native.shogi.dfpn) tries every move.
 NO_DROP, LEGAL_DROP, MATING_DROP = 0, 1, 2
 # Distance from the king at which a promotion may take away a flight square: the king's step, the flight square beyond
 # it, and the promoted piece's extra attacks beside it.
@@ -47,20 +44,16 @@ def waives(pos, move):  # type: ignore[no-untyped-def]
     to = U(move) & U(127)
     kind = U(pos.board[origin]) & U(15)
     if kind == U(LANCE):  # true on the second rank, where a knight would be dead
-        row = (U(KNIGHT) + us * U(WHITE_PIECE)) * U(2)
-        return (DEAD[row + (to >> U(6))] >> (to & U(63))) & U(1) != U(0)
+        return has(DEAD, U(KNIGHT) + us * U(WHITE_PIECE), to) != U(0)
     if kind != U(PAWN) and kind != U(BISHOP) and kind != U(ROOK):
         return False
-    zone = us * U(2)
-    inside = (ZONE[zone + (to >> U(6))] >> (to & U(63))) | (ZONE[zone + (origin >> U(6))] >> (origin & U(63)))
-    return inside & U(1) != U(0)
+    return has(ZONE, us, to) | has(ZONE, us, origin) != U(0)
 
 
 @inlined
 def _head(pos, color):  # type: ignore[no-untyped-def]
     """Return the square in front of the king of a color (0, 1) as a set; empty at the edge."""
-    row = ((U(PAWN) + color * U(WHITE_PIECE)) * U(ROWS) + U(pos.king[color])) * U(2)
-    return STEPS[row], STEPS[row + U(1)]
+    return squares_at(STEPS, (U(PAWN) + color * U(WHITE_PIECE)) * U(ROWS) + U(pos.king[color]))
 
 
 @kernel
@@ -70,19 +63,14 @@ def dropped_pawn(pos):  # type: ignore[no-untyped-def]
     NO_DROP in check.
     """
     us = U(pos.side_to_move) - U(1)
-    low, high = _head(pos, U(1) - us)
-    occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
-    occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
-    low &= ~occupied_low
-    high &= ~occupied_high
-    if low | high == U(0) or pos.hand[us, U(0)] == 0 or pos.in_check != 0:
+    blockers = occupied(pos)
+    free = _head(pos, U(1) - us) & ~blockers
+    if not free or pos.hand[us, U(0)] == 0 or pos.in_check != 0:
         return NO_DROP
-    head = first_square(low, high)
-    low = pos.type_bits[U(PAWNS)] & pos.color_bits[us * U(2)] & FILES[head * U(2)]
-    high = pos.type_bits[U(PAWNS + 1)] & pos.color_bits[us * U(2) + U(1)] & FILES[head * U(2) + U(1)]
-    if low | high != U(0):
+    head = first_square(free)
+    if of_type(pos, PAWNS) & pieces_of(pos, us) & squares_at(FILES, head):
         return NO_DROP
-    return MATING_DROP if drop_pawn_mates(pos, head, occupied_low, occupied_high) else LEGAL_DROP
+    return MATING_DROP if drop_pawn_mates(pos, head, blockers) else LEGAL_DROP
 
 
 @inlined
@@ -100,9 +88,8 @@ def _can_decide(pos, move):  # type: ignore[no-untyped-def]
     if pos.king[U(0)] == NO_SQUARE or pos.king[U(1)] == NO_SQUARE:
         return False
     if pos.hand[U(1) - us, U(0)] != 0:
-        low, high = _head(pos, us)
-        row = ((U(pos.board[U(move) >> U(7)]) + U(PROMOTED)) * U(ROWS) + to) * U(2)
-        if (STEPS[row] & low) | (STEPS[row + U(1)] & high) != U(0):
+        promoted = U(pos.board[U(move) >> U(7)]) + U(PROMOTION)
+        if squares_at(STEPS, promoted * U(ROWS) + to) & _head(pos, us):
             return True
     has_pawn = pos.hand[us, U(0)] != 0 or U(pos.board[to]) & U(7) == U(PAWN)
     return has_pawn and _is_near(to, pos.king[U(1) - us])

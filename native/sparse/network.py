@@ -4,10 +4,8 @@
     value logit = out(layers(units[:V])) + sum of `direct` of the features
     logit of a move = units[V:] . (sum of the move's rows)                               legal moves only
 
-Sums and products are of integers that cannot overflow (nets/definitions/sparse_export.py): 16 bits in the first layer
-and for the value, 8 bits for moves and for the rows of both tables. All but the last layers (float32) are identical on
-every processor. Sources: efficiently updatable networks (Nasu 2018), here from scratch at every leaf, with output rows
-by move as in Monty, 2024.
+Sources: efficiently updatable networks (Nasu 2018), here computed for every leaf, with output rows by move as in Monty,
+2024.
 """
 
 import functools
@@ -32,6 +30,10 @@ from yomi.native.forward.emit import (
     Routine,
 )
 from yomi.native.jit import kernel
+
+# Sums and products are of integers that cannot overflow (nets/definitions/sparse.py): 16 bits in the first layer and
+# for the value, 8 bits for moves and for the rows of both tables. All layers except the last (float32) are identical on
+# every processor.
 
 ONE_BITS = 8
 ONE = 1 << ONE_BITS  # 1.0 in the sums of the first layer
@@ -60,8 +62,6 @@ class SparseNetwork(NamedTuple):
 
 
 class SparseScratch(NamedTuple):
-    """Working memory of one thread."""
-
     units: Any  # int16[V + P]: outputs of the first layer, in 1 / (1 << SQUARED_BITS)
     move_units: Any  # uint8[P]: the part for moves, in 1 / BYTE_ONE
     hidden: Any  # float32[HIDDEN]
@@ -71,7 +71,7 @@ class SparseScratch(NamedTuple):
 
 
 def network_of(tensors: Mapping[str, Any]) -> SparseNetwork:
-    """Return the network of a file's tensors (yomi.nets.sparse.file), in which `hidden` is [HIDDEN, V]."""
+    """Return the network of a file's tensors (yomi.nets.sparse), in which `hidden` is [HIDDEN, V]."""
     pairs = tensors["hidden"].reshape(HIDDEN, -1, 2).transpose(1, 0, 2)
     return SparseNetwork(**{**tensors, "hidden": np.ascontiguousarray(pairs)})
 
@@ -96,7 +96,6 @@ def _pairs(number: int) -> Any:
 
 
 def _row(e: Emitter, table: Any, row_bytes: Any, numbers: Any, index: Any) -> Any:
-    """Return the address of row number `numbers[index]` (uint16) of a table."""
     place = e.ir.inttoptr(e.at(numbers, e.times(index, 2)), I16.as_pointer())
     number = e.ir.zext(e.ir.load(place, align=2), row_bytes.type)
     return e.at(table, e.ir.mul(number, row_bytes))
@@ -181,7 +180,7 @@ def _write_value(e: Emitter, value: Any, hidden: Any, last: Any, bias: Any, out:
 
 
 def _write_bytes(e: Emitter, narrow: Any, units: Any, width: Any) -> None:
-    """Write outputs of the first layer in 1 / BYTE_ONE, rounded."""
+    """Convert outputs of the first layer from int16 (1.0 is 1 << SQUARED_BITS) to uint8 (1.0 is BYTE_ONE), rounded."""
     with e.loop(width, LANES) as parts:
         wide = e.load(e.at(units, e.times(parts.index, 2)), PAIR_VECTOR)
         less = e.ir.sub(e.ir.add(wide, _pairs(8)), e.ir.lshr(wide, _pairs(8)))  # times 255 / 256, plus half a step
@@ -196,7 +195,7 @@ def _write_move_products(
 
     `rows` (uint16) holds `parts` row numbers per move.
     """
-    # All moves in one loop: rows come from far, and the processor can fetch those of the next moves meanwhile.
+    # All moves in one loop: rows come from far, and the processor can fetch the next moves' rows meanwhile.
     with e.loop(moves, 1) as each:
         own = e.at(rows, e.ir.mul(each.index, e.times(parts, 2)))
         total = _move_product(e, units, table, own, parts, width)

@@ -2,11 +2,6 @@
 integers.
 
     sums(ply) = sums(ply - 1) + rows added by the move - rows removed
-
-Sums wrap around as in YaneuraOu: the order of additions does not matter, and values agree exactly.
-
-Weights are stored by words of four inputs. Words of zeros are not skipped: SuishoPetite has a fifth of them, and the
-tests would cost as much as they save.
 """
 
 from collections.abc import Mapping
@@ -29,6 +24,11 @@ from yomi.native.forward.emit import (
 from yomi.native.jit import inlined_early, kernel
 from yomi.native.shogi.nnue import MAX_ROWS, NnueChanges, NnueInputs, find_rows, make_changes
 
+# Sums wrap around as in YaneuraOu: the order of additions does not matter, and values agree exactly.
+#
+# Weights are stored by words of four inputs. Words of zeros are not skipped: SuishoPetite has a fifth of them, and the
+# tests would cost all that they save.
+
 LANES = 2 * WIDTH  # 16-bit integers of a vector
 CHUNK = 4  # vectors of sums that are computed in parallel, in registers
 ONE = 127  # 1.0 in the outputs of a layer
@@ -48,7 +48,7 @@ class NnueNetwork(NamedTuple):
     first: Any  # int8[2 H / 4, outputs, 4], with outputs padded
     first_bias: Any  # int32[outputs]
     second: Any  # int8[outputs of `first` / 4, outputs, 4]
-    second_bias: Any  # int8[outputs of `first` / 4, outputs, 4]
+    second_bias: Any  # int32[outputs of `second`]
     last: Any  # int8[outputs of `second`]
     facts: Any  # int32[2]: bias of the last layer, FV_SCALE
 
@@ -116,7 +116,6 @@ def make_scratch(network: NnueNetwork, plies: int) -> NnueScratch:
 
 
 def _row(e: Emitter, table: Any, row_bytes: Any, numbers: Any, index: Any) -> Any:
-    """Return the address of row number `numbers[index]` (int32) of a table."""
     place = e.ir.inttoptr(e.at(numbers, e.times(index, 4)), I32.as_pointer())
     return e.at(table, e.ir.mul(e.ir.sext(e.ir.load(place, align=4), row_bytes.type), row_bytes))
 
@@ -126,6 +125,7 @@ def _write_sums(
 ) -> None:
     """Write `before` plus some rows minus others; 16-bit integers that wrap around."""
     row_bytes, vector_bytes = e.times(width, 2), 2 * LANES
+    # A chunk of the sums stays in registers while all rows are added.
     with e.loop(width, CHUNK * LANES) as chunks:
         first = e.times(chunks.index, 2)
         places = [i * vector_bytes for i in range(CHUNK)]
@@ -172,6 +172,7 @@ def _add_word(e: Emitter, word: Any, weights: Any, total: Any) -> Any:
         name = "llvm.x86.avx512.pmaddw.d.512" if bits == 512 else "llvm.x86.avx2.pmadd.wd"
         ones = ir.Constant(PAIR_VECTOR, [1] * LANES)
         return e.ir.add(total, _call(e, name, INT_VECTOR, [pairs, ones]))
+    # Without products of bytes: take each byte out of its word, inputs unsigned and weights signed.
     for i in range(WORD):
         shift = ir.Constant(INT_VECTOR, [24 - 8 * i] * WIDTH)
         top = ir.Constant(INT_VECTOR, [24] * WIDTH)
@@ -190,6 +191,7 @@ def _call(e: Emitter, name: str, result: Any, values: list[Any]) -> Any:
 
 def _layer(outputs: int) -> Any:
     """Return a writer of a layer's code that computes `outputs` outputs at a time."""
+    # Words side by side have sums of their own, since one chain of additions would wait for itself.
     vectors, side_by_side = outputs // WIDTH, max(1, min(WORDS_STEP, 8 * WIDTH // outputs))
 
     def write(e: Emitter, target: Any, units: Any, words: Any, weights: Any, bias: Any, all_outputs: Any) -> None:
@@ -261,6 +263,7 @@ def _sum_afresh(network, scratch, pos, ply, view):  # type: ignore[no-untyped-de
 def _sum_up_to(network, scratch, positions, ply, view):  # type: ignore[no-untyped-def]
     """Compute the sums of a view at `ply` from the nearest earlier ply with sums."""
     known = ply
+    # Go back to a ply with sums, or to one whose change is not known as rows: its count is negative.
     while scratch.is_summed[U(known), U(view)] == 0:
         if scratch.changes.counts[U(known), U(view), U(0)] < 0:
             _sum_afresh(network, scratch, positions[U(known)], known, view)
@@ -284,12 +287,11 @@ def _sum_up_to(network, scratch, positions, ply, view):  # type: ignore[no-untyp
 
 @inlined_early
 def _output(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
-    """Return the network's output for positions[ply] and the side to move, before the division by FV_SCALE.
-
-    `scratch` must hold the changes from each ply to the next, and the sums of ply 0 (`begin`).
-    """
+    """Return the network's output for positions[ply] and the side to move, before the division by FV_SCALE."""
+    # `scratch` must contain the changes from each ply to the next, and the sums of ply 0 (`begin`).
     us = np.int64(positions[U(ply)].side_to_move) - 1
     width = network.bias.size
+    # The view of the side to move comes first.
     for i in range(2):
         view = us ^ i
         _sum_up_to(network, scratch, positions, ply, view)
@@ -326,19 +328,18 @@ def _apply(target, units, weights, bias):  # type: ignore[no-untyped-def]
 
 @kernel
 def raw_output(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
-    """Return `_output`; for Python."""
     return _output(network, scratch, positions, ply)
 
 
 @kernel
 def value_of(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
-    """Return `static_value`; for Python."""
     return static_value(network, scratch, positions, ply)
 
 
 @inlined_early
 def static_value(network, scratch, positions, ply):  # type: ignore[no-untyped-def]
     """Return the value of positions[ply] for the side to move: output / FV_SCALE, rounded toward zero. A pawn is 90."""
+    # Python's // rounds down. So the magnitude is divided, and the sign returns afterwards.
     raw = _output(network, scratch, positions, ply)
     scale = np.int64(network.facts[U(1)])
     value = abs(raw) // scale

@@ -38,9 +38,7 @@ _ARGUMENTS = types_of(
 def evaluate_rows(address, rows):  # type: ignore[no-untyped-def]
     """Write logits and values of a batch; scores are zero.
 
-    Args:
-        address: of a Batch with positions, a SparseNetwork, its scratch and a record of SCRATCH_DTYPE.
-        rows: number of rows.
+    `address` points to a Batch with positions, a SparseNetwork, its scratch and a record of SCRATCH_DTYPE.
     """
     batch, network, scratch, seen = load(address, _ARGUMENTS)
     for row in range(U(rows)):

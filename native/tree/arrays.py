@@ -1,10 +1,8 @@
-"""The arrays of a search tree and of a batch of leaves.
+"""The arrays of a search tree and of a batch of leaves. The lock of a node guards its record, its edges and its
+statistics.
 
 Every legal move of an expanded node is an edge of 4 bytes: prior and move. Only tried edges have statistics, 32 bytes
-each. edges[0:tried] of a node belong to stats[0:tried]. The edge behind them has the greatest prior of the untried
-edges, so that selection reads the tried edges and one candidate.
-
-Several threads work on one tree. The lock of a node guards its record, its edges and its statistics.
+each. edges[0:tried] of a node belong to stats[0:tried].
 """
 
 from collections.abc import Sequence
@@ -14,6 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.native.spec import GameSpec
+
+# The edge after the tried edges has the greatest prior of the untried edges, so that selection reads the tried edges
+# and one candidate. Several threads work on one tree.
 
 # The search parameters that kernels read as `tree.parameters[0].NAME`. A field has the name of its setting. To add one,
 # add it here and to the options (engine/options.py).
@@ -49,6 +50,7 @@ PARAMETERS_DTYPE = np.dtype(
                 ("symmetry", np.int64),  # a symmetry or RANDOM_SYMMETRY; unused if rows_per_leaf is 8
                 ("rows_per_leaf", np.int64),  # 1, or 8 to average all symmetries
                 ("ownership", np.bool_),  # sum up ownership
+                ("move_ownership", np.bool_),  # also its squares, and both for each root move
                 ("solver", np.bool_),  # prove nodes from finished games of value 1 or -1
             ],
             align=True,
@@ -171,6 +173,10 @@ COUNTERS_DTYPE = _apart(
         "stop": np.int64,  # search threads return when it is set
         "claim_limit": np.int64,  # playouts that may start
         "bans": np.int64,  # 1 if any root move is banned
+        "goals": np.int64,  # 1 if any root move has a goal (Tree.goals)
+        # Positions fewer moves below the root have restricted moves (Tree.banned_until); 0: none.
+        "ban_depth": np.int64,
+        "ban_key": np.uint64,  # hash of Tree.banned_until
         "max_depth": np.int64,
         "most_weight": np.float64,  # weight of a finished game, the most of all evaluations
         "score_center": np.float64,  # zero of dynamic_score_utility, for the side to move at the root
@@ -196,8 +202,10 @@ SUMS_BROKEN, KEYS_BROKEN = 1, 2
 
 # Columns of Batch.values. The utility is computed from SCORE, the expected final score, and STDEV. The score that the
 # tree carries up and reports is LEAD, the points that would make the game even.
-VALUE, SCORE, STDEV, LEAD, VALUE_ERROR, SCORE_ERROR = range(6)
-VALUES = 6
+VALUE, SCORE, STDEV, LEAD, VALUE_ERROR, SCORE_ERROR, NO_RESULT = range(7)
+VALUES = 7
+# Rows of Worker.ownership: the whole search, the leaf that is being read, and the first root move.
+ALL_LEAVES, ONE_LEAF, FIRST_SLOT = 0, 1, 2
 
 
 class Tree(NamedTuple):
@@ -211,6 +219,10 @@ class Tree(NamedTuple):
     counters: Any  # COUNTERS_DTYPE[1]
     parameters: Any  # PARAMETERS_DTYPE[1]; kernels only read it
     banned: Any  # uint8[65536], by move: 1 if it is banned at the root
+    goals: Any  # uint32[65536], by root move: every second visit goes to moves that have fewer visits than this
+    # int32[2, 65536], by 0 for the side to move at the root, and move: the depth from which the move is allowed. The
+    # root itself has `banned`.
+    banned_until: Any
     # uint32[a power of two]: hash table of nodes (native/tree/transpositions.py), counted from 1; 0 is empty
     shared: Any
     biases: Any  # BIAS_DTYPE[a power of two]: see native/tree/bias.py
@@ -226,8 +238,8 @@ class Tree(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """One batch of leaves: gather fills it, the evaluator adds its outputs, scatter reads them. It has B rows; P is the
-    length of the policy. A leaf takes one row, or eight if symmetries are averaged.
+    """One batch of B leaf rows: gather fills it, the evaluator adds its outputs, scatter reads them. P is the length of
+    the policy. A leaf has one row, or eight if symmetries are averaged.
     """
 
     node: Any  # uint32[B]: the leaf
@@ -250,7 +262,7 @@ class Batch(NamedTuple):
     logits: Any  # float32[B, P]: output of the evaluator, in the row's symmetry
     # float32[B, VALUES]: output of the evaluator for the side to move. VALUE: win minus loss in [-1, 1]. SCORE:
     # expected score. STDEV: its standard deviation. LEAD: lead. VALUE_ERROR, SCORE_ERROR: expected distance from the
-    # result of a search, 0 if the evaluator does not predict it.
+    # result of a search, 0 if the evaluator does not predict it. NO_RESULT: probability of a game without result.
     values: Any
     ownership: Any  # float32[B, A]: output of the evaluator for the side to move, in the row's symmetry, in [-1, 1]
 
@@ -285,7 +297,10 @@ class Worker(NamedTuple):
     facts: Any  # FACTS_DTYPE[1]; the Board's
     values: Any  # float32[VALUES]: evaluation of one leaf, as in Batch.values
     rng: Any  # uint64[1]
-    ownership: Any  # float64[A + 1]; the Board's. The last entry is the number of leaves.
+    # float64[2 + M, 2, A + 2]; the Board's. Rows: ALL_LEAVES, ONE_LEAF, and from FIRST_SLOT on one for each tried root
+    # move. [0] are sums over leaves for the side to move at the root, [1] sums of squares. Behind the points come the
+    # number of leaves and the sum of NO_RESULT. Without ownership there are no rows for moves.
+    ownership: Any
     groups: Any  # GROUP_DTYPE[MAX_GROUPS]: a stack of the groups still to process
     line: Any  # uint16[D]; the Board's. Moves from the root to the current group.
     path: Any  # uint32[D]: the nodes on this line, beginning with the root
@@ -323,6 +338,8 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
         counters=np.zeros(1, COUNTERS_DTYPE),
         parameters=np.zeros(1, PARAMETERS_DTYPE),
         banned=np.zeros(65536, np.uint8),
+        goals=np.zeros(65536, np.uint32),
+        banned_until=np.zeros((2, 65536), np.int32),
         shared=np.zeros(1 << capacity.bit_length() - 1, np.uint32),
         biases=np.zeros(max(MIN_BUCKETS, 1 << (capacity // NODES_PER_BUCKET).bit_length() - 1), BIAS_DTYPE),
         cache_keys=np.zeros(entries, np.uint64),

@@ -6,13 +6,8 @@ value, score; for the other side to move) and W the child's weight:
     sum(node) = own_weight * (own + own_bias) - sum over edges of share * weight * m
     weight(edge) = W * min(1, edge visits / child visits)
 
-At each node above the leaf, under its lock: remove the edge's old contribution from the sums, copy the child's
-statistics to the edge, add the new contribution. So every change below (a correction, a proof, visits of another line)
-reaches the node with its next visit.
-
-Proofs (Winands, Björnsson, Saito: Monte-Carlo Tree Search Solver, 2008): an edge is won if its child is lost for the
-side to move there, and lost if the child is won. One won edge makes a node won; only lost edges make it lost. A proven
-node keeps its exact mean. A lost edge counts nothing in its node's sums.
+Proofs (Winands, Björnsson, Saito: Monte-Carlo Tree Search Solver, 2008): one won edge makes a node won, and only lost
+edges make it lost.
 """
 
 import math
@@ -27,10 +22,18 @@ from yomi.native.tree.child_weights import add_edge, weigh
 from yomi.native.tree.memory import lock, unlock
 from yomi.native.tree.selection import all_lost
 
+# At each node above the leaf, under its lock: remove the edge's old contribution from the sums, copy the child's
+# statistics to the edge, add the new contribution. So every change below (a correction, a proof, visits of another
+# line) reaches the node with its next visit.
+#
+# An edge is won if its child is lost for the side to move there, and lost if the child is won. A proven node keeps its
+# exact mean. A lost edge counts nothing in its node's sums.
+
 
 @inlined
 def _add_own(tree, node, state, weight, utility, value, score):  # type: ignore[no-untyped-def]
-    """Add the evaluation of the locked leaf `node` to its sums. From now on other threads may use the node."""
+    """Add the evaluation of the locked leaf `node` to its sums."""
+    # From now on other threads may use the node.
     node.state = state
     node.own_utility = utility
     node.own_weight = weight
@@ -140,11 +143,9 @@ def cancel_visits(tree, path, slots, depth, visits):  # type: ignore[no-untyped-
 
 @inlined
 def _climb(tree, path, slots, depth, utility, score, variances, weight, proof, stats):  # type: ignore[no-untyped-def]
-    """Carry the result of a visit from the locked last node of a path to the root.
-
-    `utility`, `score`, `variances` (of both, within the result) and `weight` describe the result, for the side to move
-    at the last node. `proof` and `stats` (_node_stats) are the last node's.
-    """
+    """Carry the result of a visit from the locked last node of a path to the root."""
+    # `utility`, `score`, `variances` (of both, within the result) and `weight` describe the result, for the side to
+    # move at the last node. `proof` and `stats` (_node_stats) are the last node's.
     level = U(depth)
     below = np.int64(path[level])
     while level > U(0):
@@ -228,9 +229,7 @@ def back_up(tree, path, slots, depth, state, utility, value, score, stdev, weigh
 
 @kernel
 def visit_shared(tree, path, slots, depth):  # type: ignore[no-untyped-def]
-    """Count a visit to a shared node with more visits than its last edge has seen: copy its statistics instead of
-    searching.
-    """
+    """Count a visit to a shared node that has more visits than its last edge has seen: copy its statistics."""
     index = np.int64(path[U(depth)])
     lock(tree, index)
     node = tree.nodes[U(index)]

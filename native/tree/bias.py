@@ -1,12 +1,12 @@
-"""Correction of systematic errors of the evaluator.
+"""Correction of systematic errors of the evaluator, as KataGo's subtree value bias correction (docs/KataGoMethods.md).
 
-An evaluator that misjudges a local pattern does so wherever the pattern occurs. Nodes reached by the same two moves in
-the same surroundings (yomi.native.game.pattern_key) share a bucket. With, for each node n,
+Nodes reached by the same two moves in the same surroundings (yomi.native.game.pattern_key) share a bucket. With, for
+each node n,
 
     error(n) = mean utility below n - own utility of n,    w(n) = (weight below n) ** 0.75
 
-a bucket holds sum(w * error) and sum(w). `bias_correction` times their quotient is added to the own utility of each
-node. Source: KataGo's subtree value bias correction (docs/KataGoMethods.md).
+a bucket contains sum(w * error) and sum(w). `bias_correction` times their quotient is added to the own utility of each
+node.
 """
 
 import math
@@ -16,6 +16,8 @@ import numpy as np
 from yomi.native.bits import U, free_lock, take_lock
 from yomi.native.jit import inlined, kernel
 from yomi.native.tree.arrays import MIN_WEIGHT, NONE
+
+# An evaluator that misjudges a local pattern does so wherever the pattern occurs.
 
 # Share of its part that a dropped node leaves in its bucket (KataGo's value).
 KEPT_SHARE = 0.2

@@ -65,7 +65,7 @@ def make_board(spec: GameSpec, root: npt.NDArray[np.void], history: npt.NDArray[
         moves=np.zeros(spec.max_moves, np.uint16),
         indices=np.zeros(spec.max_moves, np.uint16),
         facts=np.zeros(1, FACTS_DTYPE),
-        ownership=np.zeros(spec.area + 1, np.float64),
+        ownership=np.zeros((2 + (spec.max_moves if spec.area else 0), 2, spec.area + 2)),
     )
 
 

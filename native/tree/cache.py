@@ -1,7 +1,4 @@
-"""The evaluation cache: priors and values of a position, by its key.
-
-Priors are stored by policy index, or in the order of the position's moves with their indices (`Tree.cache_moves`).
-"""
+"""The evaluation cache: priors and values of a position, by its key."""
 
 import numpy as np
 
@@ -9,6 +6,8 @@ from yomi.native.bits import U, free_lock, take_lock
 from yomi.native.jit import inlined, kernel
 from yomi.native.tree.arrays import NO_INDEX, VALUES
 from yomi.native.tree.edges import quantized_prior
+
+# Priors are stored by policy index, or in the order of the position's moves with their indices (`Tree.cache_moves`).
 
 
 @inlined
@@ -61,6 +60,7 @@ def store_cache(tree, key, policy_indices, count, priors, values):  # type: igno
     room = U(tree.cache_moves.shape[1])
     if tree.cache_keys.size < 2 or (room > U(0) and U(count) > room):
         return
+    # One entry for each slot: the newest evaluation replaces any older one.
     slot = U(key) & U(tree.cache_keys.size - 1)
     take_lock(tree.cache_locks, slot)
     tree.cache_keys[slot] = key

@@ -1,8 +1,7 @@
 """Weights of the children in a node's mean: bad moves count less than they were visited.
 
-A search visits moves that prove bad, more so if noise made them look good. A player would not play them. For the tried
-edges i by falling prior, with weight w_i, utility u_i, and W, U, P the weight, mean utility and total prior of the
-edges before i:
+For the tried edges i by falling prior, with weight w_i, utility u_i, and W, U, P the weight, mean utility and total
+prior of the edges before i:
 
     excess_i = w_i - LENIENCE * W * prior_i / P
     w_i -= excess_i * (1 - exp(-(U - u_i) / noise_pruning))         if excess_i > 0 and U > u_i
@@ -20,6 +19,8 @@ import numpy as np
 from yomi.native.bits import U
 from yomi.native.jit import inlined, kernel
 from yomi.native.tree.edges import edge_prior
+
+# A search visits moves that prove bad, more so if noise made them look good. A player would not play them.
 
 LENIENCE = 2.0  # multiple of the weight by prior that is not noise
 PRECISION = 1.5
@@ -58,6 +59,7 @@ def weigh(tree, node):  # type: ignore[no-untyped-def]
         stat = tree.stats[U(node.stats) + i]
         if stat.weight == 0.0:  # not backed up yet, or proven lost
             continue
+        # The edge's old share leaves the node's sums. The last loop adds the new one.
         add_edge(node, stat, -1.0)
         prior = edge_prior(tree.edges[U(node.edges) + i])
         weight = float(stat.weight)

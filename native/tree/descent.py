@@ -1,9 +1,6 @@
 """Descending: a group of visits moves down together and splits where the visits choose different edges.
 
-A group locks a node once for all of its visits. Each visit chooses its edge (native/tree/selection.py) with the visits
-before it in flight, so that a group chooses like single descents. Groups are processed depth first. worker.line and
-worker.path lead to the current group; positions are set up at leaves only. Source: lc0's gathering of batches
-(PickNodesToExtend).
+worker.line and worker.path lead to the current group. Source: lc0's gathering of batches (PickNodesToExtend).
 """
 
 import numpy as np
@@ -29,6 +26,10 @@ from yomi.native.tree.expansion import complete
 from yomi.native.tree.memory import add_stats, lock, new_node, unlock
 from yomi.native.tree.selection import raise_candidate, select
 
+# A group locks a node once for all of its visits. Each visit chooses its edge (native/tree/selection.py) with the
+# previous visits in flight, so that a group chooses as single descents do. Groups are processed depth first. Positions
+# are set up at leaves only.
+
 # What a group finds: a node with edges; a root without visits; the end of a game; a leaf under evaluation.
 DISTRIBUTED, NEW_LEAF, FINISHED, BUSY = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
 
@@ -49,10 +50,10 @@ def put_group(worker, place, node, depth, visits, move, slot, kind):  # type: ig
 def distribute_visits(tree, worker, calls, index, depth, visits, groups):  # type: ignore[no-untyped-def]
     """Distribute a group's visits at node `index` to its children, as groups from place `groups` on.
 
-    Returns what was found, the new number of groups, and the visits left over. Visits are left over if every edge is
-    banned or proven lost, if one is proven won, or if memory is used up (`full` is set). At a leaf all are left over,
-    except the first at a new leaf.
+    Returns the result, the new number of groups, and the visits left over.
     """
+    # Visits are left over if every edge is banned or proven lost, if one is proven won, or if memory is used up (`full`
+    # is set). At a leaf all are left over, except the first at a new leaf.
     top = np.int64(groups)
     left = np.int64(visits)
     lock(tree, index)
@@ -120,7 +121,7 @@ def _try_edge(tree, worker, calls, node, slot, depth):  # type: ignore[no-untype
     # All edges are tried: the moves without an edge get theirs.
     if node.tried == node.edge_count:
         replay(calls, depth)
-        has_room = complete(tree, node, worker.moves, list_moves(calls))
+        has_room = complete(tree, node, worker.moves, list_moves(calls), depth)
         if has_room:
             raise_candidate(tree, node, depth == 0)
     if has_room and add_stats(tree, node):

@@ -1,7 +1,4 @@
-"""An edge is a uint32: prior << 16 | move, with the prior in steps of 1 / PRIOR_SCALE.
-
-The first functions take one edge in kernels, the last three take arrays in Python.
-"""
+"""An edge is a uint32: prior << 16 | move, with the prior in steps of 1 / PRIOR_SCALE."""
 
 from typing import TYPE_CHECKING
 
@@ -11,6 +8,8 @@ from yomi.native.jit import inlined
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+# The first functions take one edge in kernels, the last three take arrays in Python.
 
 PRIOR_SCALE = 65535  # steps of a prior of 1
 PRIOR_STEP = np.float32(1.0 / PRIOR_SCALE)

@@ -49,20 +49,21 @@ def fill(  # type: ignore[no-untyped-def]
         for i in range(U(total)):
             batch.moves[r, i] = moves[i]
             batch.plain_indices[r, i] = indices[i]
+        # Writes row k in the forms that the evaluator reads.
         call_all(rows, k)
 
 
 @kernel
 def read(batch, count, begin, policy, values, ownership):  # type: ignore[no-untyped-def]
-    """Write the opinion of the first rows of a batch for positions from `begin` on.
+    """Write the evaluations of the first rows of a batch for positions from `begin` on.
 
     Args:
         batch: evaluated.
-        count: rows.
+        count: number of rows.
         begin: position of the first row.
         policy: float32[n, P], zeros: probabilities of the legal moves, by index without symmetry.
-        values: float32[n, 2]: value in [-1, 1] and lead, for the side to move. A logit that is no finite number makes
-            the value NaN.
+        values: float32[n, 2]: value in [-1, 1] and lead, for the side to move. A logit that is not finite makes the
+            value NaN.
         ownership: float32[n, A], for the side to move; A is 0 if it is not wanted.
     """
     for k in range(count):
@@ -71,6 +72,7 @@ def read(batch, count, begin, policy, values, ownership):  # type: ignore[no-unt
         best = np.float32(-np.inf)
         for i in range(total):
             best = max(best, batch.logits[r, U(batch.indices[r, i])])
+        # Logits relative to the greatest one, so that exp cannot overflow.
         norm = np.float32(0.0)
         for i in range(total):
             weight = np.float32(math.exp(batch.logits[r, U(batch.indices[r, i])] - best))
@@ -78,6 +80,7 @@ def read(batch, count, begin, policy, values, ownership):  # type: ignore[no-unt
             norm += weight
         for i in range(total):
             policy[target, U(batch.plain_indices[r, i])] /= norm
+        # inf - inf and NaN - NaN are NaN, which equals nothing.
         is_number = total == U(0) or norm - norm == np.float32(0.0)
         values[target, U(0)] = batch.values[r, U(VALUE)] if is_number else np.float32(np.nan)
         values[target, U(1)] = batch.values[r, U(LEAD)]

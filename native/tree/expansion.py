@@ -1,8 +1,7 @@
-"""Expansion: a node gets edges for its likely moves, and for the others once one of them is to be tried.
+"""Expansion: a node gets edges for its likely moves, and for all others when one of them is to be tried.
 
-A policy gives most moves a tiny prior, and few of these are ever tried. Moves with a prior below MAX_DROPPED_PRIOR, of
-total prior DROPPED at most, get no edge: five sixths of all moves on 19×19. When the search reaches them, all get edges
-with equal shares of the remaining prior. A root always has all of its edges.
+Moves with a prior below MAX_DROPPED_PRIOR, of total prior DROPPED at most, get no edge. When the search reaches them,
+all get edges with equal shares of the remaining prior. A root always has all of its edges.
 """
 
 import numpy as np
@@ -12,7 +11,10 @@ from yomi.native.jit import inlined, kernel
 from yomi.native.tree.arrays import NONE
 from yomi.native.tree.edges import PRIOR_SCALE, edge_move, edge_quantized, pack_edge
 from yomi.native.tree.memory import new_edges
+from yomi.native.tree.restrictions import is_banned_below
 from yomi.native.tree.selection import raise_candidate
+
+# A policy gives most moves a tiny prior, and few of these are ever tried: five sixths of all moves on 19×19.
 
 DROPPED = 0.02  # maximum total prior of the moves without an edge
 # Maximum prior of a move without an edge. Such a move is tried after some ten thousand visits.
@@ -61,8 +63,11 @@ def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def complete(tree, node, moves, count):  # type: ignore[no-untyped-def]
-    """Give the locked `node` edges for all legal moves; False (and no change) if the pool is used up."""
+def complete(tree, node, moves, count, depth):  # type: ignore[no-untyped-def]
+    """Give the locked `node`, `depth` moves below the root, edges for all legal moves that are not banned there.
+
+    False (and no change) if the pool is used up.
+    """
     first = new_edges(tree, count)
     if first == NONE:
         return False
@@ -76,14 +81,15 @@ def complete(tree, node, moves, count):  # type: ignore[no-untyped-def]
     top = kept
     # Edges for the legal moves without one.
     for i in range(U(count)):
-        is_new = True
+        is_new = depth >= tree.counters[0].ban_depth or not is_banned_below(tree, moves[i], depth)
         for k in range(kept):
             is_new &= edge_move(new[k]) != moves[i]
         if is_new:
             new[top] = pack_edge(prior, moves[i])
             top += U(1)
     node.edges = first
-    node.edge_count = count
+    node.edge_count = np.int64(top)
+    node.legal = np.int64(top)
     return True
 
 
@@ -99,7 +105,7 @@ def complete_root(tree, moves, count):  # type: ignore[no-untyped-def]
     node = tree.nodes[U(tree.counters[0].root)]
     if node.edge_count == node.legal:
         return True
-    if not complete(tree, node, moves, count):
+    if not complete(tree, node, moves, count, 0):
         return False
     raise_candidate(tree, node, True)
     return True

@@ -1,9 +1,4 @@
-"""Allocation in a tree's pools, and compaction.
-
-Nodes and edges come from the top of their pools by one atomic operation. Blocks of statistics have 2 ** c records; they
-double when full and return to a free list per size. `compact` moves all that stays to the bottom of its pool, in place,
-while no search thread runs.
-"""
+"""Allocation in a tree's pools, and compaction."""
 
 from typing import TYPE_CHECKING
 
@@ -24,6 +19,11 @@ from yomi.native.tree.transpositions import clear_transpositions, insert_all
 
 if TYPE_CHECKING:
     from yomi.native.tree.arrays import Tree
+
+
+# Nodes and edges come from the top of their pools by one atomic operation. Blocks of statistics have 2 ** c records;
+# they double when full and return to a free list per size. `compact` moves all remaining records to the bottom of their
+# pool, in place, while no search thread runs.
 
 
 @kernel
@@ -107,6 +107,7 @@ def _new_stats(tree, size_class):  # type: ignore[no-untyped-def]
     take_lock(counters, "stats_lock")
     block = counters.free_stats[U(size_class)]
     if block != NONE:
+        # Free blocks of a size form a list. The first record's `child` is the next block.
         counters.free_stats[U(size_class)] = np.int64(tree.stats[U(block)].child)
     else:
         count = np.int64(1) << np.int64(size_class)
@@ -182,10 +183,8 @@ def clear_tree(tree):  # type: ignore[no-untyped-def]
 
 
 def compact(tree: "Tree", root: int, min_visits: int) -> int:
-    """Keep the nodes below `root` that have at least `min_visits` visits; return the number of nodes kept.
-
-    An edge keeps its visits and means when its child is dropped. No search thread may run.
-    """
+    """Keep the nodes below `root` that have at least `min_visits` visits; return the number of nodes kept."""
+    # An edge keeps its visits and means when its child is dropped. No search thread may run.
     top = int(tree.counters[0].node_top)
     forward = np.full(top, NONE, np.uint32)
     live = np.empty(top, np.uint32)
@@ -202,6 +201,7 @@ def compact(tree: "Tree", root: int, min_visits: int) -> int:
 @kernel
 def _mark_live(tree, root, min_visits, forward, queue):  # type: ignore[no-untyped-def]
     """Set forward[i] to 0 for each node i to keep, list these nodes in `queue` and return their number."""
+    # Breadth first. A node with several parents is listed once.
     queue[0] = root
     forward[U(root)] = 0
     tail = U(1)
@@ -264,10 +264,12 @@ def _slide_stats(tree, live):  # type: ignore[no-untyped-def]
 @kernel
 def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
     """Move the nodes marked in `forward` to the bottom of the pool and update all references to them."""
+    # The hash table contains old indexes.
     clear_transpositions(tree)
     top = U(0)
     for i in range(U(forward.size)):
         if forward[i] != NONE:
+            # Nodes keep their order, so each moves down or stays.
             forward[i] = top
             top += U(1)
     for i in range(U(forward.size)):

@@ -43,6 +43,7 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
     if node.state != EXPANDED:
         unlock(tree, root)
         return 0
+    # First the edges' statistics, under the root's lock. Afterwards each child is locked alone.
     for i in range(count):
         edge = tree.edges[U(node.edges) + i]
         child = children[i]
@@ -152,7 +153,7 @@ def find_child(tree, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def restore_root_order(tree):  # type: ignore[no-untyped-def]
-    """Put the right candidate behind the root's tried edges after a change of priors or bans."""
+    """Put the right candidate after the root's tried edges, when priors or bans have changed."""
     root = tree.counters[0].root
     lock(tree, root)
     node = tree.nodes[U(root)]

@@ -11,15 +11,19 @@ from yomi.native.game import OVER
 from yomi.native.game_calls import GRAPH, PATTERN, add_row_ownership, describe, replay, step
 from yomi.native.jit import CHECKED, inlined, kernel
 from yomi.native.tree.arrays import (
+    ALL_LEAVES,
     BLOCKED,
     COPIES,
     DESCENDS,
     EXPANDED,
+    FIRST_SLOT,
     KEYS_BROKEN,
     LEAD,
     MIN_WEIGHT,
     NEW_NODE,
+    NO_RESULT,
     NONE,
+    ONE_LEAF,
     PENDING,
     SCORE,
     SCORE_ERROR,
@@ -36,6 +40,7 @@ from yomi.native.tree.cache import probe_cache, store_cache
 from yomi.native.tree.descent import DISTRIBUTED, FINISHED, NEW_LEAF, distribute_visits, put_group
 from yomi.native.tree.expansion import expand
 from yomi.native.tree.memory import lock, unlock
+from yomi.native.tree.restrictions import is_banned_below, restricted_key
 from yomi.native.tree.transpositions import find_or_insert, free_node
 
 if TYPE_CHECKING:
@@ -48,7 +53,7 @@ ERROR_OF_ONE = 0.25
 # Weight of an evaluation without error, such as a finished game (KataGo's value).
 MAX_WEIGHT = 8.0
 # A young tree has too few good leaves for a full batch. With 32, 64 leaves at once scored 54% against 4 at 800
-# visits (docs/MEASUREMENTS.md).
+# visits (docs/TRIED.md).
 VISITS_PER_LEAF = 32  # root visits for each further leaf of a batch
 # Visits to leaves under evaluation, after which an empty batch is given up.
 MAX_COLLISIONS = 8
@@ -58,10 +63,8 @@ MAX_UNEVALUATED = 100_000
 
 @kernel
 def expected_arctan(mean, stdev, center, unit):  # type: ignore[no-untyped-def]
-    """Return the mean of (2/pi) arctan((x - center) / unit) for a normal x.
-
-    Approximation: (2/pi) arctan((mean - center) / sqrt(unit**2 + stdev**2 / 2)).
-    """
+    """Return the mean of (2/pi) arctan((x - center) / unit) for a normal x."""
+    # Approximation: (2/pi) arctan((mean - center) / sqrt(unit**2 + stdev**2 / 2)).
     wide = math.sqrt(unit * unit + 0.5 * stdev * stdev)
     return math.atan((mean - center) / wide) * (2.0 / math.pi)
 
@@ -99,8 +102,9 @@ def evaluation_weight(tree, values, opponent_to_move):  # type: ignore[no-untype
 
         ERROR_OF_ONE / (error + ERROR_OF_ONE / MAX_WEIGHT),    error = VALUE_ERROR + |d utility / d score| * SCORE_ERROR
 
-    Source: KataGo's weighting by short-term errors (docs/KataGoMethods.md), with its values.
+    with d utility / d score for the score alone.
     """
+    # Source: KataGo's weighting by short-term errors (docs/KataGoMethods.md), with its values.
     p = tree.parameters[0]
     if not p.uncertainty or values[VALUE_ERROR] <= 0.0:
         return 1.0
@@ -116,20 +120,18 @@ def evaluation_weight(tree, values, opponent_to_move):  # type: ignore[no-untype
 
 @inlined
 def _arctan_slope(score, unit):  # type: ignore[no-untyped-def]
-    """Return the slope of (2/pi) arctan(score / unit)."""
     return (2.0 / math.pi) * unit / (unit * unit + score * score)
 
 
 @kernel
 def _recenter(tree, center, signs, order):  # type: ignore[no-untyped-def]
-    """Implement `recenter`; `signs` (float64[nodes]) and `order` (uint32[nodes]) are working memory."""
     counters = tree.counters[0]
     before = counters.score_center
     # Breadth first from the root: a node's children come after it in `order`.
     for i in range(U(counters.node_top)):
         signs[i] = 0.0
     order[U(0)] = counters.root
-    signs[U(counters.root)] = 1.0  # -1 where the opponent is to move
+    signs[U(counters.root)] = 1.0  # -1 if the opponent is to move
     head = U(0)
     tail = U(1)
     while head < tail:
@@ -157,7 +159,7 @@ def _recenter(tree, center, signs, order):  # type: ignore[no-untyped-def]
         for k in range(U(node.tried)):
             stat = tree.stats[U(node.stats) + k]
             utility = stat.utility
-            # A pruned child has no score variance of its own: the parent's stands in.
+            # A pruned child has no score variance of its own: take the parent's.
             if stat.child == NONE:
                 off = dynamic_utility(tree, float(stat.score), stdev, new)
                 utility += np.float32(off - dynamic_utility(tree, float(stat.score), stdev, old))
@@ -254,6 +256,20 @@ def _back_up_evaluation(tree, path, slots, depth, state, utility, values):  # ty
 
 
 @inlined
+def _leave_out_banned(tree, worker, depth):  # type: ignore[no-untyped-def]
+    """Leave moves that are banned at this depth out of the current position's moves."""
+    facts = worker.facts[0]
+    kept = U(0)
+    for i in range(U(facts.moves)):
+        if not is_banned_below(tree, worker.moves[i], depth):
+            worker.moves[kept] = worker.moves[i]
+            worker.indices[kept] = worker.indices[i]
+            kept += U(1)
+    facts.moves = np.int64(kept)
+    facts.position_key = restricted_key(tree, facts.position_key, depth)  # its priors are of fewer moves
+
+
+@inlined
 def _evaluate_or_enqueue(tree, batch, worker, calls, row, leaf, depth):  # type: ignore[no-untyped-def]
     """Back up the leaf at the current position if it is over or in the cache; otherwise add it to the batch.
 
@@ -275,6 +291,8 @@ def _evaluate_or_enqueue(tree, batch, worker, calls, row, leaf, depth):  # type:
         weight = tree.counters[0].most_weight
         back_up(tree, worker.path, worker.slots, depth, TERMINAL, utility, value, score, 0.0, weight, proof)
         return row
+    if depth > 0 and depth < tree.counters[0].ban_depth:
+        _leave_out_banned(tree, worker, depth)
     count = facts.moves
     if depth > 0 and count > 0 and probe_cache(tree, facts.position_key, worker.indices, count, worker.priors, values):
         utility = leaf_utility(tree, values, opponent_to_move)
@@ -289,10 +307,8 @@ def _evaluate_or_enqueue(tree, batch, worker, calls, row, leaf, depth):  # type:
 
 @inlined
 def _resolve(tree, worker, calls, made, depth):  # type: ignore[no-untyped-def]
-    """Set up the position at the end of worker.path; return its node.
-
-    The node is `made`, newly allocated for this visit, or that of a transposition.
-    """
+    """Set up the position at the end of worker.path; return its node."""
+    # The node is `made`, newly allocated for this visit, or an existing one for the same position.
     p = tree.parameters[0]
     facts = worker.facts[0]
     wanted = np.int64(0)
@@ -307,7 +323,7 @@ def _resolve(tree, worker, calls, made, depth):  # type: ignore[no-untyped-def]
         tree.nodes[U(made)].bucket = bucket_of(tree, facts.pattern_key)
     found = np.int64(made)
     if p.graph:
-        found = np.int64(find_or_insert(tree, facts.graph_key, made))
+        found = np.int64(find_or_insert(tree, restricted_key(tree, facts.graph_key, depth), made))
         # A re-created node starts with its edge's visits. If these are more than the transposition's, it stays
         # separate.
         if tree.nodes[U(found)].visits < tree.nodes[U(made)].visits:
@@ -340,8 +356,8 @@ def _check_keys(tree, worker, calls, depth):  # type: ignore[no-untyped-def]
     facts.above = tree.nodes[U(worker.path[U(0)])].key
     for i in range(U(depth)):
         step(calls, i, GRAPH)
-        facts.above = facts.graph_key
-        if tree.nodes[U(worker.path[i + U(1)])].key != facts.graph_key:
+        facts.above = restricted_key(tree, facts.graph_key, np.int64(i) + 1)
+        if tree.nodes[U(worker.path[i + U(1)])].key != facts.above:
             report_fault(tree, KEYS_BROKEN)
 
 
@@ -358,9 +374,9 @@ def _attach(tree, worker, node, depth):  # type: ignore[no-untyped-def]
 def _merge_transposition(tree, worker, groups, made, node, depth, visits):  # type: ignore[no-untyped-def]
     """Redirect the group at place `groups`, whose new node `made` is a transposition, to the existing `node`.
 
-    The group becomes up to two: visits that copy the node's statistics, and visits that descend from it. Returns the
-    new number of groups.
+    Returns the new number of groups.
     """
+    # The group becomes up to two: visits that copy the node's statistics, and visits that descend from it.
     joining = np.int64(0)
     if tree.nodes[U(node)].state != PENDING:
         joining = min(visits, np.int64(tree.nodes[U(node)].visits) - np.int64(tree.nodes[U(made)].visits))
@@ -378,10 +394,8 @@ def _merge_transposition(tree, worker, groups, made, node, depth, visits):  # ty
 
 @inlined
 def _enter_new_node(tree, worker, calls, made, depth, visits, groups):  # type: ignore[no-untyped-def]
-    """Resolve the group of a new node `made`; the results are those of distribute_visits.
-
-    The first of the visits finds a new leaf, unless the position is a transposition.
-    """
+    """Resolve the group of a new node `made`; the results are those of distribute_visits."""
+    # The first of the visits finds a new leaf, unless the position is a transposition.
     node = _resolve(tree, worker, calls, made, depth)
     _attach(tree, worker, node, depth)
     if node == made:
@@ -416,13 +430,12 @@ def _claim(counters, wanted):  # type: ignore[no-untyped-def]
 def gather(address, row, capacity):  # type: ignore[no-untyped-def]
     """Descend until rows `row` to `capacity` of the batch are filled; return the first unfilled row.
 
-    One descent has a visit for each leaf wanted (native/tree/descent.py). Visits that end without an evaluation
-    (finished games, cached positions, transpositions) are repeated. Visits to a leaf under evaluation are cancelled.
-
     Ends early if `stop` is set, at the playout limit, if the tree is full, after MAX_COLLISIONS cancelled visits
-    without a leaf, and after MAX_UNEVALUATED visits without an evaluation. Sets `stop` if nothing is left to search:
-    all root moves are banned or proven lost, or one is proven won.
+    without a leaf, and after MAX_UNEVALUATED visits without an evaluation. Sets `stop` if nothing is left to search.
     """
+    # One descent has a visit for each leaf wanted (native/tree/descent.py). Visits that end without an evaluation
+    # (finished games, cached positions, transpositions) are repeated. Visits to a leaf under evaluation are cancelled.
+    # Nothing is left to search if all root moves are banned or proven lost, or one is proven won.
     tree, worker, batch, calls = load(address, ARGUMENTS)
     counters = tree.counters[0]
     rows = tree.parameters[0].rows_per_leaf
@@ -517,7 +530,8 @@ def scatter(address, row, end):  # type: ignore[no-untyped-def]
             if p.ownership:
                 add_row_ownership(calls, row + k, -rows if opponent_to_move else rows)
         if p.ownership:
-            worker.ownership[worker.ownership.size - 1] += 1.0
+            slot = np.int64(batch.slots[U(row), 0]) if batch.depth[U(row)] > 0 else np.int64(-1)
+            _add_leaf_ownership(worker.ownership, slot, values[NO_RESULT], p.move_ownership)
         # The first evaluation of the root sets the score center and the weight of finished games.
         if root_row and tree.nodes[U(leaf)].visits == 0:
             tree.counters[0].score_center = CENTER_SHARE * float(values[LEAD])
@@ -527,6 +541,28 @@ def scatter(address, row, end):  # type: ignore[no-untyped-def]
         row += rows
     atomic_add(tree.counters[0], "evaluated", np.int64(used))
     return 0
+
+
+@inlined
+def _add_leaf_ownership(sums, slot, no_result, by_move):  # type: ignore[no-untyped-def]
+    """Add the current leaf to Worker.ownership, and clear it. `slot` is the root's edge to it; -1: it is the root."""
+    leaf = sums[ONE_LEAF, 0]
+    end = U(leaf.size - 2)
+    for i in range(end):
+        sums[ALL_LEAVES, 0, i] += leaf[i]
+    sums[ALL_LEAVES, 0, end] += 1.0
+    if by_move:
+        for i in range(end):
+            sums[ALL_LEAVES, 1, i] += leaf[i] * leaf[i]
+        if slot >= 0:
+            place = U(FIRST_SLOT + slot)
+            for i in range(end):
+                sums[place, 0, i] += leaf[i]
+                sums[place, 1, i] += leaf[i] * leaf[i]
+            sums[place, 0, end] += 1.0
+            sums[place, 0, end + U(1)] += no_result
+    for i in range(end):
+        leaf[i] = 0.0
 
 
 @inlined

@@ -39,15 +39,16 @@ def _are_numbers(task, rows):  # type: ignore[no-untyped-def]
 
 @kernel
 def advance(task, used, most, calls, rounds):  # type: ignore[no-untyped-def]
-    """Put an evaluated batch into the tree and fill it again; return its number of rows, 0 if there are no leaves.
+    """Back up an evaluated batch, and fill it with new leaves. Return the number of rows; 0 if there are no leaves.
 
     Args:
         task: int64[TASK] of a Searcher.
         used: evaluated rows of the batch; 0 for none.
         most: maximum number of rows to fill.
-        calls: the table of Calls that evaluate the batch, or an empty table. With calls, the returned rows are
-            evaluated. If a value is not finite, the number of rows is returned at once, negative.
-        rounds: number of repetitions with calls.
+        calls: the table of Calls that evaluate the batch, or an empty table. With calls, rows are evaluated
+            before the return. A value that is not finite ends the loop: the number of rows is returned, negative, and
+            nothing is backed up.
+        rounds: maximum number of batches that `calls` evaluate before the return.
     """
     while True:
         if used > 0:
@@ -57,6 +58,7 @@ def advance(task, used, most, calls, rounds):  # type: ignore[no-untyped-def]
             return used
         call_all(calls, used)
         if not _are_numbers(task, used):
+            # Nothing of a faulty evaluation enters the tree. The caller reports it.
             return -used
         rounds -= 1
         if rounds <= 0:
@@ -79,6 +81,7 @@ def advance_all(tasks, owners, used, leaf_rows, wanted, idle, calls, rounds):  #
         rounds: maximum number of repetitions with calls; ends when a tree becomes idle.
     """
     while True:
+        # Rows of one tree are adjacent.
         row = np.int64(0)
         while row < used:
             number = owners[U(row)]
@@ -107,6 +110,7 @@ def advance_all(tasks, owners, used, leaf_rows, wanted, idle, calls, rounds):  #
         if not _are_numbers(tasks[U(0)], used):
             return -used
         rounds -= 1
+        # Python must decide what an idle tree does next.
         if rounds <= 0 or has_idle:
             return used
 
@@ -124,7 +128,7 @@ class Searcher:
         self.task: npt.NDArray[np.int64] = np.array([stored.address, *(entry.address for entry in entries)], np.int64)
 
     def advance(self, used: int, calls: Calls = NO_CALLS, rounds: int = 1, most: int | None = None) -> int:
-        """Put evaluated rows into the tree and gather the next; see the kernel. Default of `most`: all rows of the
+        """Put evaluated rows into the tree and gather the next; see the kernel. By default `most` is all rows of the
         batch.
         """
         return int(advance(self.task, used, len(self.batch.node) if most is None else most, calls.table, rounds))

@@ -45,7 +45,7 @@ def exploration(tree, node, is_root, weight):  # type: ignore[no-untyped-def]
 
 @inlined
 def _first_play_urgency(tree, node, is_root):  # type: ignore[no-untyped-def]
-    """Return the assumed utility of an untried edge: that of the node, less the more priors were tried."""
+    """Return the assumed utility of an untried edge: the node's utility, less the more priors were tried."""
     p = tree.parameters[0]
     # The more priors were tried, the better the mean stands for the rest.
     mass = min(1.0, float(node.tried_prior))
@@ -59,6 +59,7 @@ def _first_play_urgency(tree, node, is_root):  # type: ignore[no-untyped-def]
 @inlined
 def _noise(turn, move):  # type: ignore[no-untyped-def]
     """Return |x| for a normal x, or 0 with probability 1/2, as a hash of turn and move."""
+    # splitmix64's finalizer: the same turn and move give the same noise in every thread.
     x = (turn + U(1)) * U(0x9E3779B97F4A7C15) ^ U(move) * U(0xD1B54A32D192ED03)
     x = (x ^ (x >> U(30))) * U(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> U(27))) * U(0x94D049BB133111EB)
@@ -71,15 +72,22 @@ def _noise(turn, move):  # type: ignore[no-untyped-def]
 
 @kernel
 def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
-    """Swap the untried edge of greatest prior to the place behind the tried edges. Banned root moves come last."""
+    """Swap the untried edge of greatest prior to the place behind the tried edges.
+
+    Root moves with a goal come first, banned root moves last.
+    """
     first = U(node.edges) + U(node.tried)
     end = U(node.edges) + U(node.edge_count)
-    if is_root and tree.counters[0].bans != 0:
+    if is_root and (tree.counters[0].bans | tree.counters[0].goals) != 0:
         best = first
         best_key = np.int64(-1)
         for i in range(first, end):
             edge = tree.edges[i]
-            key = np.int64(-1) if tree.banned[U(edge_move(edge))] != 0 else np.int64(edge_quantized(edge))
+            key = np.int64(edge_quantized(edge))
+            if tree.banned[U(edge_move(edge))] != 0:
+                key = np.int64(-1)
+            elif tree.goals[U(edge_move(edge))] != 0:
+                key += np.int64(1) << 32
             if key > best_key:
                 best_key = key
                 best = i
@@ -108,13 +116,13 @@ def _mean_utility(stat, virtual_loss, urgency):  # type: ignore[no-untyped-def]
         loss = virtual_loss * flying
         q = (stat.utility * n - loss) / (n + loss)
     else:
+        # Without a result the edge is as good as an untried one.
         q = urgency
     return q
 
 
 @inlined
 def _worth(stat, utility, factor, prior):  # type: ignore[no-untyped-def]
-    """Return the PUCT value of a tried edge."""
     return utility + factor * prior / (1.0 + float(stat.weight) + float(stat.in_flight & IN_FLIGHT))
 
 
@@ -138,11 +146,12 @@ def _best_of_tried(tree, node, factor, urgency):  # type: ignore[no-untyped-def]
 
 @inlined
 def _best_of_tried_at_root(tree, node, factor, urgency, total, turn):  # type: ignore[no-untyped-def]
-    """Return the same for the root, with banned and forced moves, halving and noise."""
+    """Return the same for the root, with banned and forced moves, goals, halving and noise."""
     base, edges = U(node.stats), U(node.edges)
     p = tree.parameters[0]
     bans = tree.counters[0].bans != 0
     forced = p.forced_playouts * total
+    goals = tree.counters[0].goals != 0 and turn & U(1) != U(0)
     wide = p.wide_root_noise
     best, best_value, is_won = np.int64(-1), -1e30, False
     for i in range(U(node.tried)):
@@ -159,10 +168,11 @@ def _best_of_tried_at_root(tree, node, factor, urgency, total, turn):  # type: i
             prior = _flattened(prior, wide)
         value = _worth(stat, utility, factor, prior)
         n, flying = float(stat.weight), float(stat.in_flight)
+        is_behind = goals and float(stat.visits) + flying < float(tree.goals[U(edge_move(edge))])
         # Halving visits the moves in turn: the least visited first.
         if p.halving:
             value = -float(stat.visits) - flying
-        elif forced > 0.0 and (n + flying) * (n + flying) < forced * edge_prior(edge):
+        elif is_behind or (forced > 0.0 and (n + flying) * (n + flying) < forced * edge_prior(edge)):
             value = FORCED
         if value > best_value:
             best_value = value
@@ -178,11 +188,12 @@ def _flattened(prior, wide):  # type: ignore[no-untyped-def]
 
 @kernel
 def select(tree, node, is_root):  # type: ignore[no-untyped-def]
-    """Return the slot of the edge to follow at the locked, expanded `node`; `node.tried` is the candidate.
+    """Return the slot of the edge to follow at the locked, expanded `node`, or -1 if nothing is left to search.
 
-    Proven edges are left out. Returns -1 if nothing is to be searched: every edge is banned or proven lost, or one is
-    proven won. If the slot is also `node.edge_count`, its edge does not exist yet (native/tree/expansion.py).
+    If the slot is also `node.edge_count`, its edge does not exist yet (native/tree/expansion.py).
     """
+    # `node.tried` is the candidate. Proven edges are left out. Nothing is left if every edge is banned or proven lost,
+    # or one is proven won.
     tried = U(node.tried)
     base = U(node.stats)
     total = 0.0
@@ -207,6 +218,8 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
             wide = tree.parameters[0].wide_root_noise
             is_banned = tree.counters[0].bans != 0 and tree.banned[U(edge_move(edge))] != 0
             in_turn = tree.parameters[0].halving
+            if tree.counters[0].goals != 0 and turn & U(1) != U(0):
+                in_turn |= tree.goals[U(edge_move(edge))] != 0
             if wide > 0.0:
                 prior, noise = _flattened(prior, wide), wide * _noise(turn, edge_move(edge))
         if not is_banned and (in_turn or urgency + noise + factor * prior > best_value):

@@ -1,13 +1,14 @@
-"""Transpositions: lines of moves that lead to the same position share a node.
+"""Transpositions: lines of moves that lead to the same position share a node. Source: KataGo's docs/GraphSearch.md.
 
-The tree becomes a graph. It has no cycles: a node's key depends on the number of moves played
-(yomi.native.game.graph_key). An edge counts its own visits, a node the visits through all of its edges. If an edge has
-fewer visits than its child, the next visit copies the child's statistics instead of descending
-(yomi.native.tree.backup.visit_shared). Source: KataGo's graph search (docs/GraphSearch.md).
+An edge counts its own visits, a node the visits through all of its edges. If an edge has fewer visits than its child,
+the next visit copies the child's statistics instead of descending (yomi.native.tree.backup.visit_shared).
 """
 
 from yomi.native.bits import U, atomic_compare_exchange, atomic_load
 from yomi.native.jit import kernel
+
+# The tree becomes a graph. It has no cycles: a node's key depends on the number of moves played
+# (yomi.native.game.graph_key).
 
 
 @kernel
@@ -26,6 +27,7 @@ def find_or_insert(tree, key, index):  # type: ignore[no-untyped-def]
                 return U(number) - U(1)
             number = node.next
         entered.next = first
+        # Insert at the head of the list, unless another thread has changed it meanwhile.
         seen = atomic_compare_exchange(tree.shared, place, first, U(index) + U(1))
         if seen == first:
             return U(index)

@@ -1,9 +1,4 @@
-"""Batches from data sets, in an order that depends on the seed alone. Threads read ahead.
-
-A batch contains positions of one board size from one shard. Shards were shuffled over the whole set when they were
-made, so a random part of one shard is a random sample of all. Each epoch shuffles every shard again, and the order of
-all batches. A training that was stopped and resumed gets the same batches as one that was not.
-"""
+"""Batches from data sets, in an order that depends on the seed alone. Threads read ahead."""
 
 from __future__ import annotations
 
@@ -17,29 +12,31 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from yomi.nets.data.shards import Array, Dataset, Shard
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import FeatureSet
+from yomi.nets.metadata import LEVEL_SCALE, FeatureSet
 
+# A batch contains positions of one board size from one shard. Shards were shuffled over the whole set when they were
+# made, so a random part of one shard is a random sample of all. Each epoch shuffles every shard again, and the order of
+# all batches. A training that was stopped and resumed gets the same batches as one that was not.
 T = TypeVar("T")
 
+# Batches that are read in advance, plus one for each further thread.
 AHEAD = 4
-"""Batches that are read in advance, plus one for each further thread."""
 
 
 @dataclass(frozen=True)
 class Batch:
     """Positions of one board size."""
 
-    size: int
-    """Board size N."""
+    size: int  # board size N
     columns: dict[str, Array]
     step: int = 0
 
     @property
     def rows(self) -> int:
-        """Number of positions."""
         return len(self.columns["planes"])
 
 
@@ -47,14 +44,11 @@ class Source(Protocol):
     """Provides the batches of a training."""
 
     features: FeatureSet
-    rows: int
-    """Positions in a batch."""
-    steps: int
-    """Number of batches; 0 if there is no limit."""
+    rows: int  # positions in a batch
+    steps: int  # number of batches; 0 if there is no limit
 
     @property
-    def positions(self) -> int:
-        """Number of positions in all shards."""
+    def positions(self) -> int: ...
 
     @property
     def epoch_batches(self) -> int:
@@ -64,13 +58,11 @@ class Source(Protocol):
         """Return a digest that identifies the data sets, their shards and all batches."""
 
     def batch(self, step: int) -> Batch:
-        """Return the batch of a step, counted from 0 over all epochs. Threads may ask in any order and get the same
-        batches.
-        """
+        """Return the batch of a step, counted from 0 over all epochs. Threads may ask in any order."""
 
 
 class BatchSource:
-    """All batches of one split of data sets with the same feature set."""
+    """All batches of one split of data sets with the same feature set. See `Source`."""
 
     def __init__(self, datasets: Sequence[Dataset], split: str, rows: int, seed: int) -> None:
         """Find the shards.
@@ -98,7 +90,7 @@ class BatchSource:
         self.steps = 0
         self.seed = seed
         self._lock = threading.Lock()
-        # Mapped for a batch at a time: a process may have 1,024 files open, or 256.
+        # Mapped for one batch at a time, since a process may have 1,024 files open, on some systems 256.
         self._columns = [shard.columns() for shard in self.shards]
         self._counts = [max(1, shard.rows // rows) for shard in self.shards]
         self._epoch, self._order = -1, np.zeros((0, 2), np.int64)
@@ -106,35 +98,30 @@ class BatchSource:
 
     @property
     def epoch_batches(self) -> int:
-        """Number of batches in which each position occurs about once."""
         return sum(self._counts)
 
     @property
     def positions(self) -> int:
-        """Number of positions in all shards."""
         return sum(shard.rows for shard in self.shards)
 
     def digest(self) -> str:
-        """Return a digest that identifies the data sets, their shards and all batches."""
         names = [f"{shard.path.parent.name}/{shard.path.name} {shard.rows}" for shard in self.shards]
         return hashlib.sha256(f"{self.rows} {self.seed} {names} {self._manifests}".encode()).hexdigest()[:16]
 
     def batch(self, step: int) -> Batch:
-        """Return the batch of a step, counted from 0 over all epochs. Threads may ask in any order and get the same
-        batches.
-        """
-        with self._lock:  # all but the reading: threads wait for the disk side by side
+        # The lock is not held while the disk is read, so threads wait for the disk side by side.
+        with self._lock:
             shard, rows = self._rows(step)
         columns = {name: column.map()[rows] for name, column in self._columns[shard].items()}
         return Batch(self.shards[shard].size, columns, step)
 
     def _rows(self, step: int) -> tuple[int, Array]:
-        """Return the shard's number and its rows for a step."""
         epoch, index = divmod(step, self.epoch_batches)
         if epoch != self._epoch:
             self._begin_epoch(epoch)
         shard, part = self._order[index].tolist()
         if shard not in self._shuffled:
+            # A shard's order depends on seed, epoch and shard only, so a resumed training has the same.
             rng = np.random.default_rng([self.seed, epoch, shard])
             self._shuffled[shard] = rng.permutation(self.shards[shard].rows)
         return shard, np.sort(self._shuffled[shard][part * self.rows : (part + 1) * self.rows])
@@ -158,8 +145,9 @@ class BatchSource:
                 count += 1
 
     def _shares(self, positions: int) -> list[int]:
-        """Return the number of positions to take from each shard for a total. Larger shards make up for small ones."""
+        """Return the number of positions to take from each shard for a total."""
         shares = [shard.rows for shard in self.shards]
+        # The smallest shard first: larger shards make up for what small ones lack.
         by_rows = sorted(range(len(shares)), key=lambda index: shares[index])
         for shards_left, index in zip(range(len(shares), 0, -1), by_rows, strict=True):
             shares[index] = min(shares[index], positions // shards_left)
@@ -195,11 +183,7 @@ class Reader(Generic[T]):
         return self._make(self._source.batch(step))
 
     def __iter__(self) -> Iterator[T]:
-        """Yield the results of `make` in the order of the steps.
-
-        Raises:
-            Exception: the failure of a thread, when its step comes.
-        """
+        """Yield the results of `make` in the order of the steps. A thread's exception is raised when its step comes."""
         begun: deque[Future[T]] = deque()
         while True:
             for step in itertools.islice(self._steps, self._ahead - len(begun)):
@@ -212,5 +196,23 @@ class Reader(Generic[T]):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """End the threads."""
         self._pool.shutdown(cancel_futures=True)
+
+
+FloatArray = npt.NDArray[np.float32]
+
+
+def unpack(batch: Batch, features: FeatureSet) -> tuple[FloatArray, FloatArray]:
+    """Return planes [B, C, N, N] and extras [B, G] of the positions as they were written, without a symmetry."""
+    # In numpy, for evaluators, which do not import PyTorch. `yomi.nets.training.tensors` does the same on the device.
+    rows, size = batch.rows, batch.size
+    bits = np.unpackbits(batch.columns["planes"], axis=1, count=features.bits * size * size)
+    parts = [bits.reshape(rows, features.bits, size, size).astype(np.float32)]
+    if features.levels:
+        levels = batch.columns["levels"].reshape(rows, features.levels, size, size).astype(np.float32)
+        parts.append(np.tanh(np.float32(LEVEL_SCALE) * levels))
+    globals_ = batch.columns.get("globals", np.zeros((rows, 0), np.float16)).astype(np.float32)
+    if features.joined:
+        parts.append(np.broadcast_to(globals_[:, :, None, None], (rows, features.globals, size, size)))
+    planes = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+    return np.ascontiguousarray(planes), np.ascontiguousarray(globals_[:, : features.extras])

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from yomi.nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Arrays
 
 FloatArray = npt.NDArray[np.float32]
+# Logit of illegal moves, for networks that read which moves are legal. Targets on such moves do not count.
 ILLEGAL = -1e9
-"""Logit of illegal moves, for networks that know which moves are legal. Targets on such moves do not count."""
 NAMES = {
     "policy_loss": "policy loss (cross entropy)",
     "policy_accuracy": "policy accuracy",
@@ -29,22 +29,15 @@ NAMES = {
 class Judged:
     """A network's predictions for a batch, in the units of the labels; None if the network has no such output."""
 
-    policy: FloatArray | None = None
-    """[B, P] logits"""
-    value: FloatArray | None = None
-    """[B] in [-1, 1]"""
-    lead: FloatArray | None = None
-    """[B] points"""
-    ownership: FloatArray | None = None
-    """[B, N * N] in [-1, 1]"""
-    counts_komi: bool = True
-    """Whether the lead includes komi, as the labels do."""
+    policy: FloatArray | None = None  # [B, P] logits
+    value: FloatArray | None = None  # [B] in [-1, 1]
+    lead: FloatArray | None = None  # [B] points
+    ownership: FloatArray | None = None  # [B, N * N] in [-1, 1]
+    counts_komi: bool = True  # whether the lead includes komi, as the labels do
 
 
 @dataclass
 class Table:
-    """Sums over batches."""
-
     sums: dict[str, float] = field(default_factory=dict)
     counts: dict[str, float] = field(default_factory=dict)
     positions: int = 0
@@ -77,7 +70,7 @@ class Table:
     def _add_policy(self, logits: FloatArray, columns: Arrays) -> None:
         moves = columns["policy_moves"].astype(np.int64)
         weights = columns["policy_weights"].astype(np.float64)
-        # A network without a pass is not asked for one.
+        # A network without a pass gets no loss for a target that passes.
         weights = np.where(moves < logits.shape[1], weights, 0.0)
         moves = np.minimum(moves, logits.shape[1] - 1)
         weights = np.where(np.take_along_axis(logits, moves, 1) > ILLEGAL / 2, weights, 0.0)

@@ -1,16 +1,12 @@
 """The format of data sets: a folder with a manifest and, for each shard, a folder of .npy files that are memory-mapped.
 
-    manifest.json             what the positions are: feature set, options, sources
-    train-19-00000/           a shard of positions on boards of one size, for training (or test-...: held out)
+    manifest.json             feature set, options, sources
+    train-19-00000/           a shard of positions on boards of one size, for training (test-...: held out)
         shard.json            split, board size, rows, CRC-32 of each array's content
-        planes.npy ...        one array for each name in COLUMNS that the set has, rows first
+        planes.npy ...        one array for each column that the set has, rows first
 
-A shard is written under another name, flushed to the disk, and renamed when it is whole. So every shard can be read
-after a kill or a power cut, and the same command continues with the first shard that is missing. Positions are
-shuffled over the whole set when it is made.
-
-Values are for the side to move, but for feature sets that show colors as they are (`aya-50`), where they are Black's.
-NaN in a float column and -128 in `ownership` mean that nothing is known.
+Values are for the side to move, except in feature sets that encode colors (`aya-50`): there they are Black's. NaN in a
+float column and -128 in `ownership` mean unknown. Positions are shuffled over the whole set when it is made.
 """
 
 from __future__ import annotations
@@ -32,8 +28,8 @@ import numpy.typing as npt
 
 from yomi.nets.arrays import read_header
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import FeatureSet, feature_set
 from yomi.nets.files import naming, remove_drafts, sync_file, sync_folder, write_atomically
+from yomi.nets.metadata import FeatureSet, feature_set
 from yomi.nets.text import parse_json
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -44,26 +40,26 @@ SPLITS = ("train", "test")
 UNKNOWN_OWNER = -128
 OWNER_SCALE = 127.0
 
+# Element type and meaning of every column.
 COLUMNS: dict[str, tuple[type[np.generic], str]] = {
     "planes": (np.uint8, "[n, bytes] planes of bits [bits, N, N], packed, the first bit the highest"),
     "levels": (np.uint8, "[n, levels * N * N] planes of small numbers"),
     "globals": (np.float16, "[n, globals]"),
-    "policy_moves": (np.uint16, "[n, K] policy indices of the moves that the target names"),
-    "policy_weights": (np.float16, "[n, K] their shares, 0 where there is no move"),
-    "value": (np.float16, "[n] result or teacher's judgement, in [-1, 1]"),
-    "search_value": (np.float16, "[n] what the players' own search said, in [-1, 1]"),
-    "lead": (np.float16, "[n] points"),
-    "komi": (np.float16, "[n] points that the other columns of points count for the side that they are for"),
-    "score_mean": (np.float16, "[n] points that play from here ends with"),
-    "score_stdev": (np.float16, "[n] points"),
-    "short_value": (np.float16, "[n] what the search said some moves later, for the side to move here, in [-1, 1]"),
-    "short_score": (np.float16, "[n] likewise, points that play ends with"),
-    "ownership": (np.int8, "[n, N * N] by 127, in [-127, 127]"),
-    "game": (np.uint32, "[n] the game among the records that lie beside the set"),
-    "ply": (np.uint16, "[n] moves made in it"),
-    "symmetry": (np.int8, "[n] the symmetry that the position is to be shown under, 0 to 7"),
+    "policy_moves": (np.uint16, "[n, K] policy indices of the target's moves"),
+    "policy_weights": (np.float16, "[n, K] shares of these moves, 0 if there are fewer than K"),
+    "value": (np.float16, "[n] result of the game, or a teacher's value, in [-1, 1]"),
+    "search_value": (np.float16, "[n] value of the players' own search, in [-1, 1]"),
+    "lead": (np.float16, "[n] lead in points"),
+    "komi": (np.float16, "[n] komi in points, which all columns of points include, for their side"),
+    "score_mean": (np.float16, "[n] expected final score in points"),
+    "score_stdev": (np.float16, "[n] standard deviation of the final score, in points"),
+    "short_value": (np.float16, "[n] value of the search some moves later, for the side to move here, in [-1, 1]"),
+    "short_score": (np.float16, "[n] expected final score of the search some moves later, in points"),
+    "ownership": (np.int8, "[n, N * N] ownership times 127, in [-127, 127]"),
+    "game": (np.uint32, "[n] number of the game in the records beside the set"),
+    "ply": (np.uint16, "[n] number of moves before the position"),
+    "symmetry": (np.int8, "[n] symmetry under which training encodes the position, 0 to 7"),
 }
-"""Element type and meaning of every column."""
 ALWAYS = ("planes", "policy_moves", "policy_weights", "value")
 
 
@@ -72,12 +68,11 @@ class Manifest:
     """The content of a data set's manifest."""
 
     feature_set: str
+    # How the set was made. A run resumes only with the same options.
     options: Mapping[str, Any] = field(default_factory=dict)
-    """How the set was made. A run resumes only with the same options."""
+    # Name of each source with the first digits of its digest. A run resumes only with the same sources. A set without
+    # digests can be read but not resumed.
     sources: tuple[str, ...] = ()
-    """Name of each source with the first digits of its digest. A run resumes only with the same sources. A set without
-    digests can be read but not resumed.
-    """
     format: int = FORMAT
 
     @property
@@ -85,17 +80,15 @@ class Manifest:
         return feature_set(self.feature_set)
 
     def to_json(self) -> str:
-        """Return the content of manifest.json."""
         record = {"format": self.format, "feature_set": self.feature_set, "sources": list(self.sources)}
         return json.dumps({**record, "options": dict(self.options)}, indent=1, sort_keys=True) + "\n"
 
 
 @dataclass(frozen=True)
 class Column:
-    """Position and form of one array in its file. No file stays open, and mapping it takes a tenth of the time of its
-    header.
-    """
+    """Position and form of one array in its file. No file stays open."""
 
+    # Mapping an array from these numbers takes a tenth of the time of reading its header.
     path: Path
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -111,15 +104,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Shard:
-    """One folder of arrays."""
-
     path: Path
     split: str
-    size: int
-    """Board size N."""
+    size: int  # board size N
     rows: int
+    # CRC-32 of each column's content; empty for shards of early versions.
     crc: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """CRC-32 of each column's content; empty for shards of early versions."""
 
     def open(self) -> dict[str, np.memmap[Any, np.dtype[Any]]]:
         """Return the columns, memory-mapped.
@@ -167,12 +157,10 @@ class Dataset:
     shards: tuple[Shard, ...]
 
     def rows(self, split: str) -> int:
-        """Return the number of positions of a split."""
         return sum(shard.rows for shard in self.shards if shard.split == split)
 
 
 def shard_name(split: str, size: int, number: int) -> str:
-    """Return the name of a shard's folder."""
     return f"{split}-{size:02d}-{number:05d}"
 
 
@@ -257,7 +245,6 @@ def begin_dataset(folder: str | Path, manifest: Manifest) -> Dataset:
 
 
 def _first_difference(name: str, found: Any, wanted: Any) -> str:
-    """Return a text about the first difference between two manifests' values of a name."""
     if name == "sources":
         pairs = itertools.zip_longest(found, wanted, fillvalue="nothing")
         was, now = next(((was, now) for was, now in pairs if was != now), (found, wanted))
@@ -277,6 +264,8 @@ def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays)
         OSError: it cannot be written; nothing of it remains.
     """
     rows = len(columns["planes"])
+    # The shard gets its name when it is whole and on the disk. After a kill or a power cut every shard can be read, and
+    # the same command continues with the first one that is missing.
     part = folder / f".{name}.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
@@ -314,7 +303,7 @@ def widths(features: FeatureSet, size: int) -> dict[str, int]:
 
 
 def check_shard(shard: Shard, features: FeatureSet, policy_size: int) -> None:
-    """Read a whole shard and check its layout, numbers and checksums.
+    """Read a whole shard and check its layout and numbers. `check_content` compares checksums.
 
     Raises:
         NetworkError: it is damaged.
@@ -325,11 +314,12 @@ def check_shard(shard: Shard, features: FeatureSet, policy_size: int) -> None:
 
 
 def check_content(shard: Shard) -> None:
-    """Compare a shard's arrays with their checksums, which early versions did not have.
+    """Compare a shard's arrays with their checksums.
 
     Raises:
         NetworkError: they differ.
     """
+    # Shards of early versions have no checksums.
     columns = shard.open()
     for name, value in shard.crc.items():
         if name not in columns:

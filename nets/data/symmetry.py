@@ -1,8 +1,8 @@
 """The symmetries of boards, as tables of where points and moves go.
 
-Go, and all games whose moves are points: the eight symmetries of a square, numbered as in KataGo: flip rows (1),
-columns (2), then swap the two (4). Shogi, where moves have directions: identity, or left and right exchanged. Its
-planes are [file][rank], and moves have the labels direction * 81 + square.
+Games whose moves are points have the eight symmetries of a square, numbered as in KataGo: flip rows (1), columns (2),
+then swap the two (4). Shogi has two: identity, and left and right exchanged. Its planes are [file][rank], and moves
+have the labels direction * 81 + square.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.nets.dlshogi.network import SIDE
-from yomi.nets.features import FeatureSet
+from yomi.nets.metadata import FeatureSet
 
+# Mirror images of the directions up, up left, up right, left, right, down, down left, down right, and the two knight's
+# moves.
 DLSHOGI_MIRRORED = (0, 2, 1, 4, 3, 5, 7, 6, 9, 8)
-"""Mirror images of the directions up, up left, up right, left, right, down, down left, down right, and the two knight's
-moves.
-"""
+# Mirror images of the eight directions with eight distances each. Two knight's moves follow.
 ALPHAZERO_MIRRORED = (3, 4, 5, 0, 1, 2, 6, 7)
-"""Mirror images of the eight directions with eight distances each. Two knight's moves follow."""
 DROPS = 7
 
 
@@ -28,10 +27,8 @@ DROPS = 7
 class Symmetries:
     """The symmetries of a feature set for one board size. The first one is the identity."""
 
-    points: npt.NDArray[np.int64]
-    """[S, N * N]: the new index of each point."""
-    moves: npt.NDArray[np.int64]
-    """[S, P]: the new index of each policy entry."""
+    points: npt.NDArray[np.int64]  # [S, N * N]: the new index of each point
+    moves: npt.NDArray[np.int64]  # [S, P]: the new index of each policy entry
 
     @property
     def sources(self) -> npt.NDArray[np.int64]:
@@ -40,7 +37,6 @@ class Symmetries:
 
 
 def symmetries_of(features: FeatureSet, size: int) -> Symmetries:
-    """Return the symmetries of a feature set for board size `size`."""
     if not features.directions:
         tables = symmetry_tables(size)
         return Symmetries(tables[:, :-1], tables)
@@ -60,20 +56,20 @@ def symmetry_tables(size: int) -> npt.NDArray[np.int64]:
         seen = points[::-1] if symmetry & 1 else points
         seen = seen[:, ::-1] if symmetry & 2 else seen
         seen = seen.T if symmetry & 4 else seen
-        # seen[j] is the point that the network sees at j; its inverse says where a point is seen.
+        # `seen[j]` is the point that the network reads at j. The inverse maps a point to its new index.
         tables[symmetry, :-1] = np.argsort(seen.reshape(-1))
         tables[symmetry, -1] = size * size
     return tables
 
 
 def _mirrored_directions() -> npt.NDArray[np.int64]:
-    """Return dlshogi's 27 directions mirrored: ten, ten with promotion, the drops."""
+    # dlshogi's 27 directions: ten, ten with promotion, and the drops.
     steps = np.array(DLSHOGI_MIRRORED)
     return _with_promotions(steps)
 
 
 def _mirrored_ways() -> npt.NDArray[np.int64]:
-    """Return AlphaZero's 139 kinds of move mirrored: 66, 66 with promotion, the drops."""
+    # AlphaZero's 139 kinds of move: 66, 66 with promotion, and the drops.
     distances = np.arange(8)
     lines = (8 * np.array(ALPHAZERO_MIRRORED)[:, None] + distances).reshape(-1)
     knights = lines.size + np.array([1, 0])

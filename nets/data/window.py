@@ -1,8 +1,4 @@
-"""Batches from the newest rows of a growing data set, while a network learns from it in generations.
-
-A shard of such a set contains the positions of few games, in the order in which the games ended. So the batches of a
-window mix rows of all its shards: the rows are drawn at random, read once, and kept in memory until the next window.
-"""
+"""Batches from the newest rows of a growing data set, while a network learns from it in generations."""
 
 from __future__ import annotations
 
@@ -16,11 +12,13 @@ import numpy.typing as npt
 from yomi.nets.data.batches import Batch
 from yomi.nets.data.shards import COLUMNS, UNKNOWN_OWNER, Array, Column, Shard, check_layout, check_numbers
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import FeatureSet
+from yomi.nets.metadata import FeatureSet
 
+# A shard of such a set contains the positions of few games, in the order in which the games ended. So the batches of a
+# window mix rows of all its shards: the rows are drawn at random, read once, and kept in memory until the next window.
 Rows = npt.NDArray[np.int64]
+# Number of shards whose column positions are cached.
 KEPT_SHARDS = 8192
-"""Number of shards whose column positions are cached."""
 
 
 def window_rows(total: int, minimum: int, exponent: float = 0.65, scale: float = 0.4) -> int:
@@ -56,7 +54,7 @@ def newest(shards: Iterable[Shard], rows: int) -> tuple[Shard, ...]:
 
 
 def _age(shard: Shard) -> tuple[int, int]:
-    """Return a shard's number, which counts over all board sizes, and its board size."""
+    # The number counts over all board sizes.
     number = shard.path.name.rpartition("-")[2]
     if not number.isdecimal():
         raise NetworkError(f"{shard.path}: a name without a number found, expected one such as train-09-00012")
@@ -66,25 +64,24 @@ def _age(shard: Shard) -> tuple[int, int]:
 class WindowSource:
     """The batches of a generation, all in memory. See `yomi.nets.data.batches.Source`.
 
-    Rows are drawn without replacement, and all of them again once none is left. The batches of each board size have its
-    share of the window, rounded at random. Labels that a shard lacks are unknown; no symmetries are applied.
+    Labels that a shard lacks are unknown; no symmetries are applied.
     """
 
     def __init__(
         self, features: FeatureSet, shards: Sequence[Shard], rows: int, steps: int, seed: int, generation: int
     ) -> None:
-        """Draw and read.
+        """Draw the rows and read them.
 
         Args:
-            features: of the shards.
-            shards: of the window, see `newest`.
+            features: feature set of the shards.
+            shards: shards of the window, see `newest`.
             rows: positions of a batch, at least 1.
-            steps: batches, at least 1.
-            seed: with `generation` all that decides what is drawn.
+            steps: number of batches, at least 1.
+            seed: with `generation`, determines which rows are drawn.
             generation: counted from 0.
 
         Raises:
-            NetworkError: the shards hold no positions, or one of them is broken, or is none of these features.
+            NetworkError: the shards contain no positions, are broken, or have other features.
         """
         self.features = features
         self.shards = tuple(shards)
@@ -98,7 +95,8 @@ class WindowSource:
         sizes = sorted({shard.size for shard in self.shards if shard.rows})
         held = {size: [shard for shard in self.shards if shard.size == size] for size in sizes}
         totals = np.array([sum(shard.rows for shard in held[size]) for size in sizes])
-        # Each size has its share of batches or one more, which adds up to all, and on average is the share.
+        # Each board size has its share of the batches, rounded up or down at random, so that the counts add up to
+        # `steps`.
         ends = (totals.cumsum() * steps + rng.integers(self.positions)) // self.positions
         counts = np.diff(ends, prepend=0)
         self._sizes = rng.permutation(np.repeat(sizes, counts))
@@ -107,6 +105,7 @@ class WindowSource:
         self._drawn: dict[int, Rows] = {}
         for size, count, total in zip(sizes, counts.tolist(), totals.tolist(), strict=True):
             self._parts[self._sizes == size] = np.arange(count)
+            # Without replacement; all rows again once none is left.
             passes = [rng.permutation(total) for _ in range(-(-count * rows // total))]
             drawn = np.concatenate([*passes, np.zeros(0, np.int64)])[: count * rows]
             kept, self._drawn[size] = np.unique(drawn, return_inverse=True)
@@ -114,16 +113,13 @@ class WindowSource:
 
     @property
     def positions(self) -> int:
-        """Number of positions in the window."""
         return sum(shard.rows for shard in self.shards)
 
     @property
     def epoch_batches(self) -> int:
-        """Number of batches in which each position of the window occurs about once."""
         return max(1, self.positions // self.rows)
 
     def digest(self) -> str:
-        """Return a digest that identifies the window and its batches."""
         names = [f"{shard.path.parent.name}/{shard.path.name} {shard.rows}" for shard in self.shards]
         numbers = (self.rows, self.steps, self.seed, self.generation)
         return hashlib.sha256(f"{self.features.name} {numbers} {names}".encode()).hexdigest()[:16]
@@ -160,11 +156,9 @@ def _read(shards: Sequence[Shard], rows: Rows, features: FeatureSet) -> dict[str
 
 @functools.lru_cache(KEPT_SHARDS)
 def _columns(shard: Shard, features: FeatureSet) -> dict[str, Column]:
-    """Return the positions of a shard's columns after checking them.
-
-    Opening the files and reading their headers took 90% of the time of a window of 400 shards. Most shards were in the
-    previous window, so the positions are cached.
-    """
+    """Return the positions of a shard's columns after checking them."""
+    # Opening the files and reading their headers took 90% of the time of a window of 400 shards. Most shards were in
+    # the previous window, so the positions are cached.
     columns = shard.open()
     check_layout(shard, columns, features)
     return shard.places(columns)

@@ -1,23 +1,21 @@
-"""What every network of ours has in common, and the blocks that several are made of.
+"""The base of all networks, the blocks that several are made of, and their metadata.
 
-A network is called with two inputs: planes [B, C, N, N], and globals [B, G, 1, 1] (or spread over the board), which
-networks without them ignore; a sparse one with an input of its own (`yomi.nets.definitions.sparse`). It returns its
-outputs by name:
+A network is called with planes [B, C, N, N] and globals [B, G, 1, 1] (or spread over the board); networks without
+globals ignore them. A sparse network has an input of its own. A network returns its outputs by name, for the side to
+move unless its planes are by color:
 
-* `policy` [B, P] logits; P is N * N, N * N + 1 with the pass last, or shogi's labels. Sparse networks, which see what
-  is legal, say ILLEGAL (`yomi.nets.data.metrics`) of all else.
+* `policy` [B, P] logits; P is N * N, N * N + 1 with the pass last, or shogi's labels. Sparse networks return ILLEGAL
+  (`yomi.nets.data.metrics`) for moves that are not legal.
 * `value` [B, 1] in [-1, 1], `value_logit` [B, 1] before a sigmoid, or `outcome` [B, 3] logits of win, loss, no result.
 * `score` [B, 1] in points, and in training `points` [B, 1, n, n], whose mean it is.
-* `square_errors` [B, 2], in training: the squares that are expected of the errors of value and score some moves later.
+* `square_errors` [B, 2], in training: expected squared errors of value and score against the search some moves later.
 * `misc` [B, 4 or 6] and `ownership` [B, N * N] raw, as in KataGo's networks.
-
-All of them are for the side to move, but for networks that see colors as they are.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,30 +23,26 @@ import torch
 from torch import Tensor, nn
 
 from yomi.nets.errors import NetworkError
+from yomi.nets.metadata import DLSHOGI_DIRECTIONS, NetworkInfo, feature_set
 
 
 class Network(nn.Module):
     """The base of all definitions."""
 
-    feature_set: str
-    """Name in `yomi.nets.features`."""
-    board_size: int
-    """N that the network is for; 0 for any."""
+    feature_set: str  # name in `yomi.nets.metadata`
+    board_size: int  # N that the network is for; 0 for any
 
-    is_sparse = False
-    """Whether the inputs are an encoder's rows (`yomi.nets.data.sparse`) instead of planes."""
+    is_sparse = False  # whether the inputs are an encoder's rows (`yomi.nets.sparse`) instead of planes
 
     def forward(self, *inputs: Any, **more: Any) -> dict[str, Tensor]:
         """Return the outputs by name."""
         raise NotImplementedError
 
     def constrain(self) -> None:
-        """Clip weights to the range of the network's file after a step. The base class does nothing."""
+        """Clip weights to the range of the network's file. Called after each step; the base class does nothing."""
 
     def hold_untaught(self, state: Mapping[str, Tensor]) -> None:
-        """In a state dict of this network, set the outputs that no label teaches to constants. The base class does
-        nothing.
-        """
+        """Set outputs without labels to constants, in a state dict of this network. The base class does nothing."""
 
     def count(self) -> int:
         """Return the number of trainable parameters."""
@@ -61,7 +55,6 @@ def conv(inputs: int, outputs: int, kernel: int, *, bias: bool = True, padded: b
 
 
 def conv_norm(inputs: int, outputs: int, kernel: int, *, bias: bool = False) -> nn.Sequential:
-    """Return a convolution and its batch normalisation."""
     return nn.Sequential(conv(inputs, outputs, kernel, bias=bias), nn.BatchNorm2d(outputs))
 
 
@@ -69,7 +62,6 @@ class ResidualBlock(nn.Module):
     """act(x + norm(conv(act(norm(conv(x)))))): the block of AlphaZero's and dlshogi's networks."""
 
     def __init__(self, channels: int, activation: type[nn.Module]) -> None:
-        """Create a block with `channels` input and output channels."""
         super().__init__()
         self.first = conv_norm(channels, channels, 3)
         self.inner = activation()
@@ -77,20 +69,15 @@ class ResidualBlock(nn.Module):
         self.outer = activation()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a map of the same shape."""
         return self.outer(self.second(self.inner(self.first(x))) + x)
 
 
 class Bias(nn.Module):
-    """A bias for each entry of a vector."""
-
     def __init__(self, size: int) -> None:
-        """Begin with zeros."""
         super().__init__()
         self.bias = nn.Parameter(torch.zeros(size))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return x + bias."""
         return x + self.bias
 
 
@@ -116,13 +103,11 @@ def he_normal(network: nn.Module) -> None:
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Return a tensor's content as float32."""
     return np.ascontiguousarray(tensor.detach().to("cpu", torch.float32).numpy())
 
 
 def check_options(owner: str, maker: Callable[..., Any], options: Mapping[str, Any], positional: int = 0) -> None:
-    """Check options against the arguments of a class: unknown names and values of another type than the default are
-    refused.
+    """Check options of a configuration against the arguments of a class.
 
     Args:
         owner: the options' owner, for messages.
@@ -131,7 +116,7 @@ def check_options(owner: str, maker: Callable[..., Any], options: Mapping[str, A
         positional: number of arguments that are not options.
 
     Raises:
-        NetworkError: an option or value is wrong.
+        NetworkError: a name is unknown, or a value has another type than the default.
     """
     known = dict(list(inspect.signature(maker).parameters.items())[positional:])
     for name, value in options.items():
@@ -151,3 +136,34 @@ def _same_kind(value: Any, parameter: inspect.Parameter) -> bool:
     if isinstance(default, float):
         return type(value) in (int, float)
     return type(value) is type(default) and (type(value) is not int or value > 0)
+
+
+# dlshogi's names of inputs and outputs, by which its networks are recognised.
+DLSHOGI_NAMES = {"planes": "input1", "globals": "input2", "policy": "output_policy", "value_logit": "output_value"}
+_MEANINGS = {
+    "policy": "[B, P] logits",
+    "value": "[B, 1] in [-1, 1]",
+    "value_logit": "[B, 1] probability to win for the side to move",
+    "score": "[B, 1] points by which the side to move leads without komi",
+}
+
+
+def describe_outputs(
+    network: Network, name: str, training: Mapping[str, str], outputs: Iterable[str], names: Mapping[str, str]
+) -> NetworkInfo:
+    """Return metadata with descriptions of known outputs, by their names in the file."""
+    features = feature_set(network.feature_set)
+    return NetworkInfo(
+        game=features.game,
+        board_size=network.board_size,
+        feature_set=features.name,
+        name=name,
+        # It was trained here: there is no source file.
+        source_file="",
+        source_sha256="",
+        model_version=0,
+        policy_channels=DLSHOGI_DIRECTIONS if names is DLSHOGI_NAMES else 1,
+        misc_channels=0,
+        outputs={names.get(kind, kind): _MEANINGS.get(kind, "raw") for kind in outputs},
+        training=dict(training),
+    )

@@ -22,8 +22,8 @@ NORMS = ("fixup", "batch", "affine")
 TIPS = ("norm", "rms", "spatial-rms")
 ROPES = ("learned", "fixed", "none")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "mish": nn.Mish, "silu": nn.SiLU}
+# Minimum angle per point, in radians, at which learned rotary positions start; the maximum is 1 (KataGo's).
 SLOWEST_TURN = 0.02
-"""Minimum angle per point, in radians, at which learned rotary positions start; the maximum is 1 (KataGo's)."""
 
 
 class Style(NamedTuple):
@@ -43,11 +43,10 @@ class Board:
         self.offset = (side - 14.0) * 0.1 if mask is None else (torch.sqrt(self.area) - 14.0) * 0.1
 
     def mean(self, x: Tensor) -> Tensor:
-        """Return the mean [B, C] over the board of a map that is zero off it."""
         return x.sum((2, 3)) / self.area
 
     def pool(self, x: Tensor) -> Tensor:
-        """Return means, means scaled by the board's size, and maxima [B, 3 * C] of a map that is zero off it."""
+        """Return means, means scaled by the board's size, and maxima [B, 3 * C] of a map that is zero off the board."""
         mean = self.mean(x)
         greatest = (x if self.mask is None else x - (1.0 - self.mask) * 1e4).amax((2, 3))
         return torch.cat([mean, mean * self.offset, greatest], 1)
@@ -72,10 +71,10 @@ class Norm(nn.Module):
         self.act = ACTIVATIONS[style.activation]()
 
     def forward(self, x: Tensor, board: Board) -> Tensor:
-        """Return a map of the same shape."""
         if self.norm is not None:
             x = self.norm(x)
-        # In the map's own type: what follows is a convolution, which under mixed precision would convert it back.
+        # Computed in the map's own type. The next operation is a convolution, for which mixed precision would convert
+        # it back.
         if self.scale is not None:
             x = x * self.scale[:, None, None].to(x.dtype)
         if self.bias is not None:
@@ -85,10 +84,9 @@ class Norm(nn.Module):
 
 
 class RmsNorm(nn.Module):
-    """x / sqrt(mean(x²) + epsilon) * gamma: the mean over the channels of a point, or of all points of the board."""
+    """x / sqrt(mean(x²) + epsilon) * gamma: the mean over the channels of a point or, if `spatial`, of all points."""
 
     def __init__(self, channels: int, *, spatial: bool = False) -> None:
-        """Create a norm. If `spatial`, the mean is over all points."""
         super().__init__()
         self.gamma = nn.Parameter(torch.ones(channels))
         self.epsilon = 1e-6
@@ -113,7 +111,6 @@ class RmsTip(nn.Module):
         self.act = ACTIVATIONS[activation]()
 
     def forward(self, x: Tensor, board: Board) -> Tensor:
-        """Return a map of the same shape."""
         x = self.act(self.rms(x, board) + self.bias[:, None, None])
         return x if board.mask is None else x * board.mask
 
@@ -122,7 +119,6 @@ class Block(nn.Module):
     """A map of C channels plus a computed map. `make_blocks` creates them; at first the second map is zero."""
 
     def forward(self, x: Tensor, board: Board) -> Tensor:
-        """Return the trunk behind the block, [B, C, N, N]."""
         raise NotImplementedError
 
     def begin(self, scale: float) -> None:
@@ -131,17 +127,15 @@ class Block(nn.Module):
 
 
 class Residual(Block):
-    """x + conv2(norm2(conv1(norm1(x)))). The pooling of `pooled` further channels of conv1 is added to its other
-    channels.
-    """
+    """x + conv2(norm2(conv1(norm1(x)))), where pooled channels of a third convolution are added to conv1's."""
 
     def __init__(self, channels: int, style: Style, *, middle: int = 0, pooled: int = 0) -> None:
-        """Create the module.
+        """Create a block.
 
         Args:
-            channels: in and out.
+            channels: of the input and output.
             style: of its norms.
-            middle: between the convolutions; 0: as many as it reads, less the pooled ones.
+            middle: channels between the convolutions; 0: `channels` - `pooled`.
             pooled: channels that are pooled; 0: none.
         """
         super().__init__()
@@ -158,7 +152,6 @@ class Residual(Block):
         self.matrix = nn.Linear(3 * pooled, middle, bias=False) if pooled else None
 
     def forward(self, x: Tensor, board: Board) -> Tensor:
-        """Return the trunk behind the block."""
         u = self.norm1(x, board)
         inner = self.conv1(u)
         if self.pooling is not None and self.norm_pooled is not None and self.matrix is not None:
@@ -167,7 +160,7 @@ class Residual(Block):
         return x + self.conv2(self.norm2(inner, board))
 
     def begin(self, scale: float) -> None:
-        """Begin as Fixup does (Zhang et al. 2019)."""
+        # As Fixup does (Zhang et al. 2019).
         nn.init.zeros_(self.conv2.weight)
         if self.style.norm == "fixup":
             self.conv1.weight.data *= scale
@@ -179,13 +172,13 @@ class Bottleneck(Block):
     def __init__(
         self, channels: int, style: Style, *, middle: int = 0, inner: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        """Create the module.
+        """Create a block.
 
         Args:
-            channels: in and out.
+            channels: of the input and output.
             style: of its norms and inner blocks.
-            middle: channels of the inner blocks; 0: half as many.
-            inner: their descriptions.
+            middle: channels of the inner blocks; 0: half of `channels`.
+            inner: descriptions of the inner blocks.
         """
         super().__init__()
         middle = middle or max(1, channels // 2)
@@ -197,14 +190,13 @@ class Bottleneck(Block):
         self.conv2 = conv(middle, channels, 1, bias=False)
 
     def forward(self, x: Tensor, board: Board) -> Tensor:
-        """Return the trunk behind the block."""
         inner = self.conv1(self.norm1(x, board))
         for block in self.blocks:
             inner = block(inner, board)
         return x + self.conv2(self.norm2(inner, board))
 
     def begin(self, scale: float) -> None:
-        """Begin as KataGo does: the scale is shared by the first convolution and the inner blocks."""
+        # As in KataGo, the first convolution and the inner blocks share the scale.
         scale = scale ** (1.0 / (1.0 + len(self.blocks)))
         nn.init.zeros_(self.conv2.weight)
         if self.style.norm == "fixup":
@@ -221,8 +213,7 @@ class Attention(Block):
     products then depend on the relative position of two points (Su et al. 2021).
     """
 
-    rope: Tensor | None
-    """[kv_heads * pairs * 2], flat: rotation of each pair per step in x and in y."""
+    rope: Tensor | None  # [kv_heads * pairs * 2], flat: rotation of each pair per step in x and in y
 
     def __init__(
         self,
@@ -236,17 +227,17 @@ class Attention(Block):
         rope: str = "learned",
         theta: float = 100.0,
     ) -> None:
-        """Create the module.
+        """Create a block.
 
         Args:
-            channels: in and out.
+            channels: of the input and output.
             style: not used; there is one norm and no activation.
-            heads: of queries.
-            kv_heads: of keys and values, which several queries share; 0: as many as of queries.
+            heads: heads of queries.
+            kv_heads: heads of keys and values, each shared by several queries; 0: as many as of queries.
             q_dim: channels of a query and of a key; 0: channels / heads.
-            v_dim: of a value; 0: channels / heads.
+            v_dim: channels of a value; 0: channels / heads.
             rope: rotary positions: learned, fixed or none.
-            theta: of fixed ones, how much slower the slowest pair turns than the fastest.
+            theta: for fixed positions, how much slower the slowest pair rotates than the fastest.
         """
         super().__init__()
         self.heads, self.kv_heads = heads, kv_heads or heads
@@ -268,7 +259,7 @@ class Attention(Block):
         self.v = nn.Linear(channels, self.kv_heads * self.v_dim, bias=False)
         self.out = nn.Linear(heads * self.v_dim, channels, bias=False)
         pairs = self.q_dim // 2
-        # Flat, since optimizers let matrices decay and make their steps orthogonal, and leave vectors alone.
+        # Flat: optimizers let matrices decay and make their steps orthogonal, but not vectors.
         if rope == "learned":
             signs = torch.randint(0, 2, (self.kv_heads * pairs * 2,)) * 2 - 1
             self.rope = nn.Parameter(signs * SLOWEST_TURN ** torch.rand(signs.shape))
@@ -277,7 +268,6 @@ class Attention(Block):
             self.register_buffer("rope", fixed, persistent=False)
 
     def forward(self, x: Tensor, board: Board) -> Tensor:
-        """Return the trunk behind the block."""
         points = self.norm(x, board).flatten(2).transpose(1, 2)
         query = self.q(points).unflatten(2, (self.heads, self.q_dim))
         key = self.k(points).unflatten(2, (self.kv_heads, self.q_dim))
@@ -286,7 +276,7 @@ class Attention(Block):
         if self.rope is not None:
             by_x, by_y = self.rope.view(self.kv_heads, -1, 2).unbind(2)
             column, row = (torch.arange(x.shape[axis], device=x.device)[:, None, None] for axis in (3, 2))
-            # [A, kv_heads, pairs], not as a product of matrices: bfloat16 knows angles to a quarter radian.
+            # [A, kv_heads, pairs]. Not as a product of matrices: bfloat16 has angles to a quarter radian only.
             angles = (row[:, None] * by_y + column * by_x).flatten(0, 1)
             key = _turned(key, angles)
             query = _turned(query, angles.repeat_interleave(shared, 1))
@@ -299,8 +289,8 @@ class Attention(Block):
         return x + self.out(read.transpose(1, 2).flatten(2)).transpose(1, 2).unflatten(2, x.shape[2:])
 
     def begin(self, scale: float) -> None:
-        """Begin with scores of about 1, of which nothing goes into the trunk yet."""
         del scale
+        # Scores of about 1. Nothing of them is added to the trunk yet.
         for layer in (self.q, self.k, self.v):
             nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
         nn.init.zeros_(self.out.weight)
@@ -316,12 +306,12 @@ class FeedForward(Block):
     """x + w2(silu(w1(u)) * gate(u)) with u = norm(x): SwiGLU (Shazeer 2020). Without a gate: x + w2(silu(w1(u)))."""
 
     def __init__(self, channels: int, style: Style, *, hidden: int = 0, gated: bool = True) -> None:
-        """Create the module.
+        """Create a block.
 
         Args:
-            channels: in and out.
+            channels: of the input and output.
             style: not used; the activation is SiLU.
-            hidden: channels between the layers; 0: 8 / 3 as many.
+            hidden: channels between the layers; 0: 8 / 3 of `channels`.
             gated: SwiGLU. KataGo on processors (Eigen) reads no other kind; yomi does.
         """
         super().__init__()
@@ -332,7 +322,6 @@ class FeedForward(Block):
         self.w2 = nn.Linear(hidden, channels, bias=False)
 
     def forward(self, x: Tensor, board: Board) -> Tensor:
-        """Return the trunk behind the block."""
         points = self.norm(x, board).flatten(2).transpose(1, 2)
         inner = functional.silu(self.w1(points))
         if self.gate is not None:
@@ -340,8 +329,8 @@ class FeedForward(Block):
         return x + self.w2(inner).transpose(1, 2).unflatten(2, x.shape[2:])
 
     def begin(self, scale: float) -> None:
-        """Begin with hidden values of about 1, of which nothing goes into the trunk yet."""
         del scale
+        # Hidden values of about 1. Nothing of them is added to the trunk yet.
         for layer in filter(None, (self.w1, self.gate)):
             nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
         nn.init.zeros_(self.w2.weight)

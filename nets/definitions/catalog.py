@@ -1,19 +1,25 @@
-"""All networks by their name in configurations."""
+"""All networks by their name in configurations, and the network that a training starts with."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from yomi.nets.definitions.aya import AyaPolicy, AyaValue
+from yomi.nets.definitions.aya_cosumi import AyaPolicy, AyaValue, ScoreResidual, ScoreStack
 from yomi.nets.definitions.base import Network, check_options
-from yomi.nets.definitions.cosumi import ScoreResidual, ScoreStack
 from yomi.nets.definitions.go import GoNetwork
+from yomi.nets.definitions.katago import from_katago
 from yomi.nets.definitions.shogi import AlphaZeroShogi, DlshogiResNet
-from yomi.nets.definitions.sparse import SparseShogi
+from yomi.nets.definitions.sparse import SparseShogi, from_sparse
 from yomi.nets.errors import NetworkError
+from yomi.nets.katago.file import read_network
+from yomi.nets.sparse import read_sparse
+
+if TYPE_CHECKING:
+    from yomi.nets.definitions.base import Network
+    from yomi.nets.training.config import Config
 
 NETWORKS: dict[str, type[Network]] = {
     "alphazero-shogi": AlphaZeroShogi,
@@ -46,15 +52,37 @@ def make(kind: str, options: Mapping[str, Any], folder: Path = Path(".")) -> Net
 
 
 def _own(kind: str, folder: Path) -> type[Network]:
-    """Return a class from a user's file. Errors of the file are not caught."""
     name, _, class_name = kind.rpartition(":")
     path = folder / name
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise NetworkError(f"network {kind!r}: no file {path} found, expected one of Python")
     module = importlib.util.module_from_spec(spec)
+    # The file's own errors are not caught: its author needs the traceback.
     spec.loader.exec_module(module)
     network = getattr(module, class_name, None)
     if not isinstance(network, type) or not issubclass(network, Network):
         raise NetworkError(f"{path}: {class_name} = {network!r} found, expected a class below {Network.__qualname__}")
     return network
+
+
+# Functions that read a network's file for further training, by kind (yomi.nets.training.config).
+STARTS: dict[str, Callable[[Path], Network]] = {
+    "go": lambda path: from_katago(read_network(path)),
+    "sparse-shogi": lambda path: from_sparse(read_sparse(path)),
+}
+
+
+def first_network(config: Config) -> Network:
+    """Return a configuration's network before any training.
+
+    Raises:
+        NetworkError: the network is unknown, or its file cannot be used.
+    """
+    if not config.start:
+        return make(config.kind, config.options, config.folder)
+    path = config.folder / config.start
+    try:
+        return STARTS[config.kind](path)
+    except OSError as error:
+        raise NetworkError(f"[network] start: {path}: cannot be read: {error.strerror or error}") from None

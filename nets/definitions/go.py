@@ -1,11 +1,6 @@
 """yomi's own kind of Go network: KataGo's architecture, for all board sizes in one file.
 
-A trunk of blocks (`yomi.nets.definitions.blocks`): residual blocks with the norm first, some of them with global
-pooling, nested bottlenecks, attention and feed-forward nets. Heads for policy, outcome, score and ownership read pooled
-maps.
-
-Norms are batch norms, KataGo's "fixup" norms (a bias for each channel, and a scale inside the blocks), or affine (scale
-and bias everywhere, as folded batch norms). The latter two are cheaper and work with batches of one board size.
+A trunk of blocks (`yomi.nets.definitions.blocks`), and heads for policy, outcome, score and ownership.
 `yomi.nets.definitions.katago` converts trained networks to KataGo networks and back.
 """
 
@@ -24,24 +19,25 @@ from yomi.nets.errors import NetworkError
 from yomi.nets.katago.network import GLOBAL_CHANNELS, SPATIAL_CHANNELS, OutputScales
 from yomi.nets.metadata import KATAGO_FEATURES
 
+# Norms are batch norms, KataGo's "fixup" norms (a bias for each channel, and a scale inside the blocks), or affine
+# (scale and bias everywhere, as folded batch norms). The latter two are cheaper and work with batches of one board
+# size.
+# Versions of KataGo's files that can be written. In 9 and 16 outputs have other meanings.
 VERSIONS = (8, 10, 11, 12, 13, 14, 15, 17)
-"""Versions of KataGo's files that can be written. In 9 and 16 outputs have other meanings."""
+# First version whose short-term errors have this meaning.
 SHORT_ERRORS = 10
-"""First version whose short-term errors have this meaning."""
+# First version with activations other than relu.
 NAMED_ACTIVATIONS = 11
-"""First version with activations other than relu."""
+# First version with a separate layer for the pass, or with an RMS norm at the trunk's tip.
 DEEP_PASS = 15
-"""First version with a separate layer for the pass, or with an RMS norm at the trunk's tip."""
+# Number of misc outputs with labels: score mean, its standard deviation, and the lead. The last two outputs, the
+# short-term errors, are trained on request. The others have no labels.
 TAUGHT_MISC = 3
-"""Number of misc outputs with labels: score mean, its standard deviation, and the lead. The last two outputs, the
-short-term errors, are trained on request. The others have no labels.
-"""
 UNTAUGHT_MISC = -1.75
+# Constants of the outputs without labels, before softplus; from version 14 on, half of the value goes into softplus.
+# KataGo weighs playouts by the last two, the short-term errors (`computeWeightFromNNOutput`). These constants mean 0.2
+# of win minus loss and 2.2 points, with which a playout has a weight of about 1.
 UNTAUGHT_HALVED_MISC = -1.42
-"""Constants of the outputs without labels, before softplus; from version 14 on, half of the value goes into softplus.
-KataGo weighs playouts by the last two, the short-term errors (`computeWeightFromNNOutput`). These constants mean 0.2 of
-win minus loss and 2.2 points, with which a playout has a weight of about 1.
-"""
 DEFAULT_BLOCKS, DEFAULT_POOLED, DEFAULT_POOLING = 6, 32, (2, 4)
 
 
@@ -71,22 +67,21 @@ class GoNetwork(Network):
         """Create a network. The defaults are the shape of KataGo's b6c96.
 
         Args:
-            blocks: residual blocks.
-            channels: of the trunk.
+            blocks: number of residual blocks.
+            channels: channels of the trunk.
             pooled: channels that a pooling block pools.
-            pooling_blocks: which blocks pool, counted from 0.
+            pooling_blocks: indexes of the blocks that pool.
             trunk: descriptions of other blocks (`make_blocks`), in place of `blocks`, `pooled` and `pooling_blocks`.
-            head: channels of each of the heads' first convolutions.
-            value_head: of the value head's, where it is another; 0: `head`.
+            head: channels of each head's first convolution.
+            value_head: channels of the value head's, if they differ; 0: `head`.
             hidden: width of the value head's dense layer.
             kernel: side of the first convolution.
             activation: relu, mish or silu.
             norm: fixup, batch or affine.
-            tip: norm at the trunk's end: norm (as `norm` says), rms or spatial-rms.
-            version: of KataGo's files, at least: a later one is taken where other options need it. From 15 on the
-                pass has a layer of its own.
-            short_errors: whether the short-term errors of value and score are taught, by what the search said some
-                moves later (`short_value` and `short_score` of the data).
+            tip: norm at the trunk's end: norm (the kind that `norm` sets), rms or spatial-rms.
+            version: minimum version of KataGo's file. From 15 on the pass has a layer of its own.
+            short_errors: train the short-term errors of value and score, with `short_value` and `short_score` of the
+                data.
 
         Raises:
             NetworkError: a value that no network of this kind has.
@@ -107,6 +102,7 @@ class GoNetwork(Network):
         style = Style(norm, activation)
         act = ACTIVATIONS[activation]
         self.activation = activation
+        # Other options need a later version of the file.
         self.version = max(
             version,
             8 if activation == "relu" else NAMED_ACTIVATIONS,
@@ -143,12 +139,12 @@ class GoNetwork(Network):
         self._initialise()
 
     def _initialise(self) -> None:
-        """Initialise as KataGo does: at first blocks change nothing, heads predict little (Fixup, Zhang et al.)."""
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
+        # As in KataGo: at first blocks change nothing, and heads predict little (Fixup, Zhang et al. 2019).
         for block in self.blocks:
             assert isinstance(block, Block)
             block.begin(len(self.blocks) ** -0.5)
@@ -205,14 +201,13 @@ class GoNetwork(Network):
         return outputs
 
     def _square_errors(self, misc: Tensor) -> Tensor:
-        """Return the squares of the short-term errors that `yomi.nets.katago.outputs` will read."""
+        """Return the squares of the short-term errors, as `yomi.nets.katago.outputs` reads them."""
         raw = misc[:, TAUGHT_MISC + 1 :].float()
         scales = raw.new_tensor((self.scales.shortterm_value_error, self.scales.shortterm_score_error))
         return scales * (softplus(raw) if self.version < 14 else softplus(raw / 2.0) ** 2)
 
 
 def _residual_blocks(blocks: int, channels: int, pooled: int, pooling_blocks: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the descriptions of a trunk of residual blocks alone."""
     if not 0 < pooled < channels or any(not 0 <= index < blocks for index in pooling_blocks):
         raise NetworkError(
             f"pooled = {pooled} in blocks {list(pooling_blocks)} found, expected less than {channels} channels "

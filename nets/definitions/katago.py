@@ -34,16 +34,13 @@ from yomi.nets.katago.network import (
 )
 
 _ACTIVATIONS = {"relu": Activation.RELU, "mish": Activation.MISH, "silu": Activation.SILU}
+# First version with a second policy, KataGo's optimistic one.
 _TWO_POLICIES = 12
-"""First version with a second policy, KataGo's optimistic one."""
 _TAUGHT_SCALES = ("score_mean", "score_stdev", "lead")
 
 
 def to_katago(network: GoNetwork, name: str) -> KataGoNetwork:
-    """Return the network's weights in KataGo's form. Batch norms have the statistics of evaluation.
-
-    If KataGo's version has an ordinary and an optimistic policy, both get the network's policy.
-    """
+    """Return the network's weights in KataGo's form."""
     act = _ACTIVATIONS[network.activation]
     blocks = tuple(_block(f"block{index}", block, act) for index, block in enumerate(network.blocks))
     tip = network.tip
@@ -55,6 +52,7 @@ def to_katago(network: GoNetwork, name: str) -> KataGoNetwork:
         _rms("trunk/norm", tip.rms, tip.bias) if isinstance(tip, RmsTip) else _norm("trunk/norm", tip),
         act,
     )
+    # From this version on there is an optimistic policy, too. Both get the network's only one.
     policies = 1 if network.version < _TWO_POLICIES else 2
     board = np.repeat(to_numpy(network.p2.weight), policies, axis=0)
     last = np.repeat(to_numpy(network.passing.weight).T, policies, axis=1)
@@ -92,8 +90,6 @@ def to_katago(network: GoNetwork, name: str) -> KataGoNetwork:
 def from_katago(source: KataGoNetwork) -> GoNetwork:
     """Return a network of the same shape and weights with folded norms. It computes the same outputs.
 
-    Of several policies the first, ordinary one is taken. Misc outputs without labels stay as they are.
-
     Raises:
         NetworkError: a part is unknown to `GoNetwork`.
     """
@@ -130,6 +126,7 @@ def from_katago(source: KataGoNetwork) -> GoNetwork:
         short_errors=source.version >= SHORT_ERRORS,
     )
     network.scales = source.scales
+    # KataGo's training taught all misc outputs: they stay as they are.
     network.holds_untaught = False
     first, last = network.passing_first, policy.matmul_pass
     if first is not None:
@@ -147,6 +144,7 @@ def from_katago(source: KataGoNetwork) -> GoNetwork:
         (network.norm_g1, policy.norm_g1),
         (network.policy_matrix, policy.matmul),
         (network.norm_p1, policy.norm_p1),
+        # Of several policies the first, ordinary one.
         (network.p2, Conv(policy.p2.name, policy.p2.weights[:1])),
         (network.passing, MatMul(last.name, last.weights[:, :1])),
         (network.v1, value.v1),
@@ -164,7 +162,6 @@ def from_katago(source: KataGoNetwork) -> GoNetwork:
 
 
 def _activations(parts: Sequence[object]) -> set[Activation]:
-    """Return the activations of blocks or heads, including inner blocks."""
     found: set[Activation] = set()
     for part in parts:
         found |= {value for value in vars(part).values() if isinstance(value, Activation)}
@@ -174,7 +171,6 @@ def _activations(parts: Sequence[object]) -> set[Activation]:
 
 
 def _description(block: katago.Block) -> dict[str, Any]:
-    """Return the description of a block for `make_blocks`."""
     if isinstance(block, OrdinaryBlock):
         return {"kind": "residual", "middle": block.conv1.out_channels}
     if isinstance(block, GlobalPoolingBlock):
@@ -189,8 +185,8 @@ def _description(block: katago.Block) -> dict[str, Any]:
     return {"kind": "ffn", "hidden": block.w1.weights.shape[1], "gated": block.gate is not None}
 
 
+# KataGo's names of parts of a pooling block, for our names.
 _POOLING_PARTS = {"conv1": "conv_regular", "pooling": "conv_gpool", "matrix": "matmul", "norm_pooled": "norm_gpool"}
-"""KataGo's names of parts of a pooling block, for our names."""
 
 
 def _load_parts(module: Any, part: Any) -> None:
@@ -268,6 +264,7 @@ def _rms(name: str, module: RmsNorm, beta: Tensor | None = None) -> katago.RmsNo
 
 def _norm(name: str, module: Norm) -> BatchNorm:
     if module.norm is not None:
+        # The statistics of evaluation, not of the last batch.
         batch = module.norm
         mean, variance = to_numpy(batch.running_mean), to_numpy(batch.running_var)
         return BatchNorm(name, mean, variance, to_numpy(batch.weight), to_numpy(batch.bias), batch.eps)

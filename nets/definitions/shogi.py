@@ -5,15 +5,9 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from yomi.nets.definitions.base import Bias, Network, ResidualBlock, conv, conv_norm, he_normal
-from yomi.nets.dlshogi.network import (
-    ALPHAZERO_PLANES,
-    AREA,
-    DLSHOGI_EXTRAS,
-    DLSHOGI_PLANES,
-    SIDE,
-)
+from yomi.nets.dlshogi.network import ALPHAZERO_PLANES, AREA, DLSHOGI_EXTRAS, DLSHOGI_PLANES, SIDE
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
+from yomi.nets.metadata import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "swish": nn.SiLU}
 _HIDDEN = 256
@@ -61,7 +55,7 @@ class AlphaZeroShogi(Network):
     board_size = SIDE
 
     def __init__(self, blocks: int = 20, filters: int = 256, hidden: int = _HIDDEN) -> None:
-        """Create a network. The article's has 10 blocks of 192, the paper's 20 of 256."""
+        """Create a network. dlshogi's article uses 10 blocks of 192 filters, AlphaZero's paper 20 of 256."""
         super().__init__()
         stack = [ResidualBlock(filters, nn.ReLU) for _ in range(blocks)]
         self.body = nn.Sequential(conv_norm(ALPHAZERO_PLANES, filters, 3), nn.ReLU(), *stack)
@@ -71,7 +65,6 @@ class AlphaZeroShogi(Network):
         he_normal(self)
 
     def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
-        """Return policy [B, 139 * 81] and value [B, 1]."""
         x = self.body(planes)
         return {"policy": self.policy(x), "value": self.squash(self.value(x))}
 
@@ -84,7 +77,7 @@ class DlshogiResNet(Network):
     def __init__(
         self, blocks: int = 10, channels: int = 192, extras: int = 57, activation: str = "relu", hidden: int = _HIDDEN
     ) -> None:
-        """Create the module.
+        """Create a network.
 
         Raises:
             NetworkError: a value that no network of this kind has.
@@ -105,6 +98,5 @@ class DlshogiResNet(Network):
         he_normal(self)
 
     def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
-        """Return policy [B, 27 * 81] and value_logit [B, 1]."""
         x = self.blocks(self.act(self.norm(self.wide(planes) + self.narrow(planes) + self.hands(globals_))))
         return {"policy": self.policy(x), "value_logit": self.value(x)}

@@ -2,63 +2,72 @@
 
 The first layer is the sum of the active rows, clipped to [0, 1] and squared. Its first units go through two small
 layers to the value, to which each row also adds a number of its own. The other units are multiplied with the sum of a
-legal move's rows, one from each move table; that product is the move's logit. yomi.native.sparse.network computes this
-in the search.
+legal move's rows, one from each move table; that product is the move's logit.
+
+A trained network is converted to integers of 8 and 16 bits, and back. Bounds on the weights prove that no position
+overflows: yomi.native.sparse.network adds rows in 16 bits, and products with the first layer's outputs in 32 bits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from yomi.nets.data.metrics import ILLEGAL
-from yomi.nets.data.sparse import SparseEncoder, SparseRows
-from yomi.nets.definitions.base import Network
+from yomi.nets.definitions.base import Network, describe_outputs, to_numpy
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import SHOGI_BOARD, feature_set
-from yomi.nets.sparse.file import HIDDEN, LAST, ONE, WIDTH_STEP
+from yomi.nets.metadata import SHOGI_BOARD, feature_set
+from yomi.nets.sparse import (
+    HIDDEN,
+    LAST,
+    ONE,
+    SQUARED_ONE,
+    WIDTH_STEP,
+    SparseEncoder,
+    SparseRows,
+    with_rows,
+    write_sparse,
+)
 
+# The integer for 1 in the sums of move rows.
 MOVE_ONE = 160
-"""The integer for 1 in the sums of move rows."""
+# Maximum weights: rows of the first layer and of moves have 8 bits, and the sum of MAX_ROWS and a bias has 16.
 ROW_LIMIT, BIAS_LIMIT, MOVE_LIMIT = 127 / ONE, 32.0, 127 / MOVE_ONE
-"""Maximum weights: rows of the first layer and of moves have 8 bits, and the sum of MAX_ROWS and a bias has 16."""
 MAX_ROWS = 132
+# Slope of the clipped activation in training.
 LEAK = 0.2
-"""Slope of the clipped activation in training."""
 
 
 @dataclass(frozen=True, eq=False)
 class SparseInput:
     """The input of the network: an encoder's rows as tensors on the device."""
 
-    active: Tensor
-    """int64[A]"""
-    active_starts: Tensor
-    """int64[B]"""
-    places: Tensor
-    """int64[M]: index of each move's logit in the flattened policies of the B positions."""
-    found: SparseRows
-    """The rows as numpy arrays."""
-    encoder: SparseEncoder
-    """Computes the products of moves on a processor."""
+    active: Tensor  # int64[A]
+    active_starts: Tensor  # int64[B]
+    places: Tensor  # int64[M]: index of each move's logit in the flattened policies of the B positions
+    found: SparseRows  # the rows as numpy arrays
+    encoder: SparseEncoder  # computes the products of moves on a processor
 
     @property
     def rows(self) -> int:
-        """B."""
         return len(self.active_starts)
 
 
 class _MoveLogits(torch.autograd.Function):
-    """Logits of moves on a processor by the encoder's kernels: ten times as fast as PyTorch's operations."""
+    """Logits of moves on a processor by the encoder's kernels."""
 
     @staticmethod
     def forward(ctx: Any, units: Tensor, table: Tensor, bias: Tensor, x: SparseInput) -> Tensor:
         ctx.save_for_backward(units, table)
         ctx.x, ctx.threads = x, torch.get_num_threads()
+        # Ten times as fast as PyTorch's operations.
         arrays = [each.detach().numpy() for each in (units, table, bias)]
         return torch.from_numpy(x.encoder.logits(arrays[0], arrays[1], arrays[2], x.found, ctx.threads))
 
@@ -81,11 +90,7 @@ def move_logits(units: Tensor, table: Tensor, bias: Tensor, x: SparseInput) -> T
 
 
 class _ClippedSquare(torch.autograd.Function):
-    """min(max(x, 0), 1) squared, with a gradient outside of [0, 1] as well if a step would lead back inside.
-
-    Without that gradient the few units before the value die one after another: with 512 units none of 16 was left after
-    2,400 steps, and the value depended on the rows' own numbers alone.
-    """
+    """min(max(x, 0), 1) squared, with a gradient outside of [0, 1] as well if a step would lead back inside."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -96,13 +101,14 @@ class _ClippedSquare(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> Tensor:
         (x, clipped), slope = ctx.saved_tensors, slopes[0]
+        # Without this gradient the few units before the value die one after another: with 512 units none of 16 was left
+        # after 2,400 steps, and the value depended on the rows' own numbers alone.
         leads_back = ((x <= 0.0) & (slope < 0.0)) | ((x >= 1.0) & (slope > 0.0))
         inside = (x > 0.0) & (x < 1.0)
         return slope * torch.where(inside, 2.0 * clipped, leads_back * LEAK)
 
 
 def clipped_square(x: Tensor) -> Tensor:
-    """Return min(max(x, 0), 1) squared; see _ClippedSquare."""
     squared: Tensor = _ClippedSquare.apply(x)
     return squared
 
@@ -122,16 +128,16 @@ class SparseNetwork(Network):
         policy: int,
         dropout: float,
     ) -> None:
-        """Create the module.
+        """Create a network.
 
         Args:
             features: the feature set of the boards.
             board_size: N.
-            inputs: rows of the first layer.
-            tables: rows of each table of moves.
-            value: units for the value.
-            policy: units for moves.
-            dropout: share of these that a step of training does without.
+            inputs: number of rows of the first layer.
+            tables: number of rows of each table of moves.
+            value: number of units for the value.
+            policy: number of units for moves.
+            dropout: share of the units for moves that are zero in a step of training.
 
         Raises:
             NetworkError: a number of units that no network of this kind has.
@@ -182,7 +188,7 @@ class SparseNetwork(Network):
         return functional.embedding_bag(x.active, table, x.active_starts, mode="sum")
 
     def constrain(self) -> None:
-        """Clip rows to 8 bits, so that the first layer's sums fit 16 bits for every position."""
+        # 8 bits for each row, so that the first layer's sums fit 16 bits in every position.
         with torch.no_grad():
             self.rows.clamp_(-ROW_LIMIT, ROW_LIMIT)
             self.bias.clamp_(-BIAS_LIMIT, BIAS_LIMIT)
@@ -192,18 +198,117 @@ class SparseNetwork(Network):
 class SparseShogi(SparseNetwork):
     """Shogi's sparse network. yomi.native.shogi.sparse defines its rows and tables."""
 
+    # Pieces by side, kind and square, attacked or not, defended or not; hand pieces; squares beside kings; pieces
+    # near a king by the king's side, their side and kind.
     INPUTS = 2 * 14 * 81 * 6 + 2 * 28 + 2 * 8 * (29 * 6 + 1) + 2 * 2 * 14 * 49
-    """Pieces by side, kind and square, attacked or not, defended or not; pieces in hand; squares beside kings; pieces
-    near a king by the king's side, their side and kind.
-    """
+    # Tables for a move's target, its kind, its origin, and its target relative to the opponent's king and the mover's.
     TABLES = (27 * 81, 21 * 15 * 6 * 3 * 2, 14 * 81 * 6 * 2 + 7, 21 * 81, 21 * 81 * 2)
-    """Target of a move, its kind, its origin, and its target relative to the opponent's king and to the mover's king.
-    """
 
     def __init__(self, value: int = 512, policy: int = 128, dropout: float = 0.2) -> None:
-        """Create a network with `value` units for the value and `policy` units for moves; see SparseNetwork.
-
-        Raises:
-            NetworkError: they are no multiples of 128.
-        """
         super().__init__(SHOGI_BOARD, 9, self.INPUTS, self.TABLES, value, policy, dropout)
+
+
+Array = npt.NDArray[Any]
+
+BYTE, SHORT, LONG = 2**7 - 1, 2**15 - 1, 2**31 - 1
+# Maximum sum of |weight| over the integer weights of one product. The first layer's outputs are at most SQUARED_ONE, so
+# the product fits 32 bits.
+MAX_NORM = LONG // SQUARED_ONE
+# Maximum error, as root mean square, that rounding may add to a product with outputs of 1. It adds 0.008 to sums by
+# ONE, and 0.05 to a logit of five rows by MOVE_ONE and 128 outputs of 1.
+MAX_BLUR = 0.01
+
+
+def to_tensors(network: SparseNetwork) -> dict[str, Array]:
+    """Return the tensors of a network's file, named as the fields of native's SparseNetwork.
+
+    Raises:
+        NetworkError: weights exceed the range, or rounding would lose too much.
+    """
+    hidden, hidden_scale = _hidden(to_numpy(network.hidden.weight))
+    parts, units = len(network.tables), network.moves.shape[1]
+    if parts * BYTE * units > MAX_NORM:
+        raise NetworkError(f"{units} units for moves found, expected at most {MAX_NORM // (parts * BYTE)}")
+    return {
+        "rows": _rounded("rows of the first layer", to_numpy(network.rows), ONE, BYTE).astype(np.int8),
+        "bias": _rounded("its biases", to_numpy(network.bias), ONE, SHORT - MAX_ROWS * BYTE).astype(np.int16),
+        "direct": to_numpy(network.direct)[:, 0],
+        "hidden": hidden,
+        "hidden_bias": to_numpy(network.hidden.bias),
+        "last": np.ascontiguousarray(to_numpy(network.last.weight).T),
+        "last_bias": to_numpy(network.last.bias),
+        "out": np.concatenate([to_numpy(network.out.weight)[0], to_numpy(network.out.bias)]),
+        "moves": _rounded("rows of moves", to_numpy(network.moves), MOVE_ONE, BYTE).astype(np.int8),
+        "move_bias": to_numpy(network.move_bias),
+        "scales": np.array([hidden_scale, 1.0 / (MOVE_ONE * SQUARED_ONE)], np.float32),
+    }
+
+
+def export_sparse(network: SparseNetwork, name: str, training: Mapping[str, str]) -> bytes:
+    """Return the content of a network's file. `training` describes the origin of the weights.
+
+    Raises:
+        NetworkError: as `to_tensors`.
+    """
+    return write_sparse(to_tensors(network), describe_outputs(network, name, training, ("policy", "value_logit"), {}))
+
+
+def from_sparse(tensors: Mapping[str, Array]) -> SparseShogi:
+    """Return the network of a file's tensors. Its weights are exact except for rounding.
+
+    Raises:
+        NetworkError: the tensors are for another game.
+    """
+    width, value = tensors["rows"].shape[1], tensors["hidden"].shape[1]
+    network = SparseShogi(value, width - value)
+    hidden_scale, moves_scale = (float(scale) * SQUARED_ONE for scale in tensors["scales"])
+    tensors = with_rows(tensors, SparseShogi.INPUTS)
+    values = {
+        "rows": tensors["rows"] / ONE,
+        "bias": tensors["bias"] / ONE,
+        "direct": tensors["direct"][:, None],
+        "hidden.weight": tensors["hidden"] * hidden_scale,
+        "hidden.bias": tensors["hidden_bias"],
+        "last.weight": tensors["last"].T,
+        "last.bias": tensors["last_bias"],
+        "out.weight": tensors["out"][None, :-1],
+        "out.bias": tensors["out"][-1:],
+        "moves": tensors["moves"] * moves_scale,
+        "move_bias": tensors["move_bias"],
+    }
+    own = network.state_dict()
+    for name, array in values.items():
+        if own[name].shape != array.shape:
+            raise NetworkError(f"{name} {array.shape} found, expected {tuple(own[name].shape)} in shogi")
+    network.load_state_dict({name: torch.from_numpy(np.array(array, np.float32)) for name, array in values.items()})
+    return network
+
+
+def _rounded(name: str, weights: Array, one: int, most: int) -> Array:
+    """Return weights as integers, with `one` for 1.
+
+    Raises:
+        NetworkError: a weight is greater than `most`, or not finite.
+    """
+    rounded: Array = np.rint(weights * one)
+    if not (np.abs(rounded) <= most).all():
+        raise NetworkError(f"{name} of up to {np.abs(weights).max():g} found, expected at most {most / one:g}")
+    return rounded
+
+
+def _hidden(weights: Array) -> tuple[Array, float]:
+    """Return the second layer in 16 bits, and the integer for 1 in its products with outputs."""
+    magnitudes = np.abs(weights)
+    greatest, norm = magnitudes.max(), magnitudes.sum(1).max()
+    if not np.isfinite(norm):
+        raise NetworkError("the layer behind the first: numbers that are not finite found")
+    bounds = [(greatest, SHORT), (norm, MAX_NORM - 0.5 * weights.shape[1])]
+    factor = min([most / number for number, most in bounds if number > 0.0], default=1.0)
+    # Rounding adds an error of 1 / sqrt(12) to each weight.
+    blur = np.sqrt(weights.shape[1] / 12.0) / factor
+    if blur > MAX_BLUR:
+        raise NetworkError(
+            f"the layer behind the first: weights of up to {greatest:g} found, of which rounding to 16 bits leaves "
+            f"products {blur:.3f} off, expected at most {MAX_BLUR:g}"
+        )
+    return np.rint(weights * factor).astype(np.int16), 1.0 / (factor * SQUARED_ONE)

@@ -1,1 +1,1 @@
-"""Networks for shogi in ONNX files: dlshogi's, and those of AlphaZero's form."""
+"""Networks for shogi in ONNX files: dlshogi's form and AlphaZero's form."""

@@ -1,8 +1,4 @@
-"""Networks for shogi with random weights, for tests and measurements of speed, where strength does not matter.
-
-The graphs resemble PyTorch's exports of dlshogi's networks: norms are folded into the preceding convolution, except for
-the first norm, which follows a sum of three.
-"""
+"""Networks for shogi with random weights, for tests and measurements of speed."""
 
 from __future__ import annotations
 
@@ -14,43 +10,30 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto
 
-from yomi.nets.dlshogi.network import (
-    ALPHAZERO_PLANES,
-    AREA,
-    DLSHOGI_EXTRAS,
-    DLSHOGI_PLANES,
-    SIDE,
-    ShogiForm,
-)
-from yomi.nets.features import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
+from yomi.nets.dlshogi.network import ALPHAZERO_PLANES, AREA, DLSHOGI_EXTRAS, DLSHOGI_PLANES, SIDE, ShogiForm
 from yomi.nets.graph_builder import GraphBuilder
+from yomi.nets.metadata import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
 
+# The graphs resemble PyTorch's exports of dlshogi's networks: norms are folded into the preceding convolution, except
+# for the first norm, which follows a sum of three.
+# Width of the value head's dense layer.
 _HIDDEN = 256
-"""Width of the value head's dense layer."""
 
 
 @dataclass(frozen=True)
 class NetworkShape:
-    """The shape of a network."""
-
     blocks: int = 10
     channels: int = 192
     form: ShogiForm = ShogiForm.DLSHOGI
-    extras: int = DLSHOGI_EXTRAS[0]
-    """Channels of dlshogi's second input: 57 or 119."""
-    activation: str = "relu"
-    """relu, or swish as Sigmoid and Mul."""
-    half: bool = False
-    """Whether everything is float16, including inputs and outputs."""
-    folded: bool = True
-    """Whether the blocks' norms are folded into their convolutions."""
-    squeeze: int = 0
-    """Hidden width of a squeeze-and-excitation in each block; 0 for none."""
+    extras: int = DLSHOGI_EXTRAS[0]  # channels of dlshogi's second input: 57 or 119
+    activation: str = "relu"  # relu, or swish as Sigmoid and Mul
+    half: bool = False  # whether everything is float16, including inputs and outputs
+    folded: bool = True  # whether the blocks' norms are folded into their convolutions
+    squeeze: int = 0  # hidden width of a squeeze-and-excitation in each block; 0 for none
     seed: int = 0
 
     @property
     def name(self) -> str:
-        """A name in dlshogi's style: resnet10x192."""
         return f"resnet{self.blocks}x{self.channels}"
 
 
@@ -66,7 +49,7 @@ def write_network(path: str | Path, shape: NetworkShape) -> Path:
 
 
 def make_model(shape: NetworkShape) -> onnx.ModelProto:
-    """Return a network with random weights. Activations keep the size of the inputs through all blocks.
+    """Return a network with random weights.
 
     Raises:
         ValueError: the shape is impossible.
@@ -115,6 +98,7 @@ class _Writer:
 
     def _block(self, x: str) -> str:
         width = self._shape.channels
+        # Gains of 1 and 1/4 keep activations at the size of the inputs through all blocks.
         inner = self._act(self._conv_norm(x, 1.0))
         outer = self._conv_norm(inner, 0.25)
         if self._shape.squeeze:
@@ -128,7 +112,6 @@ class _Writer:
         return self._norm(self._conv(x, width, width, 3, gain, bias=False), width)
 
     def _excitation(self, x: str, width: int, hidden: int) -> str:
-        """Return the gates [N, width, 1, 1] from the means of each channel."""
         means = self._graph.op("GlobalAveragePool", x)
         inner = self._graph.op("Relu", self._conv(means, width, hidden, 1, 1.0))
         return self._graph.op("Sigmoid", self._conv(inner, hidden, width, 1, 1.0))

@@ -1,46 +1,48 @@
-"""Recognising networks for shogi by the inputs and outputs of their ONNX files.
+"""Networks for shogi in ONNX files: recognise them by inputs and outputs, and read the settings beside them.
 
-Two forms. Both see boards [9][9] = [file][rank], so that a point's index is the square:
+Two forms. Both read boards [9][9] = [file][rank], so that a point's index is the square:
 
 * dlshogi's: `input1` [N, 62, 9, 9], `input2` [N, 57 or 119, 9, 9] whose channels are constant over the board,
   `output_policy` [N, 27 * 81] as logits and `output_value` [N, 1], a probability to win for the side to move.
 * AlphaZero's, as dlshogi's author published it for cshogi: one input [N, 45, 9, 9], a policy [N, 139 * 81] as logits
-  and a value [N, 1] in [-1, 1]. The names are whatever the exporter made of them.
+  and a value [N, 1] in [-1, 1].
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
-from yomi.nets.metadata import NetworkInfo
+from yomi.nets.metadata import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS, NetworkInfo
+from yomi.nets.onnx_graph import OnnxGraph, UnsupportedGraphError, read_onnx_graph
 from yomi.nets.onnx_header import OnnxHeader, TensorInfo
-from yomi.nets.onnx_program import Ends
+from yomi.nets.onnx_program import Ends, write_program
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 SIDE = 9
 AREA = SIDE * SIDE
 DLSHOGI_PLANES = 62
+# Channels of `input2`: hands and check; with the entering kings' features as well.
 DLSHOGI_EXTRAS = (57, 119)
-"""Channels of `input2`: hands and check; with the entering kings' features as well."""
 ALPHAZERO_PLANES = 45
+# Largest fixed batch of a file: the arrays of a batch are allocated before the first evaluation.
 MAX_ROWS = 1 << 14
-"""Largest fixed batch of a file: the arrays of a batch are allocated before the first evaluation."""
 _NAMES = ("input1", "input2", "output_policy", "output_value")
 _FLOATS = ("float32", "float16")
 
 
 class ShogiForm(enum.IntEnum):
-    """The form of a network's inputs and outputs; the numbers are those of `form` in the position record."""
+    """The form of a network's inputs and outputs. `form` in the position record has the same numbers."""
 
     DLSHOGI = 0
     ALPHAZERO = 1
@@ -51,21 +53,17 @@ class ShogiNetwork:
     """Inputs and outputs of a shogi network."""
 
     form: ShogiForm
-    board: TensorInfo
-    """The input of planes."""
-    hands: TensorInfo | None
-    """dlshogi's second input."""
+    board: TensorInfo  # the input of planes
+    hands: TensorInfo | None  # dlshogi's second input
     policy: TensorInfo
     value: TensorInfo
 
     @property
     def extras(self) -> int:
-        """Channels of the second input, 0 if there is none."""
         return 0 if self.hands is None else _channels(self.hands)
 
     @property
     def planes(self) -> int:
-        """Channels of the first input."""
         return ALPHAZERO_PLANES if self.form is ShogiForm.ALPHAZERO else DLSHOGI_PLANES
 
     @property
@@ -75,7 +73,6 @@ class ShogiNetwork:
 
     @property
     def policy_size(self) -> int:
-        """Length of the policy vector."""
         return self.directions * AREA
 
     @property
@@ -84,7 +81,6 @@ class ShogiNetwork:
         return self.form is ShogiForm.DLSHOGI
 
     def signed(self, values: FloatArray) -> FloatArray:
-        """Return the network's values in [-1, 1]."""
         return 2.0 * values - 1.0 if self.is_chance else values
 
     @property
@@ -95,14 +91,12 @@ class ShogiNetwork:
 
     @property
     def ends(self) -> Ends:
-        """The names of inputs and outputs, for `write_program`."""
         hands = None if self.hands is None else self.hands.name
         names = self.board.name, self.policy.name, self.policy_size, self.value.name, hands
         return Ends(SIDE, *names, channels=self.planes, extras=self.extras)
 
     @property
     def feature_set(self) -> str:
-        """Name of the inputs, as in `NetworkInfo`."""
         if self.form is ShogiForm.ALPHAZERO:
             return f"alphazero-shogi-{ALPHAZERO_PLANES}"
         return f"dlshogi-{DLSHOGI_PLANES}-{self.extras}"
@@ -127,12 +121,11 @@ class ShogiNetwork:
 def recognise(header: OnnxHeader) -> ShogiNetwork | None:
     """Return the form of a shogi network in an ONNX file; None if the file does not look like one.
 
-    The shapes decide, since exporters choose names. A file with dlshogi's names and other shapes is refused.
-
     Raises:
         NetworkError: the shogi network has a shape that cannot be used. The message has no path.
     """
     named = set(header.inputs) | set(header.outputs)
+    # Shapes decide, since exporters choose names. A file with dlshogi's names and other shapes is refused.
     network = _by_shapes(header)
     if network is None:
         if len(named & set(_NAMES)) >= 3:
@@ -189,3 +182,87 @@ def _output(tensors: Sequence[TensorInfo], size: int, name: str) -> TensorInfo |
         if tensor.name == name and (tensor.shape is None or min(tensor.shape[1:], default=1) <= 0):
             return tensor
     return None
+
+
+_ACTIVATIONS = ("Relu", "Sigmoid", "Mish", "HardSigmoid", "HardSwish", "Elu", "LeakyRelu", "Gelu")
+
+
+class _Nobody:
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *arguments: None
+
+
+def unsupported(graph: OnnxGraph, network: ShogiNetwork) -> str | None:
+    """Return why yomi's own kernels cannot compute a graph, or None if they can."""
+    builder: Any = _Nobody()
+    try:
+        write_program(graph, network.ends, builder)
+    except UnsupportedGraphError as error:
+        return str(error)
+    return None
+
+
+def graph_facts(path: Path, network: ShogiNetwork) -> list[tuple[str, str]]:
+    """Return names and values of a graph's properties as text. For a graph that cannot be read, only the reason.
+
+    Raises:
+        NetworkError: the file is damaged.
+    """
+    try:
+        graph = read_onnx_graph(path)
+    except UnsupportedGraphError as error:
+        return [_computed_by(str(error))]
+    shapes = [
+        graph.weights[node.inputs[1]].shape
+        for node in graph.nodes
+        if node.kind == "Conv" and len(node.inputs) > 1 and node.inputs[1] in graph.weights
+    ]
+    # A block is two 3×3 convolutions between equal numbers of channels, as in the residual networks of this family.
+    wide = [shape for shape in shapes if shape[2:] == (3, 3)]
+    channels = wide[0][0] if wide else 0
+    blocks = sum(shape[:2] == (channels, channels) for shape in wide) // 2
+    counts = Counter(node.kind for node in graph.nodes)
+    # The value's own sigmoid occurs once, and is no activation of the network.
+    kinds = [kind for kind in _ACTIVATIONS if counts[kind] > 1]
+    parameters = sum(array.size for array in graph.weights.values() if array.dtype.kind == "f")
+    precisions = sorted({str(array.dtype) for array in graph.weights.values() if array.dtype.kind == "f"})
+    return [
+        ("blocks", str(blocks)),
+        ("channels", str(channels)),
+        ("activations", ", ".join(kinds) or "none"),
+        ("parameters", f"{parameters:,} ({', '.join(precisions)})"),
+        _computed_by(unsupported(graph, network)),
+    ]
+
+
+def _computed_by(reason: str | None) -> tuple[str, str]:
+    return "computed by", "own kernels on the CPU, or onnxruntime" if reason is None else f"onnxruntime ({reason})"
+
+
+def read_settings(network: str | Path) -> dict[str, str]:
+    """Return the options that a network recommends in `MODEL.onnx.ini`, by dlshogi's names; empty without that file.
+
+    Empty lines, comments (# or ;) and section headers are skipped. Values are not interpreted here.
+
+    Raises:
+        NetworkError: the file cannot be read, is not text, or has a line that is not Name=Value.
+    """
+    path = Path(f"{network}.ini")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise NetworkError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise NetworkError(f"{path}: no UTF-8 text found (byte {error.start}), expected lines Name=Value") from None
+    settings: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        if not line or line[0] in "#;[":
+            continue
+        name, equals, value = line.partition("=")
+        if not equals or not name.strip():
+            raise NetworkError(f"{path}: line {number} is {line!r}, expected Name=Value")
+        settings[name.strip()] = value.strip()
+    return settings

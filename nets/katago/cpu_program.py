@@ -1,25 +1,25 @@
-"""A KataGo network as a sequence of operations for a forward pass without onnxruntime.
+"""Write a KataGo network as a sequence of operations, for yomi's own kernels and for ONNX.
 
-`write_program` walks through a network and tells a builder what to compute. The builder belongs to whoever computes;
-here stands only what KataGo's networks are made of, and what of it can be folded:
+`write_program` walks through a network and calls a builder. It folds some operations:
 
-* A norm behind a convolution becomes the convolution's scale and shift.
-* A norm at the start of a block is computed by whatever writes the residual stream, which thus writes two maps: the sum
-  and what the next block reads.
-* The board's size is known, so that the scaled means of a pooling are folded into the matrix behind it.
+* A norm after a convolution becomes the convolution's scale and shift.
+* A norm at the start of a block is computed by the operation that writes the residual stream. That operation writes two
+  maps: the sum, and the input of the next block.
+* The board's size is known, so the scaled means of a pooling are folded into the next matrix.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Generic, Protocol
+from typing import Generic
 
 import numpy as np
 import numpy.typing as npt
 
+from yomi.nets.board_size import BoardSize, area_of
 from yomi.nets.errors import NetworkError
-from yomi.nets.forward_program import Builder, M, Norm, V, identity_norm
+from yomi.nets.forward_program import KataGoBuilder, M, Norm, V, identity_norm
 from yomi.nets.katago.network import (
     META_CHANNELS,
     Activation,
@@ -49,66 +49,6 @@ _NAMES = {
 }
 
 
-class KataGoBuilder(Builder[M, V], Protocol[M, V]):
-    """Further operations of a forward pass that KataGo's networks need."""
-
-    def input(self, weights: FloatArray, bias: V, norm: Norm) -> tuple[M, M]:
-        """Convolve the planes with weights [out, in, k, k] and add the bias; return the sum and norm(sum)."""
-
-    def first(self, weights: FloatArray, bias: V | None, norm: Norm) -> M:
-        """Convolve the planes with weights [out, in, k, k], add the bias, and return norm(sum)."""
-
-    def convs(self, source: M, parts: Sequence[tuple[FloatArray, Norm]]) -> list[M]:
-        """Convolve one map with several weights of the same k."""
-
-    def conv_stream(self, source: M, weights: FloatArray, norm: Norm) -> tuple[M, M]:
-        """Convolve; return the sum and norm(sum)."""
-
-    def conv_add(self, source: M, weights: FloatArray, stream: M, norm: Norm) -> M:
-        """Convolve and add the sum to the stream; return norm(stream)."""
-
-    def conv_onto(self, source: M, weights: FloatArray, onto: M, norm: Norm) -> M:
-        """Convolve, add another map, and write norm(sum) over that map."""
-
-    def spread(self, source: M, vector: V, activation: str) -> M:
-        """Add a vector to each point and activate."""
-
-    def policy(self, board: Sequence[M], passing: V) -> None:
-        """Use a map for each channel, and the vector of all channels' passes, as the policy."""
-
-    def ownership(self, source: M) -> None:
-        """Use a map as the ownership."""
-
-    def join(self, source: M, onto: None, norm: Norm) -> M:
-        """Return norm(source)."""
-
-    def norm(self, source: M, gamma: FloatArray, beta: FloatArray, epsilon: float, spatial: bool, activation: str) -> M:
-        """Return activation(x / root mean square * gamma + beta). The mean is over a point or, if spatial, over the
-        board.
-        """
-
-    def attend(
-        self,
-        stream: M,
-        query: FloatArray,
-        key: FloatArray,
-        value: FloatArray,
-        out: FloatArray,
-        heads: int,
-        groups: int,
-        angles: FloatArray | None,
-        epsilon: float,
-    ) -> None:
-        """Add attention to the stream. Its input is the stream divided by the root mean square; the scale is in
-        `query`.
-        """
-
-    def feed_forward(
-        self, stream: M, first: FloatArray, gate: FloatArray | None, second: FloatArray, epsilon: float
-    ) -> None:
-        """Add (silu(u @ first) * (u @ gate)) @ second to the stream, with u = stream / its root mean square."""
-
-
 def unsupported(network: KataGoNetwork) -> str | None:
     """Return why a network cannot be written as a program, or None if it can."""
     trunk, policy, value = network.trunk, network.policy_head, network.value_head
@@ -118,7 +58,8 @@ def unsupported(network: KataGoNetwork) -> str | None:
     firsts = [policy.p1, policy.g1, value.v1]
     if len({conv.weights.shape[2:] for conv in firsts}) > 1:
         return "the first convolutions of its heads differ in size"
-    # It reads a part of what the heads' first convolutions write together; one of 3x3 points reads whole maps.
+    # The ownership reads a part of the map that the heads' first convolutions write together. A convolution of 3x3
+    # points can only read whole maps.
     if value.ownership.weights.shape[2:] != (1, 1):
         return "its ownership is a convolution of more than one point"
     return _unsupported_blocks(trunk.blocks) or _unsupported_convs("a head", [*firsts, policy.p2])
@@ -151,11 +92,10 @@ def _unsupported_convs(owner: str, convs: Sequence[Conv]) -> str | None:
     return None
 
 
-def write_program(network: KataGoNetwork, size: int, builder: KataGoBuilder[M, V]) -> None:
-    """Call `builder` for what the network computes on boards of `size`. `unsupported` must have returned None.
+def write_program(network: KataGoNetwork, size: BoardSize, builder: KataGoBuilder[M, V]) -> None:
+    """Call `builder` for each operation of a network on boards of `size`. `unsupported` must have returned None.
 
-    Inputs and outputs are those of `yomi.nets.katago.onnx_export`. The metadata of a human-SL network are zeros (all
-    unknown).
+    Inputs and outputs are those of `yomi.nets.katago.onnx_export`.
 
     Raises:
         NetworkError: products of weights exceed float32. The message has no path.
@@ -164,7 +104,7 @@ def write_program(network: KataGoNetwork, size: int, builder: KataGoBuilder[M, V
         with np.errstate(over="raise"):
             _Writer(network, size, builder).write()
     except FloatingPointError:
-        raise NetworkError("weights and norms beyond float32 found, expected those of a trained network") from None
+        raise NetworkError("weights and norms beyond float32 found, expected a trained network's") from None
 
 
 def _norm(norm: BatchNorm, activation: Activation) -> Norm:
@@ -172,22 +112,22 @@ def _norm(norm: BatchNorm, activation: Activation) -> Norm:
     return scale, bias, _NAMES[activation]
 
 
-def _biased(bias: FloatArray, activation: Activation = Activation.IDENTITY) -> Norm:
+def biased(bias: FloatArray, activation: Activation = Activation.IDENTITY) -> Norm:
     return np.ones(bias.size, np.float32), bias, _NAMES[activation]
 
 
 class _Writer(Generic[M, V]):
-    def __init__(self, network: KataGoNetwork, size: int, builder: KataGoBuilder[M, V]) -> None:
+    def __init__(self, network: KataGoNetwork, size: BoardSize, builder: KataGoBuilder[M, V]) -> None:
         self._network = network
-        self._size = size
+        self._size, self._area = size, area_of(size)
         self._builder = builder
 
     def write(self) -> None:
         trunk, builder = self._network.trunk, self._builder
         constant = np.zeros(trunk.channels, np.float32)
         if trunk.meta_encoder is not None:
-            constant = _meta_bias(trunk.meta_encoder)
-        bias = builder.dense(builder.globals_(), trunk.matmul.weights, _biased(constant))
+            constant = meta_bias(trunk.meta_encoder)
+        bias = builder.dense(builder.globals_(), trunk.matmul.weights, biased(constant))
         last = None if isinstance(trunk.tip_norm, RmsNorm) else _norm(trunk.tip_norm, trunk.tip_act)
         tip: M | None = None
         if (first := _first_norm(trunk.blocks, last)) is None:
@@ -234,6 +174,7 @@ class _Writer(Generic[M, V]):
             first, second = (block.w1.weights * gamma)[:, alive], block.w2.weights[alive]
             self._builder.feed_forward(stream, first, gate, second, epsilon)
             return
+        # The norm's gamma and the scale of the scores are folded into the weights.
         query = block.q.weights * gamma / np.float32(math.sqrt(block.q_dim))
         key, value = block.k.weights * gamma, block.v.weights * gamma
         angles = None if block.rope is None else rope_angles(block.rope, self._size).astype(np.float32)
@@ -264,12 +205,12 @@ class _Writer(Generic[M, V]):
             ],
         )
         matrix = self._pool_matrix(block.matmul.weights * scale)
-        return builder.spread(regular, builder.dense(builder.pool(pooled), matrix, _biased(shift)), activation)
+        return builder.spread(regular, builder.dense(builder.pool(pooled), matrix, biased(shift)), activation)
 
     def _pool_matrix(self, matrix: FloatArray) -> FloatArray:
         """Return the matrix for sums and maxima, given the one for means, scaled means and maxima."""
         mean, scaled, greatest = np.split(matrix, 3)
-        sums = (mean + scaled * size_offset(self._size)) / self._size**2
+        sums = (mean + scaled * size_offset(self._area)) / self._area
         return np.concatenate([sums, greatest]).astype(np.float32)
 
     # Heads
@@ -277,6 +218,7 @@ class _Writer(Generic[M, V]):
     def _heads(self, tip: M) -> None:
         policy, value = self._network.policy_head, self._network.value_head
         scale, shift, activation = _norm(policy.norm_p1, policy.act_p1)
+        # One pass over the map for the first convolutions of all heads.
         p1, g1, v1 = self._builder.convs(
             tip,
             [
@@ -293,51 +235,50 @@ class _Writer(Generic[M, V]):
         scale, shift, activation = norm
         channels = self._network.policy_channels
         pooled = builder.pool(g1)
-        added = builder.dense(pooled, self._pool_matrix(head.matmul.weights * scale), _biased(shift))
+        added = builder.dense(pooled, self._pool_matrix(head.matmul.weights * scale), biased(shift))
         spread = builder.spread(p1, added, activation)
         board = [builder.conv(spread, head.p2.weights[c : c + 1], identity_norm(1)) for c in range(channels)]
         matrix = self._pool_matrix(head.matmul_pass.weights)
         if head.matmul_pass2 is None or head.bias_pass is None or head.act_pass is None:
             passing = builder.dense(pooled, matrix[:, :channels], identity_norm(channels))
         else:
-            hidden = builder.dense(pooled, matrix, _biased(head.bias_pass.bias, head.act_pass))
+            hidden = builder.dense(pooled, matrix, biased(head.bias_pass.bias, head.act_pass))
             passing = builder.dense(hidden, head.matmul_pass2.weights[:, :channels], identity_norm(channels))
         builder.policy(board, passing)
 
     def _value_head(self, head: ValueHead, v1: M) -> None:
         builder = self._builder
-        by_size = size_offset(self._size)
+        by_size = size_offset(self._area)
         mean, scaled, squared = np.split(head.v2.weights, 3)
-        sums = (mean + scaled * by_size + squared * (by_size**2 - 0.1)) / self._size**2
+        sums = (mean + scaled * by_size + squared * (by_size**2 - 0.1)) / self._area
+        # Zeros for the maxima, which the value head does not read.
         matrix = np.concatenate([sums, np.zeros_like(sums)]).astype(np.float32)
-        hidden = builder.dense(builder.pool(v1), matrix, _biased(head.v2_bias.bias, head.act_v2))
+        hidden = builder.dense(builder.pool(v1), matrix, biased(head.v2_bias.bias, head.act_v2))
         outputs = np.concatenate([head.v3.weights, head.sv3.weights], axis=1)
         biases = np.concatenate([head.v3_bias.bias, head.sv3_bias.bias])
-        builder.value(builder.dense(hidden, outputs, _biased(biases)))
+        builder.value(builder.dense(hidden, outputs, biased(biases)))
         builder.ownership(builder.conv(v1, head.ownership.weights, identity_norm(1)))
 
 
 def _first_norm(blocks: Sequence[Block], last: Norm | None) -> Norm | None:
-    """Return the norm of the first block, or of the part after the blocks if there are none.
-
-    None for a transformer block, which has its own norm.
-    """
+    """Return the norm of the first block, or of the part after the blocks if there are none."""
     if not blocks:
         return last
+    # A transformer block computes its own norm.
     block = blocks[0]
     return None if isinstance(block, AttentionBlock | FeedForwardBlock) else _norm(block.norm1, block.act1)
 
 
 def _alive(block: FeedForwardBlock) -> npt.NDArray[np.intp]:
-    """Return the inner channels that are not always zero. In some blocks weight decay leaves few."""
+    # Weight decay leaves some inner channels always zero, in some blocks most of them.
     alive = block.w1.weights.any(axis=0) & block.w2.weights.any(axis=1)
     if block.gate is not None:
         alive &= block.gate.weights.any(axis=0)
     return np.flatnonzero(alive) if alive.any() else np.arange(1)
 
 
-def _meta_bias(encoder: MetaEncoder) -> FloatArray:
-    """Return the metadata encoder's output for inputs of zeros."""
+def meta_bias(encoder: MetaEncoder) -> FloatArray:
+    # A human-SL network gets zeros as metadata (all unknown), so the encoder's output is a constant.
     hidden = _activated(encoder.act1, np.zeros(META_CHANNELS) @ encoder.matmul1.weights + encoder.bias1.bias)
     hidden = _activated(encoder.act2, hidden @ encoder.matmul2.weights + encoder.bias2.bias)
     return np.asarray(hidden @ encoder.matmul3.weights, np.float32)

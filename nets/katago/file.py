@@ -1,9 +1,4 @@
-"""Reader of KataGo network files: `.bin.gz`, `.bin.xz`, `.bin` and the same as `.txt`, versions 8 to 17.
-
-Versions differ in their content: activation kinds from 11, a second policy channel from 12, output scales from 13, the
-metadata encoder, the pass layer and the RMS norm of the trunk's tip from 15, four policy channels in 16, a stored
-number of policy channels from 17. Blocks of every kind are read in every version.
-"""
+"""Reader of KataGo network files: `.bin.gz`, `.bin.xz`, `.bin` and the same as `.txt`, versions 8 to 17."""
 
 from __future__ import annotations
 
@@ -40,6 +35,11 @@ from yomi.nets.katago.network import (
 )
 from yomi.nets.katago.stream import TokenStream, read_container, read_head
 
+# Versions differ in their content: activation kinds from 11, a second policy channel from 12, output scales from 13,
+# the metadata encoder, the pass layer and the RMS norm of the trunk's tip from 15, four policy channels in 16, a stored
+# number of policy channels from 17. Blocks of every kind are read in every version.
+#
+# Limits of sizes, so that a small damaged file cannot claim much memory.
 _MAX_CHANNELS = 1 << 14
 _MAX_KERNEL = 37
 _MAX_BLOCKS = 1 << 12
@@ -83,7 +83,6 @@ class _Reader:
         self._version = 0
 
     def network(self) -> KataGoNetwork:
-        """Read the whole file."""
         stream = self._stream
         name = stream.name()
         self._version = stream.integer("a model version", 0, 1 << 20)

@@ -1,58 +1,54 @@
 """A KataGo network as data: the records of a network file of versions 8 to 17.
 
-Weights are float32 in the order of the computation, not of the file: convolutions are ``[out, in, ky, kx]``, matrices
-``[in, out]``. Nothing is folded or simplified here; `onnx_export` and `cpu_program` do that.
+Weights are float32 in the order of the computation, not of the file: convolutions are [out, in, ky, kx], matrices [in,
+out]. Nothing is folded or simplified here; `cpu_program` and its builders do that.
 """
 
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from yomi.nets.board_size import BoardSize, area_of, sides
+
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
+# Input planes of the V7 features, which all versions from 8 to 17 use.
 SPATIAL_CHANNELS = 22
-"""Input planes of the V7 features, which all versions from 8 to 17 use."""
+# Global inputs of the V7 features.
 GLOBAL_CHANNELS = 19
-"""Global inputs of the V7 features."""
+# Inputs of the human-SL metadata encoder.
 META_CHANNELS = 192
-"""Inputs of the human-SL metadata encoder."""
 OLDEST_VERSION = 8
 NEWEST_VERSION = 17
 
 
-def size_offset(size: int) -> float:
-    """Return the factor of pooled means for boards of `size`: KataGo's `(sqrtdiv - 14) * 0.1` (eigenbackend.cpp)."""
-    return (size - 14) * 0.1
+def size_offset(area: int) -> float:
+    """Return the factor of pooled means for `area` points: KataGo's `(sqrtdiv - 14) * 0.1` (eigenbackend.cpp)."""
+    return (math.sqrt(area) - 14) * 0.1
 
 
-def rope_angles(rope: FloatArray, size: int) -> npt.NDArray[np.float64]:
-    """Return the angles by which attention rotates the channel pairs of each point of an N × N board.
+def rope_angles(rope: FloatArray, size: BoardSize) -> npt.NDArray[np.float64]:
+    """Return the angles [area, heads, pairs] by which attention rotates the channel pairs of each point, row by row.
 
-    Args:
-        rope: [heads, pairs, 2], see `AttentionBlock.rope`.
-        size: N.
-
-    Returns:
-        [N * N, heads, pairs], row by row.
+    `rope` is [heads, pairs, 2], see `AttentionBlock.rope`.
     """
-    y, x = np.divmod(np.arange(size**2), size)
+    y, x = np.divmod(np.arange(area_of(size)), sides(size)[0])
     turns = rope.astype(np.float64)
     return np.asarray(x[:, None, None] * turns[None, :, :, 0] + y[:, None, None] * turns[None, :, :, 1])
 
 
 def fixed_rope(kv_heads: int, pairs: int, theta: float) -> FloatArray:
-    """Return the rotations [kv_heads, pairs, (x, y)] of rotary positions that are not learned.
-
-    The first half of the pairs rotates with y, the second half, which gets the odd one, with x.
-    """
+    """Return the rotations [kv_heads, pairs, (x, y)] of rotary positions that are not learned."""
     half = pairs // 2
     speeds = theta ** (-2.0 * np.arange(pairs - half) / pairs)
     turns = np.zeros((kv_heads, pairs, 2), np.float32)
+    # The first half of the pairs rotates with y, the second half, which gets the odd one, with x.
     turns[:, :half, 1] = speeds[:half]
     turns[:, half:, 0] = speeds
     return turns
@@ -72,8 +68,7 @@ class Conv:
     """A convolution: cross-correlation, stride 1, zero padding of half the (odd) kernel, no bias."""
 
     name: str
-    weights: FloatArray
-    """[out, in, ky, kx]"""
+    weights: FloatArray  # [out, in, ky, kx]
 
     @property
     def out_channels(self) -> int:
@@ -85,14 +80,10 @@ class BatchNorm:
     """A batch normalisation with stored statistics: (x - mean) * scale / sqrt(variance + epsilon) + bias."""
 
     name: str
-    mean: FloatArray
-    """[C]"""
-    variance: FloatArray
-    """[C]"""
-    scale: FloatArray
-    """[C]; ones where the file has none"""
-    bias: FloatArray
-    """[C]; zeros where the file has none"""
+    mean: FloatArray  # [C]
+    variance: FloatArray  # [C]
+    scale: FloatArray  # [C]; ones if the file has none
+    bias: FloatArray  # [C]; zeros if the file has none
     epsilon: float
 
     def folded(self) -> tuple[FloatArray, FloatArray]:
@@ -107,31 +98,22 @@ class RmsNorm:
     """A root-mean-square norm: x / sqrt(mean(x²) + epsilon) * gamma + beta."""
 
     name: str
-    gamma: FloatArray
-    """[C]"""
-    beta: FloatArray
-    """[C]; zeros inside transformer blocks, which store none"""
+    gamma: FloatArray  # [C]
+    beta: FloatArray  # [C]; zeros inside transformer blocks, which store none
     epsilon: float
-    spatial: bool
-    """Whether the mean runs over all points as well as over the channels."""
+    spatial: bool  # whether the mean runs over all points as well as over the channels
 
 
 @dataclass(frozen=True, eq=False)
 class MatMul:
-    """A matrix product without bias."""
-
     name: str
-    weights: FloatArray
-    """[in, out]"""
+    weights: FloatArray  # [in, out]
 
 
 @dataclass(frozen=True, eq=False)
 class MatBias:
-    """A bias that is added."""
-
     name: str
-    bias: FloatArray
-    """[C]"""
+    bias: FloatArray  # [C]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +133,10 @@ class OrdinaryBlock:
 class GlobalPoolingBlock:
     """An ordinary block with a global pooling of a second convolution added in its middle.
 
-    u = act1(norm1(trunk)); g = act_gpool(norm_gpool(conv_gpool(u))); r = conv_regular(u) + pool(g) @ matmul; trunk +=
-    conv2(act2(norm2(r))).
+    * u = act1(norm1(trunk))
+    * g = act_gpool(norm_gpool(conv_gpool(u)))
+    * r = conv_regular(u) + pool(g) @ matmul
+    * trunk += conv2(act2(norm2(r)))
     """
 
     name: str
@@ -162,8 +146,7 @@ class GlobalPoolingBlock:
     conv_gpool: Conv
     norm_gpool: BatchNorm
     act_gpool: Activation
-    matmul: MatMul
-    """[3 * gpool channels, regular channels]; rows are mean, scaled mean, max"""
+    matmul: MatMul  # [3 * gpool channels, regular channels]; rows are mean, scaled mean, max
     norm2: BatchNorm
     act2: Activation
     conv2: Conv
@@ -197,8 +180,8 @@ class AttentionBlock:
     k: MatMul
     v: MatMul
     out: MatMul
+    # [kv_heads, q_dim / 2, 2]: rotation of each channel pair per step in x and in y, or None without RoPE.
     rope: FloatArray | None
-    """[kv_heads, q_dim / 2, 2]: rotation of each channel pair per step in x and in y, or None without RoPE."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,9 +229,11 @@ class Trunk:
 
 @dataclass(frozen=True, eq=False)
 class PolicyHead:
-    """G = pool(act_g1(norm_g1(g1(t)))); board = p2(act_p1(norm_p1(p1(t) + G @ matmul))).
+    """The policy of the board and of the pass.
 
-    pass = G @ matmul_pass, from version 15 act_pass(G @ matmul_pass + bias_pass) @ matmul_pass2.
+    * G = pool(act_g1(norm_g1(g1(t))))
+    * board = p2(act_p1(norm_p1(p1(t) + G @ matmul)))
+    * pass = G @ matmul_pass; from version 15 on act_pass(G @ matmul_pass + bias_pass) @ matmul_pass2
     """
 
     p1: Conv
@@ -267,9 +252,11 @@ class PolicyHead:
 
 @dataclass(frozen=True, eq=False)
 class ValueHead:
-    """v = act_v1(norm_v1(v1(t))); h = act_v2(value pool(v) @ v2 + bias); value = h @ v3, misc = h @ sv3.
+    """Value, misc outputs and ownership.
 
-    ownership = ownership convolution of v.
+    * v = act_v1(norm_v1(v1(t)))
+    * h = act_v2(value pool(v) @ v2 + bias)
+    * value = h @ v3; misc = h @ sv3; ownership = ownership convolution of v
     """
 
     v1: Conv
@@ -300,23 +287,19 @@ class OutputScales:
 
 @dataclass(frozen=True, eq=False)
 class KataGoNetwork:
-    """A whole network file."""
-
     name: str
     version: int
     scales: OutputScales
+    # Whether area planes 18 and 19 treat multi-stone suicide as legal when they decide what is pass-alive.
     prefer_pass_alive_under_suicide_rules: bool
-    """Whether area planes 18 and 19 treat multi-stone suicide as legal when they decide what is pass-alive."""
     trunk: Trunk
     policy_head: PolicyHead
     value_head: ValueHead
 
     @property
     def policy_channels(self) -> int:
-        """Number of policy channels in use: the ordinary one and, if there is one, the optimistic one.
-
-        Human-SL networks are played without optimism, as in KataGo (nneval.cpp).
-        """
+        """Number of policy channels in use: the ordinary one and, if there is one, the optimistic one."""
+        # Human-SL networks are played without optimism, as in KataGo (nneval.cpp).
         return 1 if self.trunk.meta_encoder is not None else min(2, self.policy_head.p2.out_channels)
 
     @property

@@ -1,7 +1,6 @@
-"""Convert raw outputs of KataGo networks to probabilities, points and ownership, in numpy.
+"""Metadata of KataGo networks, and their raw outputs as probabilities, points and ownership, in numpy.
 
-This is the readable reference; the search has its own kernel. Everything is from the side to move's point of view. A
-caller that reports for White or Black changes the signs.
+This is the readable reference; the search has its own kernel. All numbers are for the side to move.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from yomi.nets.errors import NetworkError
-from yomi.nets.katago.network import FloatArray, OutputScales
-from yomi.nets.metadata import NetworkInfo
+from yomi.nets.katago.network import FloatArray, KataGoNetwork, OutputScales
+from yomi.nets.metadata import KATAGO_CONVERTER_VERSION, KATAGO_FEATURES, NetworkInfo
 
+# Marks versions before the factor for softplus: errors are the square root of softplus.
 ROOT = 0.0
-"""Marks versions before the factor for softplus: errors are the square root of softplus."""
 BoolArray = npt.NDArray[np.bool_]
 
 
@@ -28,44 +27,31 @@ BoolArray = npt.NDArray[np.bool_]
 class RawOutputs:
     """The four outputs of the ONNX graph for a batch."""
 
-    policy: FloatArray
-    """[B, 1 or 2, A + 1] logits, pass last"""
-    value: FloatArray
-    """[B, 3] logits of win, loss, no result"""
-    misc: FloatArray
-    """[B, 4 or 6]"""
-    ownership: FloatArray
-    """[B, A] before tanh"""
+    policy: FloatArray  # [B, 1 or 2, A + 1] logits, pass last
+    value: FloatArray  # [B, 3] logits of win, loss, no result
+    misc: FloatArray  # [B, 4 or 6]
+    ownership: FloatArray  # [B, A] before tanh
 
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
     """A network's predictions for a batch of positions, for the side to move."""
 
-    policy: FloatArray
-    """[B, A + 1] probabilities, 0 where illegal"""
-    win: FloatArray
-    """[B] probability"""
-    loss: FloatArray
-    """[B] probability"""
-    no_result: FloatArray
-    """[B] probability; exactly 0 if the rules have no such result"""
-    score_mean: FloatArray
-    """[B] expected final score in self-play, points"""
-    score_stdev: FloatArray
-    """[B] standard deviation of that score, points"""
-    score_mean_square: FloatArray
-    """[B] expected square of the score, points²"""
+    policy: FloatArray  # [B, A + 1] probabilities, 0 for illegal moves
+    win: FloatArray  # [B] probability
+    loss: FloatArray  # [B] probability
+    no_result: FloatArray  # [B] probability; exactly 0 if the rules have no such result
+    score_mean: FloatArray  # [B] expected final score in self-play, points
+    score_stdev: FloatArray  # [B] standard deviation of that score, points
+    score_mean_square: FloatArray  # [B] expected square of the score, points²
+    # [B] points by which the side to move leads: the komi change that would make the game even
     lead: FloatArray
-    """[B] points by which the side to move leads: the komi change that would make the game even"""
+    # [B] measure of how many turns are left until the outcome is settled, or None before version 9
     variance_time: FloatArray | None
-    """[B] measure of how many turns are left until the outcome is settled, or None before version 9"""
+    # [B] expected error of win - loss against the result of a short search, or None before version 9
     shortterm_winloss_error: FloatArray | None
-    """[B] expected error of win - loss against the result of a short search, or None before version 9"""
-    shortterm_score_error: FloatArray | None
-    """[B] the same for the score, points, or None before version 9"""
-    ownership: FloatArray
-    """[B, A] in [-1, 1], +1 = the side to move owns the point"""
+    shortterm_score_error: FloatArray | None  # [B] the same for the score, points, or None before version 9
+    ownership: FloatArray  # [B, A] in [-1, 1], +1 = the side to move owns the point
 
     def only(self, rows: npt.NDArray[np.int64]) -> Outputs:
         """Return the outputs of some positions, in the order of `rows`."""
@@ -169,14 +155,12 @@ def value_probabilities(
 def shortterm_errors(
     misc: FloatArray, version: int, scales: OutputScales
 ) -> tuple[FloatArray | None, FloatArray | None]:
-    """Return the short-term errors of win - loss and of the score, each [B], or None if the network has none.
-
-    Version 9: softplus; 10 to 13: its square root, scaled; from 14: softplus of half the raw value, squared before the
-    square root.
-    """
+    """Return the short-term errors of win - loss and of the score, each [B], or None if the network has none."""
     if misc.shape[1] < 6:
         return None, None
     value, score = misc[:, 4], misc[:, 5]
+    # Version 9: softplus; 10 to 13: its square root, scaled; from 14: softplus of half the raw value, squared before
+    # the square root.
     if version < 10:
         return _softplus(value), _softplus(score) * np.float32(10.0)
     by_value, by_score = np.float32(scales.shortterm_value_error), np.float32(scales.shortterm_score_error)
@@ -187,9 +171,7 @@ def shortterm_errors(
 
 
 def error_scales(info: NetworkInfo) -> tuple[float, float, float]:
-    """Return the arguments with which yomi.native.go.outputs computes the same errors: two scales, and the factor
-    before softplus.
-    """
+    """Return arguments for the errors in yomi.native.go.outputs: two scales, and the factor before softplus."""
     if info.misc_channels < 6:
         return 0.0, 0.0, 0.0
     if info.model_version < 10:
@@ -200,5 +182,32 @@ def error_scales(info: NetworkInfo) -> tuple[float, float, float]:
 
 
 def _softplus(x: FloatArray) -> FloatArray:
-    """Return log(1 + e^x) without overflow."""
     return np.asarray(np.logaddexp(np.float32(0.0), x), dtype=np.float32)
+
+
+_OUTPUTS = {
+    "policy": "[B, policy_channels, N * N + 1] logits, row by row from the top, pass last; ordinary, then optimistic",
+    "value": "[B, 3] logits: the side to move wins, loses, no result",
+    "misc": "[B, misc_channels] raw: score mean, score stdev, lead, variance time, short-term value and score errors",
+    "ownership": "[B, N * N] before tanh, positive for the side to move",
+}
+
+
+def describe(network: KataGoNetwork, board_size: int, source_file: str, source_sha256: str) -> NetworkInfo:
+    """Return the metadata of a network prepared for boards of `board_size`."""
+    return NetworkInfo(
+        game="go",
+        board_size=board_size,
+        feature_set=KATAGO_FEATURES,
+        name=network.name,
+        source_file=source_file,
+        source_sha256=source_sha256,
+        model_version=network.version,
+        policy_channels=network.policy_channels,
+        misc_channels=network.misc_channels,
+        prefer_pass_alive_under_suicide_rules=network.prefer_pass_alive_under_suicide_rules,
+        scales=dataclasses.asdict(network.scales),
+        outputs=_OUTPUTS,
+        training={"source": "KataGo network file"},
+        converter_version=KATAGO_CONVERTER_VERSION,
+    )

@@ -22,8 +22,8 @@ _MAX_EXPANSION = 32
 _EXPANSION_FLOOR = 1 << 26
 _HEAD_BYTES = 1 << 16
 _MAX_FLOAT = float(np.finfo(np.float32).max)
+# Bytes; xz needs 65 MiB for the largest dictionary of its usual settings.
 _XZ_MEMORY = 1 << 28
-"""Bytes; xz needs 65 MiB for the largest dictionary of its usual settings."""
 
 
 def read_container(path: Path) -> bytes:
@@ -65,7 +65,6 @@ class _Decompressor(Protocol):
 
 
 def _decompressor(raw: bytes) -> _Decompressor:
-    """Return the decompressor for this kind of data."""
     if raw.startswith(_XZ_MAGIC):
         return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
     return zlib.decompressobj(wbits=31)
@@ -96,8 +95,7 @@ def _decompress(raw: bytes, limit: int, path: str) -> bytes:
 class TokenStream:
     """Reads tokens and float blocks one after another from the content of a network file.
 
-    The first block's mark determines whether floats are binary or text. Every error is a `NetworkError` with the file
-    and the current record.
+    Every error is a `NetworkError` with the file and the current record.
     """
 
     def __init__(self, data: bytes, path: str) -> None:
@@ -105,11 +103,12 @@ class TokenStream:
         self._view = memoryview(data)
         self._position = 0
         self._path = path
+        # The first block's mark determines whether floats are binary or text.
         self._binary = _BLOCK_MARK in data[:_HEAD_BYTES]
         self._record = "header"
 
     def error(self, message: str) -> NetworkError:
-        """Return an error with the place in the file; the caller raises it."""
+        """Return an error with the position in the file; the caller raises it."""
         return NetworkError(f"{self._path}: record {self._record!r}: {message}")
 
     def name(self) -> str:
@@ -134,7 +133,6 @@ class TokenStream:
         return raw.decode("ascii")
 
     def integer(self, what: str, low: int, high: int) -> int:
-        """Read an integer within [low, high]."""
         expected = f"{what} ({low})" if low == high else f"{what} ({low} to {high})"
         text = self.token(expected)
         try:
@@ -146,16 +144,15 @@ class TokenStream:
         return value
 
     def flag(self, what: str) -> bool:
-        """Read 0 or 1."""
         return self.integer(what, 0, 1) == 1
 
     def zeros(self, count: int) -> None:
-        """Read reserved integers. They must be 0: another value means a feature that this reader does not know."""
+        """Read reserved integers, which must be 0."""
+        # Another value means a feature that this reader does not know.
         for _ in range(count):
             self.integer("a reserved field", 0, 0)
 
     def real(self, what: str, low: float = -math.inf) -> float:
-        """Read a finite number of at least `low`."""
         text = self.token(what)
         try:
             value = float(text)
@@ -166,17 +163,12 @@ class TokenStream:
         return value
 
     def floats(self, count: int) -> FloatArray:
-        """Read a block of `count` floats [count]. The size is checked before memory is allocated.
-
-        Numbers below the smallest normal float become zero. Weight decay leaves such numbers, and processors need a
-        hundred times as long to multiply them.
-        """
+        """Read a block of `count` floats [count]."""
         if self._binary:
             return self._binary_floats(count)
         return self._text_floats(count)
 
     def finish(self) -> None:
-        """Check that only whitespace is left."""
         self._skip_whitespace()
         left = len(self._data) - self._position
         if left:
@@ -195,6 +187,7 @@ class TokenStream:
             found = self._data[self._position : start]
             raise self.error(f"found {found!r}, expected a block of {count} floats ({_BLOCK_MARK!r})")
         end = start + 4 * count
+        # Checked before memory is allocated.
         if end > len(self._data):
             raise self.error(f"{len(self._data) - start} bytes left, expected {4 * count}: the file is truncated")
         block = np.frombuffer(self._view[start:end], dtype="<f4").astype(np.float32)
@@ -220,6 +213,7 @@ class TokenStream:
     def _checked(self, block: FloatArray) -> FloatArray:
         if not np.isfinite(block).all():
             raise self.error("found a weight that is not finite")
+        # Weight decay leaves denormal numbers. Processors need a hundred times as long to multiply them.
         block[np.abs(block) < np.finfo(np.float32).tiny] = 0.0
         block.setflags(write=False)
         return block

@@ -1,24 +1,26 @@
-"""The networks that come with yomi. nets/README.md says how they were trained."""
+"""The networks that come with yomi. nets/README.md describes their training."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
+# Results of comparing these networks' lower precisions with fp32, as written by `yomi.engine.players.precision`.
 PRECISION_DIR = Path(__file__).parent / "precision"
-"""Results of comparing these networks' lower precisions with fp32, as written by `yomi.engine.players.precision`."""
 
+# The default network of each game, for every device.
 MODELS = {"go": "katago-b10c384h6nbttflrs.bin.xz", "shogi": "yomi-shogi-6x64.onnx"}
-"""The default network of each game, for every device."""
+# A stronger default for processors, which yomi's own kernels compute. No other device can.
 FOR_PROCESSORS = {"shogi": "yomi-shogi-sparse.safetensors"}
-"""A stronger default for processors, which yomi's own kernels compute. No other device can."""
+# The network of levels below full strength, on every device. The Elo of the levels was measured with it.
 FOR_LEVELS = {"go": "yomi-go-b6c96.bin.gz", "shogi": "yomi-shogi-6x64.onnx"}
-"""The network of levels below full strength, on every device. The Elo of the levels was measured with it."""
+# Evaluations for alpha-beta searches on processors, which play best where a move has a limit of time.
+FOR_ALPHA_BETA = {"shogi": "suisho-petite.nn.bin"}
+# Networks that are faster than the default. A game without an entry has none.
 FOR_SPEED = {"go": "yomi-go-b6c96.bin.gz"}
-"""Networks that are faster than the default. A game without an entry has none."""
 
+# Name of a game's fastest bundled network.
 FAST = "fast"
-"""Name of a game's fastest bundled network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,10 @@ class Bundled:
     game: str
     architecture: str
     purpose: str
-    source: str
-    """Licence and origin."""
+    source: str  # licence and origin
 
     @property
     def name(self) -> str:
-        """File name without extensions."""
         return self.file.partition(".")[0]
 
     @property
@@ -58,10 +58,17 @@ BUNDLED = (
         "trained by yomi, GPL-3.0-or-later",
     ),
     Bundled(
+        FOR_ALPHA_BETA["shogi"],
+        "shogi",
+        "NNUE, K-P 256x2-32-32: 0.5 million parameters",
+        "strongest for shogi on processors, by alpha-beta search",
+        "SuishoPetite (tayayan, 2021), GPL-3.0",
+    ),
+    Bundled(
         FOR_PROCESSORS["shogi"],
         "shogi",
         "sparse rows, 512 + 128 wide: 16.5 million parameters",
-        "strongest for shogi, on processors only",
+        "shogi on processors by tree search: reviews, self-play, Python",
         "trained by yomi, GPL-3.0-or-later",
     ),
     Bundled(
@@ -75,7 +82,7 @@ BUNDLED = (
 
 
 def default_network(game: str, *, on_processor: bool = False) -> Path:
-    """Return the network of a game if the user names none.
+    """Return the network that a game uses if the user names none.
 
     Args:
         game: go or shogi.

@@ -17,132 +17,121 @@ network = "b6c96.bin.gz"
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from yomi.nets.errors import NetworkError
+from yomi.nets.settings import OptionError, choice, make_settings, number, option, reference
 from yomi.nets.text import parse_toml, read_toml
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 TO_CHECKOUT = "../../"
 """Prefix of each path in a recipe: the checkout's folder relative to the recipe's."""
-OPTIMIZERS = ("adamw", "adam", "sgd", "muon")
-SCHEDULES = ("constant", "cosine", "steps")
-AVERAGES = ("none", "ema", "swa")
-PRECISIONS = ("auto", "fp32", "bf16", "fp16")
-SYMMETRIES = ("random", "stored", "none")
-DEVICES = ("auto", "cpu", "cuda")
 STARTABLE = ("go", "sparse-shogi")
-"""Kinds that can start from a file, KataGo's or a sparse network's (yomi.nets.definitions.start)."""
+"""Kinds that can start from a file, KataGo's or a sparse network's (yomi.nets.definitions.catalog)."""
 NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_-]{1,96}")
 """Allowed network names. The name is also the file name, and in the file one ASCII word."""
-RANGES = {
-    **dict.fromkeys(("steps", "batch", "test_every", "checkpoint_every"), (1, math.inf)),
-    **dict.fromkeys(("learning_rate", "weight_decay", "clip", "warmup", "final", "factor"), (0, math.inf)),
-    **dict.fromkeys(("average_start", "test_batches"), (0, math.inf)),
-    **dict.fromkeys(("momentum", "decay"), (0, 1)),
-    "seed": (0, 2**63 - 1),
-    "threads": (0, 1024),
-    "loaders": (1, 64),
-    "patience": (-1, math.inf),
-}
-"""Minimum and maximum of the numbers in [training]."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class DataConfig:
     """The data to learn from."""
 
-    folders: tuple[str, ...]
-    """Data sets, relative to the configuration's folder."""
-    symmetries: str = "random"
-    """random: a random one each time (shogi: mirrored or not); stored: as chosen when the set was made; none."""
-    search_value: float = 0.0
-    """Share of the players' search values in the value target. The rest is the game's result."""
+    folders: tuple[str, ...] = option(
+        MISSING, "read these data sets", more="Paths are relative to the configuration's folder."
+    )
+    symmetries: str = choice(
+        "random", ("random", "stored", "none"), "transform positions",
+        more="random: another symmetry each time (shogi: mirrored or not). stored: as chosen when the set was made.",
+    )  # fmt: skip
+    search_value: float = number(0.0, 0, 1, "mix this share of the players' search values into the value target")
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
     """How to learn."""
 
-    steps: int
-    """Number of steps. 0, not allowed in files: unlimited, for a training that is given its batches
-    (`yomi.nets.training.loop`).
-    """
-    batch: int = 256
-    seed: int = 1
-    optimizer: str = "adamw"
-    learning_rate: float = 1e-3
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
-    clip: float = 0.0
-    """Maximum norm of the gradient; 0 for none."""
-    warmup: int = 0
-    """Steps in which the learning rate rises from 0."""
-    schedule: str = "constant"
-    """cosine: falls to `final` of its value at the last step; steps: is multiplied by `factor` at each milestone."""
-    final: float = 0.01
-    milestones: tuple[int, ...] = ()
-    factor: float = 0.1
-    average: str = "none"
-    """ema or swa: test and export an average of the weights of many steps."""
-    decay: float = 0.999
-    """Decay of the exponential average."""
-    average_start: int = 0
-    """Step from which weights are averaged."""
-    precision: str = "auto"
-    """auto: bf16 on GPUs and processors that multiply it, otherwise fp32."""
-    device: str = "auto"
-    threads: int = 0
-    """Threads that compute on the CPU; 0 for PyTorch's choice. One is faster for small networks on busy machines."""
-    loaders: int = 1
-    """Threads that read, unpack and transform batches ahead. Their number does not change the batches."""
-    test_every: int = 1000
-    test_batches: int = 0
-    """Batches of a test; 0 for the whole set."""
-    checkpoint_every: int = 500
-    patience: int = -1
-    """Stop after this number of tests, plus one, in a row without a lower loss (Keras's patience); -1: never."""
+    # fmt: off
+    # The code may set 0 steps: unlimited, for a training that is given its batches (yomi.nets.training.loop).
+    steps: int = number(MISSING, 1, None, "train this many steps")
+    batch: int = number(256, 1, None, "set the positions of a step")
+    seed: int = number(1, 0, 2**63 - 1, "set the seed of all random choices")
+    optimizer: str = choice("adamw", ("adamw", "adam", "sgd", "muon"), "choose the optimizer")
+    learning_rate: float = number(1e-3, 0, None, "set the learning rate")
+    momentum: float = number(0.9, 0, 1, "set the momentum of sgd and muon")
+    weight_decay: float = number(1e-4, 0, None, "set the weight decay")
+    clip: float = number(0.0, 0, None, "limit the norm of the gradient; 0: no limit")
+    warmup: int = number(0, 0, None, "raise the learning rate from 0 in this many steps")
+    schedule: str = choice(
+        "constant", ("constant", "cosine", "steps"), "choose how the learning rate falls",
+        more="cosine: to `final` of its value at the last step. steps: it is multiplied by `factor` at each milestone.",
+    )
+    final: float = number(0.01, 0, None, "set the last learning rate of cosine, as a share of the first")
+    milestones: tuple[int, ...] = option((), "set the steps of the schedule `steps`")
+    factor: float = number(0.1, 0, None, "multiply the learning rate by this at each milestone")
+    average: str = choice("none", ("none", "ema", "swa"), "test and export an average of the weights of many steps")
+    decay: float = number(0.999, 0, 1, "set the decay of the exponential average (ema)")
+    average_start: int = number(0, 0, None, "average the weights from this step on")
+    precision: str = choice(
+        "auto", ("auto", "fp32", "bf16", "fp16"), "choose the number format",
+        more="auto: bf16 on GPUs and processors that multiply it, otherwise fp32.",
+    )
+    device: str = choice("auto", ("auto", "cpu", "cuda"), "choose where to train")
+    threads: int = number(
+        0, 0, 1024, "set the threads that compute on the processor; 0: PyTorch's choice",
+        more="One is faster for small networks on busy machines.",
+    )
+    loaders: int = number(
+        1, 1, 64, "set the threads that read, unpack and transform batches ahead",
+        more="Their number does not change the batches.",
+    )
+    test_every: int = number(1000, 1, None, "test after every Nth step")
+    test_batches: int = number(0, 0, None, "test on this many batches; 0: the whole test set")
+    checkpoint_every: int = number(500, 1, None, "write a checkpoint after every Nth step")
+    patience: int = number(
+        -1, -1, None, "stop after N + 1 tests in a row without a lower loss; -1: never", more="As in Keras.",
+    )
+    # fmt: on
 
 
 @dataclass(frozen=True)
 class LossConfig:
     """Weights of the losses. Losses without an output or a label do not count."""
 
-    policy: float = 1.0
-    value: float = 1.0
-    score: float = 1.0
-    """COSUMI's score networks: mean absolute error in points."""
-    points: float = 0.0
-    """Loss of the map whose mean is the score: absolute errors of all points against their owners, summed, in points.
-    One number a board says little about the single points; with 0.3 the score is learned much faster (nets/README.md).
-    """
-    lead: float = 0.25
-    score_mean: float = 0.1
-    score_stdev: float = 0.05
-    short_value_error: float = 0.3
-    """Loss of the squared error that the network predicts of its own value. Nearly KataGo's weight."""
-    short_score_error: float = 0.2
-    """The same for its own score."""
-    ownership: float = 0.5
-    hints: float = 200.0
-    """Loss of the trunk after each block against the teacher's: the share of its channels' variance that is missed,
-    averaged. Small weights hinder more than they help (nets/README.md).
-    """
+    # fmt: off
+    policy: float = number(1.0, 0, None, "weigh the policy")
+    value: float = number(1.0, 0, None, "weigh the value")
+    score: float = number(1.0, 0, None, "weigh the score of COSUMI's score networks: mean absolute error in points")
+    points: float = number(
+        0.0, 0, None, "weigh the map whose mean is the score: sum of absolute errors, in points",
+        more="The score alone says little about single points. With 0.3 it is learned much faster (nets/README.md).",
+    )
+    lead: float = number(0.25, 0, None, "weigh the lead")
+    score_mean: float = number(0.1, 0, None, "weigh the mean score")
+    score_stdev: float = number(0.05, 0, None, "weigh the standard deviation of the score")
+    # Nearly KataGo's weight.
+    short_value_error: float = number(0.3, 0, None, "weigh the predicted squared error of the value")
+    short_score_error: float = number(0.2, 0, None, "weigh the predicted squared error of the score")
+    ownership: float = number(0.5, 0, None, "weigh the ownership")
+    hints: float = number(
+        200.0, 0, None, "weigh the trunk after each block against the teacher's",
+        more="Mean share of its channels' variance that is missed. Small weights hinder more than they help"
+        " (nets/README.md).",
+    )
+    # fmt: on
 
 
 @dataclass(frozen=True)
 class TeacherConfig:
     """A network whose inner maps are learned besides the labels (FitNets, Romero et al. 2015)."""
 
-    network: str = ""
-    """A KataGo network whose trunk has the shape of the trained network's, relative to the configuration's folder."""
+    network: str = option(
+        "", "learn the trunk of this KataGo network, which has the same shape",
+        more="The path is relative to the configuration's folder.",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -201,7 +190,7 @@ def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
     Raises:
         NetworkError: a table, key or value is wrong.
     """
-    known = ("network", "data", "training", "loss", "teacher")
+    known = ("network", *TABLES)
     for name, table in tables.items():
         if name not in known or not isinstance(table, dict):
             raise NetworkError(f"table [{name}] found, expected one of {', '.join(known)}")
@@ -217,62 +206,23 @@ def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
             f"[network] start = {start!r} found beside kind = {kind!r} and options {list(network)}, "
             f"expected the name of a file, a kind of {', '.join(STARTABLE)}, and no options"
         )
-    data = _table(DataConfig, "data", tables.get("data", {}))
-    training = _table(TrainingConfig, "training", tables.get("training", {}))
-    choices = {
-        "optimizer": OPTIMIZERS,
-        "schedule": SCHEDULES,
-        "average": AVERAGES,
-        "precision": PRECISIONS,
-        "device": DEVICES,
-    }
-    for key, allowed in choices.items():
-        _one_of(f"[training] {key}", getattr(training, key), allowed)
-    _one_of("[data] symmetries", data.symmetries, SYMMETRIES)
-    for key, (low, high) in RANGES.items():
-        _in_range(f"[training] {key}", getattr(training, key), low, high)
-    _in_range("[data] search_value", data.search_value, 0, 1)
-    loss = _table(LossConfig, "loss", tables.get("loss", {}))
-    for key, weight in dataclasses.asdict(loss).items():
-        _in_range(f"[loss] {key}", weight, 0, math.inf)
-    teacher = _table(TeacherConfig, "teacher", tables.get("teacher", {}))
+    try:
+        data, training, loss, teacher = (
+            make_settings(kind, tables.get(table, {}), f"[{table}] ") for table, kind in TABLES.items()
+        )
+    except OptionError as error:
+        raise NetworkError(str(error)) from None
     return Config(kind, name, network, data, training, loss, teacher, start, folder)
 
 
-def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise NetworkError(f"{key} = {value!r} found, expected one of {', '.join(allowed)}")
+TABLES: Mapping[str, Any] = {
+    "data": DataConfig,
+    "training": TrainingConfig,
+    "loss": LossConfig,
+    "teacher": TeacherConfig,
+}
 
 
-def _in_range(key: str, value: float, low: float, high: float) -> None:
-    """Check the range of a number; nan and inf are refused."""
-    if not low <= value <= high or value == math.inf:
-        expected = f"at least {low}" if high == math.inf else f"{low} to {high}"
-        raise NetworkError(f"{key} = {value} found, expected {expected}")
-
-
-def _table(kind: type[T], name: str, values: Mapping[str, Any]) -> T:
-    """Return a dataclass filled from a table."""
-    fields = {item.name: item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    converted: dict[str, Any] = {}
-    for key, value in values.items():
-        if key not in fields:
-            raise NetworkError(f"[{name}] {key} found, expected one of {', '.join(fields)}")
-        converted[key] = _converted(f"[{name}] {key}", value, str(fields[key].type))
-    for key, item in fields.items():
-        if key not in converted and item.default is dataclasses.MISSING:
-            raise NetworkError(f"[{name}] without {key} found, expected it")
-    return kind(**converted)
-
-
-def _converted(key: str, value: Any, wanted: str) -> Any:
-    """Return a TOML value converted to the type of a field."""
-    if wanted.startswith("tuple"):
-        inner = int if "int" in wanted else str
-        if isinstance(value, list) and all(type(item) is inner for item in value):
-            return tuple(value)
-    elif wanted == "float" and type(value) in (int, float):
-        return float(value)
-    elif type(value).__name__ == wanted:
-        return value
-    raise NetworkError(f"{key} = {value!r} found, expected {wanted}")
+def references() -> str:
+    """Return the tables of nets/README.md."""
+    return "\n".join(f"`[{table}]`\n\n{reference(kind)}" for table, kind in TABLES.items())

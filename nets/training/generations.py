@@ -1,4 +1,4 @@
-"""Training while the data grow: from the window of the newest rows to the next network, again and again."""
+"""Train again and again while the data grow: from the window of the newest rows to the next network."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 import torch
 
 from yomi.nets.data.shards import Dataset
-from yomi.nets.data.sparse import FindEncoder, no_encoder
 from yomi.nets.data.window import WindowSource, newest, window_rows
-from yomi.nets.definitions.start import first_network
+from yomi.nets.definitions.catalog import first_network
+from yomi.nets.definitions.export import export_file
+from yomi.nets.sparse import FindEncoder, no_encoder
 from yomi.nets.training.config import parse_config
-from yomi.nets.training.export import export_file
 from yomi.nets.training.loop import Trainer
 from yomi.nets.training.losses import Total, weighted
 
+# See yomi.nets.training.loop.
 Progress = Callable[[int, dict[str, float]], None]
-"""See yomi.nets.training.loop."""
 
 
 class Generations:
@@ -36,9 +36,9 @@ class Generations:
         """Check the configuration. A run that resumes loads its checkpoint at the first `run`.
 
         Args:
-            folder: of the checkpoint and the network's file.
+            folder: folder of the checkpoint and the network's file.
             tables: a training configuration without steps and data folders.
-            window: rows that the first networks learn from. It grows by `window_rows`.
+            window: number of rows for the first networks. It grows by `window_rows`.
             find_encoder: see Trainer.
             total: see Trainer.
 
@@ -75,8 +75,8 @@ class Generations:
             dataset: all rows.
             generation: number of the network. With the seed it determines which rows are drawn.
             rows: size of the whole set when this generation was planned.
-            before: steps up to the last network.
-            steps: steps up to this one.
+            before: number of steps up to the last network.
+            steps: number of steps up to this one.
             progress: called from time to time.
 
         Raises:

@@ -1,7 +1,6 @@
 """The training loop: batches in, a network out. It can be stopped at any step and resumes from the last checkpoint.
 
-Start reading at `Trainer.run`. Batches come from the configuration's data sets, or from sources that are given one
-after another (`Trainer.use`). A run's folder contains checkpoint.pt, train.csv, test.csv, curves.png if matplotlib is
+Start reading at `Trainer.run`. A run's folder contains checkpoint.pt, train.csv, test.csv, curves.png if matplotlib is
 installed, and at the end the network's file.
 """
 
@@ -23,43 +22,40 @@ from torch import Tensor
 from yomi.nets.data.batches import Batch, BatchSource, Reader, Source
 from yomi.nets.data.metrics import NAMES, Table
 from yomi.nets.data.shards import open_dataset
-from yomi.nets.data.sparse import FindEncoder, SparseEncoder, no_encoder
 from yomi.nets.definitions.base import Network
+from yomi.nets.definitions.catalog import first_network
+from yomi.nets.definitions.export import export_file
 from yomi.nets.definitions.sparse import SparseNetwork
-from yomi.nets.definitions.start import first_network
 from yomi.nets.errors import NetworkError
 from yomi.nets.files import remove_drafts
+from yomi.nets.sparse import FindEncoder, SparseEncoder, no_encoder
 from yomi.nets.training import losses
-from yomi.nets.training.average import Average, has_statistics, renew_statistics
-from yomi.nets.training.checkpoint import load_checkpoint, save_checkpoint
 from yomi.nets.training.config import Config, LossConfig
-from yomi.nets.training.export import export_file
-from yomi.nets.training.log import CsvLog, can_plot, plot_curves
+from yomi.nets.training.losses import Teacher
 from yomi.nets.training.optimizers import make_optimizer, restore_optimizer
 from yomi.nets.training.processes import Group
-from yomi.nets.training.schedule import EarlyStopping, learning_rate
-from yomi.nets.training.teacher import Teacher
+from yomi.nets.training.progress import CsvLog, EarlyStopping, can_plot, learning_rate, plot_curves
 from yomi.nets.training.tensors import Decoder, Example
+from yomi.nets.training.weights import Average, has_statistics, load_checkpoint, renew_statistics, save_checkpoint
 
 _log = logging.getLogger(__name__)
 
+# Steps over which losses are averaged for the log.
 LOG_EVERY = 50
-"""Steps over which losses are averaged for the log."""
+# Batches from which the batch norms' statistics of averaged weights are computed.
 STATISTICS_BATCHES = 32
-"""Batches from which the batch norms' statistics of averaged weights are computed."""
 LOSS_NAMES = tuple(LossConfig.__dataclass_fields__)
 
+# Called with the number of steps and the means since the last call: losses by name, positions_per_second,
+# learning_rate.
 Progress = Callable[[int, dict[str, float]], None]
-"""Called with the number of steps and the means since the last call: losses by name, positions_per_second,
-learning_rate.
-"""
 
 
 def choose_device(name: str) -> torch.device:
     """Return the device of a configuration.
 
     Raises:
-        NetworkError: cuda was asked for and is not available.
+        NetworkError: the configuration asks for cuda, which is not available.
     """
     if name == "cuda" and not torch.cuda.is_available():
         raise NetworkError("device cuda found in the configuration, but PyTorch sees no GPU: expected auto or cpu")
@@ -89,17 +85,16 @@ class Trainer:
         find_encoder: FindEncoder = no_encoder,
         total: losses.Total = losses.weighted,
     ) -> None:
-        """Begin, or go on from the checkpoint in `folder`.
+        """Begin, or resume from the checkpoint in `folder`.
 
         Args:
-            config: what to train, and how.
-            folder: of the run; made if it is not there.
+            config: configuration of the training.
+            folder: folder of the run; created if necessary.
             device: auto, cpu or cuda; None for the configuration's.
-            source: what to learn from first, in place of the configuration's data sets, which are only tested on; with
-                the source of the checkpoint training goes on where it stopped in it, with another one at its beginning.
-            group: the processes that train it together, all with the same arguments; None: this one alone.
+            source: batches to train on, instead of the configuration's data sets, which are then used for tests only.
+            group: the processes that train together, all with the same arguments; None: this one alone.
             find_encoder: finds a game's encoder, which sparse networks need.
-            total: makes the loss to minimize of the losses by name.
+            total: computes the loss to minimize from the losses by name.
 
         Raises:
             NetworkError: the data or the configuration cannot be used, or the checkpoint belongs to another one.
@@ -184,7 +179,6 @@ class Trainer:
 
     @property
     def checkpoint(self) -> Path:
-        """Path of the run's checkpoint."""
         return self.folder / "checkpoint.pt"
 
     def run(self, progress: Progress, stop_at: int | None = None, stops: Callable[[], bool] = lambda: False) -> None:
@@ -204,6 +198,7 @@ class Trainer:
         settings, group = self.config.training, self.group
         if group.is_first:
             remove_drafts(self.folder)
+        # 0 means no limit.
         ends = (settings.steps, stop_at, self.source.steps and self.begun + self.source.steps)
         last = min((end for end in ends if end), default=sys.maxsize)
         extra = ("learning_rate", "positions_per_second", "total", *LOSS_NAMES)
@@ -230,6 +225,7 @@ class Trainer:
                     log.add(self.step, values)
                 if tests is not None and self.tests is not None and is_tested:
                     self._note_test(tests)
+                    # The time of the test is no time of training.
                     means.restart()
                 if is_saved:
                     self.save()
@@ -341,25 +337,26 @@ class Trainer:
             _log.warning("%s: the configuration has changed since step %d", self.checkpoint, state["step"])
         same = state["data"] == self.source.digest()
         if self._given:
+            # With the checkpoint's source, training continues where it stopped. Another source begins with its first
+            # batch.
             self.begun = state.get("begun", 0) if same else state["step"]
         elif not same:
             _log.warning("%s: the data have changed since step %d", self.checkpoint, state["step"])
         for weights in filter(None, (state["network"], state["average"])):
-            self.network.hold_untaught(weights)  # a run may have begun with random ones
+            self.network.hold_untaught(weights)  # an older run may have random ones
         self.network.load_state_dict(state["network"])
         restore_optimizer(self.optimizer, state["optimizer"])
-        if state["scaler"]:  # empty but for runs in fp16
+        if state["scaler"]:  # empty except for runs in fp16
             self.scaler.load_state_dict(state["scaler"])
         self.step, self.seconds = state["step"], state["seconds"]
         self.stopping.best, self.stopping.failures = state["best"], state["failures"]
         if self.average is not None and state["average"]:
             self.average.state = {name: each.to(self.device) for name, each in state["average"].items()}
             self.average.count = state["averaged"]
-        elif self.average is not None:  # wanted from now on: the first weights are not to be in it
+        elif self.average is not None:  # new in the configuration: the average must not contain the first weights
             self.average = Average(self.network, self.config.training)
 
     def _note_test(self, tests: CsvLog) -> None:
-        """Test, log the result, and compare it with the best so far."""
         values = self.test().values()
         tests.add(self.step, values)
         kept = [values[name] for name in ("policy_loss", "value_loss", "score_error") if name in values]
@@ -403,7 +400,7 @@ class Trainer:
 
 
 class _Means:
-    """Mean losses of the steps since the last call of `take`, which is the only point that waits for the device."""
+    """Mean losses of the steps since the last call of `take`."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -415,15 +412,11 @@ class _Means:
         self._since = time.perf_counter()
 
     def add(self, found: dict[str, Tensor], positions: int) -> None:
+        # Tensors on the device: only `check` and `take` wait for it.
         self._found.append(found)
         self._positions += positions * self._group.count
 
     def check(self, step: int) -> None:
-        """Check that losses are finite.
-
-        Raises:
-            NetworkError: one is not.
-        """
         total = float(self._mean("total"))
         if not math.isfinite(total):
             raise NetworkError(f"loss {total} at step {step} found, expected a number")

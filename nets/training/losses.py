@@ -1,9 +1,10 @@
-"""Losses of a network's outputs against the labels, and the outputs in the labels' units."""
+"""Losses of a network's outputs against the labels or a teacher, and the outputs in the labels' units."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
@@ -11,18 +12,23 @@ from torch import Tensor
 from torch.nn import functional
 
 from yomi.nets.data.metrics import ILLEGAL, FloatArray, Judged
+from yomi.nets.definitions.base import Network
+from yomi.nets.definitions.go import GoNetwork
+from yomi.nets.definitions.katago import from_katago
+from yomi.nets.errors import NetworkError
+from yomi.nets.katago.file import read_network
 from yomi.nets.katago.network import OutputScales
 from yomi.nets.training.config import LossConfig
 from yomi.nets.training.processes import mean_count
 from yomi.nets.training.tensors import Example
 
 SCALES = OutputScales()
-LEAST_VARIANCE = 1e-3
-"""Minimum variance of a teacher's channel: channels that hardly change do not count more."""
+# Minimum variance of a teacher's channel: channels that hardly change do not count more.
+MIN_VARIANCE = 1e-3
+# Points from which a score error counts linearly (KataGo's).
 HUBER = 12.0
-"""Points from which a score error counts linearly (KataGo's)."""
+# Thresholds from which errors of the expected squares count linearly; the second is in points² (KataGo's).
 SHORT_HUBERS = {"short_value": 0.4, "short_score": 100.0}
-"""Thresholds from which errors of the expected squares count linearly; the second is in points² (KataGo's)."""
 
 
 def losses(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
@@ -65,14 +71,14 @@ def hints(maps: list[Tensor], wanted: list[Tensor]) -> Tensor:
 
 
 class _MissedShare(torch.autograd.Function):
-    """Its own gradient, since it passes over large maps: six times as fast as autograd of means and `var`."""
+    """The missed share of two maps float32[n, C], with a gradient of its own."""
 
     @staticmethod
     def forward(ctx: Any, found: Tensor, wanted: Tensor) -> Tensor:
-        """Both float32[n, C]."""
+        # It passes over large maps: six times as fast as autograd of means and `var`.
         shares = wanted.new_full((1, len(wanted)), 1.0 / len(wanted))
         variance = shares @ (wanted * wanted) - (shares @ wanted) ** 2
-        scales = variance.clamp(min=LEAST_VARIANCE).rsqrt()
+        scales = variance.clamp(min=MIN_VARIANCE).rsqrt()
         missed = (found - wanted).mul_(scales)
         ctx.save_for_backward(missed, scales)
         return torch.dot(missed.view(-1), missed.view(-1)) / missed.numel()
@@ -89,8 +95,8 @@ def _missed_share(found: Tensor, wanted: Tensor) -> Tensor:
     return share
 
 
+# Returns the loss to minimize, a scalar, from the mean losses by name, their weights, the outputs and the labels.
 Total: TypeAlias = Callable[[dict[str, Tensor], LossConfig, dict[str, Tensor], Example], Tensor]
-"""Returns the loss to minimize, a scalar, from the mean losses by name, their weights, the outputs and the labels."""
 
 
 def weighted(found: dict[str, Tensor], weights: LossConfig, outputs: dict[str, Tensor], example: Example) -> Tensor:
@@ -99,22 +105,20 @@ def weighted(found: dict[str, Tensor], weights: LossConfig, outputs: dict[str, T
 
 
 def total(found: dict[str, Tensor], weights: LossConfig) -> Tensor:
-    """Return the weighted sum."""
     return torch.stack([getattr(weights, name) * loss for name, loss in found.items()]).sum()
 
 
 def _mean(each: Tensor, known: Tensor) -> Tensor:
-    """Return the mean over known labels, 0 if there are none. The mean over parts of a batch is the batch's."""
+    """Return the mean over known labels, 0 if there are none."""
+    # The mean over the parts of several processes is the mean of the whole batch.
     return torch.where(known, each, 0.0).sum() / mean_count(known.sum())
 
 
 def _policy(logits: Tensor, example: Example) -> Tensor:
-    """Return the cross entropy with the target.
-
-    Targets that the network has no output for do not count: a pass, or moves that an encoder calls illegal.
-    """
+    """Return the cross entropy with the target."""
     size = logits.shape[1]
     moves = example.moves.clamp(max=size - 1)
+    # Targets without an output do not count: a pass, or moves that an encoder calls illegal.
     asked = (example.moves < size) & (logits.gather(1, moves) > ILLEGAL / 2)
     weights = torch.where(asked, example.weights, 0.0)
     weight = weights.sum(1)
@@ -137,10 +141,10 @@ def _owned_points(points: Tensor, ownership: Tensor) -> Tensor:
 
     Args:
         points: [B, n, n]. Each entry counts 1 / n² of the score.
-        ownership: [B, N * N], N >= n. Points that convolutions without padding cut off belong to the nearest point
-            left.
+        ownership: [B, N * N], N >= n.
     """
     size, side = math.isqrt(ownership.shape[1]), points.shape[1]
+    # Points that convolutions without padding cut off belong to the nearest remaining point.
     nearest = (torch.arange(size, device=points.device) - (size - side) // 2).clamp(0, side - 1)
     folded = functional.one_hot(nearest, side).to(points.dtype)
     known = ownership.isfinite().all(1)
@@ -150,7 +154,6 @@ def _owned_points(points: Tensor, ownership: Tensor) -> Tensor:
 
 
 def _misc(misc: Tensor, example: Example) -> dict[str, Tensor]:
-    """Return the losses of score mean, its standard deviation and the lead."""
     found = {}
     if example.score_mean is not None:
         found["score_mean"] = _points(misc[:, 0] * SCALES.score_mean, example.score_mean, HUBER)
@@ -206,3 +209,32 @@ def judged(outputs: dict[str, Tensor]) -> Judged:
 
 def _array(tensor: Tensor | None) -> FloatArray | None:
     return None if tensor is None else tensor.cpu().numpy()
+
+
+class Teacher:
+    """A KataGo network whose trunk after each block is a target for the trunk of the network that is trained."""
+
+    def __init__(self, path: Path, learner: Network, device: torch.device) -> None:
+        """Read the network.
+
+        Raises:
+            NetworkError: it cannot be read, or its trunk has another shape than the trained network's.
+        """
+        # The trunk contains far more about a position than the outputs do: channels × points for each block, while a
+        # policy is one number a point.
+        self._network = from_katago(read_network(path)).requires_grad_(False).eval()
+        if not isinstance(learner, GoNetwork):
+            raise NetworkError(f"[teacher] network = {str(path)!r} found, expected none except for networks of kind go")
+        own, other = ((len(each.blocks), each.conv.out_channels) for each in (learner, self._network))
+        if own != other:
+            raise NetworkError(
+                f"{path}: {other[0]} blocks of {other[1]} channels found, expected the learner's {own[0]} of {own[1]}"
+            )
+        self._network.to(device, memory_format=torch.channels_last)
+
+    def maps(self, example: Example) -> list[Tensor]:
+        """Return the trunk after each block [B, C, N, N]."""
+        found: list[Tensor] = []
+        with torch.no_grad():
+            self._network(*example.inputs, maps=found)
+        return found

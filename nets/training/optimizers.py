@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from yomi.nets.training.config import TrainingConfig
 
 ROUNDS = 5
+# Coefficients of the polynomial whose iteration brings singular values near 1 (Newton-Schulz).
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Coefficients of the polynomial whose iteration brings singular values near 1 (Newton-Schulz)."""
 ADAM_BETAS = (0.9, 0.999)
 ADAM_EPSILON = 1e-8
+# Root mean square of Adam's update, in learning rates.
 ADAM_SIZE = 0.2
-"""Root mean square of Adam's update, in learning rates."""
+# Adam updates matrices with fewer rows or columns.
 SMALLEST_SIDE = 8
-"""Adam updates matrices with fewer rows or columns."""
 
 
 def make_optimizer(network: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
@@ -43,10 +43,8 @@ def make_optimizer(network: nn.Module, config: TrainingConfig) -> torch.optim.Op
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Give an optimizer the state of an earlier one of its kind. The groups keep their own settings.
-
-    PyTorch's own way would restore the old decay and momentum with the state.
-    """
+    """Load the state of an earlier optimizer of the same kind. The groups keep their own settings."""
+    # PyTorch's own way would restore the old decay and momentum with the state.
     groups = [{name: each for name, each in group.items() if name != "params"} for group in optimizer.param_groups]
     optimizer.load_state_dict(state)
     for group, own in zip(optimizer.param_groups, groups, strict=True):
@@ -54,7 +52,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon for matrices and convolutions, Adam for everything else. Weights decay as in AdamW."""
+    """Muon for matrices and convolutions, Adam for all other parameters. Weights decay as in AdamW."""
 
     def __init__(self, params: Iterable[Any], lr: float, momentum: float = 0.9) -> None:
         """Create the optimizer.
@@ -67,7 +65,6 @@ class Muon(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": 0.0})
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """Make a step."""
         loss = closure() if closure is not None else None
         with torch.no_grad():
             for group in self.param_groups:

@@ -2,7 +2,7 @@
 
 All have the same weights, and their gradients are averaged (PyTorch's DistributedDataParallel; Li et al. 2020): by NCCL
 between GPUs, one for each process, by gloo on processors. Except for rounding, a step is the step of one process with
-the whole batch. Batch norms see the part of their process, and the teacher's hints are averaged over the parts.
+the whole batch. Batch norms use the part of their process, and the teacher's hints are averaged over the parts.
 """
 
 from __future__ import annotations
@@ -14,25 +14,27 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, distributed, nn
 
-from yomi.nets.data.sparse import FindEncoder, no_encoder
 from yomi.nets.errors import NetworkError
+from yomi.nets.sparse import FindEncoder, no_encoder
 
 if TYPE_CHECKING:
     from yomi.nets.training.config import Config
+
+# Seconds to wait for the end of a process whose connection is broken.
+PATIENCE = 10.0
 
 
 class Group:
     """The processes of a training, as seen by one of them. Without arguments there is only one."""
 
     def __init__(self, rank: int = 0, count: int = 1) -> None:
-        """Join `count` processes. Rank 0 writes files and messages."""
         self.rank, self.count = rank, count
 
     @property
@@ -54,14 +56,13 @@ class Group:
         return torch.device("cuda", self.rank)
 
     def part(self, rows: int) -> slice:
-        """Return this process's rows of a batch."""
         return slice(rows * self.rank // self.count, rows * (self.rank + 1) // self.count)
 
     def shared(self, network: nn.Module) -> nn.Module:
         """Return a wrapper of the network that averages gradients. Weights become those of the first process."""
         if self.count == 1:
             return network
-        # Of outputs without labels nothing is learned: their parameters have no gradients.
+        # Outputs without labels have no loss: their parameters get no gradients.
         return nn.parallel.DistributedDataParallel(network, find_unused_parameters=True)
 
     def any(self, flag: bool) -> bool:
@@ -82,14 +83,12 @@ class Group:
 
 
 def mean_count(count: Tensor) -> Tensor:
-    """Return the mean over the processes of a count in their parts of the batch, at least 1.
-
-    A sum over a part divided by this averages, over the processes, to the mean over the whole batch.
-    """
+    """Return the mean over the processes of a count in their parts of the batch, at least 1."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return count.clamp(min=1)
     total = count.float()
     distributed.all_reduce(total)
+    # A sum over a part divided by this averages, over the processes, to the mean over the whole batch.
     return total.clamp(min=1.0) / distributed.get_world_size()
 
 
@@ -97,18 +96,18 @@ def mean_count(count: Tensor) -> Tensor:
 def started(
     count: int, config: Config, folder: Path, device: str | None, last: int, find_encoder: FindEncoder = no_encoder
 ) -> Iterator[Group]:
-    """Start the other processes of a training, which do as this one does in the block, its first.
+    """Start the other processes of a training. This process is the first: it trains in the `with` block as they do.
 
     Args:
-        count: of all processes, at least 1.
-        config: of the trainer (`yomi.nets.training.loop`), as are `folder`, `device` and `find_encoder`.
-        folder: of the run.
+        count: number of processes with this one, at least 1.
+        config: for the trainer (`yomi.nets.training.loop`), as are `folder`, `device` and `find_encoder`.
+        folder: folder of the run.
         device: auto, cpu or cuda; None for the configuration's.
-        last: step.
+        last: last step.
         find_encoder: finds a game's encoder.
 
     Raises:
-        NetworkError: one of the others has ended before this one.
+        NetworkError: another process has ended before this one.
     """
     if count == 1:
         yield Group()
@@ -127,7 +126,7 @@ def started(
                 others[-1].start()
                 other.close()
             for link in links:
-                if why := link.recv():  # who has started says nothing, and joins
+                if why := link.recv():  # an empty text: it has started
                     raise NetworkError(f"a process of the training is lost: {why}")
             group = _join(store, 0, count)
             for link in links:
@@ -135,7 +134,7 @@ def started(
             yield group
             for process in others:
                 process.join()
-        except (EOFError, RuntimeError) as error:  # PyTorch's, where another process is gone
+        except (EOFError, RuntimeError) as error:  # PyTorch's errors if another process is gone
             if lost := _lost(links, others):
                 raise NetworkError(f"a process of the training is lost: {lost}") from error
             raise
@@ -150,7 +149,7 @@ def started(
 def _join(store: str, rank: int, count: int) -> Group:
     """Join the group. All processes wait for each other."""
     if sys.platform == "linux":
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # not to be reached from other machines
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # other machines cannot reach it
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     distributed.init_process_group(backend, init_method=store, rank=rank, world_size=count)
     torch.set_num_threads(max(1, torch.get_num_threads() // count))
@@ -169,7 +168,7 @@ def _take_part(
     find_encoder: FindEncoder,
 ) -> None:
     """Train until the first process ends the training. Errors are sent to the first process."""
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # the first one is told, and stops all at the same step
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # the first process handles them, and stops all at the same step
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     try:
@@ -177,23 +176,27 @@ def _take_part(
 
         link.send("")
         group = _join(store, rank, count)
-        link.recv()  # who ended before all have joined would be waited for
+        link.recv()  # all have joined: the others would wait for a process that ends earlier
         trainer = Trainer(config, folder, device, group=group, find_encoder=find_encoder)
         trainer.run(lambda step, values: None, last)
     except Exception as error:
-        with contextlib.suppress(OSError):  # the first one has ended: there is nobody to tell
+        with contextlib.suppress(OSError):  # the first process has ended
             link.send(f"{type(error).__name__}: {error}")
         sys.exit(1)
 
 
 def _lost(links: list[Connection], processes: list[Any]) -> str:
-    """Return why another process has ended; empty if none has."""
-    for link, process in zip(links, processes, strict=True):
-        process.join(1.0)
-        if process.exitcode:
-            why = ""
-            with contextlib.suppress(EOFError):
-                while not why:
-                    why = link.recv()
-            return why or f"ended with status {process.exitcode}"
+    """Return why another process has ended; empty if none has failed."""
+    ends = {process.sentinel: (link, process) for link, process in zip(links, processes, strict=True)}
+    # A connection breaks before its process has ended, on a busy machine seconds before.
+    while ready := wait(list(ends), PATIENCE):
+        for sentinel in ready:
+            link, process = ends.pop(sentinel)
+            process.join(PATIENCE)  # the sentinel is closed a moment before the process has an exit code
+            if process.exitcode:
+                why = ""
+                with contextlib.suppress(EOFError):
+                    while not why:
+                        why = link.recv()
+                return why or f"ended with status {process.exitcode}"
     return ""

@@ -11,39 +11,34 @@ from torch import Tensor
 
 from yomi.nets.data.batches import Batch
 from yomi.nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Array
-from yomi.nets.data.sparse import SparseEncoder
 from yomi.nets.data.symmetry import symmetries_of
 from yomi.nets.definitions.sparse import SparseInput
-from yomi.nets.features import LEVEL_SCALE, FeatureSet
+from yomi.nets.metadata import LEVEL_SCALE, FeatureSet
+from yomi.nets.sparse import SparseEncoder
 
+# All rows of a batch.
 WHOLE = slice(None)
-"""All rows of a batch."""
 
 
 @dataclass(frozen=True, eq=False)
 class Example:
     """A batch in the form that network and losses need. Absent labels are None, unknown ones NaN."""
 
+    # Inputs of the network: planes [B, C, N, N] and globals [B, G, 1, 1], or a SparseInput.
     inputs: tuple[Any, ...]
-    """Inputs of the network: planes [B, C, N, N] and globals [B, G, 1, 1], or a SparseInput."""
-    moves: Tensor
-    """int64[B, K]"""
-    weights: Tensor
-    """[B, K]"""
-    value: Tensor
-    """[B]"""
+    moves: Tensor  # int64[B, K]
+    weights: Tensor  # [B, K]
+    value: Tensor  # [B]
     lead: Tensor | None = None
     score_mean: Tensor | None = None
     score_stdev: Tensor | None = None
     short_value: Tensor | None = None
     short_score: Tensor | None = None
     komi: Tensor | None = None
-    ownership: Tensor | None = None
-    """[B, N * N], NaN where unknown"""
+    ownership: Tensor | None = None  # [B, N * N], NaN if unknown
 
     @property
     def rows(self) -> int:
-        """B."""
         return len(self.value)
 
 
@@ -62,12 +57,12 @@ class Decoder:
         """Decode for one feature set.
 
         Args:
-            features: of the data.
-            device: where examples go.
+            features: feature set of the data.
+            device: device of the examples.
             symmetries: random, stored or none.
-            seed: of random symmetries; those of a step depend on nothing else.
-            search_value: share of `search_value` in the value, where the batch has it.
-            encoder: finds what a sparse network sees; None: the network sees planes.
+            seed: with the step, determines random symmetries.
+            search_value: share of the column `search_value` in the value, if the batch has it.
+            encoder: encodes the inputs of a sparse network; None: the network reads planes.
         """
         self.features = features
         self.device = device
@@ -134,7 +129,7 @@ class Decoder:
         return planes.contiguous(memory_format=torch.channels_last), globals_[:, : self.features.extras, None, None]
 
     def _sparse(self, encoder: SparseEncoder, batch: Batch, part: slice, sources: Tensor | None) -> SparseInput:
-        """Return the sparse network's inputs. `sources` [B, N * N] is the point that comes to each index."""
+        """Return the sparse network's inputs. `sources` is as in `_dense`."""
         levels = batch.columns["levels"][part]
         levels = levels.reshape(len(levels), self.features.levels, -1)
         if sources is not None:
@@ -151,7 +146,6 @@ class Decoder:
         )
 
     def _planes(self, columns: dict[str, Tensor], size: int) -> Tensor:
-        """Return all planes [B, C, N, N]."""
         features, packed = self.features, columns["planes"]
         bits = (packed[:, :, None] >> self._shifts) & 1
         count = features.bits * size * size
@@ -170,6 +164,7 @@ class Decoder:
         if self.symmetries == "stored":
             return columns["symmetry"].long()
         count = len(self._tables_of(batch.size)[0])
+        # The whole batch is drawn, so that the parts of several processes are those of one.
         chosen = np.random.default_rng([self.seed, batch.step]).integers(0, count, batch.rows)
         return torch.from_numpy(chosen[part]).to(self.device)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.evaluators.devices import parse_device
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import NetworkEvaluator
 from yomi.engine.go.networks import FORMATS as GO
@@ -23,14 +24,14 @@ def write_small_network(folder: Path) -> Path:
     return path
 
 
-def load_go(path: Path | str, size: int, *how: Any, **options: Any) -> NetworkEvaluator:
+def load_go(path: Path | str, size: int, device: str = "cpu", *how: Any, **options: Any) -> NetworkEvaluator:
     """Return an evaluator of a network for Go; see `load`."""
-    return load(GO, path, size, *how, **options)
+    return load(GO, path, size, parse_device(device), *how, **options)
 
 
-def load_shogi(path: Path | str, *how: Any, **options: Any) -> NetworkEvaluator:
+def load_shogi(path: Path | str, device: str = "cpu", *how: Any, **options: Any) -> NetworkEvaluator:
     """Return an evaluator of a network for shogi; see `load`."""
-    return load(SHOGI, path, SIDE, *how, **options)
+    return load(SHOGI, path, SIDE, parse_device(device), *how, **options)
 
 
 def raw_shogi(evaluator: NetworkEvaluator, planes: np.ndarray, extras: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

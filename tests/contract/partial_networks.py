@@ -1,4 +1,4 @@
-"""Small ONNX files of Aya's and COSUMI's networks, as yomi.nets.definitions.onnx_export writes them, with random
+"""Small ONNX files of Aya's and COSUMI's networks, as yomi.nets.definitions.export writes them, with random
 weights.
 """
 
@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from yomi.nets.features import feature_set
 from yomi.nets.graph_builder import GraphBuilder
-from yomi.nets.metadata import NetworkInfo
+from yomi.nets.metadata import NetworkInfo, feature_set
 
 FILTERS = 8
 

@@ -22,11 +22,11 @@ from yomi.engine.go.players import analyst as go_analyst
 from yomi.engine.go.players import player as go
 from yomi.engine.go.players.analyst import IDLE_QUEUES, GoAnalyst, QueuePool, make_analysts
 from yomi.engine.go.players.setup import Analysis
-from yomi.engine.go.vertex import parse_vertex
+from yomi.engine.go.points import square
 from yomi.engine.options import Options
 from yomi.engine.players.request import LoadingError, Request
 from yomi.engine.search.read_tree import root_priors
-from yomi.engine.search.types import Limits
+from yomi.engine.search.types import Limits, MoveReport
 from yomi.native.go.board import BLACK, PASS, WHITE
 from yomi.native.go.rules import MAX_HISTORY
 
@@ -73,41 +73,38 @@ def test_a_position_is_searched_to_its_limit(analyst: GoAnalyst) -> None:
     assert analysis.report.visits == 50
     assert analysis.policy.shape == (26,)
     assert np.nansum(analysis.policy) == pytest.approx(1.0, abs=1e-3)
-    assert (analysis.raw, analysis.moves_ownership, analyst.model) == (None, {}, None)
+    assert (analysis.raw, analyst.model) == (None, None)
 
 
 def test_owners_after_a_move_are_told_for_the_side_that_played_it(analyst: GoAnalyst) -> None:
     game = played()
     before = (list(game.moves), game.position.tobytes())
-    analysis = analyst.analyze(asked(game), nothing, moves_ownership=True)
+    analysis = analyst.analyze(asked(game), nothing, all_owners=True)
     assert (list(game.moves), game.position.tobytes()) == before
-    assert set(analysis.moves_ownership) == {move.move for move in analysis.report.moves}
+    assert all(move.owners is not None for move in analysis.report.moves)
     for color in (BLACK, WHITE):
         game.turn_to(color)
-        analysis = analyst.analyze(asked(game, allow=[parse_vertex("C3", 5)]), nothing, moves_ownership=True)
-        (owners,) = analysis.moves_ownership.values()
-        assert owners.shape == (25,)
-        assert owners[12] > 0.2
+        owners = analyst.owners_after(game, square(5).parse_vertex("C3"), 100)
+        assert owners.mean.shape == owners.stdev.shape == (25,)
+        assert owners.mean[12] > 0.2
 
 
 def test_a_game_without_room_for_another_move(analyst: GoAnalyst) -> None:
     analyst.analyze(asked(), nothing)
     game = played()
     game.position["history_length"] = MAX_HISTORY - 1
-    analysis = analyst.analyze(asked(game), nothing, moves_ownership=True)
-    assert (analysis.report.visits, analysis.moves_ownership) == (0, {})
+    analysis = analyst.analyze(asked(game), nothing, all_owners=True)
+    assert (analysis.report.visits, analysis.report.moves) == (0, ())
     assert np.isnan(analysis.policy).all()  # nothing of the search before
 
 
 def test_a_wide_root_is_not_told(networked: GoAnalyst) -> None:
     told = []
     for changes in ({}, {"wideRootNoise": 0.25}, {"rootPolicyTemperature": 2.0}):
-        fields = {"boardXSize": 5, "boardYSize": 5, "moves": [], "rules": "chinese", "includePolicy": True}
-        query = read_query(fields | {"maxVisits": 60, "overrideSettings": changes}, Settings(networked.options))
-        request = query.turns[0].request
-        answer = response(
-            "a", 0, request.game, networked.analyze(request, nothing), query.parts, is_during_search=False
-        )
+        fields = {"id": "a", "boardXSize": 5, "boardYSize": 5, "moves": [], "rules": "chinese", "includePolicy": True}
+        fields |= {"maxVisits": 60, "overrideSettings": changes}
+        (turn,), _ = read_query(fields, Settings(networked.options))
+        answer = response(turn, networked.analyze(turn.request, nothing), is_during_search=False)
         told.append((answer["policy"], {info["move"]: info["prior"] for info in answer["moveInfos"]}))
     (policy, priors), (wide_policy, wide_priors), (warm_policy, warm_priors) = told
     assert max(policy) > 2 * min(policy) > 0
@@ -120,6 +117,10 @@ def test_a_wide_root_is_not_told(networked: GoAnalyst) -> None:
     assert max(warm_priors.values()) < 0.95 * max(priors.values())
 
 
+def without_owners(move: MoveReport) -> MoveReport:
+    return replace(move, owners=None)
+
+
 def test_nothing_of_an_earlier_search_shows_unless_the_tree_is_kept(analyst: GoAnalyst) -> None:
     first = analyst.analyze(asked(), nothing).report
     best = first.moves[0]
@@ -128,7 +129,7 @@ def test_nothing_of_an_earlier_search_shows_unless_the_tree_is_kept(analyst: GoA
     kept = analyst.analyze(asked(after, keep_tree=True), nothing).report
     assert (kept.visits, kept.playouts) == (50, 50 - best.visits)
     again = analyst.analyze(asked(), nothing).report
-    assert replace(again, seconds=0.0, ownership=None) == replace(first, seconds=0.0, ownership=None)
+    assert [without_owners(move) for move in again.moves] == [without_owners(move) for move in first.moves]
 
 
 def test_reports_come_if_they_are_asked_for(analyst: GoAnalyst) -> None:
@@ -159,8 +160,8 @@ def test_the_raw_winrate_is_that_of_the_root(networked: GoAnalyst, symmetry: str
     analysis = networked.analyze(asked(played("C3 D3 B2"), 1, options=options, hide_history=True), nothing)
     assert analysis.raw is not None
     assert analysis.report.winrate == pytest.approx(0.5 + 0.5 * (analysis.raw.white_win - analysis.raw.white_loss))
-    analysis = networked.analyze(asked(), nothing, moves_ownership=True)
-    assert len(analysis.moves_ownership) == len(analysis.report.moves)
+    analysis = networked.analyze(asked(), nothing, all_owners=True)
+    assert all(move.owners is not None for move in analysis.report.moves)
     assert networked.model is not None
 
 
@@ -184,7 +185,7 @@ def test_the_moves_before_the_root_are_hidden_if_that_is_asked_for(networked: Go
 
 
 def test_hidden_moves_still_count_for_ko(networked: GoAnalyst) -> None:
-    game, banned = played("B3 C3 A2 D2 B1 C1 C2 B2"), parse_vertex("C2", 5)
+    game, banned = played("B3 C3 A2 D2 B1 C1 C2 B2"), square(5).parse_vertex("C2")
     assert not game.is_legal(BLACK, banned)
     analysis = networked.analyze(asked(game, 100, hide_history=True), nothing)
     assert banned not in [move.move for move in analysis.report.moves]

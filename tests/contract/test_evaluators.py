@@ -17,11 +17,11 @@ from onnxruntime.transformers.float16 import convert_float_to_float16
 from tests.contract.networks import load_go, write_small_network
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
+from yomi.engine.go.networks import MixedEvaluator, RolloutEvaluator
+from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.vertex import parse_vertex
 from yomi.native.go.board import BLACK, PASS, WHITE
 from yomi.native.go.planes import policy_index, write_bits, write_planes
 from yomi.native.go.spec import go_spec
@@ -64,11 +64,11 @@ def _katago(path: Path, backend: str) -> Any:
 
 def games(colors: tuple[int, int] = (BLACK, WHITE), komi: float = 2.5) -> list[GoGame]:
     """Return the games after each move of a line, in which the first of `colors` begins."""
-    game = GoGame(SIZE, PRESETS["tromp-taylor"], komi if colors[0] == BLACK else -komi)
+    game = GoGame(square(SIZE), PRESETS["tromp-taylor"], komi if colors[0] == BLACK else -komi)
     game.set_position([], colors[0])
     result = [game.copy()]
     for ply, vertex in enumerate(LINE.split()):
-        game.play(colors[ply % 2], parse_vertex(vertex, SIZE))
+        game.play(colors[ply % 2], square(SIZE).parse_vertex(vertex))
         result.append(game.copy())
     return result
 
@@ -86,7 +86,7 @@ def batch_of(evaluator: Any, positions: list[GoGame], symmetry: int = 0) -> Batc
         moves = game.legal_moves()
         batch.move_count[row] = len(moves)
         batch.moves[row, : len(moves)] = moves
-        batch.indices[row, : len(moves)] = [policy_index(SIZE, move, symmetry) for move in moves]
+        batch.indices[row, : len(moves)] = [policy_index(SIZE, SIZE, move, symmetry) for move in moves]
         if Inputs.BITS in inputs:
             write_bits(game.position, game.history, symmetry, scratch, batch.bits[row], batch.extras[row])
         if Inputs.NUMBERS in inputs:
@@ -165,7 +165,7 @@ def test_a_won_board_is_won_for_its_owner(make: Make) -> None:
         pytest.skip("only rollouts know Go")
     boards = []
     for side in (BLACK, WHITE):
-        game = GoGame(SIZE, PRESETS["tromp-taylor"], 7.0)
+        game = GoGame(square(SIZE), PRESETS["tromp-taylor"], 7.0)
         row = [(y + 1) * (SIZE + 1) + x + 1 for y in range(SIZE) for x in range(SIZE)]
         game.set_position([(BLACK, p) for p in row if p not in (row[0], row[2], row[40])], side)
         boards.append(game)

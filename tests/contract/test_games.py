@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from yomi.engine.go.game import GoGame
+from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.shogi.game import ShogiGame
 from yomi.native import game
@@ -39,7 +40,7 @@ class Case:
 
 def _go(size: int, rules: str) -> Case:
     def begin() -> tuple[Any, Any]:
-        first = GoGame(size, PRESETS[rules])
+        first = GoGame(square(size), PRESETS[rules])
         records = go_spec(size).positions(1)
         records[0] = first.position
         return records, first.history.copy()

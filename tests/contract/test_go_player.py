@@ -15,12 +15,10 @@ from tests.unit.go_boards import game_of, play_all
 from yomi.engine.clock import Clock
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.game import GoGame, new_game
-from yomi.engine.go.handicap import fixed_handicap
 from yomi.engine.go.players import player as go
-from yomi.engine.go.players.decisions import find_budget, moves_left
-from yomi.engine.go.players.player import CLEANUP_SHARE, ROLLOUTS_PER_SECOND
+from yomi.engine.go.players.player import CLEANUP_SHARE, ROLLOUTS_PER_SECOND, find_budget, moves_left
+from yomi.engine.go.points import fixed_handicap, square
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.vertex import board_points, parse_vertex
 from yomi.engine.options import Options
 from yomi.engine.players.request import LoadingError, Request
 from yomi.engine.search.types import Limits, SearchReport
@@ -40,10 +38,10 @@ TRIPLE_KO = "B A1 B B2 W A4 W B3 B A6 B B7 W A9 W B8 B J1 B H2 W J4 W H3 W A2 B 
 
 def triple_ko() -> GoGame:
     """Return a game whose board stands for the third time, Black to move."""
-    game = GoGame(9, PRESETS["chinese"])
+    game = GoGame(square(9), PRESETS["chinese"])
     words = TRIPLE_KO.split()
     colors = (BLACK if word == "B" else WHITE for word in words[::2])
-    game.set_position(list(zip(colors, (parse_vertex(word, 9) for word in words[1::2]), strict=True)))
+    game.set_position(list(zip(colors, (square(9).parse_vertex(word) for word in words[1::2]), strict=True)))
     play_all(game, 2 * "A3 A7 J3 A2 A8 J2 ")
     return game
 
@@ -65,6 +63,15 @@ def usual() -> dict[str, Any]:
     return {"visits": 20}
 
 
+def test_a_restriction_forces_no_later_move(make: Make, kind: str) -> None:
+    """A move that needs no time is the only one of its own request, not of the request before."""
+    player, game = make(kind), played()
+    only = game.board.parse_vertex("C3")
+    clocks = dict.fromkeys((BLACK, WHITE), Clock.of(60.0))
+    assert player.decide(Request(game, allow=[only], clocks=clocks)).move == only
+    assert player.decide(Request(game, clocks=clocks, keep_tree=False)).report.visits == 20
+
+
 @pytest.mark.parametrize("size", [2, 3, 7, 13, 19])
 def test_moves_are_legal_on_every_board(make: Make, kind: str, size: int) -> None:
     player, game = make(kind, size=size, visits=12), played(size=size)
@@ -80,7 +87,7 @@ def test_moves_are_legal_on_every_board(make: Make, kind: str, size: int) -> Non
 def test_other_boards_and_rules(make: Make, kind: str) -> None:
     player = make(kind)
     for size in (9, 5, 13):
-        game = GoGame(size, PRESETS["tromp-taylor"], 6.5)
+        game = GoGame(square(size), PRESETS["tromp-taylor"], 6.5)
         assert player.needs_loading(game)
         assert player.decide(Request(game)).report.visits == 20
         assert player.search.spec.policy_size == size * size + 1
@@ -150,7 +157,7 @@ def test_no_move_is_found_where_none_can_be_stored(make: Make) -> None:
 def test_where_no_move_is_left_a_player_passes(make: Make) -> None:
     player, game = make(), played()
     assert player.decide(Request(game, avoid=[PASS], allow=[PASS])).move == PASS
-    assert player.decide(Request(game, avoid=board_points(5))).move == PASS
+    assert player.decide(Request(game, avoid=square(5).points)).move == PASS
 
 
 def test_nobody_passes_by_chance(make: Make) -> None:
@@ -166,7 +173,7 @@ def test_white_does_not_resign_a_handicap_game_early(make: Make, size: int, ston
         make("bare", size=size, visits=4, resign_threshold=1.0),
         played(size=size),
     )  # every move looks lost
-    game.place_handicap(fixed_handicap(stones, size))
+    game.place_handicap(fixed_handicap(stones, square(size)))
     for _ in range(4):
         assert not player.decide(Request(game)).resign
         for color in (WHITE, BLACK):
@@ -175,8 +182,8 @@ def test_white_does_not_resign_a_handicap_game_early(make: Make, size: int, ston
 
 def test_white_resigns_a_handicap_game_that_it_does_not_catch_up_in(make: Make) -> None:
     player, game = make("bare", size=9, resign_threshold=1.0), played(size=9)
-    game.place_handicap(fixed_handicap(2, 9))
-    game.play(WHITE, parse_vertex("A9", 9))
+    game.place_handicap(fixed_handicap(2, square(9)))
+    game.play(WHITE, square(9).parse_vertex("A9"))
     answers = []
     for _ in range(10):
         game.play(BLACK, game.legal_moves()[30])
@@ -194,7 +201,7 @@ def test_the_owners_at_the_end(make: Make, kind: str) -> None:
         return
     game = game_of(DECIDED, side=WHITE)
     stones = {point: color for color, point in game.stones()}
-    for point, owner in zip(board_points(5), player.final_ownership(game), strict=True):
+    for point, owner in zip(square(5).points, player.final_ownership(game), strict=True):
         if point in stones:
             assert owner > 0.9 if stones[point] == BLACK else owner < -0.9
 
@@ -284,7 +291,7 @@ def test_the_network_is_asked_without_a_search(make: Make, kind: str) -> None:
     for raw in (*each, mean):
         assert raw.white_win + raw.white_loss + raw.no_result == pytest.approx(1.0, abs=1e-5)
         assert np.nansum(raw.policy) == pytest.approx(1.0, abs=1e-4)
-        assert np.isnan(raw.policy[board_points(5).index(parse_vertex("B4", 5))])
+        assert np.isnan(raw.policy[square(5).points.index(square(5).parse_vertex("B4"))])
         assert (np.abs(raw.white_ownership) <= 1).all()
     assert mean.white_lead == pytest.approx(np.mean([raw.white_lead for raw in each]), abs=1e-3)
     assert mean.policy == pytest.approx(np.mean([raw.policy for raw in each], axis=0), abs=1e-5, nan_ok=True)
@@ -297,7 +304,7 @@ def test_the_network_is_asked_without_a_search(make: Make, kind: str) -> None:
     passed.play(BLACK, PASS)
     passed.turn_to(BLACK)
     assert player.evaluate(passed, 0).white_lead == pytest.approx(black.white_lead, abs=1e-4)
-    assert player.evaluate(GoGame(9), 0).policy.shape == (82,)  # another board is loaded
+    assert player.evaluate(GoGame(square(9)), 0).policy.shape == (82,)  # another board is loaded
 
 
 def test_the_network_is_told(make: Make, kind: str) -> None:

@@ -24,7 +24,7 @@ from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import STARTPOS, parse_sfen
 from yomi.engine.shogi.players.setup import LOADED
-from yomi.engine.shogi.usi.commands import SHOWN_LOGS
+from yomi.engine.shogi.usi.session import SHOWN_LOGS
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 
 MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"
@@ -73,6 +73,18 @@ def test_special_decisions(make: Make) -> None:
     assert decision.move in allowed
     player.options.entering_king = "none"
     assert not player.decide(Request(entered)).win
+
+
+def test_a_try_is_played_at_once(make: Make) -> None:
+    player, trying = make("bare", playouts=300), ShogiGame("9/4K4/9/9/9/9/9/9/k8 b 2r2b4g4s4n4l18p 1")
+    player.options.entering_king = "try"
+    decision = player.decide(Request(trying))
+    assert (decision.move, decision.win, decision.note) == (parse_usi("5b5a"), False, "try")
+    assert decision.report.moves[0].mate == 1
+    decision = player.decide(Request(trying, allow=[parse_usi("5b5a"), parse_usi("5b4b")]))
+    assert (decision.move, decision.note) == (parse_usi("5b5a"), "")
+    player.options.entering_king = "27"
+    assert player.decide(Request(trying)).note == ""
 
 
 def test_a_forced_move_takes_no_time(make: Make) -> None:

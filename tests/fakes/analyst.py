@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.setup import Analysis, Model
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
+from yomi.engine.search.types import Owners
 
 
 class FakeAnalyst:
@@ -28,25 +30,32 @@ class FakeAnalyst:
         self.calls: list[str] = []
         self._player = FakePlayer(Options(size=9))
 
-    description = "fake"
+    setup_line = "fake"
     model = Model("fake", 8, 4, "fp32")
 
     def analyze(
-        self, request: Request[GoGame], on_report: Callable[[Analysis], None], *, moves_ownership: bool = False
+        self, request: Request[GoGame], on_report: Callable[[Analysis], None], *, all_owners: bool = False
     ) -> Analysis:
         self.requests.append(request)
         options, player = request.options, self._player
         assert options is not None
         report = player.decide(Request(request.game, avoid=request.avoid, allow=request.allow)).report
         raw = player.evaluate(request.game, 0)
-        owners = {move.move: np.float32(0.5) * np.float32(report.ownership) for move in report.moves}
-        analysis = Analysis(report, raw.policy, raw, owners if moves_ownership else {})
+        if all_owners and report.ownership is not None:
+            half = np.float32(0.5) * report.ownership
+            owners = Owners(half, np.abs(half), 0.25)
+            moves = tuple(replace(move, owners=owners) for move in report.moves)
+            report = replace(report, moves=moves, ownership_stdev=np.abs(report.ownership))
+        analysis = Analysis(report, raw.policy, raw)
         if request.first_report is not None:
             on_report(analysis)
         if (options.visits or 0) > 1000:
             self.began.set()
             assert request.wait(60)
         return analysis
+
+    def raise_visits(self, goals: Mapping[int, int]) -> None:
+        self.calls.append(f"raise_visits {dict(goals)}")
 
     def clear_cache(self) -> None:
         self.calls.append("clear_cache")
@@ -62,12 +71,8 @@ class ScriptedAnalysis(Session):
         self.written: list[str] = []
         self.fake = FakeAnalyst()
         super().__init__(Settings(options or Options(visits=16, evaluator="uniform")), lambda: [], self.written.append)
-        self.load()
-        self._loader.join()
+        self.loaded.set()
         self._analysts = [self.fake]
-
-    def _load(self) -> None:
-        """Start no threads."""
 
     def send(self, line: str | bytes) -> str:
         self.written.clear()

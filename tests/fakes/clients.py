@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.fakes.seats import FakeGoSeat, FakeShogiSeat
 from yomi.engine.go.cgos.client import CgosClient
 from yomi.engine.servers.client import Client
-from yomi.engine.servers.reporter import Reporter
+from yomi.engine.servers.runner import Reporter
 from yomi.engine.servers.settings import CGOS, CSA, Account, Password, Server
 from yomi.engine.shogi.floodgate.client import CsaClient
 

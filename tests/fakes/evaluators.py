@@ -27,7 +27,7 @@ def opinion(key: int, symmetry: int, policy_size: int, area: int) -> tuple[npt.N
     value, score, stdev, lead = rng.uniform(-0.9, 0.9), rng.normal(0, 6), rng.uniform(2, 9), rng.normal(0, 6)
     errors = rng.uniform(0.02, 0.5), rng.uniform(0.1, 5.0)
     ownership = rng.uniform(-1, 1, area).astype(np.float32)
-    return logits, np.array([value, score, stdev, lead, *errors], np.float32), ownership
+    return logits, np.array([value, score, stdev, lead, *errors, 0.0], np.float32), ownership
 
 
 class ScriptedEvaluator:

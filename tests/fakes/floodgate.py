@@ -11,8 +11,7 @@ import pytest
 
 from tests.fakes.game_servers import CsaServer
 from yomi.engine.servers import client
-from yomi.engine.servers.connection import ConnectionLostError, Line
-from yomi.engine.servers.seat import Done
+from yomi.engine.servers.connection import ConnectionLostError, Done, Line
 from yomi.engine.shogi.floodgate import client as csa_client
 from yomi.engine.shogi.floodgate import game as csa_game
 

@@ -8,9 +8,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from yomi.engine.go.vertex import board_points, format_vertex
+from yomi.engine.go.points import square
 
-POINTS = [format_vertex(point, 9).lower() for point in board_points(9)]
+POINTS = [square(9).vertex(point).lower() for point in square(9).points]
 
 
 class FakeServer:
@@ -239,6 +239,7 @@ class CsaServer(FakeServer):
         self.number = 0
         self.time_lines = time_lines or ("Time_Unit:1sec", f"Total_Time:{round(seconds)}", "Increment:1", "Byoyomi:0")
         self.comments: list[str] = []
+        self.declaration = ""  # lines of the summary, with the rule of the declaration win
         self.ending = ("#RESIGN", "#WIN")
         self.is_running = False
         super().__init__(*args, **keys)
@@ -286,6 +287,7 @@ class CsaServer(FakeServer):
             link,
             "BEGIN Game_Summary",
             "Protocol_Version:1.2",
+            *self.declaration.splitlines(),
             f"Game_ID:game-{self.number}",
             "Name+:yomi-1",
             "Name-:fake",

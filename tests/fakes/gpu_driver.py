@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 
 
 class RecordingDriver:
-    """See yomi.engine.evaluators.tensorrt_driver.Driver.
+    """See yomi.engine.evaluators.cuda.CudaDriver.
 
     Work on the stream is put off until `synchronize`, as on a GPU: who forgets it, or frees too early, gets nonsense.
 
@@ -133,7 +133,7 @@ class OnnxNetwork:
 
     def __init__(self, path: Path, driver: RecordingDriver, sizes: Sequence[int]) -> None:
         self._driver = driver
-        self._session = make_session(path, "cpu")
+        self._session = make_session(path)
         self._sizes = sizes
         self.inputs, self.outputs = (
             {each.name: (tuple(each.shape[1:]), np.dtype(TYPES[each.type])) for each in tensors}

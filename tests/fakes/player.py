@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.players.setup import Model, RawEvaluation
-from yomi.engine.go.vertex import board_points
 from yomi.engine.options import Options
+from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.native.go.board import BLACK, PASS, WHITE
@@ -24,6 +24,9 @@ class FakePlayer:
     `seconds` is how long a move takes, unless its request is stopped. `resign_at` is the ply at which it resigns.
     `calls` and `requests` record what the protocol asked for.
     """
+
+    description = setup_line = "fake"
+    is_on_gpu = False
 
     def __init__(self, options: Options | None = None, seconds: float = 0.0, resign_at: int | None = None) -> None:
         self.options = options or Options()
@@ -38,10 +41,6 @@ class FakePlayer:
         self._candidates: list[int] = []
 
     @property
-    def description(self) -> str:
-        return "fake"
-
-    @property
     def model(self) -> Model | None:
         return None
 
@@ -49,21 +48,19 @@ class FakePlayer:
         game, color = self._game, self._color
         if game.is_over:
             return [PASS]
-        middle = (game.size - 1) / 2
-        stride = game.size + 1
 
         def far(point: int) -> float:
-            return abs(point % stride - 1 - middle) + abs(point // stride - 1 - middle)
+            x, y = game.board.coordinates(point)
+            return abs(x - (game.board.width - 1) / 2) + abs(y - (game.board.height - 1) / 2)
 
-        points = sorted(board_points(game.size), key=lambda point: (far(point), point))
+        points = sorted(game.board.points, key=lambda point: (far(point), point))
         moves = [p for p in points if game.is_legal(color, p) and not self._is_eye(color, p)] + [PASS]
         moves = [move for move in moves if move not in avoid and (allow is None or move in allow)]
         return moves or [PASS]
 
     def _is_eye(self, color: int, point: int) -> bool:
         colors = self._game.position["color"]
-        stride = self._game.size + 1
-        return all(colors[q] in (color, 3) for q in (point - 1, point + 1, point - stride, point + stride))
+        return all(colors[q] in (color, 3) for q in self._game.board.neighbors(point))
 
     def _report(self) -> SearchReport:
         visits = self._visits
@@ -107,7 +104,9 @@ class FakePlayer:
     def _owner(self, color: int) -> npt.NDArray[np.float32]:
         colors = self._game.position["color"]
         signs = {0: 0.0, color: 0.75, 3 - color: -0.75}
-        return np.array([signs[int(colors[p])] for p in board_points(self._game.size)], np.float32)
+        return np.array([signs[int(colors[p])] for p in self._game.board.points], np.float32)
+
+    choose = Player.choose
 
     def decide(self, request: Request[GoGame]) -> Decision:
         cleanup = request.options is not None and request.options.cleanup
@@ -153,7 +152,7 @@ class FakePlayer:
     def evaluate(self, game: GoGame, symmetry: int | None, optimism: float | None = None) -> RawEvaluation:
         self.calls.append(f"evaluate {symmetry} {game.side_to_move} {optimism}")
         self._game = game
-        legal = [game.is_legal(game.side_to_move, p) for p in board_points(game.size)]
+        legal = [game.is_legal(game.side_to_move, p) for p in game.board.points]
         policy = np.array([1 / (1 + sum(legal)) if yes else np.nan for yes in [*legal, True]], np.float32)
         owner = self._owner(WHITE)
         return RawEvaluation(

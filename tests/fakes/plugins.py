@@ -1,4 +1,4 @@
-"""onnxruntime and a plug-in's package, as yomi.engine.evaluators.plugins uses them, without a GPU."""
+"""onnxruntime and a plug-in's package, as yomi.engine.evaluators.devices uses them, without a GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from yomi.engine.evaluators import devices
+
 SOFTWARE_VARIABLE = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
+
+
+CACHES = (devices.parse_device, devices.find_gpus, devices.find_fault, devices.find_package_fault)
+
+
+def forget() -> None:
+    """Forget what was found out about this machine's devices."""
+    for cached in CACHES:
+        cached.cache_clear()  # type: ignore[attr-defined]  # mypy joins the types of the functions
 
 
 class FakeRuntime:
@@ -42,6 +53,8 @@ class FakeRuntime:
         self.OrtDeviceMemoryType = SimpleNamespace(DEFAULT="default")
         self.vendor = 4318
         """Vendor of the provider's memory. Values of another vendor cannot be bound."""
+        self.facts: list[dict[str, str]] = [{}] * devices
+        """Metadata of the devices."""
         self.chosen: list[tuple[int, dict[str, str]]] = []
         """The device's number and the options of each session."""
 
@@ -66,8 +79,8 @@ class FakeRuntime:
         others = [SimpleNamespace(ep_name="CPUExecutionProvider", number=-1)]
         memory = SimpleNamespace(device_vendor_id=self.vendor)
         return others + [
-            SimpleNamespace(ep_name=self.provider, number=number, memory_info=lambda kind: memory)
-            for number in range(self.offered)
+            SimpleNamespace(ep_name=self.provider, number=number, memory_info=lambda kind: memory, ep_metadata=facts)
+            for number, facts in enumerate((self.facts * self.offered)[: self.offered])
         ]
 
     def SessionOptions(self) -> Any:  # noqa: N802

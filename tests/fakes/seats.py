@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.fakes.game_servers import POINTS
 from yomi.engine.clock import Clocks
-from yomi.engine.go.cgos.seats import GoReply, GoStart
+from yomi.engine.go.cgos.game import GoReply, GoStart
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.shogi.floodgate.seats import MoveTask
@@ -81,8 +81,8 @@ class FakeShogiSeat:
         self.decision: Decision | None = None
         """What is decided in place of a move."""
 
-    def begin(self, max_moves: int) -> None:
-        self.calls.append(f"begin {max_moves}")
+    def begin(self, max_moves: int, entering_king: str | None = None) -> None:
+        self.calls.append(f"begin {max_moves} {entering_king or 'own rule'}")
 
     def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
         request.clocks = clocks

@@ -32,7 +32,7 @@ class ScriptedSession(Session):
         super().__init__(options, lambda: self.fake, self.written.append)
         self.script = ScriptedInbox()
         self.inbox = self.script
-        self.load().join()
+        self.start_loading().join()
 
     def now(self) -> float:
         """Let no time pass, so that reports during a move do not depend on the machine."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from yomi.engine.options import Options
+from yomi.engine.players.player import Player
 from yomi.engine.players.request import Decision, LoadingError, Request
 from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.engine.shogi.game import ShogiGame
@@ -26,7 +27,7 @@ class FakeShogiPlayer:
         declares: declare wins where that can be done.
     """
 
-    description = "fake"
+    description = setup_line = "fake"
 
     def __init__(
         self,
@@ -62,6 +63,8 @@ class FakeShogiPlayer:
             raise LoadingError(self.error)
         self.loaded_net = self.options.net
 
+    choose = Player.choose
+
     def decide(self, request: Request[ShogiGame]) -> Decision:
         with self._inside:
             self.calls.append("decide")
@@ -69,7 +72,8 @@ class FakeShogiPlayer:
 
     def _decide(self, request: Request[ShogiGame]) -> Decision:
         self.requests.append(request)
-        game = request.game
+        game = request.game.copy()
+        game.set_rules(entering_king=(request.options or self.options).entering_king)
         if self.declares and game.can_declare and not request.infinite:
             return Decision(None, win=True)
         moves = sorted(move for move in game.legal_moves() if request.allow is None or move in request.allow)

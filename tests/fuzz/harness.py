@@ -96,14 +96,20 @@ def fuzz(reader: Reader, folder: Path, numbers: range, seed: int = 1, max_faults
         with _bounded():
             for number in numbers:
                 name, content = make_mutant(files, changed, reader.name, seed, number)
-                (folder / name).write_bytes(content)
+                _write(folder / name, content)
                 fault = _try(reader, folder / name, handler, outcome)
                 if fault:
                     outcome.faults.append(f"{reader.name}, mutant {number} of {name} ({len(content)} bytes): {fault}")
                     if len(outcome.faults) >= max_faults:
                         break
-                (folder / name).write_bytes(files[name])
+                _write(folder / name, files[name])
     return outcome
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a new file. Some file systems write to disk first when an old file is cut, which takes milliseconds."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)
 
 
 def make_mutant(files: Files, changed: list[str], reader: str, seed: int, number: int) -> tuple[str, bytes]:

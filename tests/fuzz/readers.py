@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 import onnx
 
-from tests.fakes.books import write_apery, write_yaneuraou
+from tests.fakes.books import write_apery, write_yaneuraou, write_ybb
 from tests.fuzz.harness import Files, Reader
 from tests.naive import nnue
 from tests.naive.katago_networks import RandomNetworks
@@ -36,7 +36,7 @@ from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import recognise
 from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.networks import FORMATS as GO_FORMATS
-from yomi.engine.go.networks.katago import make_program
+from yomi.engine.go.networks import make_program
 from yomi.engine.go.sgf import SgfError
 from yomi.engine.learning import store
 from yomi.engine.learning.journal import Journal as LearningJournal
@@ -58,17 +58,16 @@ from yomi.engine.shogi.records.record import GameRecord, RecordedMove, RecordErr
 from yomi.nets.data.shards import Manifest, begin_dataset, check_shard, open_dataset, shard_name, widths, write_shard
 from yomi.nets.dlshogi import definition
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import feature_set
 from yomi.nets.files import source_digest
-from yomi.nets.katago.description import describe
+from yomi.nets.gpu_variants import Variant, make_variant
+from yomi.nets.katago.outputs import describe
 from yomi.nets.katago.write import write_network
 from yomi.nets.load import NetworkInfo, prepare
-from yomi.nets.nnue.architecture import FEATURES, Architecture
-from yomi.nets.nnue.file import WIDTH_STEP, read_nnue
-from yomi.nets.packed import Variant, make_variant
-from yomi.nets.sparse.file import HIDDEN, LAST, read_info, read_sparse, write_sparse
+from yomi.nets.metadata import feature_set
+from yomi.nets.nnue import FEATURES, WIDTH_STEP, Architecture, read_nnue
+from yomi.nets.sparse import HIDDEN, LAST, read_info, read_sparse, write_sparse
 from yomi.nets.training.config import read_config as read_training_config
-from yomi.nets.training.log import CsvLog
+from yomi.nets.training.progress import CsvLog
 
 SIZE = 7
 LINE = "startpos moves 7g7f 3c3d 2g2f 8c8d 2f2e 8d8e 6i7h 4a3b 2e2d 2c2d 2h2d P*2c 2d2f 8e8f 8g8f 8b8f P*8g 8f8b"
@@ -132,7 +131,7 @@ def _onnx_files() -> Files:
 
 def _read_shogi_onnx(path: Path) -> None:
     net.facts(path)
-    load(SHOGI_FORMATS, path, 9, "cpu", "native").close()
+    load(SHOGI_FORMATS, path, 9, backend="native").close()
 
 
 def _go_onnx_files() -> Files:
@@ -504,6 +503,7 @@ def _book_files() -> Files:
     def write(folder: Path) -> None:
         write_apery(folder / "book.bin", positions)
         write_yaneuraou(folder / "book.db", positions)
+        write_ybb(folder / "book.ybb", positions)
 
     return _written(write)
 
@@ -774,7 +774,7 @@ _ALL = (
     Reader("shogi-records", _read_shogi, (RecordError,), _shogi_files, cost=2),
     Reader("book", _read_book, (BookError,), _book_files),
     Reader("options", lambda path: read_config(path, "go"), (OptionError,), _one("options.toml", OPTIONS)),
-    Reader("match-settings", _read_match, (CliError, SpecError), _one("match.toml", MATCH)),
+    Reader("match-settings", _read_match, (CliError, SpecError, OptionError), _one("match.toml", MATCH)),
     Reader("servers", _read_servers, (SettingsError,), _one("servers.toml", SERVERS)),
     Reader("training", read_training_config, (NetworkError,), _one("training.toml", TRAINING)),
     Reader("learning-network", learn._read_tables, (CliError,), _one("network.toml", LEARNING)),

@@ -13,7 +13,7 @@ from tests.contract.networks import load_go
 from tests.golden.test_katago_outputs import check_value, legal_of, points_back, processed, reference, turned
 from tests.shared_data import shared_path
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.go.networks.katago import raw_outputs
+from yomi.engine.go.networks import raw_outputs
 from yomi.nets.katago.outputs import RawOutputs
 
 NETWORK = "g170-b6c96-s175395328-d26788732"
@@ -60,7 +60,7 @@ def test_choice_of_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     path = path_of(NETWORK)
     assert "native kernels" in load_go(path, 9).description
     assert "onnxruntime" in load_go(path, 9, backend="onnx").description
-    with pytest.raises(EvaluatorError, match="expected device cpu, not cuda"):
+    with pytest.raises(EvaluatorError, match="backend native found for device cuda, expected auto or onnx"):
         load_go(path, 9, device="cuda", backend="native")
     with pytest.raises(EvaluatorError, match="backend gpu found"):
         load_go(path, 9, backend="gpu")

@@ -49,7 +49,7 @@ def test_planes_globals_and_legal_moves(name: str, memory: tuple[Any, Any, Any])
         np.testing.assert_allclose(globals_, row["global"], rtol=0, atol=1e-6, err_msg=row["id"])
         moves = np.zeros(size * size + 1, np.uint16)
         count = legal_moves(pos, history, moves)
-        legal = sorted(policy_index(size, int(move), 0) for move in moves[:count])
+        legal = sorted(policy_index(size, size, int(move), 0) for move in moves[:count])
         policy = row["policy"][:-1] if name == "reference_v17" else row["evals"][0]["policy"]
         assert legal[:-1] == [i for i, p in enumerate(policy) if p is not None and p >= 0], row["id"]
         assert legal[-1] == size * size

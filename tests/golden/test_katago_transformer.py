@@ -18,8 +18,8 @@ import pytest
 from tests.contract.networks import load_go
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.setup import evaluate_position
+from yomi.engine.go.points import square
 from yomi.engine.go.rules import Rules
-from yomi.engine.go.vertex import parse_vertex
 
 FOLDER = Path(__file__).parent / "katago"
 NETWORK = FOLDER / "transformer-version-15.bin.gz"
@@ -37,9 +37,9 @@ def test_outputs_equal_katagos(
 ) -> None:
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
     size = row["boardXSize"]
-    game = GoGame(size, Rules.parse("tromp-taylor"), komi=row["komi"])
+    game = GoGame(square(size), Rules.parse("tromp-taylor"), komi=row["komi"])
     for _, vertex in row["moves"]:
-        game.play(game.side_to_move, parse_vertex(vertex, size))
+        game.play(game.side_to_move, square(size).parse_vertex(vertex))
     evaluator = load_go(NETWORK, size, backend=backend)
     assert len(row["evals"]) == 3
     for expected in row["evals"]:

@@ -9,8 +9,8 @@ from yomi.native.go.board import BLACK, EMPTY, WHITE
 
 def area_balance(pos: Any) -> int:
     """Return Black's area minus White's: stones, and empty regions that touch one color only."""
-    size, stride = int(pos["size"]), int(pos["stride"])
-    points = {(y + 1) * stride + x + 1 for y in range(size) for x in range(size)}
+    stride = int(pos["stride"])
+    points = {(y + 1) * stride + x + 1 for y in range(int(pos["height"])) for x in range(int(pos["size"]))}
     color = {p: int(pos["color"][p]) for p in points}
     balance = sum({BLACK: 1, WHITE: -1, EMPTY: 0}[c] for c in color.values())
     left = {p for p in points if color[p] == EMPTY}

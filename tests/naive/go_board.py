@@ -3,6 +3,7 @@
 Points are numbered row by row without a border. Written from the rules (KATAGO.md for areas), not from the kernels.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -11,17 +12,21 @@ PASS = -1
 SIMPLE, POSITIONAL, SITUATIONAL = 0, 1, 2
 Board = tuple[int, ...]
 
+# The same questions about the same board are asked many times: three quarters of the time of these tests.
+remembered = functools.lru_cache(maxsize=1 << 14)
+
 
 def size_of(board: Board) -> int:
     """Return the number of rows."""
     return int(len(board) ** 0.5 + 0.5)
 
 
-def neighbors(size: int, p: int) -> list[int]:
+@remembered
+def neighbors(size: int, p: int) -> tuple[int, ...]:
     """Return the points next to `p`."""
     y, x = divmod(p, size)
     around = [(y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1)]
-    return [r * size + c for r, c in around if 0 <= r < size and 0 <= c < size]
+    return tuple(r * size + c for r, c in around if 0 <= r < size and 0 <= c < size)
 
 
 def flood(size: int, start: int, inside: Callable[[int], bool]) -> frozenset[int]:
@@ -35,6 +40,7 @@ def flood(size: int, start: int, inside: Callable[[int], bool]) -> frozenset[int
     return frozenset(found)
 
 
+@remembered
 def chain_at(board: Board, p: int) -> frozenset[int]:
     """Return the stones of the chain of the stone on `p`."""
     return flood(size_of(board), p, lambda q: board[q] == board[p])
@@ -45,12 +51,14 @@ def chains(board: Board, color: int) -> list[frozenset[int]]:
     return list({chain_at(board, p) for p, c in enumerate(board) if c == color})
 
 
+@remembered
 def liberties(board: Board, chain: frozenset[int]) -> frozenset[int]:
     """Return the empty points next to a chain."""
     size = size_of(board)
     return frozenset(q for p in chain for q in neighbors(size, p) if board[q] == EMPTY)
 
 
+@remembered
 def place(board: Board, p: int, color: int) -> tuple[Board, int, int]:
     """Return the board after a stone on an empty point, the enemy stones captured and the own stones lost."""
     assert board[p] == EMPTY

@@ -64,7 +64,8 @@ def without_forced(
     priors: list[float], counts: list[int], utilities: list[float], exploration: float, forced: float
 ) -> list[int]:
     """Take visits away one by one, as long as they were forced and the move does not look better than the best then."""
-    best, total = counts.index(max(counts)), sum(counts)
+    total = sum(counts)
+    best = max(range(len(counts)), key=lambda move: counts[move] - (counts[move] > 0) + 2.0 * priors[move])
 
     def promise(move: int, visits: int) -> float:
         return utilities[move] + exploration * priors[move] / (1 + visits)

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from yomi.nets.nnue.architecture import Architecture, padded
-from yomi.nets.nnue.file import VERSION
+from yomi.nets.nnue import VERSION, Architecture, padded
 
 KINDS = ["-", "P", "L", "N", "S", "B", "R", "G", "K", "+P", "+L", "+N", "+S", "H", "D"]
 """Names by piece code."""

@@ -5,6 +5,7 @@ Written from the rules of the game, not from the kernels. Squares, pieces and mo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -47,6 +48,23 @@ def ranks_to_go(color: int, square: int) -> int:
     return square % 9 if color == 1 else 8 - square % 9
 
 
+@functools.cache
+def lines_of(code: int, origin: int) -> list[list[int]]:
+    """Return the squares that a piece may attack from `origin`, line by line, the nearest first."""
+    sign = 1 if code < 16 else -1
+    lines = []
+    for steps, furthest in ((STEPS, 1), (SLIDES, 8)):
+        for files, ranks in steps.get(code % 16, []):
+            line = []
+            for distance in range(1, furthest + 1):
+                file, rank = origin // 9 + sign * files * distance, origin % 9 + sign * ranks * distance
+                if not (0 <= file < 9 and 0 <= rank < 9):
+                    break
+                line.append(file * 9 + rank)
+            lines.append(line)
+    return lines
+
+
 @dataclass
 class SlowShogi:
     """A position; moves make a new one."""
@@ -58,22 +76,17 @@ class SlowShogi:
 
     def reach(self, origin: int) -> Iterator[int]:
         """Yield the squares that the piece on `origin` attacks."""
-        code = self.board[origin]
-        sign = 1 if code < 16 else -1
-        for steps, furthest in ((STEPS, 1), (SLIDES, 8)):
-            for files, ranks in steps.get(code % 16, []):
-                for distance in range(1, furthest + 1):
-                    file, rank = origin // 9 + sign * files * distance, origin % 9 + sign * ranks * distance
-                    if not (0 <= file < 9 and 0 <= rank < 9):
-                        break
-                    yield file * 9 + rank
-                    if self.board[file * 9 + rank]:
-                        break
+        for line in lines_of(self.board[origin], origin):
+            for square in line:
+                yield square
+                if self.board[square]:
+                    break
 
     def in_check(self, color: int) -> bool:
         """Whether the king of `color` is attacked."""
         king = self.board.index(KING + 16 * (color - 1))
-        return any(color_of(code) == 3 - color and king in self.reach(s) for s, code in enumerate(self.board))
+        enemies = [s for s, code in enumerate(self.board) if code and (code < 16) == (color == 2)]
+        return any(king in self.reach(s) for s in enemies)
 
     def points_in_hand(self, color: int) -> int:
         """Return the points of a hand."""

@@ -5,10 +5,6 @@ from __future__ import annotations
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import (
-    BISHOP,
-    LANCE,
-    PAWN,
-    ROOK,
     Placement,
     drop,
     dropped_type,
@@ -19,6 +15,7 @@ from yomi.engine.shogi.placement import (
     target_of,
     type_of,
 )
+from yomi.native.shogi.pieces import BISHOP, LANCE, PAWN, ROOK
 
 PROMOTES = parse_usi("8h2b+") ^ parse_usi("8h2b")
 NEAR = 3

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.naive.go_area import area_balance
-from yomi.engine.search.search import CENTER_TOLERANCE
+from yomi.engine.search.root import CENTER_TOLERANCE
 from yomi.engine.search.settings import SearchSettings
 from yomi.native.go import board, rules
 from yomi.native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS, pattern_key
@@ -319,7 +319,7 @@ class SlowSearch:
         """Return the edges of a leaf."""
         moves = np.zeros(MAX_AREA + 1, np.uint16)
         moves = moves[: rules.legal_moves(pos, history, moves)]
-        scores = [float(logits[policy_index(int(pos["size"]), int(move), 0)]) for move in moves]
+        scores = [float(logits[policy_index(int(pos["size"]), int(pos["height"]), int(move), 0)]) for move in moves]
         weights = [math.exp((score - max(scores)) / temperature) for score in scores]
         shares = [weight / sum(weights) for weight in weights]
         priors = [int(min(65535.0, share * 65535.0 + 0.5)) for share in shares]

@@ -12,7 +12,8 @@ import json
 import random
 from typing import Any
 
-from yomi.engine.go.analysis.query import ACTIONS, KNOWN
+from yomi.engine.go.analysis.query import KNOWN
+from yomi.engine.go.analysis.session import ACTIONS
 
 SIZES = (2, 3, 5, 9)
 VALUES: list[Any] = [
@@ -55,7 +56,7 @@ def random_line(rng: random.Random) -> bytes:
         if change < 0.2:
             query.pop(name, None)
         elif change < 0.3:
-            query["action"] = rng.choice(ACTIONS)
+            query["action"] = rng.choice(ACTIONS.names())
         elif change < 0.4:
             query[rng.choice(["x", "é", "boardxsize", ""])] = rng.choice(VALUES)
         else:

@@ -37,7 +37,7 @@ class PipedProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))},
         )
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self.errors: list[bytes] = []

@@ -11,7 +11,7 @@ from typing import Any
 
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.options import Options
-from yomi.engine.shogi.usi.commands import serve
+from yomi.engine.shogi.usi.session import serve
 
 
 def make(options: Options, words: list[str], say: Callable[[str], None]) -> Any:

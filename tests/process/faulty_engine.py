@@ -15,7 +15,7 @@ def main(protocol: str, place: str, fault: str, first: str) -> int:
     from yomi.engine.evaluators import workers
     from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
     from yomi.engine.evaluators.workers import EvaluationWorkers
-    from yomi.engine.go.networks.rollouts import RolloutEvaluator
+    from yomi.engine.go.networks import RolloutEvaluator
 
     made: list[FaultyEvaluator] = []
     queues: list[EvaluationQueue] = []
@@ -57,7 +57,7 @@ def main(protocol: str, place: str, fault: str, first: str) -> int:
 
         return serve_gtp(options, load)
     from yomi.engine.shogi.players import player as shogi
-    from yomi.engine.shogi.usi.commands import serve as serve_usi
+    from yomi.engine.shogi.usi.session import serve as serve_usi
 
     options.root_mate_search = 0
     shogi.make_queue = make_queue

@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.fakes.session import ScriptedSession
 from tests.process.fuzzing import mutate, run_as_script
 from tests.process.gtp_process import GtpProcess
-from yomi.engine.go.gtp import table
+from yomi.engine.go.gtp.codec import COMMANDS
 from yomi.engine.options import TABLE
 
 NUMBERS = [
@@ -50,7 +50,7 @@ def random_line(rng: random.Random) -> bytes:
     kind = rng.random()
     if kind < 0.08:
         return rng.randbytes(rng.randrange(60)).replace(b"\n", b" ").replace(b"quit", b"").replace(b"printsgf", b"")
-    names = [name for name in table.ROWS if name not in NOT_FUZZED]
+    names = [name for name in COMMANDS.names() if name not in NOT_FUZZED]
     words = [rng.choice(names)]
     if rng.random() < 0.35 and "param" in words[0]:
         words += [rng.choice(list(TABLE))]

@@ -20,12 +20,11 @@ from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.process.fuzzing import mutate, run_as_script
 from tests.process.gtp_fuzz import NUMBERS
 from yomi.engine.go.cgos.client import CgosClient
-from yomi.engine.go.cgos.seats import YomiGoSeat
+from yomi.engine.go.cgos.game import YomiGoSeat
 from yomi.engine.go.record_files import load_record
 from yomi.engine.servers.client import Client, SessionOver
-from yomi.engine.servers.connection import ConnectionLostError, Line
-from yomi.engine.servers.reporter import Reporter
-from yomi.engine.servers.seat import Done
+from yomi.engine.servers.connection import ConnectionLostError, Done, Line
+from yomi.engine.servers.runner import Reporter
 from yomi.engine.servers.settings import CGOS, CSA, Account, Password, Server
 from yomi.engine.shogi.floodgate.client import CsaClient
 from yomi.engine.shogi.floodgate.seats import YomiShogiSeat
@@ -85,7 +84,7 @@ class Driven:
         self.client.seat = YomiGoSeat(FakePlayer()) if protocol == CGOS else YomiShogiSeat(FakeShogiPlayer())
         self.client.games_left = math.inf
         self.client._worker = self  # type: ignore[assignment]
-        self.client.engine_failed = self._engine_failed  # type: ignore[method-assign]
+        self.client._engine_failed = self._engine_failed  # type: ignore[method-assign]
 
     def submit(self, tag: object, call: Callable[[], object]) -> None:
         self._work.append((tag, call))
@@ -129,7 +128,7 @@ class Driven:
                 client.on_line(Line(line, time.monotonic()))
                 taken += 1
                 self.work()
-                assert all(math.isfinite(due.at) for due in client.dues()), f"{line[:200]!r}: a deadline"
+                assert all(math.isfinite(at) for at, _ in client.dues()), f"{line[:200]!r}: a deadline"
                 lines.extend([] if lines else next_lines(rng, client, self.sent[-2:]))
         except (ConnectionLostError, SessionOver):
             pass
@@ -142,7 +141,7 @@ class Driven:
 
 def cgos_lines(rng: random.Random, client: Client, sent: list[str]) -> list[str]:
     """Return one line of a server of CGOS."""
-    game = client._game  # type: ignore[attr-defined]
+    game = client.game  # type: ignore[attr-defined]
     number = rng.choice(rng.choice([NUMBERS, GOOD_NUMBERS]))
     left = rng.choice(rng.choice([TIMES, ["60000"]]))
     kind = rng.random()
@@ -169,7 +168,7 @@ def cgos_lines(rng: random.Random, client: Client, sent: list[str]) -> list[str]
 
 def csa_lines(rng: random.Random, client: Client, sent: list[str]) -> list[str]:
     """Return one line of a server of the CSA protocol, or a whole summary."""
-    game = client._game  # type: ignore[attr-defined]
+    game = client.game  # type: ignore[attr-defined]
     number = rng.choice(rng.choice([TIMES, ["0", "1", "60"]]))
     time_used = rng.choice(["", ",T1", f",T{number}"])
     kind = rng.random()

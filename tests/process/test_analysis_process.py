@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.process.analysis_fuzz import random_line
@@ -27,6 +28,7 @@ _ROOT = (
     "visits weight winrate scoreSelfplay scoreLead scoreStdev utility currentPlayer thisHash symHash rawWinrate rawLead"
     " rawScoreSelfplay rawScoreSelfplayStdev rawNoResultProb rawVarTimeLeft"
 )
+COUNTS = frozenset({"visits", "edgeVisits", "order"})
 MOVE_FIELDS, ROOT_FIELDS = frozenset(_MOVE.split()), frozenset(_ROOT.split())
 """Those that KataGo 1.17 answers; the network at hand has no short-term errors."""
 
@@ -94,6 +96,74 @@ def test_moves_of_the_root(engine: Client) -> None:
     assert answer["rootInfo"]["visits"] == 1
 
 
+def test_moves_below_the_root(engine: Client) -> None:
+    """`untilDepth` counts moves from the root; then all moves are allowed again."""
+    for depth in (2, 3):
+        entries = [{"player": player, "moves": ["C3", "C4"], "untilDepth": depth} for player in "BW"]
+        engine.send(id="a", **QUERY, maxVisits=400, allowMoves=entries)
+        infos = engine.read()["moveInfos"]
+        assert {info["move"] for info in infos} == {"C3", "C4"}
+        for info in infos:
+            assert set(info["pv"][:2]) == {"C3", "C4"}
+            # With both points taken no move is left at the third depth.
+            assert (len(info["pv"]) == 2) == (depth == 3)
+
+
+def test_a_move_gets_visits_while_its_query_is_searched(engine: Client) -> None:
+    engine.send(id="a", **QUERY, maxVisits=10**7, reportDuringSearchEvery=0.05)
+    seldom = engine.read()["moveInfos"][-1]["move"]
+    engine.send(id="r", action="raise_visits", targetId="a", moves=[seldom], visits=5000)
+    visits = -1
+    while visits < 5000:
+        answer = engine.read()
+        if answer.get("action"):
+            assert answer == {
+                "id": "r", "action": "raise_visits", "targetId": "a", "moves": [seldom], "visits": 5000,
+                "turnNumbers": [0],
+            }  # fmt: skip
+            continue
+        assert answer["isDuringSearch"]
+        visits = next(info["edgeVisits"] for info in answer["moveInfos"] if info["move"] == seldom)
+    engine.send(id="t", action="terminate", terminateId="a")
+    while engine.read().get("isDuringSearch", True):
+        pass
+    engine.send(id="r", action="raise_visits", targetId="a", moves=[seldom], visits=5)
+    assert engine.read()["turnNumbers"] == []  # it has ended
+    engine.send(id="r", action="raise_visits", moves=[seldom], visits=5)
+    assert engine.read()["field"] == "targetId"
+
+
+def test_the_queries_of_a_review_are_cancelled_at_once(engine: Client) -> None:
+    moves = [["BW"[turn % 2], f"{column}{row}"] for turn, (column, row) in enumerate(
+        (column, row) for column in "ABCDEFGHJ" for row in range(1, 10))][:60]  # fmt: skip
+    turns = range(len(moves) + 1)
+    engine.send(id="review", **QUERY | {"moves": moves}, maxVisits=10**7, analyzeTurns=list(turns))
+    engine.send(id="t", action="terminate_all")
+    answers = [engine.read() for _ in range(len(turns) + 1)]
+    assert {answer["id"] for answer in answers} == {"review", "t"}
+    found = [answer for answer in answers if answer["id"] == "review"]
+    assert sorted(answer["turnNumber"] for answer in found) == list(turns)
+    assert not any(answer["isDuringSearch"] for answer in found)
+    assert sum("noResults" in answer for answer in found) >= len(turns) - 1
+
+
+def test_actions_echo_their_fields(engine: Client) -> None:
+    """The requests of KataGo's documentation; answers have the request's fields, and more for two of them."""
+    for fields, more in (
+        ({"action": "query_version"}, {"version", "git_hash"}),
+        ({"action": "query_models"}, {"models"}),
+        ({"action": "clear_cache"}, set()),
+        ({"action": "terminate", "terminateId": "foo"}, set()),
+        ({"action": "terminate", "terminateId": "foo", "turnNumbers": [1, 2]}, set()),
+        ({"action": "terminate_all"}, set()),
+        ({"action": "terminate_all", "turnNumbers": [1, 2]}, set()),
+    ):
+        engine.send(id="bar", **fields)
+        answer = engine.read()
+        assert set(answer) == {"id", *fields, *more}
+        assert answer | fields | {"id": "bar"} == answer
+
+
 def test_a_game_that_is_over_is_analysed_all_the_same(engine: Client) -> None:
     engine.send(id="a", **QUERY | {"moves": [["B", "pass"], ["W", "pass"]]}, maxVisits=30)
     assert engine.read()["rootInfo"]["visits"] == 30
@@ -131,6 +201,39 @@ def test_a_network_that_is_missing(tmp_path: Path) -> None:
     assert b"missing.bin.gz: no such file" in b"".join(client.errors)
 
 
+def test_boards_that_are_not_square(engine: Client) -> None:
+    """KaTrain's 19x13, and the fields that have an entry for each point."""
+    fields = QUERY | {"boardXSize": 19, "boardYSize": 13, "moves": [["B", "T13"], ["W", "(0,12)"]]}
+    engine.send(id="a", **fields, maxVisits=60, includeOwnership=True, includePolicy=True, includeMovesOwnership=True)
+    answer = engine.read()
+    assert answer["rootInfo"]["visits"] == 60
+    assert len(answer["ownership"]) == len(answer["moveInfos"][0]["ownership"]) == 19 * 13
+    assert len(answer["policy"]) == 19 * 13 + 1
+    assert [index for index, value in enumerate(answer["policy"]) if value < 0] == [18, 19 * 12]
+    assert all(info["move"] not in ("T13", "A1") for info in answer["moveInfos"])
+    engine.send(id="b", **QUERY | {"boardXSize": 19, "boardYSize": 20})
+    assert engine.read() == {"id": "b", "field": "boardYSize", "error": "Must provide an integer from 2 to 19"}
+
+
+def test_a_network_plays_on_boards_that_are_not_square() -> None:
+    network = str(shared_path("data", "katago", NETWORK))
+    with Client("yomi", "analysis", "--net", network, "--memory", "128M") as client:
+        answers = {}
+        for width, height in ((13, 9), (9, 13)):
+            # The first stone lies on the shorter side's star point, and its image on the turned board.
+            move = "D7" if width > height else "G10"
+            fields = QUERY | {"boardXSize": width, "boardYSize": height, "moves": [["B", move]]}
+            client.send(id="a", **fields, maxVisits=30, includeOwnership=True, includePolicy=True,
+                        overrideSettings={"symmetry": "average"})  # fmt: skip
+            answers[width] = client.read()
+        wide, tall = (np.array(answers[width]["policy"][:-1]) for width in (13, 9))
+        wide, tall = wide.reshape(9, 13), tall.reshape(13, 9)
+        assert abs(answers[13]["rootInfo"]["rawWinrate"] - answers[9]["rootInfo"]["rawWinrate"]) < 0.05
+        assert np.abs(wide.T[:, ::-1] - tall).max() < 0.1
+        owners = np.array(answers[13]["ownership"]).reshape(9, 13)
+        assert owners[2, 3] > 0.2
+
+
 def test_documented_example_field_by_field() -> None:
     """The example of KataGo's documentation, with everything that may be included."""
     network = str(shared_path("data", "katago", NETWORK))
@@ -140,11 +243,13 @@ def test_documented_example_field_by_field() -> None:
         client.write(
             '{"id":"foo","initialStones":[["B","Q4"],["B","C4"]],"moves":[["W","P5"],["B","P6"]],"rules":"tromp-taylor",'
             '"komi":7.5,"boardXSize":19,"boardYSize":19,"analyzeTurns":[0,1,2],"includeOwnership":true,'
-            '"includeMovesOwnership":true,"includePolicy":true,"includePVVisits":true}\n'
+            '"includeMovesOwnership":true,"includePolicy":true,"includePVVisits":true,"includeOwnershipStdev":true,'
+            '"includeMovesOwnershipStdev":true,"includeNoResultValue":true}\n'
         )
         answers = [client.read() for _ in range(3)]
         client.send(id="m", action="query_models")
         model = client.read()["models"][0]
+        assert set(model) == {"name", "internalName", "maxBatchSize", "usesHumanSLProfile", "version", "usingFP16"}
     assert (model["name"], model["version"]) == (NETWORK, 8)
     for turn, answer in enumerate(answers):
         check_answer(answer, turn)
@@ -157,7 +262,8 @@ def test_documented_example_field_by_field() -> None:
 
 def check_answer(answer: dict[str, Any], turn: int) -> None:
     """Check every field of a response for 19×19 against its documented type and range."""
-    assert set(answer) == {"id", "isDuringSearch", "turnNumber", "moveInfos", "rootInfo", "ownership", "policy"}
+    parts = "id isDuringSearch turnNumber moveInfos rootInfo ownership ownershipStdev policy"
+    assert set(answer) == set(parts.split())
     assert (answer["id"], answer["isDuringSearch"], answer["turnNumber"]) == ("foo", False, turn)
     root, infos = answer["rootInfo"], answer["moveInfos"]
     assert set(root) == ROOT_FIELDS
@@ -168,7 +274,8 @@ def check_answer(answer: dict[str, Any], turn: int) -> None:
     assert root["rawVarTimeLeft"] == -1  # of networks before version 9
     assert len(root["thisHash"]) == len(root["symHash"]) == 32
     for order, info in enumerate(infos):
-        assert set(info) == MOVE_FIELDS | {"pvVisits", "pvEdgeVisits", "ownership"}
+        assert set(info) == MOVE_FIELDS | {"pvVisits", "pvEdgeVisits", "ownership", "ownershipStdev", "noResultValue"}
+        assert info["noResultValue"] == 0.0  # superko
         assert info["order"] == order
         assert info["pv"][0] == info["move"]
         assert len(info["pv"]) == len(info["pvVisits"]) == len(info["pvEdgeVisits"]) <= 16
@@ -177,13 +284,22 @@ def check_answer(answer: dict[str, Any], turn: int) -> None:
         assert 0 <= info["prior"] <= 1
         assert info["scoreMean"] == info["scoreLead"]
         check_ownership(info["ownership"])
+        check_stdev(info["ownershipStdev"])
+        numbers = set(info) - {"move", "pv", "pvVisits", "pvEdgeVisits", "ownership", "ownershipStdev"}
+        assert all(type(info[name]) is (int if name in COUNTS else float) for name in numbers)
     values = [info["playSelectionValue"] for info in infos]
     assert values == sorted(values, reverse=True)
     check_ownership(answer["ownership"])
+    check_stdev(answer["ownershipStdev"])
     legal = [value for value in answer["policy"] if value >= 0]
     assert len(answer["policy"]) == 362
     assert answer["policy"].count(-1.0) == 2 + turn
     assert math.isclose(sum(legal), 1.0, abs_tol=0.01)
+
+
+def check_stdev(values: list[float]) -> None:
+    assert len(values) == 361
+    assert all(0.0 <= value <= 1.0 for value in values)
 
 
 def check_ownership(values: list[float]) -> None:

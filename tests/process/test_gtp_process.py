@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,6 +11,13 @@ from tests.process.engine_process import ROOT, seconds_of_bare_python
 from tests.process.gtp_process import GtpProcess
 
 FAKE = "tests.process.fake_engine"
+
+
+@pytest.fixture(scope="module")
+def fake() -> Iterator[GtpProcess]:
+    """Give one engine to all tests that do not end it."""
+    with GtpProcess(FAKE) as engine:
+        yield engine
 
 
 def test_start_is_quick() -> None:
@@ -31,7 +39,7 @@ def test_start_is_quick() -> None:
 
 def test_nothing_slow_is_imported_for_the_first_answers() -> None:
     code = (
-        "import sys, yomi.engine.go.gtp.session, yomi.engine.go.gtp.table, yomi.engine.go.gtp.clock;"
+        "import sys, yomi.engine.go.gtp.session, yomi.engine.go.gtp.engine;"
         "print(*sorted(m for m in sys.modules"
         " if m.startswith(('numba','numpy','onnxruntime','sgfmill','yomi.native'))))"
     )
@@ -48,7 +56,7 @@ def test_pipelined_lines_of_every_kind() -> None:
         engine.write(b"do\n7 undo\n8 echo a\x00b\n99 nonsense\n10 quit\n11 name\n")
         assert engine.rest().split("\n\n")[:-1] == [
             "=1 yomi",
-            "=2 0.110",
+            "=2 0.120",
             "=3",
             "=4",
             "?5 invalid vertex '\ufffd\ufffd': expected A1 to J9 or pass",
@@ -62,22 +70,21 @@ def test_pipelined_lines_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("line", ["", "# note", "protocol_version", "5 play w a1"])
-def test_analysis_stops_at_the_next_line(line: str) -> None:
-    with GtpProcess(FAKE) as engine:
-        engine.ask("boardsize 9")
-        engine.write("4 kata-analyze b 2\n")
-        assert engine.line() == "=4"
-        for _ in range(5):
-            assert engine.line().startswith("info move E5 visits ")
-        end = time.monotonic() + 60
-        engine.write(line + "\n")
-        while engine.line():
-            assert time.monotonic() < end
-        if line.startswith("5"):
-            assert engine.answer() == "=5"
-        elif line == "protocol_version":
-            assert engine.answer() == "= 2"
-        assert engine.ask("6 name") == "=6 yomi"
+def test_analysis_stops_at_the_next_line(line: str, fake: GtpProcess) -> None:
+    fake.ask("boardsize 9")
+    fake.write("4 kata-analyze b 2\n")
+    assert fake.line() == "=4"
+    for _ in range(5):
+        assert fake.line().startswith("info move E5 visits ")
+    end = time.monotonic() + 60
+    fake.write(line + "\n")
+    while fake.line():
+        assert time.monotonic() < end
+    if line.startswith("5"):
+        assert fake.answer() == "=5"
+    elif line == "protocol_version":
+        assert fake.answer() == "= 2"
+    assert fake.ask("6 name") == "=6 yomi"
 
 
 def test_end_of_input_during_analysis() -> None:
@@ -148,11 +155,10 @@ def test_nobody_reads_the_answers() -> None:
     process.stdin.close()
 
 
-def test_a_very_long_line() -> None:
-    with GtpProcess(FAKE) as engine:
-        engine.write(b"1 echo " + b"x" * 3_000_000 + b"\n2 name\n")
-        assert engine.answer().startswith("?1 line too long")
-        assert engine.answer() == "=2 yomi"
+def test_a_very_long_line(fake: GtpProcess) -> None:
+    fake.write(b"1 echo " + b"x" * 3_000_000 + b"\n2 name\n")
+    assert fake.answer().startswith("?1 line too long")
+    assert fake.answer() == "=2 yomi"
 
 
 def test_errors_of_the_command_line() -> None:

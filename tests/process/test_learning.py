@@ -16,7 +16,7 @@ from tests.waiting import wait_until
 from yomi.engine.go.sgf_reader import each_sgf_game
 from yomi.engine.learning.store import digest_of
 from yomi.nets.data.shards import check_shard, open_dataset
-from yomi.nets.features import feature_set
+from yomi.nets.metadata import feature_set
 
 pytest.importorskip("torch")
 
@@ -130,7 +130,7 @@ def test_a_search_of_ones_own_plays_as_documented(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run/settings.json").read_text())["search"] == "cautious"
     other = subprocess.run(command("go", "--search", "cautious"), capture_output=True, text=True, check=False)
     assert other.returncode == 2
-    assert "search cautious: expected one of puct, gumbel" in other.stderr
+    assert "--search: expected one of puct, gumbel, found 'cautious'" in other.stderr
 
 
 def test_a_run_whose_network_is_damaged_goes_on_by_the_same_command(tmp_path: Path) -> None:

@@ -17,18 +17,19 @@ from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.main import main
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.go.learning import LearnableGo
+from yomi.engine.go.points import square
 from yomi.engine.go.sgf_reader import each_sgf_game
 from yomi.engine.learning import opponents
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.opponents import FAILURES, DroppedGame, anchor_specs, opponent_spec
 from yomi.engine.learning.rows import rows_of
 from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
-from yomi.engine.learning.settings import make_settings
+from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.workers import SelfPlayWorker, Task
 from yomi.engine.matches.duel import LearningMatch, play_match
-from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options
 from yomi.engine.play import RESIGNATION
+from yomi.nets.settings import OptionError, make_settings
 
 GO = GAMES["go"]
 SETTINGS = {"visits": 4, "cheap_visits": 2, "full_share": 0.5, "opening": 0.0, "forks": 0.0, "surprise": 0.0}
@@ -45,7 +46,9 @@ def play(
     engine: str, share: float, games: int, **settings: object
 ) -> tuple[SelfPlay[Any], list[FinishedGame[Any] | DroppedGame]]:
     """Play Go, four games side by side, until some of them were played against an engine, or were spoilt by it."""
-    made = make_settings({**SETTINGS, "games": 4, "opponent": engine, "opponent_share": share, **settings})
+    made = make_settings(
+        LearnSettings, {**SETTINGS, "games": 4, "opponent": engine, "opponent_share": share, **settings}
+    )
     selfplay = SelfPlay(GO, PLAIN, made, 1)
     ended: list[FinishedGame[Any] | DroppedGame] = []
     try:
@@ -106,7 +109,9 @@ def test_a_game_that_an_engine_spoils_is_dropped_and_the_others_go_on(engine: st
 
 
 def test_a_worker_tells_of_engines_in_what_it_delivers() -> None:
-    workers = SelfPlayWorker(GO, make_settings({**SETTINGS, "games": 2, "opponent": scripted("gtp", "resign")}), 1)
+    workers = SelfPlayWorker(
+        GO, make_settings(LearnSettings, {**SETTINGS, "games": 2, "opponent": scripted("gtp", "resign")}), 1
+    )
     workers.use(Task(PLAIN, "uniform", {}))
     end = time.monotonic() + 60.0  # other games go on, and may be many, until the engine has started
     try:
@@ -120,7 +125,6 @@ def test_a_worker_tells_of_engines_in_what_it_delivers() -> None:
 
 def test_an_engine_is_told_of_handicap_stones_and_rules() -> None:
     from yomi.engine.go.matches import GoMatches
-    from yomi.engine.go.vertex import format_vertex
 
     class Client:
         told: Sequence[object] = ()
@@ -131,7 +135,7 @@ def test_an_engine_is_told_of_handicap_stones_and_rules() -> None:
     learnable = LearnableGo(Options(size=9), handicap=1.0, any_rules=True)
     game, client = learnable.new_game(np.random.default_rng(1), 3.0), Client()
     GoMatches().set_up(client, game, None)  # type: ignore[arg-type]
-    stones = [format_vertex(point, 9) for _, point in game.setup]
+    stones = [square(9).vertex(point) for _, point in game.setup]
     assert len(stones) >= 2
     assert client.told == (9, game.komi, str(game.rules), None, stones)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,42 @@ def test_a_tournament_of_shogi_with_engines_that_go_wrong(tmp_path: Path) -> Non
         record = load_records(tmp_path / name)[0]
         assert (record.ending, record.winner, len(record.moves)) == ("SENNICHITE", 0, 12)
     assert [move.score for move in load_records(tmp_path / draws[0].files[0])[0].moves[:2]] == [50, -50]
+
+
+def answering(folder: Path, sfen: str, answer: str) -> list[str]:
+    """Return two engines that always give the same answer, and the option for a match from a position."""
+    engine, openings = folder / "engine.py", folder / "openings.txt"
+    engine.write_text(
+        "import sys\n"
+        f"answers = {{'usi': 'id name one\\nusiok', 'isready': 'readyok', 'go': 'bestmove {answer}'}}\n"
+        "for line in sys.stdin:\n"
+        "    if text := answers.get(line.split()[0]):\n"
+        "        print(text, flush=True)\n"
+    )
+    openings.write_text(f"sfen {sfen}\n")
+    players = [f"'{sys.executable}' -S -E '{engine}' ;; name={name}" for name in "ab"]
+    return ["shogi", *players, "--openings", str(openings), "--games", "2", "--seconds", "1"]
+
+
+@pytest.mark.parametrize(("rule", "ending"), [("24", "impasse"), ("27", "declaration"), ("none", ILLEGAL)])
+def test_an_engine_declares_with_30_points(rule: str, ending: str, tmp_path: Path) -> None:
+    words = answering(tmp_path, "KGGGGSSSS/9/NNNN5/9/9/9/9/9/4k4 b RB8P 1", "win")
+    done, results = run_match(tmp_path / "out", *words, "--entering-king", rule)
+    assert done.returncode == 0, done.stderr
+    assert [result.ending for result in results] == [ending] * 2
+    record = load_records(tmp_path / "out" / results[0].files[0])[0]
+    assert (record.ending, record.winner) == {
+        "24": ("JISHOGI", 0), "27": ("KACHI", 1), "none": ("ILLEGAL_MOVE", 2)
+    }[rule]  # fmt: skip
+
+
+def test_a_match_is_won_by_a_try(tmp_path: Path) -> None:
+    words = answering(tmp_path, "9/9/9/9/9/9/9/4k4/K8 w 2r2b4g4s4n4l18p 1", "5h5i")
+    done, results = run_match(tmp_path / "out", *words, "--entering-king", "try")
+    assert done.returncode == 0, done.stderr
+    assert [(result.ending, result.winner, result.plies) for result in results] == [("try", 2, 1)] * 2
+    record = load_records(tmp_path / "out" / results[0].files[0])[0]
+    assert (record.ending, record.winner) == ("TORYO", 2)
 
 
 def test_no_finished_game_is_lost_when_the_runner_is_killed(tmp_path: Path) -> None:

@@ -133,6 +133,10 @@ def test_ends_of_games(engine: UsiProcess) -> None:
     assert engine.bestmove(entered, "go byoyomi 1000") == "bestmove win"
     engine.send("setoption name EnteringKingRule value NoEnteringKing")
     assert BESTMOVE.fullmatch(engine.bestmove("go nodes 10"))
+    engine.send("setoption name EnteringKingRule value TryRule")
+    trying = "position sfen 9/4K4/9/9/9/9/9/9/k8 b 2r2b4g4s4n4l18p 1"
+    assert engine.bestmove(trying, "go byoyomi 1000") == "bestmove 5b5a"
+    assert engine.bestmove("go nodes 200 searchmoves 5b5a 5b5c 5b4b").startswith("bestmove 5b5a")  # by a search
     engine.send("setoption name EnteringKingRule value CSARule27", "position startpos")
 
 

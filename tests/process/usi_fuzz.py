@@ -12,14 +12,13 @@ from __future__ import annotations
 import random
 import re
 
-import yomi.engine.shogi.usi.commands  # noqa: F401
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.process.fuzzing import mutate, run_as_script
 from tests.process.usi_process import UsiProcess
 from yomi.engine.options import USI_NAMES, Options
 from yomi.engine.protocols.streams import MAX_LINE
 from yomi.engine.shogi.placement import STARTPOS
-from yomi.engine.shogi.usi.session import HANDLERS, Session
+from yomi.engine.shogi.usi.session import COMMANDS, Session
 
 NUMBERS = [
     "0",
@@ -70,7 +69,7 @@ def random_line(rng: random.Random, heavy: bool = False) -> bytes:
     if kind < 0.06:
         return rng.randbytes(rng.randrange(60)).replace(b"\n", b" ").replace(b"quit", b"")
     name = rng.choice(
-        [name for name in HANDLERS if name not in NOT_FUZZED] + ["position"] * 4 + ["go"] * 5 + ["stop"] * 3
+        [name for name in COMMANDS.names() if name not in NOT_FUZZED] + ["position"] * 4 + ["go"] * 5 + ["stop"] * 3
     )
     words = [name if kind < 0.95 else name.upper()]
     if name == "position":

@@ -107,7 +107,7 @@ class Searching:
         self.search = Search(
             sums.SPEC, InlineQueue(Opinions(seed, peak)), SearchSettings(workers=threads, memory=MEMORY, **chosen)
         )
-        self.search.tree = self._small(self.search.tree)
+        self._use(self._small(self.search.tree))
         self.search.set_position(sums.Game(moves[:-1]) if before else sums.Game(moves))
         self._bind(1, 1)
         if before:
@@ -119,7 +119,8 @@ class Searching:
         if pruned:
             compact(tree, tree.counters[0].root, pruned)
         if nodes is not None:
-            self.search.tree = tree = tree._replace(nodes=tree.nodes[:nodes], locks=tree.locks[: nodes * 128])
+            tree = tree._replace(nodes=tree.nodes[:nodes], locks=tree.locks[: nodes * 128])
+            self._use(tree)
         self._begin(2 * threads * rounds * rows)
         self.rounds = rounds
         self._bind(threads, rows)
@@ -128,13 +129,16 @@ class Searching:
         self._arrays = [array for name, array in tree._asdict().items() if name not in ("locks", "banned")] + workers
         self._saved = [array.copy() for array in self._arrays]
 
+    def _use(self, tree: Tree) -> None:
+        self.search.tree = self.search.root.tree = tree
+
     def _bind(self, threads: int, rows: int) -> None:
         """Make searchers of the current tree."""
         self._searchers = [self.search._searcher(number, self.search._make_batch(rows)) for number in range(threads)]
 
     def _begin(self, playouts: int) -> None:
         """Do what Search.start does before its threads run: `playouts` may be begun."""
-        self.search._hand_out_history()
+        self.search._share_history()
         counters = self.search.tree.counters[0]
         counters.stop = counters.claimed = counters.playouts = counters.evaluated = 0
         counters.claim_limit = playouts
@@ -190,7 +194,7 @@ class Searching:
     def _check_leaf(self, batch: Any, row: int) -> None:
         """Assert that a leaf's path leads through nodes that stand for its positions."""
         tree = self.search.tree
-        game = self.search._root_record[0]
+        game = self.search._boards[0].board.root[0]
         ply, total = int(game["ply"]), int(game["sum"])
         for level in range(int(batch.depth[row])):
             node = tree.nodes[int(batch.path[row, level])]
@@ -227,7 +231,7 @@ def check_all(search: Any, *, pruned: bool) -> None:
                 assert np.isfinite(array[name]).all(), f"{name} is not finite"
     assert not getattr(counters, "broken", 0)
     root = int(counters.root)
-    record = search._root_record[0]
+    record = search._boards[0].board.root[0]
     waiting = [(root, int(record["ply"]), int(record["sum"]))]
     while waiting:
         index, ply, total = waiting.pop()
@@ -259,8 +263,7 @@ class Forest:
             clear_tree(tree)
             tree.counters[0].claim_limit = 10**6
         self._searches = [
-            SimpleNamespace(tree=tree, settings=settings, _root_record=self._search._root_record)
-            for tree in self._trees
+            SimpleNamespace(tree=tree, settings=settings, _boards=self._search._boards) for tree in self._trees
         ]
         workers, boards = self._search._workers, self._search._boards
         self._searchers = [

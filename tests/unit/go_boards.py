@@ -1,8 +1,8 @@
 """Go boards drawn in ASCII: X Black, O White, . empty, one line a row, top row first."""
 
 from yomi.engine.go.game import GoGame
+from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS, Rules
-from yomi.engine.go.vertex import parse_vertex, point_at
 from yomi.native.go.board import BLACK, WHITE
 
 
@@ -12,29 +12,29 @@ def game_of(drawing: str, rules: Rules = PRESETS["tromp-taylor"], komi: float = 
     size = len(rows)
     assert all(len(row) == size for row in rows), "a drawing must be square"
     stones = [
-        (BLACK if symbol == "X" else WHITE, point_at(x, y, size))
+        (BLACK if symbol == "X" else WHITE, square(size).point(x, y))
         for y, row in enumerate(rows)
         for x, symbol in enumerate(row)
         if symbol != "."
     ]
-    game = GoGame(size, rules, komi)
+    game = GoGame(square(size), rules, komi)
     game.set_position(stones, side)
     return game
 
 
 def drawing_of(game: GoGame) -> str:
     """Return the board as `game_of` reads it."""
-    size = game.size
-    rows = ([".XO"[game.color_at(point_at(x, y, size))] for x in range(size)] for y in range(size))
+    size = game.board.side
+    rows = ([".XO"[game.color_at(square(size).point(x, y))] for x in range(size)] for y in range(size))
     return "\n".join(" ".join(row) for row in rows)
 
 
 def points(text: str, size: int) -> list[int]:
     """Return the points of vertices separated by spaces."""
-    return [parse_vertex(vertex, size) for vertex in text.split()]
+    return [square(size).parse_vertex(vertex) for vertex in text.split()]
 
 
 def play_all(game: GoGame, text: str) -> None:
     """Play vertices in turn."""
     for vertex in text.split():
-        game.play(game.side_to_move, parse_vertex(vertex, game.size))
+        game.play(game.side_to_move, game.board.parse_vertex(vertex))

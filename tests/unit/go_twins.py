@@ -32,7 +32,7 @@ def new_position(size: int, ko_rule: int, suicide: bool, **fields: Any) -> tuple
     history = np.zeros(MAX_HISTORY, np.uint64)
     for name, value in {"ko_rule": ko_rule, "suicide": suicide, **fields}.items():
         pos[name] = value
-    clear(pos, size)
+    clear(pos, size, size)
     begin(pos, history)
     return pos, history
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.fakes.session import ScriptedSession
 from yomi.engine import machine as address_space
-from yomi.engine.go.gtp import table
+from yomi.engine.go.gtp.codec import COMMANDS
 from yomi.engine.machine import memory_fault
-from yomi.engine.protocols.process import LoadError
+from yomi.engine.protocols.session import LoadError
 
 LIMIT = (
     "the address space of a process is limited to {} MiB (ulimit -v): expected 3072 MiB or no limit; raise the limit"
@@ -75,10 +75,10 @@ def test_errors_without_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_command_that_cannot_be_imported_ends_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each further command would fail in the same way."""
 
-    def fail(row: table.CommandRow) -> table.Handler:
+    def fail(name: str) -> None:
         raise MemoryError("no room")
 
     session = ScriptedSession()
-    monkeypatch.setattr(table, "load", fail)
+    monkeypatch.setattr(COMMANDS, "find", fail)
     with pytest.raises(LoadError, match="not enough memory: no room"):
         session.send("boardsize 9")

@@ -18,7 +18,7 @@ from yomi.engine.go.game import GoGame
 from yomi.engine.go.players.setup import Analysis
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
-from yomi.engine.protocols.process import LoadError
+from yomi.engine.protocols.session import LoadError
 from yomi.engine.protocols.streams import OutputClosedError
 from yomi.native.go.rules import MAX_HISTORY
 
@@ -33,7 +33,7 @@ class Served:
         self.analysts = [analyst() for _ in range(count)]
         self.written: list[str] = []
         self.session = Session(Settings(Options(visits=16)), lambda: self.analysts, self.written.append, **options)
-        self.session.load()
+        self.session.start_loading()
         self.thread = threading.Thread(target=self.session.run, daemon=True)
         self.thread.start()
 
@@ -127,7 +127,7 @@ class FaultyAnalyst(FakeAnalyst):
     """Raises what is no EvaluatorError on boards of 4x4."""
 
     def analyze(self, request: Request[GoGame], *arguments: Any, **keys: Any) -> Analysis:
-        if request.game.size == 4:
+        if request.game.board.side == 4:
             raise ZeroDivisionError("on purpose")
         return super().analyze(request, *arguments, **keys)
 
@@ -149,7 +149,7 @@ def test_a_client_that_is_gone_ends_the_session() -> None:
 
     session = Session(Settings(Options(visits=16)), lambda: [FakeAnalyst()], write)
     session.receive(json.dumps(QUERY | {"id": "a"}).encode())
-    session.load()
+    session.start_loading()
     with pytest.raises(OutputClosedError):
         session.run()
 
@@ -169,7 +169,7 @@ def test_analysts_that_cannot_be_made() -> None:
         raise LoadError("no such network")
 
     session = Session(Settings(Options()), fail, [].append)
-    session.load()
+    session.start_loading()
     with pytest.raises(LoadError, match="no such network"):
         session.run()
 

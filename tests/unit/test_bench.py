@@ -17,19 +17,20 @@ import pytest
 
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.process.match_process import scripted
-from yomi.bench import cli, evaluator, measure, nps, tree
+from yomi.bench import cli, evaluator, handoff, measure, nps, tree
 from yomi.bench.cli import main
-from yomi.bench.rivals import close_rivals, column, open_rivals, percent, visits_of
+from yomi.bench.rivals import SUMMARIES, close_rivals, column, open_rivals, percent, visits_of
 from yomi.engine.cli.games import GAMES, GO
 from yomi.engine.cli.main import main as yomi
 from yomi.engine.cli.parser import CliError
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.evaluators.uniform import UniformEvaluator
-from yomi.engine.go import measuring as go_measuring
-from yomi.engine.go.measuring import go_positions, go_subject
-from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.go.networks import RolloutEvaluator
+from yomi.engine.go.players import setup as go_setup
+from yomi.engine.go.players.setup import go_positions, go_subject
 from yomi.engine.options import Options
 from yomi.engine.search.settings import SearchSettings
+from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.players import setup as shogi_setup
 from yomi.engine.shogi.players.setup import shogi_positions, shogi_subject
@@ -54,6 +55,14 @@ def test_subjects() -> None:
     subject = shogi_subject(shogi_spec(1, 1), 3)
     assert subject.spec.planes_shape == (45, 9, 9)
     assert {(int(game.position["form"]), int(game.position["mate_depth"])) for game in subject.games} == {(1, 3)}
+
+
+def test_a_simulated_gpu_computes_one_batch_at_a_time() -> None:
+    rows = handoff.run([go_subject(5), shogi_subject()], 4, 1.0, 1, 2, 0.05)
+    assert {row["game"] for row in rows} == {"5x5", "shogi"}
+    for row in rows:
+        assert 0.0 < row["share"] <= 1.05, "no more batches than one each millisecond"
+        assert 1.0 <= row["rows_per_batch"] <= 4.0
 
 
 def test_the_tree_is_measured_for_both_games() -> None:
@@ -165,7 +174,7 @@ def test_moves_stand_under_the_symmetry_of_the_planes(inputs: Inputs, monkeypatc
     assert batch.symmetry.tolist() == [*range(8), 0]
     for row in range(9):
         moves, indices = (array[row, : batch.move_count[row]] for array in (batch.moves, batch.indices))
-        assert indices.tolist() == [policy_index(9, int(move), int(batch.symmetry[row])) for move in moves]
+        assert indices.tolist() == [policy_index(9, 9, int(move), int(batch.symmetry[row])) for move in moves]
 
 
 @pytest.mark.parametrize(
@@ -270,20 +279,26 @@ def too_much(*_: Any) -> Any:
 def test_what_was_started_is_closed_where_setting_up_fails(
     fails: str, game: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue, rival, setup = Closable(), Closable(), go_measuring if game == "go" else shogi_setup
-    monkeypatch.setattr(setup, "make_queue", lambda *_: queue)
+    queue, rival, setup = Closable(), Closable(), go_setup if game == "go" else shogi_setup
+    monkeypatch.setattr(setup, "make_queue", lambda *_, **how: queue)
     expected: type[Exception] = MemoryError
-    if fails == "settings":
-        monkeypatch.setattr(setup, "search_settings", too_much)
-    elif fails == "rivals":
+    if fails == "rivals":
         expected = CliError
     else:
         monkeypatch.setattr(nps, "open_rivals", lambda *_: [rival])
-        monkeypatch.setattr(nps, "Search", too_much)
+        monkeypatch.setattr(*((setup, "search_settings") if fails == "settings" else (nps, "Search")), too_much)
     with pytest.raises(expected):
-        nps.run(Options(size=5), 0.02, GAMES[game], ["no such engine"])
-    assert queue.is_closed
-    assert rival.is_closed == (fails == "search")
+        nps.run(Options(size=5, evaluator="uniform"), 0.02, GAMES[game], ["no such engine"])
+    assert queue.is_closed == rival.is_closed == (fails != "rivals")
+
+
+def test_shogi_by_time_is_measured_in_nodes_of_alpha_beta(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shogi_setup, "shogi_positions", lambda: [ShogiGame(), ShogiGame()])
+    options = Options.for_game("shogi").with_values({"device": "cpu", "workers": 1, "memory": 2**20})
+    rows, _ = nps.run(options, 0.05, GAMES["shogi"])
+    assert [row["position"] for row in rows] == ["1", "2", *SUMMARIES]
+    assert all(row["moves_per_second"] > 1000 for row in rows)
+    assert "evaluator_per_second" not in rows[0]
 
 
 def test_no_rival_is_called_yomi() -> None:

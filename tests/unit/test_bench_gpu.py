@@ -21,12 +21,15 @@ from tests.fakes.gpu_driver import RecordingDriver
 from yomi.bench import cli, gpu, gpu_fault, gpu_proofs
 from yomi.bench.go_network import write_go_network
 from yomi.engine.cli.games import GO, SHOGI
-from yomi.engine.evaluators import onnx_session
-from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators import devices, onnx_session
+from yomi.engine.evaluators.base import EvaluatorError, Fault
+from yomi.engine.evaluators.devices import CPU, Device, Gpu
 from yomi.engine.options import Options
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
+from yomi.nets.gpu_variants import variant_file
 from yomi.nets.load import prepare
-from yomi.nets.packed import variant_file
+
+CUDA = Device("cuda")
 
 
 @pytest.fixture
@@ -36,18 +39,16 @@ def processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[
     nets = {"shogi": write_network(tmp_path / "net.onnx", NetworkShape(blocks=1, channels=16))}
     nets["go"] = write_small_network(tmp_path)
 
-    def on_processor(path: Path, device: str, backend: str, rows: int, outputs: Any, variant: Any, **how: Any) -> Any:
-        session = onnx_session.GpuSession(variant_file(path, variant), "cpu", rows, outputs, **how)
-        return session, "onnxruntime"
+    def on_processor(path: Path, device: Device, rows: int, outputs: Any, variant: Any, **how: Any) -> Any:
+        return onnx_session.GpuSession(variant_file(path, variant), CPU, rows, outputs, **how)
 
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("yomi.engine.evaluators.gpu.open_engine", on_processor)
+    monkeypatch.setattr("yomi.engine.evaluators.backends.open_engine", on_processor)
     for module in (gpu, gpu_proofs):
-        monkeypatch.setattr(module, "choose_backend", lambda device, backend: "onnx")
         monkeypatch.setattr(module, "default_network", nets.__getitem__)
-    monkeypatch.setattr("yomi.engine.evaluators.workers.choose_backend", lambda device, backend: "onnx")
+    show_gpus(monkeypatch)
     for other in (gpu_proofs, gpu_fault):
-        monkeypatch.setattr(other, "open_driver", lambda number: RecordingDriver(number, log))
+        monkeypatch.setattr(other, "CudaDriver", lambda number: RecordingDriver(number, log))
     monkeypatch.setattr(gpu_proofs, "ROWS", 4)
     monkeypatch.setattr(gpu_proofs, "POSITIONS", 12)
     monkeypatch.setattr(gpu_proofs, "BATCHES", 3)
@@ -56,12 +57,15 @@ def processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[
     gpu_proofs.reference.cache_clear()
 
 
-def test_it_refuses_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def none(device: str, backend: str) -> str:
-        raise EvaluatorError(f"device {device}: no GPU; to mend it: buy one")
+def show_gpus(monkeypatch: pytest.MonkeyPatch, fault: Fault | None = None) -> None:
+    """Pretend that every kind of device works and has two GPUs, or that each has a fault."""
+    for module in (devices, gpu):
+        monkeypatch.setattr(module, "find_fault", lambda kind: fault)
+    monkeypatch.setattr(devices, "find_gpus", lambda kind: [Gpu("GeForce")] * 2)
 
-    monkeypatch.setattr("yomi.engine.evaluators.workers.choose_backend", none)
-    monkeypatch.setattr(gpu, "choose_backend", none)
+
+def test_it_refuses_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    show_gpus(monkeypatch, Fault("no GPU", "buy one"))
     begin = time.monotonic()
     assert cli.main(["gpu"]) == 2
     assert time.monotonic() - begin < 60
@@ -78,7 +82,7 @@ def test_networks_of_a_size(tmp_path: Path) -> None:
     found, info = prepare(path, 9)
     assert found == path
     assert (info.game, info.board_size) == ("go", 9)
-    session = onnx_session.make_session(path, "cpu")
+    session = onnx_session.make_session(path)
     rng = np.random.default_rng(0)
     outputs = session.run(
         ["policy", "value", "misc", "ownership"],
@@ -97,11 +101,6 @@ def test_every_part_has_its_rows_whatever_another_does(
     def break_down(*_: Any) -> Any:
         raise RuntimeError("the bus\nis gone")
 
-    def absent(device: str, backend: str) -> str:
-        if backend == "tensorrt":
-            raise EvaluatorError("pycuda not installed")
-        return "onnx"
-
     marks = (gpu.Mark(SHOGI, 9, (1, 16), 10), gpu.Mark(GO, 9, (1, 16), 10**9), gpu.Mark(GO, 9, None))
     monkeypatch.setattr(gpu, "MARKS", marks)
     monkeypatch.setattr(gpu, "BATCHES", (2, 4))
@@ -109,7 +108,9 @@ def test_every_part_has_its_rows_whatever_another_does(
         monkeypatch.setattr(game, "benchmark_setup", functools.partial(_first_game, game.benchmark_setup))
     monkeypatch.setattr(gpu_proofs, "prove_fault", break_down)
     monkeypatch.setattr(gpu_proofs, "prove_stopping", lambda *_: [])
-    monkeypatch.setattr(gpu_proofs, "choose_backend", absent)
+    absent = {"tensorrt": Fault("tensorrt not installed", "pip install it")}
+    for module in (devices, gpu):
+        monkeypatch.setattr(module, "find_fault", absent.get)
     rows = gpu.run(Options(precision="fp32", memory=2**24, workers=2), 0.05, 1.0)
     assert all(tuple(row) == gpu.COLUMNS for row in rows)
     assert gpu.failed(rows)
@@ -120,9 +121,12 @@ def test_every_part_has_its_rows_whatever_another_does(
     assert [row["result"] for row in by_part["unpack kernel"]] == ["ok"] * 8
     assert [row["result"] for row in by_part["contexts"]] == ["ok"]
     for part in ("sessions", "fp16 agreement"):
-        assert [row["result"][:8] for row in by_part[part]] == [*["ok, grea" if part == "sessions" else "ok, same"] * 4,
+        assert [row["result"][:8] for row in by_part[part]] == [*["ok, grea" if part == "sessions" else "ok, same"] * 2,
                                                                *["left out"] * 2]  # fmt: skip
-        assert by_part[part][-1]["result"] == "left out: pycuda not installed"
+        assert (
+            by_part[part][-1]["result"]
+            == "left out: device tensorrt:0: tensorrt not installed; to mend it: pip install it"
+        )
     assert by_part["deliberate fault"][0]["result"] == "failed: the bus is gone"
     speeds = by_part["speed"]
     assert [row["what"] for row in speeds] == [*["shogi, 1x16"] * 3, *["Go 9x9, 1x16"] * 3, *["Go 9x9, own"] * 3]
@@ -132,7 +136,7 @@ def test_every_part_has_its_rows_whatever_another_does(
         best = max(alone, key=lambda row: row["per_second"])
         assert search["batch"] in (2, 4)
         assert search["share"] == pytest.approx(search["per_second"] / best["per_second"])
-        assert alone[0]["result"] == "alone: tensorrt:0 (onnxruntime, fp32)"
+        assert alone[0]["result"] == "alone: cuda:0 (onnxruntime, fp32)"
     assert go["result"] == "search, 2 workers: not reached"
     assert own["result"] == "search, 2 workers: ok"
     told = capsys.readouterr().err.splitlines()
@@ -150,7 +154,7 @@ def test_a_kernel_that_unpacks_wrongly_is_found(processor: Any, monkeypatch: pyt
             super().unpack(source, target, rows, words, bits, repeat, dtype)
             self.queued.append(lambda: self.memory[target].__setitem__(0, 9))
 
-    monkeypatch.setattr(gpu_proofs, "open_driver", lambda number: Wrong(number, processor))
+    monkeypatch.setattr(gpu_proofs, "CudaDriver", lambda number: Wrong(number, processor))
     with pytest.raises(EvaluatorError, match="1 of 217 numbers differ"):
         gpu_proofs.prove_unpacking(0, 31, "float32")
     with pytest.raises(EvaluatorError, match="1 of 217 numbers differ"):
@@ -166,26 +170,26 @@ def test_contexts_are_opened_by_four_threads(processor: list[tuple[str, int, int
 
 
 def test_a_session_with_other_outputs_is_found(processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = gpu_proofs.prove_session(SHOGI, "cuda:0", "onnx", "fp32")
+    rows = gpu_proofs.prove_session(SHOGI, CUDA, "fp32")
     assert rows[0]["result"].startswith("ok, greatest difference ")
     wanted = gpu_proofs.reference(SHOGI)
     wanted.values[...] += 0.1
     with pytest.raises(EvaluatorError, match=r"outputs 0\.1 from the processor's found, expected 0\.005"):
-        gpu_proofs.prove_session(SHOGI, "cuda:0", "onnx", "fp32")
+        gpu_proofs.prove_session(SHOGI, CUDA, "fp32")
     with pytest.raises(EvaluatorError, match=r"mean value error 0\.10"):
-        gpu_proofs.prove_session(SHOGI, "cuda:0", "onnx", "fp16")
+        gpu_proofs.prove_session(SHOGI, CUDA, "fp16")
     wanted.values[...] = np.nan
     with pytest.raises(EvaluatorError, match="outputs nan"):
-        gpu_proofs.prove_session(SHOGI, "cuda:0", "onnx", "fp32")
+        gpu_proofs.prove_session(SHOGI, CUDA, "fp32")
 
 
 def test_workers_are_stopped_and_every_batch_comes_back_right(processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**6))
     monkeypatch.setattr(gpu_proofs, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    rows = gpu_proofs.prove_stopping("cuda:0", "onnx", 150)  # of the clock's ticks, one for each batch
+    rows = gpu_proofs.prove_stopping(CUDA, 150)  # of the clock's ticks, one for each batch
     assert rows[0]["result"].startswith("ok, ")
     with pytest.raises(EvaluatorError, match="2 workers left after 0 stops in 4 batches"):
-        gpu_proofs.prove_stopping("cuda:0", "onnx", 5)
+        gpu_proofs.prove_stopping(CUDA, 5)
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
@@ -198,7 +202,7 @@ def test_the_deliberate_fault_gives_the_gpu_up(processor: Any, monkeypatch: pyte
         driver.is_broken, driver.is_lost = not is_lost, is_lost
         return driver
 
-    monkeypatch.setattr(gpu_fault, "open_driver", broken)
+    monkeypatch.setattr(gpu_fault, "CudaDriver", broken)
     assert gpu_fault.main(0) == 0
     opened = [name for name, _, _ in processor if name == "push"]
     assert len(opened) == (1 if is_lost else 3)

@@ -11,10 +11,10 @@ import pytest
 from yomi.engine import calibration
 from yomi.engine.calibration import tune
 from yomi.engine.cli.games import GAMES, GO
-from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.base import EvaluatorError, Fault
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.evaluators.uniform import UniformEvaluator
-from yomi.engine.go import measuring as go_measuring
+from yomi.engine.go.players import setup as go_setup
 from yomi.engine.options import Options, Value
 from yomi.engine.players import setup
 from yomi.engine.players.setup import TUNED, Tuning, load_tuning, save_tuning, tuned
@@ -115,6 +115,9 @@ def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) ->
     """With evaluators that say nothing, and rates that are made up: fp32, 8 rows and 3 workers are fastest."""
     closed: list[Any] = []
 
+    fault = Fault("not here", "buy one")
+    monkeypatch.setattr(calibration, "find_fault", lambda kind: None if kind == "tensorrt" else fault)
+
     class Silent(UniformEvaluator):
         def __init__(self, options: Options) -> None:
             super().__init__(options.batch_size or 4)
@@ -123,7 +126,7 @@ def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) ->
         def close(self) -> None:
             closed.append(self)
 
-    def make_queue(options: Options, *_: Any) -> InlineQueue:
+    def make_queue(options: Options, *_: Any, **how: Any) -> InlineQueue:
         if options.device != "cpu":
             raise EvaluatorError(f"device {options.device}: no GPU")
         return InlineQueue(Silent(options))
@@ -135,7 +138,7 @@ def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) ->
         rate = 1000.0 * (evaluator.precision == "fp32") + 100.0 * (evaluator.batch_size == 8)
         return {"evaluations_per_second": rate + 50.0 * (search.settings.workers == 3)}
 
-    monkeypatch.setattr(go_measuring if game == "go" else shogi_setup, "make_queue", make_queue)
+    monkeypatch.setattr(go_setup if game == "go" else shogi_setup, "make_queue", make_queue)
     for module in (calibration, setup):
         monkeypatch.setattr(module, "usable_cores", lambda: 3)
     monkeypatch.setattr(calibration, "search_counts", counts)
@@ -158,7 +161,8 @@ def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) ->
         ("native", "fp32"),
         ("onnx", "fp32"),
     }
-    assert "tensorrt, onnx, auto: device tensorrt: no GPU" in said
+    assert "tensorrt, tensorrt, auto: device tensorrt: no GPU" in said
+    assert not any("rtx" in line for line in said)
     assert len(closed) == 4 + 6 + 2
 
 
@@ -185,7 +189,7 @@ def test_what_fails_while_it_is_measured_is_left_out(monkeypatch: pytest.MonkeyP
             raise RuntimeError("out of memory")
         return {"evaluations_per_second": 10.0 * evaluator.batch_size}
 
-    monkeypatch.setattr(go_measuring, "make_queue", lambda options, *_: InlineQueue(Silent(options)))
+    monkeypatch.setattr(go_setup, "make_queue", lambda options, *_: InlineQueue(Silent(options)))
     monkeypatch.setattr(calibration, "usable_cores", lambda: 1)
     monkeypatch.setattr(calibration, "search_counts", counts)
     said: list[str] = []
@@ -209,14 +213,14 @@ def test_what_was_started_is_closed_where_setting_up_fails(
         def close(self) -> None:
             closed.append(self)
 
-    def make_queue(*_: Any) -> InlineQueue:
+    def make_queue(*_: Any, **how: Any) -> InlineQueue:
         started.append(Silent())
         return InlineQueue(started[-1])
 
     def too_much(*_: Any) -> Any:
         raise MemoryError
 
-    setup = go_measuring if game == "go" else shogi_setup
+    setup = go_setup if game == "go" else shogi_setup
     monkeypatch.setattr(setup, "make_queue", make_queue)
     monkeypatch.setattr(calibration if fails == "Search" else setup, fails, too_much)
     with pytest.raises(MemoryError):
@@ -229,6 +233,6 @@ def test_no_way_to_compute_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: Any) -> Any:
         raise EvaluatorError("no onnxruntime")
 
-    monkeypatch.setattr(go_measuring, "make_queue", none)
+    monkeypatch.setattr(go_setup, "make_queue", none)
     with pytest.raises(EvaluatorError, match="no backend can compute this network on this machine"):
         tune(Options(net="net.bin.gz", size=5), GO, 0.1, lambda line: None)

@@ -6,19 +6,20 @@ import gc
 import threading
 import time
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import numba
 import numpy as np
 import pytest
 
 from tests.unit.trees import check_tree, contents_of, new_game, new_search
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.evaluators.uniform import UniformEvaluator
-from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.go.networks import RolloutEvaluator
 from yomi.engine.search import search as search_module
 from yomi.engine.search.types import Limits
-from yomi.native.bound_kernels import NO_CALLS, Calls
+from yomi.native.bound_kernels import NO_CALLS, Calls, type_of
 from yomi.native.tree.searcher import Searcher
 from yomi.native.tree.uniform import write_zeros
 
@@ -53,6 +54,25 @@ def test_no_calls_do_nothing() -> None:
     NO_CALLS.run(2)
     (NO_CALLS + write_zeros.bind(*array)).run(1)
     assert [each.any(axis=1).tolist() for each in array] == [[False, True]] * 3
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+def test_types_of_arguments_are_numbas() -> None:
+    record = np.dtype([("a", np.int32), ("b", np.float64)])
+    aligned = np.dtype([("a", np.int32), ("b", np.float64)], align=True)
+    frozen = np.zeros(2, record)
+    frozen.flags.writeable = False
+    arrays = [np.zeros(3), np.zeros((2, 3)), np.zeros((2, 3)).T, np.zeros((4, 4))[::2, ::2], np.zeros(3, np.float32)]
+    records = [np.zeros(2, record), np.zeros(2, record)[0], np.zeros(2, aligned), np.zeros((2, 2), record), frozen]
+    values = [*arrays, *records, True, 3, 2**63, 1.5, np.int8(1), (), Pair(1, 2), Pair(1, np.zeros(2)), (1, 2)]
+    for _ in range(2):  # the second time, types are remembered
+        for value in values:
+            assert type_of((value, 1)) == numba.typeof((value, 1))
+    assert type_of(tuple(values)) == numba.typeof(tuple(values))
 
 
 def test_arguments_of_other_types_are_refused() -> None:

@@ -22,6 +22,7 @@ import yomi.engine.cli.loading
 import yomi.engine.cli.main
 import yomi.engine.cli.play
 from tests.fakes.player import FakePlayer
+from tests.fakes.plugins import forget
 from tests.unit.test_go_game import take_kos_once_around, three_kos
 from yomi import __version__, nets
 from yomi.bench.cli import make_parser
@@ -31,10 +32,10 @@ from yomi.engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, expande
 from yomi.engine.cli.match_settings import read_file
 from yomi.engine.cli.parser import ESSENTIAL, CliError, Command, short_help
 from yomi.engine.cli.selfplay import Series
-from yomi.engine.evaluators import cuda, gpu, providers
-from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators import backends, cuda, devices
+from yomi.engine.evaluators.base import EvaluatorError, Fault
+from yomi.engine.evaluators.devices import CPU, Device
 from yomi.engine.evaluators.onnx_session import GpuSession
-from yomi.engine.evaluators.providers import Fault
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.learning import GoRecorder
 from yomi.engine.go.record_files import load_record
@@ -46,8 +47,8 @@ from yomi.engine.players.request import Decision, Request
 from yomi.engine.terminal import Terminal, TerminalGame
 from yomi.native.errors import CompileError
 from yomi.native.go.board import BLACK, PASS
+from yomi.nets.gpu_variants import variant_file
 from yomi.nets.installation import pip_command
-from yomi.nets.packed import variant_file
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) ->
     ("name", "text"),
     [
         ("dataset", "The format of data sets: nets/data/shards.py."),
-        ("train", "The keys of a configuration: nets/training/config.py; examples: nets/recipes/"),
+        ("train", "The keys of a configuration: nets/README.md; examples: nets/recipes/"),
         ("match", "yomi match ./new ./old --sprt"),
     ],
 )
@@ -497,11 +498,11 @@ def series(player: FakePlayer) -> Series[GoGame]:
 
 
 def test_selfplay_scores_games_that_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("yomi.engine.go.referee.MOVES_PER_POINT", 0.2)
+    monkeypatch.setattr("yomi.engine.go.scoring.MOVES_PER_POINT", 0.2)
     game = series(FakePlayer(Options(size=5))).play(0)
-    assert game.moves == 5
+    assert len(game.game.moves) == 5
     resigned = series(FakePlayer(Options(size=5), resign_at=3)).play(0)
-    assert (resigned.moves, resigned.winner) == (3, 1)
+    assert (len(resigned.game.moves), resigned.ended.winner) == (3, 1)
     assert b"RE[B+R]" in resigned.files[".sgf"]
 
 
@@ -521,7 +522,7 @@ def test_selfplay_gives_a_game_without_result_to_nobody() -> None:
         take_kos_once_around(game, tops)
     moves += [move for _, move in game.moves]
     played = series(TripleKo(Options(rules="japanese"))).play(0)
-    assert (moves, played.moves, played.winner) == ([], 34, 0)
+    assert (moves, len(played.game.moves), played.ended.winner) == ([], 34, 0)
     assert b"RE[Void]" in played.files[".sgf"]
 
 
@@ -537,41 +538,40 @@ class Wrong(GpuSession):
         return [output + 1 for output in super().run(rows)]
 
 
+def show_gpus(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    forget()
+    monkeypatch.setattr(devices, "gpu_descriptions", lambda: list(names))
+    monkeypatch.setattr(cuda, "gpu_names", lambda: list(names))
+
+
 @pytest.mark.parametrize(
     ("session", "said"),
     [
-        (GpuSession, "ok TensorRT through onnxruntime (--device tensorrt --backend onnx) works\n"),
-        (
-            Wrong,
-            "-- TensorRT through onnxruntime (--device tensorrt --backend onnx) does not work: its output_policy and",
-        ),
-        (None, "-- TensorRT through onnxruntime (--device tensorrt --backend onnx) does not work: CUDA failure 35\n"),
+        (GpuSession, "ok CUDA (--device cuda) works\n"),
+        (Wrong, "-- CUDA (--device cuda) does not work: its output_policy and"),
+        (None, "-- CUDA (--device cuda) does not work: CUDA failure 35\n"),
     ],
 )
 def test_doctor_tries_every_way_to_a_gpu_or_names_what_it_needs(
     session: Any, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def open_engine(path: Path, device: str, backend: str, rows: int, outputs: list[str], variant: Any) -> Any:
-        assert (device, backend) == ("tensorrt", "onnx")
+    def open_engine(path: Path, device: Device, rows: int, outputs: list[str], variant: Any) -> Any:
+        assert device == Device("cuda")
         if session is None:
             raise EvaluatorError("CUDA failure 35\nand more")
-        return session(variant_file(path, variant), "cpu", rows, outputs), "onnxruntime"
+        return session(variant_file(path, variant), CPU, rows, outputs)
 
-    monkeypatch.setattr(gpu, "open_engine", open_engine)
-    faults = {"cuda": Fault("libcublasLt.so.12 is not found", "pip install this"), "tensorrt": None}
-    monkeypatch.setattr(cuda, "gpu_names", lambda: ["NVIDIA Something", "NVIDIA Other"])
-    monkeypatch.setattr(providers, "find_gpu_fault", lambda: None)
-    monkeypatch.setattr(providers, "find_package_fault", lambda device: faults[device])
-    monkeypatch.setattr(providers, "find_direct_fault", lambda: Fault("pycuda not installed", "pip install that"))
+    monkeypatch.setattr(backends, "open_engine", open_engine)
+    show_gpus(monkeypatch, "NVIDIA Something", "NVIDIA Other")
+    missing = Fault("tensorrt not installed", "pip install that")
+    monkeypatch.setattr(devices, "find_package_fault", lambda kind: None if kind == "cuda" else missing)
     assert main(["doctor"]) == 0
+    forget()
     text = capsys.readouterr().out
     assert "ok GPU 0: NVIDIA Something\n" in text
     assert "ok GPU 1: NVIDIA Other\n" in text
-    assert (
-        "-- CUDA (--device cuda): libcublasLt.so.12 is not found; to install it:\n  --     pip install this\n" in text
-    )
     assert said in text
-    assert "-- TensorRT itself (--device tensorrt): pycuda not installed; to install it:\n  --     pip inst" in text
+    assert "-- TensorRT (--device tensorrt): tensorrt not installed; to install it:\n  --     pip install that" in text
 
 
 def test_doctor_knows_a_gpu_by_its_uuid(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -580,28 +580,29 @@ def test_doctor_knows_a_gpu_by_its_uuid(monkeypatch: pytest.MonkeyPatch, capsys:
     answer = types.SimpleNamespace(stdout="\n".join(lines) + "\n")
     monkeypatch.setattr("shutil.which", lambda tool: tool)
     monkeypatch.setattr("subprocess.run", lambda command, **_: answer)
-    monkeypatch.setattr(cuda, "gpu_names", lambda: ["NVIDIA Fast", "NVIDIA Slow"])
+    show_gpus(monkeypatch, "NVIDIA Fast", "NVIDIA Slow")
     monkeypatch.setattr(cuda, "gpu_uuid", lambda number: ("GPU-a", "GPU-b")[number])
-    monkeypatch.setattr(providers, "find_gpu_fault", lambda: None)
     assert main(["doctor"]) == 0
+    forget()
     text = capsys.readouterr().out
     assert "ok GPU 0: NVIDIA Fast, 143771 MiB, compute capability 9.0, driver 580.65\n" in text
     assert "ok GPU 1: NVIDIA Slow, 8192 MiB, compute capability 7.5, driver 580.65\n" in text
-    assert "ok TensorRT itself uses yomi's own binding of NVIDIA's driver\n" in text
+    assert "ok TensorRT uses yomi's own binding of NVIDIA's driver\n" in text
 
 
 def test_doctor_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     fault = Fault("libcuda.so.1, NVIDIA's driver, is not found", "install the driver")
-    monkeypatch.setattr(providers, "find_gpu_fault", lambda: fault)
+    monkeypatch.setattr(devices, "find_gpu_fault", lambda kind: fault)
     built = Fault("this onnxruntime is built for the processor only", "pip install the other")
-    monkeypatch.setattr(providers, "find_package_fault", lambda device: built)
-    monkeypatch.setattr(providers, "find_direct_fault", lambda: None)
+    monkeypatch.setattr(devices, "find_package_fault", lambda kind: built if kind == "cuda" else None)
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
     assert "-- no GPU for CUDA: libcuda.so.1, NVIDIA's driver, is not found; to change this:" in text
     assert "--     install the driver" in text
-    assert "ok TensorRT itself (--device tensorrt) is installed; a test needs a GPU\n" in text
+    assert "ok TensorRT (--device tensorrt) is installed; a test needs a GPU\n" in text
     assert "-- CUDA (--device cuda): this onnxruntime is built for the processor only; to install it:" in text
+    assert "-- WebGPU (--device webgpu): libcuda.so.1, NVIDIA's driver, is not found; to mend it:" in text
+    assert "webgpu:software" not in text
 
 
 def test_doctor_sees_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,6 +116,23 @@ def test_declaring_the_win(tmp_path: Path) -> None:
     assert load_records(tmp_path / "game.csa")[0].ending == "KACHI"
 
 
+def test_declaring_the_draw(tmp_path: Path) -> None:
+    game = ShogiGame("KGGGGSSSS/9/NNNN5/9/9/9/9/9/4k4 b RB8P 1", entering_king="24")
+    terminal, _ = play_with(["declare", f"save {tmp_path / 'game.csa'}", "quit"], game=game)
+    assert terminal.result == "draw: Black declared it"
+    record = load_records(tmp_path / "game.csa")[0]
+    assert (record.ending, record.winner) == ("JISHOGI", 0)
+
+
+def test_a_try_wins(tmp_path: Path) -> None:
+    game = ShogiGame("9/4K4/9/9/9/9/9/9/k8 b 2r2b4g4s4n4l18p 1", entering_king="try")
+    terminal, text = play_with(["declare", "5b5a", f"save {tmp_path / 'game.csa'}", "quit"], game=game)
+    assert "expected 5b5a, which wins" in text
+    assert terminal.result == "Black wins: the king has reached the start of the other king"
+    record = load_records(tmp_path / "game.csa")[0]
+    assert (record.ending, record.winner) == ("TORYO", 1)
+
+
 def test_play_from_the_command_line(
     fake: list[FakeShogiPlayer], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,7 +150,7 @@ def test_play_from_the_command_line(
     ("words", "message"),
     [
         ("play shogi --sfen nonsense", "--sfen: SFEN of 1 fields"),
-        ("play shogi --handicap 2", "unrecognized arguments"),
+        ("play shogi --handicap 2", "--handicap 2: expected one of 香落ち (lance)"),
         ("play shogi --size 9", "unrecognized arguments"),
         ("play shogi --color green", "--color: invalid choice"),
         ("play shogi --net no/such/file", "no such file"),
@@ -263,4 +280,4 @@ def test_selfplay_resigns_where_it_is_allowed() -> None:
     player = FakeShogiPlayer(resign_at=3)
     series = Series(SHOGI, player, ShogiRecorder(player.options, ["usi"]))
     game = series.play(0)
-    assert (game.moves, game.winner) == (3, 1)
+    assert (len(game.game.moves), game.ended.winner) == (3, 1)

@@ -14,9 +14,11 @@ import pytest
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.cli.main import main
 from yomi.engine.datasets.evaluate_network import evaluate_network
+from yomi.engine.evaluators.devices import CPU
 from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.networks import FORMATS
+from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import to_sgf
 from yomi.nets.data.shards import open_dataset
@@ -47,7 +49,7 @@ def made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     records = tmp_path / "games"
     records.mkdir()
     for number, corner in enumerate((9, 12)):
-        game = GoGame(7, PRESETS["chinese"])
+        game = GoGame(square(7), PRESETS["chinese"])
         for move in range(corner, corner + 24):
             if game.is_legal(game.side_to_move, move):
                 game.play(game.side_to_move, move)
@@ -88,7 +90,7 @@ def test_points_beside_an_even_board_and_rollouts(
     columns = shard.open()
     points = columns["lead"].astype(np.float32) - columns["komi"].astype(np.float32)
     assert rows["even board"]["mean_absolute_error"] == pytest.approx(np.abs(points).mean(), rel=1e-5)
-    table = evaluate_network(FORMATS, net, open_dataset(folder), "test", 0, "cpu").values()
+    table = evaluate_network(FORMATS, net, open_dataset(folder), "test", 0, CPU).values()
     assert rows["network"]["mean_absolute_error"] == pytest.approx(table["score_error"], rel=1e-5)
     assert {row["positions"] for row in rows.values()} == {shard.rows}
     # 49 points are all that a rollout can win or lose

@@ -14,8 +14,9 @@ from yomi.engine.clients import client as engine_client
 from yomi.engine.clients import usi as usi_client
 from yomi.engine.clients.client import STOP_TIMEOUT, TIMEOUT, EngineError, EngineMove, Evaluation, RefusedError
 from yomi.engine.clients.gtp import GtpClient, read_evaluation
-from yomi.engine.clients.spec import EngineLimits, EngineSpec, GameClock
+from yomi.engine.clients.spec import EngineLimits, EngineSpec
 from yomi.engine.clients.usi import POLL, UsiClient, UsiSearch, read_info
+from yomi.engine.clock import Clock
 
 BASIC = "name version list_commands boardsize clear_board komi play genmove quit time_settings time_left"
 SPEC = EngineSpec("x", ("x",))
@@ -106,7 +107,7 @@ def test_limits_of_gtp(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_gtp_engines_are_told_the_moves_that_they_do_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     client, process = gtp(monkeypatch, BASIC, EngineLimits(), genmove="= D4")
-    clocks = {color: client.clock(0.0) for color in (1, 2)}
+    clocks = {color: client.clock() for color in (1, 2)}
     for _ in range(2):
         client.new_game(9, 7.0, "chinese", clocks[2].settings)
         process.sent.clear()
@@ -116,11 +117,11 @@ def test_gtp_engines_are_told_the_moves_that_they_do_not_know(monkeypatch: pytes
 
 
 def test_moves_of_gtp(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = GameClock(EngineLimits(main=10.9, byoyomi=5).clock(), 0.0)
+    clock = Clock.full(EngineLimits(main=10.9, byoyomi=5).clock())
     client, process = gtp(monkeypatch, BASIC, EngineLimits(), genmove="= D4")
     assert client.genmove("B", clock).move == "D4"
     assert process.sent[-2:] == ["time_left B 10 0", "genmove B"]
-    clock.spend(12)
+    clock = clock.after(12)
     client.genmove("B", clock)
     assert process.sent[-2] == "time_left B 5 1"
     report = "=\ninfo move A1 visits 1 winrate 0.5\ninfo move C3 visits 9 winrate 0.75 scoreLead 2 pv C3\nplay C3"
@@ -147,10 +148,10 @@ def test_the_time_left_is_told_in_the_terms_of_the_settings(
     """Engines that do not know periods are told of main time and one stone in the last period."""
     limits = EngineLimits(main=11, byoyomi=5, periods=3)
     client, process = gtp(monkeypatch, f"{BASIC} {known}", limits, genmove="= D4")
-    clock = GameClock(limits.clock(), 0.0)
+    clock = Clock.full(limits.clock())
     for seconds in (9, 2, 5, 5, 1):
         client.genmove("B", clock)
-        clock.spend(seconds)
+        clock = clock.after(seconds)
     assert [line for line in process.sent if line.startswith("time_left")] == [f"time_left B {text}" for text in told]
 
 
@@ -169,10 +170,10 @@ def test_what_is_left_of_main_time_is_never_told_as_none_before_a_period(
     monkeypatch: pytest.MonkeyPatch, limits: EngineLimits, known: str, told: list[str]
 ) -> None:
     client, process = gtp(monkeypatch, f"{BASIC} {known}", limits, genmove="= D4", kata_genmove_analyze="=\nplay D4")
-    clock = GameClock(limits.clock(), 0.0)
+    clock = Clock.full(limits.clock())
     for seconds in (1, 0.1):
         client.genmove("B", clock)
-        clock.spend(seconds)
+        clock = clock.after(seconds)
     assert [line for line in process.sent if line.startswith("time_left")] == [f"time_left B {text}" for text in told]
 
 
@@ -281,7 +282,7 @@ def test_what_usi_engines_are_told(
     monkeypatch: pytest.MonkeyPatch, black: EngineLimits, white: EngineLimits, command: str
 ) -> None:
     client, process = usi(monkeypatch, black)
-    clocks = {1: GameClock(black.clock(increment_first=True), 0), 2: GameClock(white.clock(increment_first=True), 0)}
+    clocks = {1: Clock.full(black.clock(increment_first=True)), 2: Clock.full(white.clock(increment_first=True))}
     answer = client.choose("startpos", (), 1, clocks)
     assert process.sent[-2:] == ["position startpos", command]
     assert (answer.move, answer.evaluation and answer.evaluation.score) == ("7g7f", 30.0)
@@ -378,13 +379,13 @@ def test_a_clock_that_started_before_the_search(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("limits", "seconds"), [(EngineLimits(main=2), 2.5), (EngineLimits(seconds=3), 3.0), (EngineLimits(nodes=9), 0.0)]
+    ("limits", "seconds"), [(EngineLimits(main=2), 2.0), (EngineLimits(seconds=3), 3.0), (EngineLimits(nodes=9), 0.0)]
 )
 def test_reports_without_end_are_no_move_in_a_match(
     limits: EngineLimits, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(lines=itertools.repeat("info nodes 5"))
-    clocks = {color: GameClock(limits.clock(increment_first=True), 0.5) for color in (1, 2)}
+    clocks = {color: Clock.full(limits.clock(increment_first=True)) for color in (1, 2)}
     with pytest.raises(EngineError, match="no answer to 'go "):
         usi_on(machine, monkeypatch, limits).choose("startpos", (), 1, clocks)
     assert machine.now == pytest.approx(seconds + TIMEOUT, abs=2 * POLL)

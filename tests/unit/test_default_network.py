@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from yomi.engine.cli.main import main
-from yomi.engine.default_network import is_bundled, network_fault, network_file
+from yomi.engine.default_network import alpha_beta_file, ask_for_alpha_beta, is_bundled, network_fault, network_file
 from yomi.engine.options import Options
 from yomi.nets.load import game_of
 from yomi.nets.models import BUNDLED, bundled, fast_network
@@ -15,7 +15,7 @@ from yomi.nets.models import BUNDLED, bundled, fast_network
 
 def test_every_bundled_network_is_found_by_its_name_and_is_of_its_game() -> None:
     models = Path(BUNDLED[0].path).parent
-    files = {path.name for path in models.iterdir() if path.suffix in (".xz", ".gz", ".onnx", ".safetensors")}
+    files = {path.name for path in models.iterdir() if path.suffix in (".xz", ".gz", ".onnx", ".safetensors", ".bin")}
     assert {each.file for each in BUNDLED} == files
     for network in BUNDLED:
         assert game_of(network.path) == network.game
@@ -47,7 +47,10 @@ def test_a_file_goes_before_a_name_and_dot_slash_is_always_a_file(
     ("words", "parts"),
     [
         ("gtp --net yomi-go-b6c69", ("--net yomi-go-b6c69: no such file", "did you mean yomi-go-b6c96?")),
-        ("usi --net yomi-shogi-sparce", ("the name fast or yomi-shogi-sparse", "did you mean yomi-shogi-sparse?")),
+        (
+            "usi --net yomi-shogi-sparce",
+            ("the name fast or suisho-petite or yomi-shogi-sparse", "did you mean yomi-shogi-sparse?"),
+        ),
         ("gtp --value-net fst", ("--value-net fst: no such file", "did you mean fast?")),
         ("net info yomi-go-b6c69", ("yomi-go-b6c69: no such file", "did you mean yomi-go-b6c96?")),
         ("net info fast", ("fast: no such file", "expected a network's file, or the name ")),
@@ -91,3 +94,28 @@ def test_other_commands_take_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert "sparse network" in capsys.readouterr().out
     assert is_bundled("fast")
     assert not is_bundled("fast.bin.gz")
+
+
+def test_shogi_by_time_on_a_processor_is_played_by_alpha_beta() -> None:
+    expected = str(bundled("suisho-petite").path)  # type: ignore[union-attr]
+    own = Options.for_game("shogi").with_values({"device": "cpu"})
+    assert alpha_beta_file(own, "shogi") == expected
+    assert alpha_beta_file(own.with_values({"net": "suisho-petite", "visits": 100}), "shogi") == expected
+    for changes in ({"visits": 100}, {"playouts": 100}, {"device": "cuda"}, {"net": "fast"}, {"evaluator": "material"}):
+        assert alpha_beta_file(own.with_values(changes), "shogi") is None
+    assert alpha_beta_file(Options(), "go") is None
+
+
+def test_reviews_ask_for_alpha_beta() -> None:
+    expected = str(bundled("suisho-petite").path)  # type: ignore[union-attr]
+    options = Options.for_game("shogi").with_values({"device": "cpu", "visits": 100})
+    assert ask_for_alpha_beta(options, "shogi", 5000)
+    assert (options.net, options.visits) == (expected, 5000)
+    options = Options.for_game("shogi").with_values({"device": "cpu", "visits": 100, "seconds": 1.0})
+    assert ask_for_alpha_beta(options, "shogi", 5000)
+    assert options.visits is None
+    for changes in ({"net": "fast"}, {"evaluator": "material"}, {"device": "cuda"}):
+        options = Options.for_game("shogi").with_values({"device": "cpu", "visits": 100, **changes})
+        assert not ask_for_alpha_beta(options, "shogi", 5000)
+        assert options.visits == 100
+    assert not ask_for_alpha_beta(Options(), "go", 5000)

@@ -11,19 +11,16 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
 from tests.contract.networks import load_go, load_shogi, raw_shogi  # noqa: E402
-from yomi.engine.go.networks.katago import raw_outputs  # noqa: E402
+from yomi.engine.go.networks import raw_outputs  # noqa: E402
 from yomi.nets.definitions.catalog import NETWORKS, make  # noqa: E402
+from yomi.nets.definitions.export import export_by_torch, export_file, export_onnx  # noqa: E402
 from yomi.nets.definitions.katago import from_katago, to_katago  # noqa: E402
-from yomi.nets.definitions.onnx_export import export_onnx  # noqa: E402
-from yomi.nets.definitions.torch_export import export_by_torch  # noqa: E402
 from yomi.nets.errors import NetworkError  # noqa: E402
-from yomi.nets.features import feature_set  # noqa: E402
 from yomi.nets.katago.file import parse_network, read_network  # noqa: E402
 from yomi.nets.katago.network import Activation  # noqa: E402
 from yomi.nets.katago.write import write_network  # noqa: E402
 from yomi.nets.load import NetworkKind, open_file, prepare_shogi  # noqa: E402
-from yomi.nets.metadata import NetworkInfo  # noqa: E402
-from yomi.nets.training.export import export_file  # noqa: E402
+from yomi.nets.metadata import NetworkInfo, feature_set  # noqa: E402
 
 COUNTS = [
     ("cosumi-stack", {"layers": 3, "planes": 2}, 19_137, 19_137),

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import sys
 
 import pytest
 
 from yomi.engine.clients.spec import (
     EngineLimits,
-    GameClock,
     SpecError,
     limits_of,
     parse_spec,
     parse_spec_table,
     with_unique_names,
 )
-from yomi.engine.clock import TimeSystem
+from yomi.engine.clock import Clock, TimeSystem
 
 # -- limits and clocks -------------------------------------------------------------------------------------------------
 
@@ -57,18 +57,16 @@ def test_a_players_own_limits_go_first() -> None:
 
 
 def test_a_clock_runs_out() -> None:
-    clock = GameClock(EngineLimits(main=1, byoyomi=2, periods=2).clock(), margin=0.1)
-    assert clock.allowed() == 5
-    assert clock.spend(0.5)
-    assert clock.spend(3.0)  # the rest of the main time and the first period
-    assert clock.allowed() == pytest.approx(2)
-    assert clock.spend(2.05)  # within the margin
-    assert not clock.spend(2.2)
-    assert clock.used == pytest.approx(7.75)
-    fischer = GameClock(EngineLimits(main=1, increment=1).clock(increment_first=True), margin=0)
-    assert fischer.spend(1.5)
-    assert fischer.allowed() == pytest.approx(1.5)
-    assert GameClock(EngineLimits(seconds=1).clock(), 0.0).spend(100.0)
+    clock = Clock.full(EngineLimits(main=1, byoyomi=2, periods=2).clock())
+    assert clock.allowed == 5
+    clock = clock.after(0.5).after(3.0)  # the rest of the main time and the first period
+    assert clock.allowed == clock.after(2.05).allowed == pytest.approx(2)
+    canadian = Clock.full(EngineLimits(main=1, byoyomi=2, stones=3).clock())
+    assert canadian.allowed == 3
+    assert canadian.after(1.5).allowed == pytest.approx(1.5)
+    fischer = Clock.full(EngineLimits(main=1, increment=1).clock(increment_first=True))
+    assert fischer.after(1.5).allowed == pytest.approx(1.5)
+    assert Clock.full(EngineLimits(seconds=1).clock()).allowed == math.inf
 
 
 # -- engines -----------------------------------------------------------------------------------------------------------

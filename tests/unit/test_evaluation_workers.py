@@ -21,8 +21,9 @@ from tests.unit.test_search import run, visits_of
 from tests.unit.trees import check_tree, new_game, new_search
 from tests.waiting import wait_until
 from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
+from yomi.engine.evaluators.devices import CPU, Device, device_numbers, devices_of
 from yomi.engine.evaluators.queue import InlineQueue, Job
-from yomi.engine.evaluators.workers import EvaluationWorkers, device_numbers, make_device_queue
+from yomi.engine.evaluators.workers import EvaluationWorkers, make_device_queue
 from yomi.engine.options import Options
 from yomi.engine.search.types import Limits
 from yomi.native.go.spec import go_spec
@@ -235,7 +236,7 @@ def test_a_device_that_is_set_up_just_when_it_is_given_up_stays_so() -> None:
 
 
 def test_a_batch_is_not_kept_for_a_device_that_is_being_set_up() -> None:
-    devices = Devices(("hang", range(2, 3)), ("nan", range(3, 10**9)), seconds=1.0)
+    devices = Devices(("hang", range(2, 3)), ("nan", range(3, 10**9)), seconds=0.3)
     queue = EvaluationWorkers(devices.factories(), hang=0.1)
     search = new_search(queue, workers=2)
     search.set_position(new_game())
@@ -356,7 +357,7 @@ def test_what_ends_the_start_ends_every_worker(comes: str) -> None:
 
 def test_workers_that_nobody_closed_end_before_the_interpreter() -> None:
     program = """
-from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.workers import EvaluationWorkers
 class Evaluator(UniformEvaluator):
     def close(self):
@@ -471,23 +472,20 @@ def test_other_devices_are_refused(text: str, message: str) -> None:
         device_numbers(text)
 
 
-def test_every_device_gets_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("yomi.engine.evaluators.workers.chooses_cpu", lambda device: device == "cpu")
-    monkeypatch.setattr("yomi.engine.evaluators.workers.choose_backend", lambda device, backend: None)
+def test_every_device_gets_its_workers() -> None:
     asked: list[str] = []
 
-    def make(device: str) -> ScriptedEvaluator:
-        asked.append(device)
+    def make(device: Device) -> ScriptedEvaluator:
+        asked.append(str(device))
         return ScriptedEvaluator()
 
-    queue = make_device_queue(make, Options(device="cuda", devices="0,3"))
+    queue = make_device_queue(make, [Device("cuda", 0), Device("cuda", 3)])
     assert sorted(asked) == ["cuda:0", "cuda:0", "cuda:3", "cuda:3"]
     queue.close()
     asked.clear()
-    make_device_queue(make, Options(device="tensorrt", device_workers=1)).close()
-    assert asked == ["tensorrt:0"]
-    asked.clear()
-    assert isinstance(make_device_queue(make, Options(device="cpu")), InlineQueue)
-    assert asked == ["cpu"]
+    make_device_queue(make, [Device("tensorrt")], 1).close()
+    make_device_queue(make, [Device("webgpu")]).close()
+    assert asked == ["tensorrt:0", "webgpu:0"]
+    assert isinstance(make_device_queue(make, [CPU]), InlineQueue)
     with pytest.raises(EvaluatorError, match="devices 0,1 name GPUs"):
-        make_device_queue(make, Options(device="cpu", devices="0,1"))
+        devices_of(Options(device="cpu", devices="0,1"))

@@ -10,8 +10,8 @@ import pytest
 from tests.fakes.evaluators import RootedEvaluator, ScriptedEvaluator
 from tests.unit.trees import contents_of, new_game, new_search
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.game import GoGame
 from yomi.engine.learning.searches import GameSearch, Searches
 from yomi.engine.matches.duel import best_move, move_root
@@ -56,9 +56,8 @@ def test_every_tree_is_that_of_the_ordinary_search(evaluator: Any) -> None:
 
 def test_a_tree_goes_on_below_a_move() -> None:
     evaluator, game = ScriptedEvaluator(1), new_game(SIZE)
-    # Where the score counts, the ordinary search takes another center of it for the new root.
-    made = searches(evaluator, 1, 2 * PLAYOUTS, dynamic_score_utility=0.0)
-    small, search = made.slots[0], new_search(evaluator, SIZE, dynamic_score_utility=0.0)
+    made = searches(evaluator, 1, 2 * PLAYOUTS)
+    small, search = made.slots[0], new_search(evaluator, SIZE)
     small.begin(game)
     small.search(PLAYOUTS)
     make_all(made)
@@ -68,6 +67,7 @@ def test_a_tree_goes_on_below_a_move() -> None:
     move = int(children["move"][np.argmax(children["visits"])])
     game.play(game.side_to_move, move)
     small.begin(game, [move])
+    small.prepare()
     small.search(50)
     make_all(made)
     search.set_position(game)
@@ -79,8 +79,8 @@ def test_a_tree_goes_on_below_a_move() -> None:
 @pytest.mark.parametrize("kind", [ScriptedEvaluator, RootedEvaluator])
 def test_a_duel_chooses_as_a_player_does(kind: type[ScriptedEvaluator]) -> None:
     evaluator, game, visits = kind(1), new_game(SIZE, komi=0.0), 80
-    made = [searches(evaluator, 1, 2 * visits, dynamic_score_utility=0.0) for _ in range(2)]
-    ordinary = [new_search(evaluator, SIZE, dynamic_score_utility=0.0) for _ in range(2)]
+    made = [searches(evaluator, 1, 2 * visits) for _ in range(2)]
+    ordinary = [new_search(evaluator, SIZE) for _ in range(2)]
     rooted: list[int | None] = [None, None]
     unlike_most_visited = 0
     for ply in range(24):
@@ -90,6 +90,7 @@ def test_a_duel_chooses_as_a_player_does(kind: type[ScriptedEvaluator]) -> None:
         rooted[player] = len(game.moves)
         search.set_position(game)
         assert small.visits == search.root_visits
+        small.prepare()
         small.search(visits - small.visits)
         make_all(made[player])
         report = search.run(Limits(visits=visits))

@@ -10,10 +10,10 @@ import pytest
 from tests.contract.networks import load_go
 from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.evaluators.backends import NativeBackend, native_precision
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.native import NativeBackend, native_precision
 from yomi.engine.evaluators.network import NetworkEvaluator
-from yomi.engine.go.networks.katago import KataGo, make_program, raw_outputs
+from yomi.engine.go.networks import KataGo, make_program, raw_outputs
 from yomi.native.forward import builder
 from yomi.native.forward.builder import PRECISIONS, ProgramBuilder
 from yomi.native.forward.emit import BYTES, HAS_HALF_PRODUCTS, HAS_PAIRS, TILES
@@ -22,9 +22,8 @@ from yomi.native.forward.tiles import halve
 from yomi.native.forward.winograd import TILE_OUTPUTS, choose_tile, even_matrices, matrices
 from yomi.native.jit import kernel
 from yomi.nets.katago.cpu_program import unsupported
-from yomi.nets.katago.description import describe
 from yomi.nets.katago.network import Activation, Conv, KataGoNetwork
-from yomi.nets.katago.outputs import RawOutputs
+from yomi.nets.katago.outputs import RawOutputs, describe
 from yomi.nets.katago.write import write_network
 from yomi.nets.load import NetworkKind
 

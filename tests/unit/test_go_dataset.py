@@ -19,16 +19,19 @@ from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.cli.main import main
 from yomi.engine.datasets import making
 from yomi.engine.datasets.making import GO_SUFFIXES, find_files, readable_files, sgf_texts
+from yomi.engine.evaluators.devices import CPU, Device
 from yomi.engine.evaluators.queue import InlineQueue
 from yomi.engine.go.datasets import games as go_games
 from yomi.engine.go.datasets import teacher as go_teacher
 from yomi.engine.go.datasets.dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
-from yomi.engine.go.datasets.games import parse_result, read_games
-from yomi.engine.go.datasets.rows import Row, blank_columns
+from yomi.engine.go.datasets.games import Row, blank_columns, read_games
 from yomi.engine.go.datasets.teacher import LABELS_VERSION, NetworkTeacher, seed_of
 from yomi.engine.go.game import GoGame
+from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.scoring import read_result
 from yomi.engine.go.sgf import to_sgf
+from yomi.engine.play import RESIGNATION, SCORE, TIME
 from yomi.engine.players import precision
 from yomi.engine.records import LeftOut
 from yomi.engine.search.search import Search
@@ -38,18 +41,17 @@ from yomi.native.datasets.replay import GAME_DTYPE
 from yomi.native.go.planes import policy_index, write_planes
 from yomi.native.go.scratch import SCRATCH_DTYPE
 from yomi.native.spec import Inputs
-from yomi.nets.data.batches import BatchSource
+from yomi.nets.data.batches import BatchSource, unpack
 from yomi.nets.data.shards import check_shard, open_dataset
-from yomi.nets.data.unpack import unpack
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import feature_set
 from yomi.nets.katago.write import write_network
+from yomi.nets.metadata import feature_set
 
 CHINESE = PRESETS["chinese"]
 
 
 def random_record(size: int, seed: int, plies: int, result: str, handicap: bool = False) -> str:
-    game = GoGame(size, CHINESE)
+    game = GoGame(square(size), CHINESE)
     if handicap:
         game.place_handicap([2 * (size + 1) + 2, 3 * (size + 1) + 3])
     rng = np.random.default_rng(seed)
@@ -77,25 +79,27 @@ def make(path: Path, folder: Path, labels: Any = None, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("text", "winner", "resigned", "margin"),
+    ("text", "winner", "ending", "points"),
     [
-        ("B+R", 1, True, None),
-        ("W+Resign", 2, True, None),
-        ("W+3.5", 2, False, 3.5),
-        ("0", 0, False, 0.0),
-        ("B+T", 1, False, None),
-        ("Void", -1, False, None),
-        ("黑中盘胜", 1, True, None),
-        ("白胜3.5目", 2, False, 3.5),
-        ("흑 불계승", 1, True, None),
-        ("White wins by time", 2, False, None),
-        ("", -1, False, None),
+        ("B+R", 1, RESIGNATION, None),
+        ("W+Resign", 2, RESIGNATION, None),
+        ("W+3.5", 2, SCORE, 3.5),
+        ("Black+3.5", 1, SCORE, 3.5),
+        ("Jigo", 0, SCORE, 0.0),
+        ("0", 0, SCORE, 0.0),
+        ("B+T", 1, TIME, None),
+        ("Void", None, SCORE, None),
+        ("黑中盘胜", 1, RESIGNATION, None),
+        ("白胜3.5目", 2, SCORE, 3.5),
+        ("흑 불계승", 1, RESIGNATION, None),
+        ("White wins by time", 2, TIME, None),
+        ("", None, SCORE, None),
     ],
 )
-def test_results(text: str, winner: int, resigned: bool, margin: float | None) -> None:
-    found = parse_result(text)
-    assert found[:2] == (winner, resigned)
-    assert found[2] == margin if margin is not None else np.isnan(found[2])
+def test_results(text: str, winner: int | None, ending: str, points: float | None) -> None:
+    found = read_result(text)
+    assert found[:2] == (winner, ending)
+    assert found[2] == points if points is not None else np.isnan(found[2])
 
 
 def test_games_are_read_once_and_chosen(collection: Path, tmp_path: Path) -> None:
@@ -274,13 +278,13 @@ def test_rows_are_the_positions_and_moves_of_the_games(collection: Path, tmp_pat
     scratch = np.zeros(1, SCRATCH_DTYPE)[0]
     found = 0
     for seed in (1, 3):  # W+R, B+20.5
-        game = GoGame(9, CHINESE)
+        game = GoGame(square(9), CHINESE)
         rng = np.random.default_rng(seed)
         for _ in range(30 + seed):
             move = int(rng.choice(game.legal_moves()[:-1]))
             spatial, globals_ = np.zeros((22, 9, 9), np.float32), np.zeros(19, np.float32)
             write_planes(game.position, game.history, 0, scratch, spatial, globals_)
-            key = spatial.tobytes(), int(policy_index(9, move, 0))
+            key = spatial.tobytes(), int(policy_index(9, 9, move, 0))
             if key in rows:
                 extras, value, komi = rows[key]
                 np.testing.assert_allclose(extras, globals_, atol=1e-3)
@@ -331,7 +335,7 @@ def test_a_set_goes_on_only_with_the_same_records(tmp_path: Path) -> None:
 def test_a_teacher_labels(visits: int, collection: Path, tmp_path: Path) -> None:
     network = tmp_path / "net.bin"
     network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary", "gpool"])))
-    teacher = NetworkTeacher(network, visits, "cpu", "fp32", 1)
+    teacher = NetworkTeacher(network, visits, CPU, "fp32", 1)
     dataset = make(collection, tmp_path / "set", teacher, sizes=(7,), limit=40, teacher="net", visits=visits)
     teacher.close()
     columns = dataset.shards[0].open()
@@ -391,11 +395,10 @@ def test_a_device_is_used_by_one_thread(
         def close(self) -> None:
             users.add(threading.current_thread().name)
 
-    monkeypatch.setattr(go_teacher, "chooses_cpu", lambda device: False)
     monkeypatch.setattr(
         go_teacher, "load", lambda formats, path, size, device, **options: Watched(make_katago(path, size))
     )
-    teacher = NetworkTeacher(network, visits, "cuda", "fp32", 1)
+    teacher = NetworkTeacher(network, visits, Device("cuda"), "fp32", 1)
     make(collection, tmp_path / "set", teacher, sizes=(7,), limit=150, teacher="net", visits=visits)
     teacher.close()
     assert users == {"teacher_0"}
@@ -421,8 +424,8 @@ def test_a_teacher_knows_the_rules_of_every_position(visits: int, tmp_path: Path
     """Under the simple ko rule a game may end without a result, under positional superko it may not."""
     network = tmp_path / "net.bin"
     network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary", "gpool"])))
-    teacher = NetworkTeacher(network, visits, "cpu", "fp32", 1)
-    games = [GoGame(7, PRESETS[name], 7.0) for name in ("chinese", "tromp-taylor", "chinese", "japanese")]
+    teacher = NetworkTeacher(network, visits, CPU, "fp32", 1)
+    games = [GoGame(square(7), PRESETS[name], 7.0) for name in ("chinese", "tromp-taylor", "chinese", "japanese")]
     rows = [Row(game.position, game.history, None, 0) for game in games]
     together, apart = (blank_columns(feature_set("katago-v7"), 7, 4, 32, judged=True) for _ in range(2))
     teacher.label(rows, together, 0)
@@ -439,11 +442,11 @@ def test_searches_know_which_games_have_a_result(tmp_path: Path) -> None:
     made = RandomNetworks(8, seed=4).network(["ordinary", "gpool"])
     made.value_head.v3_bias.bias[2] = 2.0
     network.write_bytes(write_network(made))
-    teacher = NetworkTeacher(network, 8, "cpu", "fp32", 1)
+    teacher = NetworkTeacher(network, 8, CPU, "fp32", 1)
     columns = blank_columns(feature_set("katago-v7"), 7, 1, 32, judged=True)
     evaluator = make_katago(network, 7)
     for name, expected in (("chinese", True), ("tromp-taylor", False), ("japanese", True)):
-        game = GoGame(7, PRESETS[name], 7.0)
+        game = GoGame(square(7), PRESETS[name], 7.0)
         teacher.search(game.position, game.history, columns, 0)
         values = {}
         for possible in (False, True):
@@ -462,7 +465,7 @@ def test_searches_leave_the_mean_of_the_score(collection: Path, tmp_path: Path) 
     network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary", "gpool"])))
     labels = []
     for visits in (1, 8):
-        teacher = NetworkTeacher(network, visits, "cpu", "fp32", 1)
+        teacher = NetworkTeacher(network, visits, CPU, "fp32", 1)
         folder = tmp_path / f"set{visits}"
         dataset = make(collection, folder, teacher, sizes=(7,), limit=40, teacher="net", visits=visits)
         teacher.close()
@@ -476,7 +479,7 @@ def test_searches_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """Nor does their memory wait for the garbage collector."""
     network = tmp_path / "net.bin"
     network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
-    teacher = NetworkTeacher(network, 8, "cpu", "fp32", 1)
+    teacher = NetworkTeacher(network, 8, CPU, "fp32", 1)
     made: list[weakref.ref[Search]] = []
     new_search = teacher.new_search
 
@@ -487,7 +490,7 @@ def test_searches_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(teacher, "new_search", noted)
     columns = blank_columns(feature_set("katago-v7"), 7, 1, 32, judged=True)
-    game = GoGame(7, CHINESE)
+    game = GoGame(square(7), CHINESE)
     gc.disable()
     try:
         for _ in range(3):
@@ -504,9 +507,9 @@ def test_fewer_bits_label_only_where_they_agree(tmp_path: Path, monkeypatch: pyt
     network = tmp_path / "net.bin"
     network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
 
-    def make_either(formats: Any, path: Path, size: int, device: str, *, precision: str) -> Any:
+    def make_either(formats: Any, path: Path, size: int, device: Any, *, precision: str) -> Any:
         """Return an evaluator whose fewer bits are as good on 5×5 alone."""
-        evaluator: Any = load_go(path, size, device)
+        evaluator: Any = load_go(path, size, str(device))
         if precision != "fp32":
             evaluator.precision, run = "int16", evaluator._backend.run
             error = np.float32([0.0 if size == 5 else 0.5, 0.0, 0.0])
@@ -519,6 +522,6 @@ def test_fewer_bits_label_only_where_they_agree(tmp_path: Path, monkeypatch: pyt
         return evaluator
 
     monkeypatch.setattr(go_teacher, "load", make_either)
-    teacher = NetworkTeacher(network, 1, "cpu", "auto", 1)
+    teacher = NetworkTeacher(network, 1, CPU, "auto", 1)
     assert [teacher.evaluator(size).precision for size in (5, 6)] == ["int16", "fp32"]
     teacher.close()

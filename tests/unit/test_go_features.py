@@ -72,5 +72,5 @@ def test_symmetries_show_the_same_board_turned() -> None:
     write_aya(pos, history, 0, scratch, plain, NOTHING)
     for symmetry in range(8):
         write_aya(pos, history, symmetry, scratch, turned, NOTHING)
-        table = symmetry_table(size, symmetry)[:-1]
+        table = symmetry_table(size, size, symmetry)[:-1]
         assert np.array_equal(turned.reshape(49, -1)[:, table], plain.reshape(49, -1))

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.go_boards import drawing_of, game_of, play_all, points
-from yomi.engine.go.game import GoGame, IllegalMove, SetupError, check_setup, score_text
+from yomi.engine.go.game import GoGame, IllegalMove, check_setup, score_text
+from yomi.engine.go.points import SetupError, square
 from yomi.engine.go.rules import PRESETS, Rules
-from yomi.engine.go.vertex import board_points, parse_vertex, point_at
 from yomi.native.go.board import BLACK, EMPTY, PASS, WHITE
 
 RULES = st.sampled_from([PRESETS[name] for name in ("tromp-taylor", "chinese", "japanese", "aga")])
@@ -18,7 +18,7 @@ def assert_equal_games(one: GoGame, other: GoGame) -> None:
     """Two games are equal in every bit of the position and in the history that belongs to it."""
     assert one.moves == other.moves
     assert one.setup == other.setup
-    assert (one.size, one.rules, one.komi, one.handicap) == (other.size, other.rules, other.komi, other.handicap)
+    assert (one.board, one.rules, one.komi, one.handicap) == (other.board, other.rules, other.komi, other.handicap)
     for name in one.position.dtype.names:
         np.testing.assert_array_equal(one.position[name], other.position[name], err_msg=name)
     length = int(one.position["history_length"])
@@ -31,7 +31,7 @@ def random_step(game: GoGame, choice: int) -> None:
         game.undo()
         return
     color = game.side_to_move if choice % 7 else 3 - game.side_to_move
-    legal = [move for move in [*board_points(game.size), PASS] if game.is_legal(color, move)]
+    legal = [move for move in [*game.board.points, PASS] if game.is_legal(color, move)]
     game.play(color, legal[choice // 35 % len(legal)])
 
 
@@ -40,11 +40,11 @@ def random_step(game: GoGame, choice: int) -> None:
 def test_random_play_and_undo_equals_replay_from_scratch(
     size: int, rules: Rules, choices: list[int], handicap: bool
 ) -> None:
-    game = GoGame(size, rules)
-    fresh = GoGame(size, rules)
+    game = GoGame(square(size), rules)
+    fresh = GoGame(square(size), rules)
     if handicap:
         for either in (game, fresh):
-            either.place_handicap(board_points(size)[:2])
+            either.place_handicap(square(size).points[:2])
     for choice in choices:
         random_step(game, choice)
     for color, move in game.moves:
@@ -52,12 +52,12 @@ def test_random_play_and_undo_equals_replay_from_scratch(
     assert_equal_games(game, fresh)
     while game.moves:
         game.undo()
-    assert_equal_games(game, GoGame(size, rules) if not handicap else rewound(fresh))
+    assert_equal_games(game, GoGame(square(size), rules) if not handicap else rewound(fresh))
 
 
 def rewound(game: GoGame) -> GoGame:
     """Return a new game at the initial position of `game`."""
-    start = GoGame(game.size, game.rules, game.komi)
+    start = GoGame(game.board, game.rules, game.komi)
     start.place_handicap([point for _, point in game.setup])
     return start
 
@@ -65,23 +65,23 @@ def rewound(game: GoGame) -> GoGame:
 @settings(max_examples=30, deadline=None)
 @given(RULES, RULES, st.lists(st.integers(0, 10**6), max_size=60))
 def test_rules_may_change_in_the_middle(before: Rules, after: Rules, choices: list[int]) -> None:
-    game = GoGame(4, before, 6.5)
+    game = GoGame(square(4), before, 6.5)
     for choice in choices:
         random_step(game, choice)
     game.set_rules(after)
-    fresh = GoGame(4, after, 6.5)
+    fresh = GoGame(square(4), after, 6.5)
     for color, move in game.moves:
         fresh.play(color, move, strict=False)
     assert_equal_games(game, fresh)
 
 
 def test_copies_are_independent() -> None:
-    game = GoGame(5)
+    game = GoGame(square(5))
     play_all(game, "C3 C4 D4 B3 pass")
     twin = game.copy()
     assert_equal_games(game, twin)
     play_all(game, "A1")
-    assert twin.color_at(parse_vertex("A1", 5)) == EMPTY
+    assert twin.color_at(square(5).parse_vertex("A1")) == EMPTY
     for _ in range(5):
         twin.undo()
     assert not twin.stones()
@@ -90,7 +90,7 @@ def test_copies_are_independent() -> None:
 
 def test_undo_of_nothing() -> None:
     with pytest.raises(IllegalMove, match="cannot undo"):
-        GoGame(9).undo()
+        GoGame(square(9)).undo()
 
 
 def test_the_reason_of_an_illegal_move_is_told() -> None:
@@ -108,7 +108,7 @@ def test_the_reason_of_an_illegal_move_is_told() -> None:
         (superko, WHITE, "B3", "superko"),
     ):
         with pytest.raises(IllegalMove, match=f"illegal move [BW] {vertex}: {why}$"):
-            game.play(color, points(vertex, game.size)[0])
+            game.play(color, points(vertex, game.board.side)[0])
     for move in (0, 99, 4000):
         assert corner.why_illegal(BLACK, move) == "off the board"
 
@@ -124,7 +124,7 @@ def test_an_illegal_move_changes_nothing() -> None:
 
 def test_legal_moves_agree_with_is_legal() -> None:
     game = game_of(". X .\nX . O\n. O .")
-    expected = [move for move in [*board_points(3), PASS] if game.is_legal(BLACK, move)]
+    expected = [move for move in [*square(3).points, PASS] if game.is_legal(BLACK, move)]
     assert sorted(game.legal_moves()) == expected
     assert game.legal_moves()[-1] == PASS
 
@@ -140,7 +140,7 @@ X . X O
 def test_the_ko_ban_is_on_the_other_side_only() -> None:
     game = game_of(KO, PRESETS["chinese"], side=WHITE)
     play_all(game, "B3")
-    point = parse_vertex("C3", 4)
+    point = square(4).parse_vertex("C3")
     assert not game.is_legal(BLACK, point)
     assert game.is_legal(WHITE, point)
     assert not game.is_legal(BLACK, point), "asking for the other side changes nothing"
@@ -153,18 +153,18 @@ def test_the_ko_ban_is_on_the_other_side_only() -> None:
 def test_records_may_hold_moves_that_these_rules_forbid() -> None:
     game = game_of(KO, PRESETS["chinese"], side=WHITE)
     play_all(game, "B3")
-    game.play(BLACK, parse_vertex("C3", 4), strict=False)
+    game.play(BLACK, square(4).parse_vertex("C3"), strict=False)
     with pytest.raises(IllegalMove):
-        game.play(WHITE, parse_vertex("C3", 4), strict=False)
+        game.play(WHITE, square(4).parse_vertex("C3"), strict=False)
     lone = game_of(". X\nX .", side=WHITE)
     with pytest.raises(IllegalMove):
-        lone.play(WHITE, parse_vertex("A2", 2), strict=False)
+        lone.play(WHITE, square(2).parse_vertex("A2"), strict=False)
 
 
 def test_one_color_may_play_again_and_again() -> None:
-    game = GoGame(5)
+    game = GoGame(square(5))
     for vertex in ("A1", "B1", "C1"):
-        game.play(WHITE, parse_vertex(vertex, 5))
+        game.play(WHITE, square(5).parse_vertex(vertex))
     assert drawing_of(game).splitlines()[-1] == "O O O . ."
     assert game.side_to_move == BLACK
     game.play(WHITE, PASS)
@@ -175,7 +175,7 @@ def test_one_color_may_play_again_and_again() -> None:
 
 
 def test_two_passes_end_a_game_that_may_go_on() -> None:
-    game = GoGame(5, PRESETS["tromp-taylor"])
+    game = GoGame(square(5), PRESETS["tromp-taylor"])
     play_all(game, "C3 pass")
     assert not game.is_over
     play_all(game, "pass")
@@ -192,10 +192,10 @@ def three_kos(rules: Rules) -> tuple[GoGame, list[int]]:
     tops = [2, 7, 12]
     stones = []
     for top, holder in zip(tops, (WHITE, WHITE, BLACK), strict=True):
-        stones += [(BLACK, point_at(2 + x, top + y, 19)) for x, y in ((1, 0), (0, 1), (1, 2))]
-        stones += [(WHITE, point_at(2 + x, top + y, 19)) for x, y in ((2, 0), (3, 1), (2, 2))]
-        stones.append((holder, point_at(2 + (1 if holder == WHITE else 2), top + 1, 19)))
-    game = GoGame(19, rules)
+        stones += [(BLACK, square(19).point(2 + x, top + y)) for x, y in ((1, 0), (0, 1), (1, 2))]
+        stones += [(WHITE, square(19).point(2 + x, top + y)) for x, y in ((2, 0), (3, 1), (2, 2))]
+        stones.append((holder, square(19).point(2 + (1 if holder == WHITE else 2), top + 1)))
+    game = GoGame(square(19), rules)
     game.set_position(stones, BLACK)
     return game, tops
 
@@ -204,7 +204,7 @@ def take_kos_once_around(game: GoGame, tops: list[int]) -> None:
     """Take the kos in turn until the board is as before: six moves."""
     first, second, third = tops
     for top in (first, third, second, first, third, second):
-        game.play(game.side_to_move, point_at(2 + (2 if game.side_to_move == BLACK else 1), top + 1, 19))
+        game.play(game.side_to_move, square(19).point(2 + (2 if game.side_to_move == BLACK else 1), top + 1))
 
 
 def test_a_triple_ko_has_no_result_under_simple_ko() -> None:
@@ -226,12 +226,12 @@ def test_a_triple_ko_is_forbidden_under_superko() -> None:
 
 
 def test_set_position() -> None:
-    game = GoGame(3, PRESETS["japanese"])
+    game = GoGame(square(3), PRESETS["japanese"])
     play_all(game, "A1")
     game.set_position([(WHITE, p) for p in points("A1 B2", 3)] + [(BLACK, p) for p in points("C3", 3)], WHITE)
     assert drawing_of(game) == ". . X\n. O .\nO . ."
     assert (game.side_to_move, game.moves, game.position["white_bonus"]) == (WHITE, [], -1)
-    game.edit([(EMPTY, parse_vertex("A1", 3)), (BLACK, parse_vertex("B1", 3))])
+    game.edit([(EMPTY, square(3).parse_vertex("A1")), (BLACK, square(3).parse_vertex("B1"))])
     assert drawing_of(game) == ". . X\n. O .\n. X ."
     assert game.side_to_move == WHITE
     game.set_position([])
@@ -242,18 +242,18 @@ def test_editing_keeps_prisoners() -> None:
     game = game_of("O X .\n. . .\n. . .", PRESETS["japanese"])
     play_all(game, "A2")
     assert game.captures(BLACK) == 1
-    game.edit([(WHITE, parse_vertex("C1", 3))])
+    game.edit([(WHITE, square(3).parse_vertex("C1"))])
     assert game.captures(BLACK) == 1
     assert game.position["white_bonus"] == 2 - 1 - 1
 
 
 def test_editing_keeps_the_compensation_for_handicap() -> None:
-    game = GoGame(9, PRESETS["chinese"], 0.5)
+    game = GoGame(square(9), PRESETS["chinese"], 0.5)
     game.place_handicap(points("C3 G7", 9))
     play_all(game, "E5 C7")
-    game.edit([(WHITE, parse_vertex("A1", 9))])
+    game.edit([(WHITE, square(9).parse_vertex("A1"))])
     play_all(game, "E3 E7")
-    game.edit([(EMPTY, parse_vertex("C3", 9))], WHITE)
+    game.edit([(EMPTY, square(9).parse_vertex("C3"))], WHITE)
     assert game.position["komi"] == game.copy().position["komi"] == 2.5
     game.set_rules(PRESETS["aga"])
     assert game.position["komi"] == 1.5
@@ -262,15 +262,15 @@ def test_editing_keeps_the_compensation_for_handicap() -> None:
 
 
 def test_stones_that_are_set_up_before_white_plays_are_counted() -> None:
-    game = GoGame(9, PRESETS["chinese"], 0.5)
+    game = GoGame(square(9), PRESETS["chinese"], 0.5)
     for vertex in ("C3", "G7", "C7"):
-        game.edit([(BLACK, parse_vertex(vertex, 9))])
+        game.edit([(BLACK, square(9).parse_vertex(vertex))])
     assert game.position["komi"] == 3.5
-    game.edit([(WHITE, parse_vertex("E5", 9))])
+    game.edit([(WHITE, square(9).parse_vertex("E5"))])
     assert game.position["komi"] == 0.5
-    even = GoGame(9, PRESETS["chinese"], 7.5)
+    even = GoGame(square(9), PRESETS["chinese"], 7.5)
     play_all(even, "C3 E5 G7")
-    even.edit([(EMPTY, parse_vertex("E5", 9))])
+    even.edit([(EMPTY, square(9).parse_vertex("E5"))])
     assert even.position["komi"] == 7.5
 
 
@@ -287,23 +287,23 @@ def test_impossible_positions(stones: list[tuple[int, int]], words: str) -> None
     if words.startswith("two"):
         stones = [(color, points("A2", 2)[0]) for color, _ in stones]
     with pytest.raises(SetupError, match=words):
-        check_setup(stones, 2)
+        check_setup(stones, square(2))
 
 
 @pytest.mark.parametrize("size", [-1, 0, 1, 20, 25])
 def test_unacceptable_sizes(size: int) -> None:
     with pytest.raises(SetupError, match="unacceptable size"):
-        GoGame(size)
+        GoGame(square(size))
 
 
 @pytest.mark.parametrize("komi", [float("nan"), float("inf"), 401.0])
 def test_unacceptable_komi(komi: float) -> None:
     with pytest.raises(SetupError, match="unacceptable komi"):
-        GoGame(9, komi=komi)
+        GoGame(square(9), komi=komi)
 
 
 def test_the_position_stays_the_same_object() -> None:
-    game = GoGame(5)
+    game = GoGame(square(5))
     position, history = game.position, game.history
     play_all(game, "A1 B1 C1")
     game.undo()
@@ -314,7 +314,7 @@ def test_the_position_stays_the_same_object() -> None:
 
 
 def test_a_long_game_ends_when_the_history_is_full() -> None:
-    game = GoGame(2, PRESETS["chinese"])
+    game = GoGame(square(2), PRESETS["chinese"])
     while len(game.moves) < 4094:
         game.play(game.side_to_move, PASS)
     assert game.is_over
@@ -329,7 +329,7 @@ def test_score_text() -> None:
 
 
 def test_diagram() -> None:
-    game = GoGame(9, PRESETS["chinese"], 0.5)
+    game = GoGame(square(9), PRESETS["chinese"], 0.5)
     game.place_handicap(points("C3 G7", 9))
     play_all(game, "D3 D2")
     assert str(game) == (
@@ -348,4 +348,4 @@ def test_diagram() -> None:
         "Captured by Black: 0, by White: 0\n"
         "Rules: chinese, komi 0.5 + 2 for handicap"
     )
-    assert " 19 " in str(GoGame(19))
+    assert " 19 " in str(GoGame(square(19)))

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.go.record_files import each_record, load_size, looks_like_gib, looks_like_ngf, read_gib, read_ngf
+from yomi.engine.go.points import square
+from yomi.engine.go.record_files import each_record, load_board, looks_like_gib, looks_like_ngf, read_gib, read_ngf
 from yomi.engine.go.sgf import SgfError
-from yomi.engine.go.vertex import format_vertex
 from yomi.native.go.board import PASS
 
 GIB = r"""\HS
@@ -48,9 +48,9 @@ PMADWAAAA
 def test_a_record_of_tygem(encoding: str) -> None:
     record = read_gib(GIB.encode(encoding))
     assert (record.black, record.white, record.result, record.date) == ("흑선수", "white", "W+2.5", "2016-03-26")
-    assert (record.size, record.komi, record.handicap) == (19, 6.5, 0)
+    assert (record.board.side, record.komi, record.handicap) == (19, 6.5, 0)
     assert (record.root.other["BR"], record.root.other["WR"]) == (["9D"], ["10D"])
-    moves = [(color, format_vertex(move, 19)) for color, move in record.game().moves]
+    moves = [(color, square(19).vertex(move)) for color, move in record.game().moves]
     assert moves == [(BLACK, "Q16"), (WHITE, "D4"), (BLACK, "pass"), (WHITE, "E15")]
 
 
@@ -85,14 +85,14 @@ def test_komi_and_results_of_tygem_in_words(condition: str, result: str, komi: f
 def test_handicap_of_tygem() -> None:
     record = read_gib(GIB.replace("INI 0 1 0", "INI 0 1 3").replace("STO 0 2 1 15 3", "STO 0 2 2 15 15").encode())
     game = record.game(1)
-    assert sorted(format_vertex(point, 19) for _, point in game.setup) == ["D16", "D4", "Q16"]
+    assert sorted(square(19).vertex(point) for _, point in game.setup) == ["D16", "D4", "Q16"]
     assert (game.handicap, game.moves[0][0]) == (3, WHITE)
 
 
 def test_a_record_of_cyberoro() -> None:
     record = read_ngf(NGF.encode("euc-kr"))
     assert (record.black, record.white, record.result, record.date) == ("흑선수", "white", "W+3.5", "2017-03-16")
-    assert (record.size, record.komi, record.handicap) == (19, 0.0, 3)
+    assert (record.board.side, record.komi, record.handicap) == (19, 0.0, 3)
     assert [move for _, move in record.game().moves][2] == PASS
     even = read_ngf(
         NGF.replace("\n3\n0\n0\n", "\n0\n0\n6\n").replace("White wins by 3.5 points", "Black win time").encode()
@@ -127,10 +127,10 @@ def test_the_content_shows_the_format(tmp_path: Path) -> None:
         assert not looks_like_ngf(other)
     path = tmp_path / "a.ngf"
     path.write_text(NGF.replace("\n19\n", "\n9\n"))
-    assert load_size(path) == 9
+    assert load_board(path) == square(9)
 
 
 def test_numbers_and_names_without_end_are_read_in_time() -> None:
     record = read_gib(GIB.replace("INI 0 1 0", f"INI 0 1 {'9' * 5000}").encode())
     assert record.handicap == 0
-    assert read_gib(GIB.replace("GAMEWHITENAME=", "GAMEWHITENAME=" + " " * 20_000 + "x").encode()).size == 19
+    assert read_gib(GIB.replace("GAMEWHITENAME=", "GAMEWHITENAME=" + " " * 20_000 + "x").encode()).board == square(19)

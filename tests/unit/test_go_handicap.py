@@ -3,16 +3,15 @@
 import pytest
 
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.handicap import (
+from yomi.engine.go.points import (
     HandicapError,
     fixed_handicap,
     free_handicap,
     handicap_stones,
     max_fixed_handicap,
-    parse_free_handicap,
+    square,
 )
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.vertex import format_vertex, parse_vertex
 from yomi.native.go.board import BLACK, PASS, WHITE
 
 
@@ -35,48 +34,47 @@ from yomi.native.go.board import BLACK, PASS, WHITE
     ],
 )
 def test_fixed_handicap(size: int, stones: int, vertices: str) -> None:
-    assert [format_vertex(point, size) for point in fixed_handicap(stones, size)] == vertices.split()
+    assert [square(size).vertex(point) for point in fixed_handicap(stones, square(size))] == vertices.split()
 
 
 def test_fixed_handicap_limits() -> None:
-    assert [max_fixed_handicap(size) for size in (2, 6, 7, 8, 9, 10, 13, 18, 19)] == [0, 0, 4, 4, 9, 4, 9, 4, 9]
+    assert [max_fixed_handicap(square(size)) for size in (2, 6, 7, 8, 9, 10, 13, 18, 19)] == [0, 0, 4, 4, 9, 4, 9, 4, 9]
     for stones, size in ((1, 19), (10, 19), (5, 8), (5, 7), (2, 6)):
         with pytest.raises(HandicapError, match="expected"):
-            fixed_handicap(stones, size)
+            fixed_handicap(stones, square(size))
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 6, 8])
 def test_free_handicap_fills_any_board(size: int) -> None:
     for stones in range(2, size * size):
-        points = free_handicap(stones, size)
+        points = free_handicap(stones, square(size))
         assert len(set(points)) == stones
-        game = GoGame(size)
+        game = GoGame(square(size))
         game.place_handicap(points)
         assert game.side_to_move == WHITE
         assert len(game.stones()) == game.handicap == stones
     with pytest.raises(HandicapError, match="invalid number of stones"):
-        free_handicap(size * size, size)
+        free_handicap(size * size, square(size))
 
 
 def test_free_handicap_takes_the_fixed_points_and_spreads_the_rest() -> None:
-    assert free_handicap(9, 19) == fixed_handicap(9, 19)
-    assert free_handicap(13, 19)[:9] == fixed_handicap(9, 19)
-    assert format_vertex(free_handicap(2, 5)[0], 5) == "C3"
+    assert free_handicap(9, square(19)) == fixed_handicap(9, square(19))
+    assert free_handicap(13, square(19))[:9] == fixed_handicap(9, square(19))
+    assert square(5).vertex(free_handicap(2, square(5))[0]) == "C3"
 
 
 def test_vertex_lists() -> None:
-    assert parse_free_handicap(["d4", "Q16"], 19) == [parse_vertex("D4", 19), parse_vertex("Q16", 19)]
     for vertices, words in ((["D4"], "number of stones"), (["D4", "D4"], "same vertex"), (["D4", "pass"], "pass")):
         with pytest.raises(HandicapError, match=words):
-            parse_free_handicap(vertices, 19)
-    game = GoGame(9)
+            GoGame(square(19)).place_handicap([square(19).parse_vertex(vertex) for vertex in vertices])
+    game = GoGame(square(9))
     game.play(BLACK, PASS)
     with pytest.raises(HandicapError, match="board not empty"):
-        game.place_handicap(fixed_handicap(2, 9))
+        game.place_handicap(fixed_handicap(2, square(9)))
 
 
 def test_what_counts_as_handicap() -> None:
-    a, b, c, d = (parse_vertex(text, 9) for text in ("C3", "G7", "C7", "G3"))
+    a, b, c, d = (square(9).parse_vertex(text) for text in ("C3", "G7", "C7", "G3"))
     black, white = [(BLACK, p) for p in (a, b, c)], (WHITE, d)
     assert handicap_stones(black, []) == 3
     assert handicap_stones([*black, white], []) == 0
@@ -89,8 +87,8 @@ def test_what_counts_as_handicap() -> None:
 
 
 def test_compensation_is_part_of_the_komi_of_the_position() -> None:
-    game = GoGame(19, PRESETS["chinese"], 0.5)
-    game.place_handicap(fixed_handicap(4, 19))
+    game = GoGame(square(19), PRESETS["chinese"], 0.5)
+    game.place_handicap(fixed_handicap(4, square(19)))
     assert game.position["komi"] == 4.5
     game.set_rules(PRESETS["aga"])
     assert game.position["komi"] == 3.5
@@ -102,10 +100,10 @@ def test_compensation_is_part_of_the_komi_of_the_position() -> None:
 
 
 def test_leading_black_moves_change_the_compensation_as_they_come_and_go() -> None:
-    game = GoGame(9, PRESETS["chinese"], 0.5)
+    game = GoGame(square(9), PRESETS["chinese"], 0.5)
     bonuses = []
     for text in ("C3", "G7", "C7"):
-        game.play(BLACK, parse_vertex(text, 9))
+        game.play(BLACK, square(9).parse_vertex(text))
         bonuses.append(float(game.position["komi"]))
     assert bonuses == [0.5, 2.5, 3.5]
     game.undo()

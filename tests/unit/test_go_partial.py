@@ -12,11 +12,10 @@ from tests.contract.networks import load_go
 from tests.contract.partial_networks import write_aya_policy, write_aya_value, write_cosumi
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.measuring import go_subject
-from yomi.engine.go.networks.aya_cosumi import PartialFormat
-from yomi.engine.go.players.setup import make_queue
+from yomi.engine.go.networks import PartialFormat
+from yomi.engine.go.players.setup import go_subject, make_queue
+from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.vertex import parse_vertex
 from yomi.engine.options import Options
 from yomi.native.go.partial import POINTS, decode
 from yomi.native.go.planes import policy_index, symmetry_table
@@ -32,14 +31,14 @@ RULES = PRESETS["tromp-taylor"]
 
 def batch_of(symmetry: int = 0) -> Batch:
     """Return a batch of a game's positions with Black and with White to move."""
-    game = GoGame(SIZE, RULES, komi=7.0)
+    game = GoGame(square(SIZE), RULES, komi=7.0)
     batch = make_batch(go_subject(SIZE).spec, 2, Inputs.POSITIONS)
     for row, vertex in enumerate(("C3", "C2")):
-        game.play(game.side_to_move, parse_vertex(vertex, SIZE))
+        game.play(game.side_to_move, square(SIZE).parse_vertex(vertex))
         moves = game.legal_moves()
         batch.positions[row], batch.symmetry[row], batch.move_count[row] = game.position, symmetry, len(moves)
         batch.moves[row, : len(moves)] = moves
-        batch.indices[row, : len(moves)] = [policy_index(SIZE, move, symmetry) for move in moves]
+        batch.indices[row, : len(moves)] = [policy_index(SIZE, SIZE, move, symmetry) for move in moves]
     batch.values[...] = batch.ownership[...] = batch.logits[...] = np.nan
     return batch
 
@@ -61,7 +60,7 @@ def test_what_is_made_of_a_part() -> None:
     policy = np.random.default_rng(1).standard_normal((2, SIZE**2)).astype(np.float32)
     batch = batch_of(symmetry=6)
     decode.bind(policy, black, nothing, True, batch).run(2)
-    assert batch.values.tolist() == [[-0.5, *[0.0] * 5], [0.5, *[0.0] * 5]]  # White to move, then Black
+    assert batch.values.tolist() == [[-0.5, *[0.0] * 6], [0.5, *[0.0] * 6]]  # White to move, then Black
     assert not batch.ownership.any()
     for row in range(2):
         found, patterns = shares(batch, row), by_patterns(batch, row)
@@ -92,13 +91,13 @@ def test_networks_see_the_board_under_each_symmetry(write: Any, planes: int, tmp
         calls, (shown, _) = form.encode(batch_of(symmetry))
         calls.run(2)
         seen.append(shown.reshape(2, planes, -1))
-        np.testing.assert_array_equal(seen[symmetry][..., symmetry_table(SIZE, symmetry)[:-1]], seen[0])
+        np.testing.assert_array_equal(seen[symmetry][..., symmetry_table(SIZE, SIZE, symmetry)[:-1]], seen[0])
     assert seen[0].any()
     assert seen[0].max() <= 1.0  # liberties as tanh
 
 
 def described(tmp_path: Path, **options: Any) -> str:
-    queue = make_queue(Options(device="cpu", precision="fp32", **options), SIZE, RULES)
+    queue = make_queue(Options(device="cpu", precision="fp32", **options), square(SIZE), RULES)
     queue.close()
     return queue.evaluator.description
 
@@ -125,7 +124,9 @@ def test_moves_of_one_and_values_of_the_other(tmp_path: Path) -> None:
     found = {}
     for name, options in {"both": {"value_net": str(value)}, "policy": {}, "value": {}}.items():
         net = value if name == "value" else policy
-        queue = make_queue(Options(net=str(net), device="cpu", precision="fp32", seed=1, **options), SIZE, RULES)
+        queue = make_queue(
+            Options(net=str(net), device="cpu", precision="fp32", seed=1, **options), square(SIZE), RULES
+        )
         found[name] = batch_of()
         calls = queue.bind(found[name])
         assert calls is not None
@@ -139,7 +140,7 @@ def test_moves_of_one_and_values_of_the_other(tmp_path: Path) -> None:
 def test_scores_that_a_network_does_not_tell_are_those_of_rollouts(tmp_path: Path) -> None:
     policy, value = write_aya_policy(tmp_path), write_aya_value(tmp_path, SIZE)
     options = Options(net=str(policy), value_net=str(value), device="cpu", precision="fp32", rollout_weight=0.5)
-    queue, batch = make_queue(options, SIZE, RULES), batch_of()
+    queue, batch = make_queue(options, square(SIZE), RULES), batch_of()
     calls = queue.bind(batch)
     assert calls is not None
     calls.run(2)

@@ -108,11 +108,11 @@ def test_bits_are_the_numbers_on_every_board(size: int, scratch: Any) -> None:
 @pytest.mark.parametrize("symmetry", range(8))
 def test_a_transformed_game_seen_plainly_is_the_game_seen_transformed(symmetry: int, scratch: Any) -> None:
     for size, plies in ((2, 6), (5, 30), (9, 70), (19, 150)):
-        table = symmetry_table(size, symmetry)
+        table = symmetry_table(size, size, symmetry)
         turned, turned_history = new_position(size, 1, True, komi=6.5)
         for pos, history, game in random_game(size, 1, True, size, plies, 0.02, komi=6.5):
             move = game.moves[-1]
-            assert policy_index(size, point(size, move), symmetry) == table[size * size if move == PASS else move]
+            assert policy_index(size, size, point(size, move), symmetry) == table[size * size if move == PASS else move]
             seen_move = PASS if move == PASS else int(table[move])
             play(turned, turned_history, point(size, seen_move))
             if len(game.moves) % 7 and size > 2:

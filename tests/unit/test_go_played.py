@@ -11,13 +11,13 @@ import pytest
 
 from tests.contract.networks import load_go
 from tests.naive.katago_networks import RandomNetworks
+from yomi.engine.evaluators.devices import CPU
 from yomi.engine.go.datasets import played as go_played
 from yomi.engine.go.datasets.played import PlayOptions, play_go_dataset, shard_names
 from yomi.engine.go.datasets.teacher import NetworkTeacher
-from yomi.engine.go.networks.katago import raw_outputs
-from yomi.nets.data.batches import BatchSource
+from yomi.engine.go.networks import raw_outputs
+from yomi.nets.data.batches import BatchSource, unpack
 from yomi.nets.data.shards import Dataset, check_shard
-from yomi.nets.data.unpack import unpack
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.outputs import post_process
 from yomi.nets.katago.write import write_network
@@ -33,7 +33,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def play(folder: Path, network: Path, options: PlayOptions = OPTIONS) -> Dataset:
-    teacher = NetworkTeacher(network, options.visits, "cpu", "fp32", 1)
+    teacher = NetworkTeacher(network, options.visits, CPU, "fp32", 1)
     try:
         return play_go_dataset(folder, options, teacher, lambda text: None)
     finally:
@@ -154,7 +154,7 @@ def test_a_network_is_shown_the_areas_that_it_knows(tmp_path: Path, monkeypatch:
     """Those of suicide rules; what is stored is what all other networks see, those that learn from it included."""
     network = tmp_path / "net.bin"
     network.write_bytes(write_network(RandomNetworks(15, seed=4).network(["ordinary"])))
-    teacher = NetworkTeacher(network, 1, "cpu", "fp32", 1)
+    teacher = NetworkTeacher(network, 1, CPU, "fp32", 1)
     evaluator = teacher.evaluator(5)
     assert evaluator.info.prefer_pass_alive_under_suicide_rules
     shown: dict[bytes, Any] = {}

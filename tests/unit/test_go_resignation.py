@@ -6,25 +6,24 @@ import pytest
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.handicap import free_handicap
-from yomi.engine.go.players.decisions import black_advantage, may_resign
+from yomi.engine.go.players.player import black_advantage, may_resign
+from yomi.engine.go.points import free_handicap, square
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.vertex import board_points, parse_vertex
 from yomi.native.go.board import EMPTY
 
 HOPELESS = -1000.0
 
 
 def handicap_game(size: int, stones: int, rules: str = "tromp-taylor", komi: float = 0.5) -> GoGame:
-    game = GoGame(size, PRESETS[rules], komi)
+    game = GoGame(square(size), PRESETS[rules], komi)
     if stones:
-        game.place_handicap(free_handicap(stones, size))
+        game.place_handicap(free_handicap(stones, square(size)))
     return game
 
 
 def played(game: GoGame, plies: int) -> GoGame:
     """Return the game after so many moves: Black fills the board from below, White from above."""
-    empty = [point for point in board_points(game.size) if game.color_at(point) == EMPTY]
+    empty = [point for point in game.board.points if game.color_at(point) == EMPTY]
     for _ in range(plies):
         game.play(game.side_to_move, empty.pop(0 if game.side_to_move == WHITE else -1))
     return game
@@ -47,11 +46,11 @@ def test_the_advantage_of_black(stones: int, rules: str, komi: float, expected: 
 
 
 def test_the_advantage_of_stones_that_were_set_up_or_played() -> None:
-    corners = [parse_vertex(vertex, 19) for vertex in ("D4", "Q16", "D16")]
-    game = GoGame(19, PRESETS["tromp-taylor"], 0.5)
+    corners = [square(19).parse_vertex(vertex) for vertex in ("D4", "Q16", "D16")]
+    game = GoGame(square(19), PRESETS["tromp-taylor"], 0.5)
     game.set_position([(BLACK, point) for point in corners], WHITE)
     assert black_advantage(game) == 2 * 15 + 6.5
-    game = GoGame(19, PRESETS["tromp-taylor"], 0.5)
+    game = GoGame(square(19), PRESETS["tromp-taylor"], 0.5)
     for point in corners:
         game.play(BLACK, point)
     assert black_advantage(game) == 2 * 15 + 6.5

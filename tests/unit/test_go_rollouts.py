@@ -18,7 +18,7 @@ from yomi.native.go.tactics import liberties_after, self_atari_stones
 
 def empty_board(size: int, komi: float = 7.5) -> np.void:
     pos: np.void = np.zeros(1, POSITION_DTYPE)[0]
-    clear(pos, size)
+    clear(pos, size, size)
     pos["komi"] = komi
     return pos
 

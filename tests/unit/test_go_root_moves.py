@@ -9,10 +9,10 @@ import pytest
 from tests.unit.go_boards import game_of, play_all, points
 from tests.unit.trees import check_tree, new_game, new_search
 from yomi.engine.color import WHITE
-from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.go.analysis.results import position_hashes
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.players.decisions import twins, useless_moves, with_twins
+from yomi.engine.go.players.player import twins, useless_moves, with_twins
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.search.types import Limits, MoveReport, SearchReport
 from yomi.native.go.board import PASS

@@ -11,10 +11,12 @@ import pytest
 
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.cli.main import main
+from yomi.engine.evaluators.devices import CPU
 from yomi.engine.go.datasets.dataset import GoDataOptions, make_go_dataset
-from yomi.engine.go.datasets.rows import Row
+from yomi.engine.go.datasets.games import Row
 from yomi.engine.go.datasets.teacher import STAGES, KomiScorer, NetworkTeacher, Stage, crossing, fair_komi, parse_stages
 from yomi.engine.go.game import GoGame
+from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import to_sgf
 from yomi.native.go.board import PASS
@@ -39,7 +41,7 @@ class Curve:
 
 def walled(columns: int) -> GoGame:
     """Return a board of 7×7 on which a wall gives Black so many columns."""
-    game = GoGame(7, PRESETS["chinese"])
+    game = GoGame(square(7), PRESETS["chinese"])
     for row in range(1, 8):
         game.play(1, row * 8 + columns)
         game.play(2, row * 8 + columns + 1)
@@ -93,7 +95,7 @@ def test_rollouts_find_the_points(columns: int) -> None:
 def test_a_network_judges(tmp_path: Path) -> None:
     path = tmp_path / "net.bin"
     path.write_bytes(write_network(RandomNetworks(8, seed=2).network(["ordinary"])))
-    teacher = NetworkTeacher(path, 1, "cpu", "fp32", 1)
+    teacher = NetworkTeacher(path, 1, CPU, "fp32", 1)
     try:
         found = KomiScorer(teacher, (Stage(10, 8),), 1).black_lead(row_of(walled(4)))
     finally:
@@ -105,7 +107,7 @@ def test_a_network_judges(tmp_path: Path) -> None:
 def test_labels_do_not_depend_on_those_before(judge: str, tmp_path: Path) -> None:
     path = tmp_path / "net.bin"
     path.write_bytes(write_network(RandomNetworks(8, seed=1).network(["ordinary"])))
-    teacher = NetworkTeacher(path, 1, "cpu", "fp32", 1) if judge == "network" else None
+    teacher = NetworkTeacher(path, 1, CPU, "fp32", 1) if judge == "network" else None
     scorer = KomiScorer(teacher, (Stage(10, 50),), 1)
     rows = [row_of(walled(columns)) for columns in (3, 4)]
     found = [scorer.black_lead(row) for row in rows]

@@ -2,6 +2,7 @@
 
 import lzma
 import re
+import time
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,11 +16,12 @@ from tests.shared_data import shared_path
 from tests.unit.go_boards import drawing_of, play_all, points
 from yomi import __version__
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.record_files import load_record, load_records, load_size
+from yomi.engine.go.points import Board, square
+from yomi.engine.go.record_files import load_board, load_record, load_records
 from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.scoring import result_in_words
 from yomi.engine.go.sgf import GameRecord, Node, SgfError, record_of, to_sgf
 from yomi.engine.go.sgf_reader import GameParser, each_sgf_game, read_sgf
-from yomi.engine.go.vertex import parse_vertex, point_at
 from yomi.native.go.board import BLACK, EMPTY, PASS, WHITE
 
 
@@ -41,12 +43,12 @@ def test_a_whole_record() -> None:
         "(;GM[1]FF[4]SZ[5]KM[6.5]RU[Japanese]PB[Aki]PW[Ben \\] \\\\ x]RE[B+3.5]DT[2024-02-03]TM[300]OT[5x30 byo-yomi]"
         "C[a game]LB[aa:1];B[cc]C[center];W[];B[tt](;W[bb];B[dd])(;W[aa]C[corner](;B[ee])(;B[ab])))"
     )
-    assert (record.size, record.komi, record.rules, record.handicap) == (5, 6.5, PRESETS["japanese"], 0)
+    assert (record.board.side, record.komi, record.rules, record.handicap) == (5, 6.5, PRESETS["japanese"], 0)
     assert (record.black, record.white, record.result) == ("Aki", "Ben ] \\ x", "B+3.5")
     assert (record.date, record.seconds, record.overtime) == ("2024-02-03", 300.0, "5x30 byo-yomi")
     assert record.root.comment == "a game"
     assert record.root.other == {"LB": ["aa:1"]}
-    center = parse_vertex("C3", 5)
+    center = square(5).parse_vertex("C3")
     assert [node.move for node in record.line()][1:4] == [(BLACK, center), (WHITE, PASS), (BLACK, PASS)]
     assert len(list(record.nodes())) == 9
     assert_equal_records(read_sgf(record.to_sgf()), record)
@@ -54,13 +56,13 @@ def test_a_whole_record() -> None:
 
 def test_positions_on_the_main_line_and_in_variations() -> None:
     text = "(;SZ[5];B[cc](;W[bb];B[dd])(;W[aa](;B[ee])(;B[ab])))"
-    assert from_sgf(text).moves[-1] == (BLACK, parse_vertex("D2", 5))
+    assert from_sgf(text).moves[-1] == (BLACK, square(5).parse_vertex("D2"))
     assert len(from_sgf(text, 0).moves) == 0
     assert len(from_sgf(text, 2).moves) == 2
     assert len(from_sgf(text, 99).moves) == 3
-    assert from_sgf(text, path=[1]).moves[-1] == (BLACK, parse_vertex("E1", 5))
-    assert from_sgf(text, path=[1, 1]).moves[-1] == (BLACK, parse_vertex("A4", 5))
-    assert from_sgf(text, 2, path=[1]).moves[-1] == (WHITE, parse_vertex("A5", 5))
+    assert from_sgf(text, path=[1]).moves[-1] == (BLACK, square(5).parse_vertex("E1"))
+    assert from_sgf(text, path=[1, 1]).moves[-1] == (BLACK, square(5).parse_vertex("A4"))
+    assert from_sgf(text, 2, path=[1]).moves[-1] == (WHITE, square(5).parse_vertex("A5"))
     with pytest.raises(SgfError, match="no variation 2"):
         from_sgf(text, path=[2])
 
@@ -79,7 +81,7 @@ def test_set_up_stones_in_the_root_and_in_the_middle() -> None:
     record = read_sgf(text)
     assert_equal_records(read_sgf(record.to_sgf()), record)
     setup = list(record.line())[2].setup
-    assert (EMPTY, parse_vertex("A3", 3)) in setup
+    assert (EMPTY, square(3).parse_vertex("A3")) in setup
     assert len(setup) == 4
 
 
@@ -91,7 +93,7 @@ def test_handicap() -> None:
     assert from_sgf("(;SZ[9]HA[2]AB[cc][gg])").side_to_move == WHITE
     by_moves = from_sgf("(;SZ[9]HA[2]RU[Chinese];B[cc];B[gg];W[ee])")
     assert (by_moves.komi, by_moves.position["komi"]) == (0.5, 2.5)
-    placed = GoGame(9, PRESETS["aga"], 0.5)
+    placed = GoGame(square(9), PRESETS["aga"], 0.5)
     placed.place_handicap(points("C3 G7 C7", 9))
     play_all(placed, "E5 E3 pass")
     again = from_sgf(to_sgf(placed))
@@ -121,22 +123,22 @@ def test_a_side_to_move_that_is_no_news_changes_nothing() -> None:
 def test_names_of_properties_in_lower_case() -> None:
     record = read_sgf("(;GaMe[1]Size[9]SiZe[9]x[0]PlayerBlack[Ann];Black[cc]x[1]Comment[old];White[dd]eVent[y])")
     first, second = list(record.line())[1:]
-    assert (first.move, first.comment, first.other) == ((BLACK, parse_vertex("C7", 9)), "old", {})
-    assert (second.move, second.other) == ((WHITE, parse_vertex("D6", 9)), {"V": ["y"]})
+    assert (first.move, first.comment, first.other) == ((BLACK, square(9).parse_vertex("C7")), "old", {})
+    assert (second.move, second.other) == ((WHITE, square(9).parse_vertex("D6")), {"V": ["y"]})
     assert (record.black, record.root.other) == ("Ann", {"S": ["9"]})
     assert_equal_records(read_sgf(record.to_sgf()), record)
 
 
 @pytest.mark.parametrize("other", [{"x": ["1"]}, {"XX": ["]"]}, {"XX": []}])
 def test_what_cannot_be_written_is_one_clear_line(other: dict[str, list[str]]) -> None:
-    record = GameRecord(9, root=Node(other=other))
+    record = GameRecord(square(9), root=Node(other=other))
     with pytest.raises(SgfError, match=r"^cannot write SGF: ") as caught:
         record.to_sgf()
     assert "\n" not in str(caught.value)
 
 
 def test_writing_a_game() -> None:
-    game = GoGame(5, PRESETS["new-zealand"], 7.0)
+    game = GoGame(square(5), PRESETS["new-zealand"], 7.0)
     play_all(game, "C3 C4 D4")
     text = to_sgf(game, ["start", "", "white: [ok] \\ fine"], black="Aki", white="美咲", result="W+R", seconds=60)
     record = read_sgf(text.encode("utf-8"))
@@ -149,14 +151,14 @@ def test_writing_a_game() -> None:
 
 
 def test_adding_variations() -> None:
-    game = GoGame(5)
+    game = GoGame(square(5))
     play_all(game, "C3 C4")
     record = record_of(game)
     node = record.root.children[0]
-    node.add(WHITE, parse_vertex("B2", 5), "also possible").add(BLACK, PASS)
+    node.add(WHITE, square(5).parse_vertex("B2"), "also possible").add(BLACK, PASS)
     again = read_sgf(record.to_sgf())
     assert_equal_records(again, record)
-    assert again.game(path=[1]).moves[1:] == [(WHITE, parse_vertex("B2", 5)), (BLACK, PASS)]
+    assert again.game(path=[1]).moves[1:] == [(WHITE, square(5).parse_vertex("B2")), (BLACK, PASS)]
     assert again.game().moves == game.moves
 
 
@@ -169,7 +171,7 @@ def test_adding_variations() -> None:
     st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=20),
 )
 def test_games_come_back(size: int, rules: object, komi: float, choices: list[int], comment: str) -> None:
-    game = GoGame(size, rules, komi)  # type: ignore[arg-type]
+    game = GoGame(square(size), rules, komi)  # type: ignore[arg-type]
     for choice in choices:
         color = game.side_to_move if choice % 7 else 3 - game.side_to_move
         game.turn_to(color)
@@ -344,9 +346,17 @@ def test_komi_in_hundredths_and_in_stones(properties: str, komi: float) -> None:
     assert read_sgf(record.to_sgf()).komi == komi
 
 
+def test_spaces_behind_a_komi_are_read_once() -> None:
+    spaces = " " * 20_000
+    begin = time.process_time()  # seconds where every part of the spaces is tried, a millisecond here
+    assert read_sgf(f"(;SZ[9]KM[6{spaces}x])").komi == 6.0
+    assert result_in_words(f"black wins by 6{spaces}x") == "B+6"
+    assert time.process_time() - begin < 1.0
+
+
 @pytest.mark.parametrize("komi", [3.75, 4.25, -2.75, 150.0, 350.0, 0.25, 6.5])
 def test_komi_that_is_written_here_is_in_points(komi: float) -> None:
-    text = to_sgf(GoGame(9, PRESETS["chinese"], komi))
+    text = to_sgf(GoGame(square(9), PRESETS["chinese"], komi))
     assert f"AP[yomi:{__version__}]" in text
     assert read_sgf(text).komi == komi
     again = read_sgf("(;AP[foxwq]SZ[9]KM[375])").to_sgf()
@@ -388,7 +398,7 @@ def test_komi_and_rules_that_need_interpretation() -> None:
     [
         ("", "no game of SGF found"),
         ("hello", "no game of SGF found"),
-        ("(;SZ[9:13])", r"^line 1, column 3: board 9:13 is not square"),
+        ("(;SZ[9:25])", r"^line 1, column 3: board size 9:25: expected 2 to 19"),
         ("(;SZ[25])", "board size 25: expected 2 to 19"),
         ("(;SZ[1])", "board size 1"),
         ("(;\nSZ[big])", r"^line 2, column 1: board size 'big'"),
@@ -431,9 +441,9 @@ def test_files_without_a_game_are_one_clear_line(text: str, words: str) -> None:
 )
 def test_broken_text_is_read_with_notes(text: str, moves: str, notes: list[str]) -> None:
     record = read_sgf(text.encode())
-    size = record.size
+    size = record.board.side
     expected = [
-        PASS if word == "pass" else point_at(ord(word[0]) - 97, ord(word[1]) - 97, size) for word in moves.split()
+        PASS if word == "pass" else square(size).point(ord(word[0]) - 97, ord(word[1]) - 97) for word in moves.split()
     ]
     assert [node.move[1] for node in record.line() if node.move] == expected
     found = [f"{note.line}:{note.column} {note.text}" for note in record.notes]
@@ -449,7 +459,7 @@ def test_a_move_off_the_board_ends_the_game_with_a_note(value: str) -> None:
         SgfError, match=r"^line 1, column 15: move 2 of the record: W\[a?.*\]: expected a point of a 9x9"
     ):
         record.game()
-    assert record.game(1).moves == record.game(cut=True).moves == [(BLACK, point_at(0, 0, 9))]
+    assert record.game(1).moves == record.game(cut=True).moves == [(BLACK, square(9).point(0, 0))]
     assert [note.text.endswith("read up to there") for note in record.notes] == [True]
     assert f";W[{value}]" in record.to_sgf(), "the record keeps it"
 
@@ -459,7 +469,7 @@ def test_games_that_end_nowhere_leave_the_next_one_whole() -> None:
     first, second = each_sgf_game(data)
     assert isinstance(first, GameRecord)
     assert isinstance(second, GameRecord)
-    assert (first.size, second.size) == (9, 13)
+    assert (first.board.side, second.board.side) == (9, 13)
     assert first.root.children[0].comment == "lost "
 
 
@@ -478,14 +488,27 @@ def test_records_that_cannot_be_played(text: str, words: str) -> None:
 
 
 def test_square_sizes_in_two_numbers() -> None:
-    assert read_sgf("(;SZ[13:13])").size == 13
-    assert read_sgf("(;)").size == 19
+    assert read_sgf("(;SZ[13:13])").board == square(13)
+    assert read_sgf("(;)").board == square(19)
+
+
+def test_rectangular_boards() -> None:
+    text = "(;SZ[5:3]AB[ea][ac];B[cb];W[ec];B[])"
+    record = read_sgf(text)
+    assert record.board == Board(5, 3)
+    assert [record.board.vertex(node.move[1]) for node in record.line() if node.move] == ["C2", "E1", "pass"]
+    assert sorted(record.board.vertex(point) for _, point in record.root.setup) == ["A1", "E3"]
+    assert "SZ[5:3]" in record.to_sgf()
+    assert_equal_records(read_sgf(record.to_sgf()), record)
+    game = record.game()
+    assert (game.board, len(game.moves)) == (Board(5, 3), 3)
+    assert read_sgf(to_sgf(game)).board == Board(5, 3)
 
 
 def test_files(tmp_path: Path) -> None:
     path = tmp_path / "game.sgf"
     path.write_bytes(b"\xef\xbb\xbf(;SZ[9];B[aa])\n")
-    assert load_record(path).game().moves == [(BLACK, parse_vertex("A9", 9))]
+    assert load_record(path).game().moves == [(BLACK, square(9).parse_vertex("A9"))]
     with pytest.raises(SgfError, match=r"cannot read .*missing\.sgf: No such file"):
         load_record(tmp_path / "missing.sgf")
 
@@ -494,7 +517,7 @@ def test_collections(tmp_path: Path) -> None:
     path = tmp_path / "games.sgf"
     path.write_bytes(b"two (;SZ[5]PB[A];B[cc](;W[dd])(;W[bb])) and (;SZ[9]PB[B]CA[ISO8859-1]PW[M\xfcller])\n(end)")
     records = load_records(path)
-    assert [(record.size, record.black, record.white) for record in records] == [(5, "A", ""), (9, "B", "Müller")]
+    assert [(record.board.side, record.black, record.white) for record in records] == [(5, "A", ""), (9, "B", "Müller")]
     assert len(list(records[0].line())) == 3
     assert_equal_records(load_record(path), records[0])
     assert [len(list(each_sgf_game(text))) for text in (b"(;)", b"(;)(;SZ[13])")] == [1, 2]
@@ -504,7 +527,7 @@ def test_collections(tmp_path: Path) -> None:
     assert [record.black for record in found if isinstance(record, GameRecord)] == ["\u6aa0"] * 2
     path.write_bytes(b"(;SZ[5])(;GM[2])(;SZ[7])")
     records = load_records(path)
-    assert [record.size for record in records] == [5, 7]
+    assert [record.board.side for record in records] == [5, 7]
     assert [note.text for note in records[0].notes] == ["not a game of Go: GM is 2, expected 1: this game is left out"]
     path.write_bytes(b"(;GM[2])")
     with pytest.raises(SgfError, match="not a game of Go"):
@@ -523,7 +546,7 @@ def test_games_beside_one_that_is_broken(bad: str, moves: int) -> None:
     found = list(each_sgf_game(f"(;SZ[5])\n{bad}\n(;GM[1]SZ[7];B[cc])\n(;SZ[13])".encode()))
     assert all(isinstance(each, GameRecord) for each in found)
     records = [each for each in found if isinstance(each, GameRecord)]
-    assert [each.size for each in records] == [5, 9, 7, 13]
+    assert [each.board.side for each in records] == [5, 9, 7, 13]
     assert [bool(each.notes) for each in records] == [False, True, False, False]
     assert [each.notes[0].line for each in records if each.notes] == [
         3 if bad.endswith("]") and "C[a" not in bad else 2
@@ -532,7 +555,7 @@ def test_games_beside_one_that_is_broken(bad: str, moves: int) -> None:
 
 
 def test_deep_trees_need_no_recursion() -> None:
-    record = GameRecord(9)
+    record = GameRecord(square(9))
     node = record.root
     for _ in range(3000):
         node = node.add(BLACK, PASS)
@@ -626,10 +649,10 @@ def test_games_are_written_as_by_sgfmill(text: str) -> None:
 def test_the_size_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "a.sgf"
     path.write_text("(;GM[1]SZ[13];B[aa]")
-    assert load_size(path) == 13
+    assert load_board(path) == square(13)
     path.write_text("(;GM[1]SZ[99])")
     with pytest.raises(SgfError, match="board size 99: expected 2 to 19"):
-        load_size(path)
+        load_board(path)
 
 
 def test_files_of_many_variations_take_little_memory() -> None:
@@ -660,7 +683,7 @@ def test_every_case_of_go(tmp_path: Path) -> None:
         (record,) = load_records(path)
         game = record.game(cut=True, override_rules=record.rules is None)
         moves[path.name] = len(game.moves)
-        assert load_size(path) == game.size
+        assert load_board(path) == game.board
         assert_equal_records(read_sgf(record.to_sgf()), record)
     assert moves["big5-no-ca-eats-a-move.sgf"] == 2
     assert moves["shift-jis-comment-eats-a-move.sgf"] == 5

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, TimeSettings, TimeSystem
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.go.gtp.clock import GtpClocks
-from yomi.engine.go.players.decisions import find_budget, moves_left
+from yomi.engine.go.gtp.engine import GtpClocks
+from yomi.engine.go.players.player import find_budget, moves_left
 
 
 def test_own_measuring_and_reports() -> None:
@@ -90,7 +90,7 @@ def test_moves_left_falls_to_a_floor() -> None:
 
 
 class Referee:
-    """A controller's clock for one side, written down independently of yomi.engine.go.players.decisions."""
+    """A controller's clock for one side, written down independently of yomi.engine.go.players.player."""
 
     def __init__(self, s: TimeSettings) -> None:
         self.s = s

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import itertools
+import json
 import sys
 import types
 from pathlib import Path
@@ -15,27 +17,24 @@ import pytest
 from onnxruntime.transformers import float16
 
 from tests.fakes.cuda_driver import FakeDriver
-from yomi.engine.evaluators import cuda, onnx_session, providers
+from tests.fakes.plugins import forget
+from yomi.engine.evaluators import cuda, devices, onnx_session
+from yomi.engine.evaluators.backends import fill
 from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError
 from yomi.engine.evaluators.cuda import ThreadDevice, aligned_zeros
-from yomi.engine.evaluators.gpu import fill
-from yomi.engine.evaluators.onnx_session import GpuSession, batch_sizes, make_session, tensorrt_options
-from yomi.engine.evaluators.providers import choose_backend, choose_device, find_fault, find_package_fault
-from yomi.engine.evaluators.workers import choose_devices, make_device_queue
-from yomi.engine.go.networks.katago import default_rows
+from yomi.engine.evaluators.devices import CPU, Device, device_of, devices_of, install_command, parse_device
+from yomi.engine.evaluators.onnx_session import GpuSession, batch_sizes, make_session
+from yomi.engine.evaluators.workers import make_device_queue
+from yomi.engine.go.networks import default_rows
 from yomi.engine.options import Options
+from yomi.engine.shogi.players.setup import make_queue
 from yomi.native.packing import pack, packed_bytes
 from yomi.nets.dlshogi.definition import NetworkShape, write_network
 from yomi.nets.errors import NetworkError
+from yomi.nets.gpu_variants import Variant, make_variant, variant_file
 from yomi.nets.installation import extra_command
-from yomi.nets.packed import Variant, make_variant, variant_file
 
 OUTPUTS = ["output_policy", "output_value"]
-
-
-def forget() -> None:
-    find_fault.cache_clear()
-    find_package_fault.cache_clear()
 
 
 @pytest.fixture(autouse=True)
@@ -62,8 +61,8 @@ def install(monkeypatch: pytest.MonkeyPatch, folder: Path, *names: str, gpus: in
     """Pretend that there are GPUs, and that onnxruntime has these providers, whose files are no libraries."""
     for name in names:
         (folder / f"libonnxruntime_providers_{name}.so").write_bytes(b"nothing")
-    monkeypatch.setattr(providers, "_folder", lambda: folder)
-    monkeypatch.setattr(providers, "gpu_names", lambda: [f"NVIDIA {i}" for i in range(gpus)])
+    monkeypatch.setattr(devices, "_libraries", lambda name: sorted(folder.glob(f"*onnxruntime_providers_{name}*")))
+    monkeypatch.setattr(devices, "gpu_descriptions", lambda: [f"NVIDIA {i}" for i in range(gpus)])
     monkeypatch.setattr("onnxruntime.preload_dlls", lambda: None)
 
 
@@ -72,13 +71,13 @@ def install(monkeypatch: pytest.MonkeyPatch, folder: Path, *names: str, gpus: in
 
 def test_a_build_for_the_processor_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     install(monkeypatch, tmp_path, gpus=4)
-    for device in ("cuda", "cuda:3", "tensorrt"):
+    for device in (Device("cuda"), Device("cuda", 3)):
         with pytest.raises(EvaluatorError, match=f"device {device}: this onnxruntime is built for the processor only"):
-            choose_device(device)
+            device.check()
     with pytest.raises(EvaluatorError, match=r'uninstall -y onnxruntime .* install .*"onnxruntime-gpu\[cuda,cudnn\]~='):
-        choose_device("cuda")
-    assert choose_device("auto") == "cpu"
-    assert choose_device("cpu") == "cpu"
+        parse_device("cuda").check()
+    assert parse_device("auto").is_cpu
+    parse_device("cpu").check()
 
 
 def test_no_driver_and_no_gpu_are_told_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -87,13 +86,13 @@ def test_no_driver_and_no_gpu_are_told_apart(monkeypatch: pytest.MonkeyPatch, tm
     def none() -> list[str]:
         raise EvaluatorError("libcuda.so.1, NVIDIA's driver, is not found")
 
-    monkeypatch.setattr(providers, "gpu_names", none)
+    monkeypatch.setattr(devices, "gpu_descriptions", none)
     with pytest.raises(EvaluatorError, match=r"libcuda.so.1, NVIDIA's driver, is not found; to mend it: install NV"):
-        choose_device("cuda")
+        parse_device("cuda").check()
     forget()
-    monkeypatch.setattr(providers, "gpu_names", list)
+    monkeypatch.setattr(devices, "gpu_descriptions", list)
     with pytest.raises(EvaluatorError, match="shows no GPU"):
-        choose_device("cuda")
+        parse_device("cuda").check()
 
 
 def test_a_broken_library_is_named(
@@ -101,9 +100,9 @@ def test_a_broken_library_is_named(
 ) -> None:
     install(monkeypatch, tmp_path, "shared", "cuda")
     with pytest.raises(EvaluatorError, match=r"libonnxruntime_providers_shared\.so is broken .* to mend it: .*pip"):
-        choose_device("cuda")
-    # auto goes on with what works, and says so
-    assert choose_device("auto") == "cpu"
+        parse_device("cuda").check()
+    # auto chooses the processor, with a warning
+    assert parse_device("auto").is_cpu
     assert "device auto: the network runs on the processor: libonnxruntime_providers_shared.so is broken" in caplog.text
 
 
@@ -115,22 +114,12 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         raise OSError(f"{missing}: cannot open shared object file: No such file or directory")
 
     monkeypatch.setattr("ctypes.CDLL", load)
-    with pytest.raises(EvaluatorError, match=r"device cuda: libcublasLt\.so\.12 is not found; to mend it: .*-gpu"):
-        choose_device("cuda")
+    with pytest.raises(EvaluatorError, match=r"device cuda:0: libcublasLt\.so\.12 is not found; to mend it: .*-gpu"):
+        parse_device("cuda").check()
     forget()
     missing = "libcuda.so.1"
     with pytest.raises(EvaluatorError, match=r"libcuda\.so\.1 is not found; to mend it: install NVIDIA's driver"):
-        choose_device("cuda")
-    missing = "libnvinfer.so.10"
-    with pytest.raises(
-        EvaluatorError, match=r"libnvinfer\.so\.10 is not found; .*\[cuda,cudnn\].*tensorrt-cu13>=.*,<11"
-    ):
-        choose_device("tensorrt")
-    forget()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
-    monkeypatch.setitem(sys.modules, "tensorrt", None)
-    with pytest.raises(EvaluatorError, match=r"device tensorrt: tensorrt cannot be imported: .* to mend it: .*-cu13"):
-        choose_device("tensorrt")
+        parse_device("cuda").check()
 
 
 @pytest.mark.parametrize(
@@ -156,10 +145,10 @@ def test_the_remedy_is_for_the_driver_and_removes_what_clashes(
 ) -> None:
     driver.version = version or 0
     if version is None:
-        monkeypatch.setattr(providers, "driver_cuda", lambda: cuda._check(100, "no driver"))
+        monkeypatch.setattr(devices, "driver_cuda", lambda: cuda._check(100, "no driver"))
     found = [types.SimpleNamespace(name=name) for name in installed]
     monkeypatch.setattr("importlib.metadata.distributions", lambda: found)
-    command = providers.gpu_command(extra)
+    command = install_command(extra)
     assert command.endswith(extra_command(wanted))
     assert ("uninstall" in command) == (removed is not None)
     assert f"-y {removed}" in command or removed is None
@@ -171,60 +160,70 @@ def test_a_driver_too_old_for_onnxruntime_is_named(
     install(monkeypatch, tmp_path, "cuda")
     monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: None)
     monkeypatch.setattr("onnxruntime.cuda_version", "13.0")
-    assert choose_device("cuda") == "cuda"
+    parse_device("cuda").check()
     forget()
     driver.version = 12080
     with pytest.raises(EvaluatorError, match=r"built for CUDA 13, NVIDIA's driver runs CUDA 12 at .*\]~=1\.26"):
-        choose_device("cuda")
+        parse_device("cuda").check()
 
 
 def test_the_gpu_must_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     install(monkeypatch, tmp_path, "cuda", gpus=2)
-    monkeypatch.setattr(providers, "find_fault", lambda device: None)
-    assert choose_device("cuda:1") == "cuda:1"
-    assert choose_devices(Options(device="cuda", devices="1,0")) == ["cuda:1", "cuda:0"]
+    monkeypatch.setattr(devices, "find_fault", lambda kind: None)
+    assert devices_of(Options(device="cuda", devices="1,0")) == [Device("cuda", 1), Device("cuda", 0)]
     with pytest.raises(EvaluatorError, match=r"GPUs 0 \(NVIDIA 0\), 1 \(NVIDIA 1\) found, expected .* number 2"):
-        choose_devices(Options(device="cuda", devices="0,2"))
-    assert choose_devices(Options(device="auto")) == ["cuda:0"]
-    assert choose_devices(Options(device="cpu")) == ["cpu"]
+        devices_of(Options(device="cuda", devices="0,2"))
+    assert devices_of(Options(device="auto")) == [Device("cuda")]
+    assert devices_of(Options(device="auto", backend="native")) == [CPU]
+    assert devices_of(Options(device="cpu")) == [CPU]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (Options(device="cuda", backend="native"), "backend native computes on the CPU"),
-        (Options(device="cuda", backend="tensorrt"), "expected device tensorrt, not cuda"),
-        (Options(device="cpu", precision="fp16"), "precision fp16 is for GPUs"),
+        (Options(device="cuda", backend="native"), "backend native found for device cuda, expected auto or onnx"),
+        (Options(device="cuda", backend="tensorrt"), "backend tensorrt found for device cuda, expected auto or onnx"),
+        (Options(device="tensorrt", backend="onnx"), "backend onnx found for device tensorrt, expected auto or tenso"),
+        (
+            Options(device="cpu", precision="fp16"),
+            "precision fp16 found for device cpu .*, expected auto or fp32",
+        ),
+        (Options(device="cpu", backend="onnx", precision="int16"), "for device cpu and backend onnx, .* auto or fp32$"),
+        (Options(device="webgpu", precision="int8"), "precision int8 found for .*, expected auto or fp32 or fp16"),
         (Options(device="cuda", devices="zero"), "devices: 'zero' found"),
     ],
 )
 def test_options_that_do_not_go_together(options: Options, message: str) -> None:
     with pytest.raises(EvaluatorError, match=message):
-        choose_devices(options)
+        devices_of(options)
 
 
-def test_tensorrt_itself_or_through_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorrt_needs_its_own_package(monkeypatch: pytest.MonkeyPatch) -> None:
     installed = {"tensorrt", "onnx", "onnxruntime"}
-    fault = {"tensorrt": providers.Fault("libnvinfer.so.10 is not found", "pip install it")}
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name in installed else None)
     monkeypatch.setitem(sys.modules, "tensorrt", types.ModuleType("tensorrt"))
-    monkeypatch.setattr(providers, "find_fault", lambda device: fault.get(device))
-    monkeypatch.setattr(providers, "gpu_names", lambda: ["NVIDIA"])
-    assert choose_backend("tensorrt:0", "auto") == "tensorrt"
-    assert choose_backend("cuda:0", "auto") == "onnx"
-    with pytest.raises(EvaluatorError, match=r"libnvinfer\.so\.10 is not found"):
-        choose_backend("tensorrt", "onnx")
-    installed.remove("tensorrt")
-    with pytest.raises(EvaluatorError, match=r"tensorrt not installed.* install .*tensorrt-cu13>=.*libnvinfer"):
-        choose_backend("tensorrt", "auto")
-    fault.clear()
-    assert choose_backend("tensorrt", "auto") == "onnx"
-    with pytest.raises(EvaluatorError, match="device tensorrt: tensorrt not installed"):
-        choose_backend("tensorrt", "tensorrt")
-    installed.add("tensorrt")
+    monkeypatch.setattr(devices, "gpu_descriptions", lambda: ["NVIDIA"])
+    device = Device("tensorrt")
+    device.check()
+    for name in ("tensorrt", "onnx"):
+        forget()
+        installed.remove(name)
+        with pytest.raises(EvaluatorError, match=f"tensorrt:0: {name} not installed; .* install .*tensorrt-cu13"):
+            device.check()
+        installed.add(name)
+    forget()
     monkeypatch.setitem(sys.modules, "tensorrt", None)
-    with pytest.raises(EvaluatorError, match="device tensorrt: tensorrt cannot be imported: "):
-        choose_backend("tensorrt", "tensorrt")
+    with pytest.raises(EvaluatorError, match=r"tensorrt:0: tensorrt cannot be imported: .* to mend it: .*-cu13"):
+        device.check()
+
+
+def test_the_text_of_a_device_is_parsed_once(monkeypatch: pytest.MonkeyPatch, network: Path) -> None:
+    options = Options.for_game("shogi")
+    options.device, options.backend, options.net = "cpu", "onnx", str(network)
+    with contextlib.closing(make_queue(options)) as queue:
+        assert queue.evaluator.description.startswith("net on cpu (onnxruntime")
+    assert device_of(options) == CPU
+    assert parse_device.cache_info().misses == 1
 
 
 # -- is it really the one that computes --------------------------------------------------------------------------------
@@ -256,14 +255,13 @@ def pretend(monkeypatch: pytest.MonkeyPatch, session: type[FallenBack]) -> None:
         SessionOptions=lambda: options, InferenceSession=session, set_default_logger_severity=lambda level: None
     )
     monkeypatch.setitem(sys.modules, "onnxruntime", fake)
-    monkeypatch.setattr(onnx_session, "find_fault", lambda device: None)
+    monkeypatch.setattr(onnx_session, "find_fault", lambda kind: None)
 
 
 def test_every_worker_notices_a_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, FallenBack)
     with pytest.raises(EvaluatorError, match="device cuda:0: onnxruntime fell back to CPUExecutionProvider: its own"):
-        make_session(Path("net.onnx"), "cuda:0")
-    monkeypatch.setattr("yomi.engine.evaluators.workers.choose_devices", lambda options: ["cuda:0", "cuda:1"])
+        make_session(Path("net.onnx"), Device("cuda"))
     made = []
 
     class SecondFallsBack(FallenBack):
@@ -273,15 +271,15 @@ def test_every_worker_notices_a_fallback(monkeypatch: pytest.MonkeyPatch) -> Non
 
     pretend(monkeypatch, SecondFallsBack)
 
-    def make(device: str) -> Any:
-        made.append(device)
+    def make(device: Device) -> Any:
+        made.append(device.number)
         make_session(Path("net.onnx"), device)
         return types.SimpleNamespace(description=device, close=lambda: None)
 
     monkeypatch.setattr(SecondFallsBack, "running", ("CUDAExecutionProvider",))
     with pytest.raises(EvaluatorError, match="device cuda:1: onnxruntime fell back"):
-        make_device_queue(make, Options(device="cuda", devices="0,1", device_workers=1))
-    assert sorted(made) == ["cuda:0", "cuda:1"]
+        make_device_queue(make, [Device("cuda"), Device("cuda", 1)], 1)
+    assert sorted(made) == [0, 1]
 
 
 def test_another_gpu_than_asked_for_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,9 +287,9 @@ def test_another_gpu_than_asked_for_is_noticed(monkeypatch: pytest.MonkeyPatch) 
         running = ("CUDAExecutionProvider", "CPUExecutionProvider")
 
     pretend(monkeypatch, OnTheFirst)
-    make_session(Path("net.onnx"), "cuda:0")
+    make_session(Path("net.onnx"), Device("cuda"))
     with pytest.raises(EvaluatorError, match="device cuda:1: onnxruntime took GPU 0, expected 1"):
-        make_session(Path("net.onnx"), "cuda:1")
+        make_session(Path("net.onnx"), Device("cuda", 1))
 
 
 # -- the thread's device and its memory --------------------------------------------------------------------------------
@@ -370,7 +368,7 @@ def random_inputs(rows: int, seed: int = 0) -> tuple[Any, Any]:
 
 def expected(network: Path, planes: Any, hands: Any) -> list[Any]:
     board = np.ascontiguousarray(np.broadcast_to(hands[:, :, None, None], (*hands.shape, 9, 9)))
-    result: list[Any] = make_session(network, "cpu").run(OUTPUTS, {"input1": planes, "input2": board})
+    result: list[Any] = make_session(network).run(OUTPUTS, {"input1": planes, "input2": board})
     return result
 
 
@@ -381,7 +379,7 @@ def test_bits_are_unpacked_by_the_graph(network: Path, tmp_path: Path, half: boo
     assert variant_file(network, variant, tmp_path) == path
     casts = {node.input[0]: node.attribute[0].i for node in onnx.load(path).graph.node if node.op_type == "Cast"}
     assert casts["input1_packed"] == casts["input2_packed"] == onnx.TensorProto.FLOAT  # TensorRT: from uint8 no other
-    session = GpuSession(path, "cpu", 8, OUTPUTS, half=half)
+    session = GpuSession(path, CPU, 8, OUTPUTS, half=half)
     assert {name: array.shape for name, array in session.inputs.items()} == {
         "input1_packed": (8, packed_bytes(62 * 81)),
         "input2_packed": (8, packed_bytes(57)),
@@ -415,11 +413,10 @@ def test_casts_that_the_converter_repeats_are_dropped(network: Path, monkeypatch
 
 
 class OnProcessor(GpuSession):
-    """As on a GPU, but for the values, which lie in ordinary memory."""
+    """As on a GPU, except that values lie in ordinary memory."""
 
-    def _start(self, path: Path, device: str, *, half: bool) -> None:
-        self._place = ("cpu", 0)
-        super()._start(path, device, half=half)
+    def _place(self) -> tuple[str, int]:
+        return "cpu", 0
 
 
 class WithGraphs:
@@ -434,15 +431,19 @@ class WithGraphs:
     def __init__(self, path: Path, fault: str, graphs: bool) -> None:
         if graphs and fault == "refused":
             raise EvaluatorError("This session cannot use the graph capture feature as requested by the user")
-        self._session, self._fault, self._graphs = make_session(path, "cpu"), fault, graphs
+        self._session, self._fault, self._graphs = make_session(path), fault, graphs
         self._runs: collections.Counter[int] = collections.Counter()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
 
+    def run(self, outputs: list[str], fed: dict[str, Any], graph: int) -> Any:
+        assert graph == onnx_session.UNCAPTURED
+        return self._session.run(outputs, fed)
+
     def run_with_iobinding(self, binding: Any, graph: int) -> None:
         self._runs[graph] += 1
-        if self._graphs and graph != onnx_session.UNCAPTURED and self._runs[graph] > 1:
+        if self._graphs and self._runs[graph] > 1:
             if self._fault == "capture":
                 raise RuntimeError("CUDA failure 900: operation not permitted when stream is capturing\nexpr=")
             if self._fault == "stale":
@@ -456,8 +457,12 @@ class WithGraphs:
         ("none", "1.31.1", None),
         ("none", "1.31.0", "onnxruntime 1.31.0 found, expected 1.31.1 or newer"),
         ("refused", "1.32.0", "This session cannot use the graph capture feature"),
-        ("capture", "1.32.0", "onnxruntime: CUDA failure 900: operation not permitted when stream is capturing"),
-        ("stale", "1.32.0", "rows computes another output_policy than single kernels"),
+        (
+            "capture",
+            "1.32.0",
+            "device cuda:0: onnxruntime: CUDA failure 900: operation not permitted when",
+        ),
+        ("stale", "1.32.0", "rows compute another output_policy than single ones"),
     ],
 )
 def test_without_right_graphs_there_are_none(
@@ -471,21 +476,21 @@ def test_without_right_graphs_there_are_none(
 ) -> None:
     asked = []
 
-    def make(path: Path, device: str, options: Any = None) -> Any:
+    def make(path: Path, device: Device, options: Any = None) -> Any:
         asked.append(options)
-        return WithGraphs(path, fault, options["enable_cuda_graph"] == "1")
+        return WithGraphs(path, fault, "enable_cuda_graph" in options)
 
     monkeypatch.setattr(onnx_session, "make_session", make)
-    monkeypatch.setattr(onnx_session, "run_options", lambda graph: graph)
+    monkeypatch.setattr(onnx_session, "_run_options", lambda graph: graph)
     monkeypatch.setattr("onnxruntime.__version__", version)
-    session = OnProcessor(network, "cuda", 4, OUTPUTS)
+    session = OnProcessor(network, Device("cuda"), 4, OUTPUTS)
     assert driver.names().count("pin") == 4
-    graphs = str(int(reason is None))
-    assert asked[-1] == {"enable_cuda_graph": graphs, "use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"}
+    graphs = {} if reason else {"enable_cuda_graph": "1"}
+    assert asked[-1] == {**graphs, "use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"}
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == (reason is not None)
     if reason is not None:
-        assert said[0].startswith("net.onnx on cuda: computed without CUDA graphs: ")
+        assert said[0].startswith("net.onnx on cuda:0: computed without recorded commands: ")
         assert reason in said[0]
     planes, hands = random_inputs(3)
     fill(session, "input1", planes)
@@ -493,15 +498,15 @@ def test_without_right_graphs_there_are_none(
     for output, wanted in zip(session.run(3), expected(network, planes, hands), strict=True):
         assert output == pytest.approx(wanted, abs=1e-6)
     session.close()
-    OnProcessor(network, "cuda", 4, OUTPUTS, half=True).close()
+    OnProcessor(network, Device("cuda"), 4, OUTPUTS, half=True).close()
     assert asked[-1]["use_tf32"] == "1"
 
 
 def test_a_gpu_session_keeps_its_device_and_memory(
     network: Path, driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(onnx_session, "make_session", lambda *_, **__: make_session(network, "cpu"))
-    session = OnProcessor(network, "cuda:1", 4, OUTPUTS)
+    monkeypatch.setattr(onnx_session, "make_session", lambda *_, **__: make_session(network))
+    session = OnProcessor(network, Device("cuda", 1), 4, OUTPUTS)
     assert driver.names()[:2] == ["retain", "push"]
     assert [value for name, value, _ in driver.calls if name == "push"] == [1]
     assert driver.names().count("pin") == 4  # two inputs, two outputs
@@ -525,10 +530,10 @@ def test_a_gpu_session_keeps_its_device_and_memory(
 def test_a_gpu_that_onnxruntime_has_lost_is_known_as_such(
     network: Path, driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(onnx_session, "make_session", lambda *_, **__: make_session(network, "cpu"))
-    session = OnProcessor(network, "cuda:1", 4, OUTPUTS)
+    monkeypatch.setattr(onnx_session, "make_session", lambda *_, **__: make_session(network))
+    session = OnProcessor(network, Device("cuda", 1), 4, OUTPUTS)
     monkeypatch.setattr(session, "_session", None)  # whatever it raises
-    with pytest.raises(EvaluatorError, match="onnxruntime: ") as caught:
+    with pytest.raises(EvaluatorError, match="device cuda:1: onnxruntime: ") as caught:
         session.run(3)
     assert not isinstance(caught.value, DeviceLostError)
     driver.error = 719
@@ -541,10 +546,10 @@ def test_a_gpu_that_onnxruntime_has_lost_is_known_as_such(
 def test_a_file_that_cannot_be_opened_gives_the_device_back(
     tmp_path: Path, driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(onnx_session, "find_fault", lambda device: None)
+    monkeypatch.setattr(onnx_session, "find_fault", lambda kind: None)
     (tmp_path / "net.onnx").write_bytes(b"nothing")
     with pytest.raises(EvaluatorError, match="onnxruntime cannot load it"):
-        GpuSession(tmp_path / "net.onnx", "cuda:0", 4, OUTPUTS)
+        GpuSession(tmp_path / "net.onnx", Device("cuda"), 4, OUTPUTS)
     assert driver.names() == ["retain", "push", "pop", "release"]
 
 
@@ -553,28 +558,23 @@ def test_an_input_that_is_not_there(network: Path, tmp_path: Path) -> None:
         variant_file(network, Variant(packed=("spatial",)), tmp_path)
 
 
-def test_options_of_the_tensorrt_provider(network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
-    options = tensorrt_options(network, batch_sizes(64), half=True)
-    assert options["trt_profile_min_shapes"] == "input1:8x62x9x9,input2:8x57x9x9"
-    assert options["trt_profile_max_shapes"] == "input1:64x62x9x9,input2:64x57x9x9"
-    assert options["trt_fp16_enable"] == "1"
-    assert Path(options["trt_engine_cache_path"]).is_dir()
-    assert "trt_cuda_graph_enable" not in options
-    assert tensorrt_options(network, [4], half=False)["trt_fp16_enable"] == "0"
-
-
-def test_engines_of_another_network_of_the_same_name_go_unused(
-    network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_options_of_tensorrt_for_rtx(network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
     path = tmp_path / "net.onnx"
     path.write_bytes(network.read_bytes())
-    before = tensorrt_options(path, [4], half=True)
-    assert tensorrt_options(path, [4], half=True) == before
-    assert tensorrt_options(network, [4], half=True) == before
-    write_network(path, NetworkShape(blocks=2, channels=16, seed=2))
-    after = tensorrt_options(path, [4], half=True)
-    assert after["trt_engine_cache_path"] != before["trt_engine_cache_path"]
-    assert Path(after["trt_engine_cache_path"]).is_dir()
-    assert after["trt_timing_cache_path"] == before["trt_timing_cache_path"]
+    rtx = Device("rtx").row
+    before = rtx.options(path, batch_sizes(64), True)
+    assert before["nv_profile_min_shapes"] == "input1:8x62x9x9,input2:8x57x9x9"
+    assert before["nv_profile_max_shapes"] == "input1:64x62x9x9,input2:64x57x9x9"
+    assert Path(before["nv_runtime_cache_path"]).is_dir()
+    assert rtx.options(network, batch_sizes(64), True) == before
+    write_network(path, NetworkShape(blocks=2, channels=16, seed=2))  # another network of the same name
+    assert rtx.options(path, batch_sizes(64), True)["nv_runtime_cache_path"] != before["nv_runtime_cache_path"]
+
+
+def test_options_of_openvino(network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
+    for half, hint in ((False, "f32"), (True, "f16")):
+        found = json.loads(Device("openvino").row.options(network, [8], half)["load_config"])
+        assert found["CPU"]["INFERENCE_PRECISION_HINT"] == found["GPU"]["INFERENCE_PRECISION_HINT"] == hint
+        assert Path(found["NPU"]["CACHE_DIR"]).is_dir()

@@ -1,7 +1,7 @@
 """The table of commands, the session's loop, and what the handlers ask of the player."""
 
-import importlib
 import json
+import re
 import threading
 import time
 from dataclasses import replace
@@ -16,28 +16,53 @@ from tests.fakes.session import ScriptedSession
 from yomi.engine.clock import TimeSystem
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.gtp import table
+from yomi.engine.go.gtp.codec import COMMANDS, Command, GtpError, check_count
+from yomi.engine.go.gtp.engine import gtp_version
 from yomi.engine.go.gtp.session import Session
-from yomi.engine.go.gtp.table import gtp_version
 from yomi.engine.go.players.setup import Model
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.protocols.process import LoadError
+from yomi.engine.protocols.session import KEEPS, LoadError
 from yomi.engine.protocols.streams import MAX_LINE, Inbox, OutputClosedError
 from yomi.engine.search.types import SearchReport
 from yomi.native.go.board import BLACK, PASS
 
 
-def test_every_command_of_the_table_has_a_handler() -> None:
-    for module, _, _ in table.MODULES:
-        importlib.import_module(f"{table.PACKAGE}.{module}")
-    for row in table.ROWS.values():
-        assert callable(table.load(row))
+def test_a_command_is_one_function_with_a_decorator() -> None:
+    session = ScriptedSession()
+    assert session.send("double 3") == "? unknown command double\n\n"
+
+    @COMMANDS.command("double", background=KEEPS, usage="NUMBER")
+    def double(session: Session, request: Command) -> str:
+        return str(2 * int(request.arguments[0]))
+
+    try:
+        assert session.send("double 3") == "= 6\n\n"
+        assert session.send("double") == "? syntax error: expected double NUMBER\n\n"
+        assert session.send("known_command double") == "= true\n\n"
+        assert session.send("list_commands").splitlines()[-2] == "double"
+        with pytest.raises(ValueError, match="double has a handler"):
+            COMMANDS.command("double")(double)
+    finally:
+        del COMMANDS._rows["double"]
 
 
-def test_commands_outside_the_table_cannot_be_registered() -> None:
-    with pytest.raises(ValueError, match="not a command"):
-        table.command("no_such_command")(lambda session, request: None)
+@pytest.mark.parametrize(
+    ("usage", "right", "wrong"),
+    [
+        ("", [0], [1]),
+        ("COLOR VERTEX", [2], [1, 3]),
+        ("COLOR TIME [STONES]", [2, 3], [1, 4]),
+        ("FILE... [MOVE]", [1, 2, 9], [0]),
+    ],
+)
+def test_arguments_are_counted(usage: str, right: list[int], wrong: list[int]) -> None:
+    for count in right:
+        check_count(Command(None, "name", ("word",) * count), usage)
+    for count in wrong:
+        expected = f"syntax error: expected name {usage.replace('...', '')}".rstrip()
+        with pytest.raises(GtpError, match=re.escape(expected) + "$"):
+            check_count(Command(None, "name", ("word",) * count), usage)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +79,7 @@ def test_what_gtp_requires_is_there() -> None:
         " fixed_handicap place_free_handicap set_free_handicap loadsgf reg_genmove undo time_settings time_left"
         " final_score final_status_list showboard"
     )
-    assert set(required.split()) <= set(table.ROWS)
+    assert set(required.split()) <= set(COMMANDS.names())
 
 
 def test_internal_errors_are_answered_and_the_session_goes_on() -> None:
@@ -72,8 +97,8 @@ def test_internal_errors_are_answered_and_the_session_goes_on() -> None:
 def test_a_board_without_an_evaluator_is_refused_and_the_game_stays(tmp_path: Path) -> None:
     class Small(FakePlayer):
         def new_game(self, game: GoGame) -> None:
-            if game.size != 9:
-                raise EvaluatorError(f"board size {game.size} found, expected 9")
+            if game.board.side != 9:
+                raise EvaluatorError(f"board size {game.board.side} found, expected 9")
             super().new_game(game)
 
     record = tmp_path / "large.sgf"
@@ -406,7 +431,7 @@ def test_a_player_that_cannot_be_made() -> None:
     written: list[str] = []
     session = Session(Options(), fail, written.append)
     session.receive(b"name")
-    session.load().join()
+    session.start_loading().join()
     with pytest.raises(LoadError, match="no such network"):
         session.run()
     assert written == ["= yomi\n\n"]
@@ -418,7 +443,7 @@ def test_the_loop_answers_everything_before_the_end_of_input(caplog: pytest.LogC
     session = Session(player.options, lambda: player, written.append)
     for line in (b"1 genmove b", b"2 genmove w", b"3 kata-analyze 1", b"4 name"):
         session.receive(line)
-    session.load()
+    session.start_loading()
     threading.Thread(target=session.receive_end, args=(False,), daemon=True).start()
     start = time.monotonic()
     session.run()

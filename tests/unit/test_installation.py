@@ -15,7 +15,7 @@ import pytest
 
 from tests.contract.networks import load_go, load_shogi
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.evaluators.providers import find_direct_fault, find_package_fault
+from yomi.engine.evaluators.devices import find_package_fault
 from yomi.nets import installation
 from yomi.nets.errors import NetworkError
 from yomi.nets.installation import extra_command, missing_line, pip_command
@@ -104,7 +104,7 @@ def test_a_gpu_needs_one_command_where_no_onnxruntime_is(monkeypatch: pytest.Mon
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(importlib.metadata, "distributions", list)
     find_package_fault.cache_clear()
-    cuda, tensorrt = find_package_fault("cuda"), find_direct_fault()
+    cuda, tensorrt = find_package_fault("cuda"), find_package_fault("tensorrt")
     find_package_fault.cache_clear()
     assert cuda is not None
     assert cuda.remedy == extra_command("cuda")

@@ -10,12 +10,13 @@ from tests.unit.test_learning_store import played
 from yomi.engine.cli.games import GAMES
 from yomi.engine.learning.journal import NAME, Journal
 from yomi.engine.learning.loop import MAX_AHEAD, Goal, Loop
-from yomi.engine.learning.settings import make_settings
+from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import Store
 from yomi.engine.learning.workers import Delivery, Task
 from yomi.engine.matches.duel import DuelScore
 from yomi.engine.options import Options
 from yomi.nets.files import write_atomically
+from yomi.nets.settings import make_settings
 
 ROWS = 30
 PLAYED = DuelScore(3, 1, 2, (0, 1, 1, 1, 0))
@@ -60,7 +61,7 @@ class Learner:
 
 def loop(tmp_path: Path, matches: Any, said: list[str], players: Players, **settings: Any) -> Loop:
     store = Store(tmp_path / "run", {"game": "go", "window": 100}, frozenset(), "katago-v7", ".sgf")
-    chosen = make_settings({"rows": ROWS, "ladder": 6, "ladder_every": 1, **settings})
+    chosen = make_settings(LearnSettings, {"rows": ROWS, "ladder": 6, "ladder_every": 1, **settings})
     game, options = GAMES["go"], Options(size=5)
     learner = Learner(tmp_path)
     return Loop(game, options, chosen, store, players, lambda: learner, said.append, beside=True, matches=matches)

@@ -48,6 +48,9 @@ class MadeUpSearch:
     def set(self, **parameters: float) -> None:
         """Take any."""
 
+    def prepare(self, *, noise: bool = False) -> None:
+        """Leave the priors."""
+
     def allow(self, moves: npt.NDArray[np.int64] | None) -> None:
         self._allowed = moves
 
@@ -115,7 +118,7 @@ def test_forced_visits_are_taken_away_one_by_one(seed: int) -> None:
     search.counts = rng.integers(0, 60, 12)
     search.factor = float(rng.uniform(1.0, 20.0))
     children = search.children()
-    pruned = policies._without_forced(search, children, 2.0)  # type: ignore[arg-type]
+    pruned = policies._without_forced(children, search.factor, 2.0)
     twin = naive.without_forced(
         children["prior"].astype(float).tolist(),
         children["visits"].tolist(),

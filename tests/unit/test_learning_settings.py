@@ -9,42 +9,42 @@ from yomi.engine.cli.learn import _asked_cluster, _read_tables
 from yomi.engine.cli.main import build
 from yomi.engine.cli.parser import CliError
 from yomi.engine.learning.cluster import ClusterOptions
-from yomi.engine.learning.settings import LearnSettings, make_settings, reference, training_tables
-from yomi.engine.option_row import OptionError
+from yomi.engine.learning.settings import LearnSettings, training_tables
+from yomi.nets.settings import OptionError, make_settings, reference
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_documentation_has_all_of_them() -> None:
     text = (ROOT / "docs/LEARNING.md").read_text(encoding="utf-8")
-    assert reference() in text, "put yomi.engine.learning.settings.reference() into docs/LEARNING.md"
+    assert reference(LearnSettings, "; live") in text, "put reference(LearnSettings, '; live') into docs/LEARNING.md"
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"visitss": 3}, "setting visitss: expected one of search, visits,"),
-        ({"visits": 1}, "visits 1: expected 2 to inf"),
-        ({"visits": 2.5}, "visits 2.5: expected int"),
-        ({"full_share": 1.5}, "full_share 1.5: expected 0.01 to 1"),
-        ({"search": "minimax"}, "search minimax: expected one of puct, gumbel"),
-        ({"keep_tree": 1}, "keep_tree 1: expected bool"),
+        ({"visitss": 3}, "unknown setting 'visitss', expected one of search, visits,"),
+        ({"visits": 1}, "visits: expected an integer of at least 2, found 1"),
+        ({"visits": 2.5}, "visits: expected an integer of at least 2, found 2.5"),
+        ({"full_share": 1.5}, "full_share: expected a number from 0.01 to 1, found 1.5"),
+        ({"search": "minimax"}, "search: expected one of puct, gumbel, found 'minimax'"),
+        ({"keep_tree": 1}, "keep_tree: expected true or false, found 1"),
     ],
 )
 def test_what_cannot_be_is_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError) as caught:
-        make_settings(values)
+        make_settings(LearnSettings, values)
     assert str(caught.value).startswith(message)
 
 
 def test_tables_of_ones_own_are_put_over_the_settings() -> None:
-    settings = make_settings({"rows": 3200, "passes": 2, "batch": 64})
+    settings = make_settings(LearnSettings, {"rows": 3200, "passes": 2, "batch": 64})
     tables = training_tables(settings, {"kind": "go"}, {"training": {"batch": 32}, "loss": {"lead": 1.0}}, 1)
     assert tables["network"] == {"name": "yomi-learn", "kind": "go"}
     assert tables["training"]["batch"] == 32
     assert tables["training"]["decay"] == pytest.approx(1 - 1 / 100)
     assert tables["loss"]["lead"] == 1.0
-    assert LearnSettings() == make_settings({})
+    assert LearnSettings() == make_settings(LearnSettings, {})
 
 
 @pytest.mark.parametrize(

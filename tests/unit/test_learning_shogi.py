@@ -13,7 +13,6 @@ import pytest
 from yomi.engine.cli.main import main
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.learning.store import Store
-from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options
 from yomi.engine.play import DECLARATION, MAX_MOVES, Ended
 from yomi.engine.shogi.notation import parse_usi
@@ -23,6 +22,7 @@ from yomi.engine.shogi.records.record import GameRecord
 from yomi.engine.shogi.selfplay import LearnableShogi
 from yomi.nets.data.shards import open_dataset
 from yomi.nets.files import write_atomically
+from yomi.nets.settings import OptionError
 
 OPENINGS = """\
 startpos moves 7g7f 3c3d 2g2f

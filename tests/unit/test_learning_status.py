@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import re
+import shutil
 import threading
 from html.parser import HTMLParser
 from importlib import resources
@@ -14,9 +15,19 @@ from typing import Any
 
 import pytest
 
-from yomi.engine.learning.journal import NAME, Event, Journal, LearningError
-from yomi.engine.learning.page import LATEST, LOCK, PAGE, POINTS, TEMPLATE, read_games, status_text, write_page
-from yomi.engine.learning.progress import PARTS, Progress, ratings
+from yomi.engine.cli.main import main
+from yomi.engine.learning.journal import NAME, PARTS, Event, Journal, LearningError, Progress, ratings
+from yomi.engine.learning.page import (
+    LATEST,
+    LOCK,
+    PAGE,
+    POINTS,
+    TEMPLATE,
+    _names,
+    read_games,
+    status_text,
+    write_page,
+)
 from yomi.nets.files import lock_file
 
 START = 1_800_000_000.0
@@ -282,10 +293,11 @@ def read_page(folder: Path) -> dict[str, Any]:
     page = Page()
     page.feed((folder / PAGE).read_text(encoding="utf-8"))
     assert page.elsewhere == []
-    assert page.tags.count("script") == 2
+    assert page.tags.count("script") == 3, "data, the boards, the page"
     assert "http" not in page.texts["script"].replace("http://www.w3.org/2000/svg", "")
     assert not list(folder.glob(".*.part"))
-    found: dict[str, Any] = json.loads(page.texts["data"])
+    (run,) = json.loads(page.texts["data"])["runs"]
+    found: dict[str, Any] = run
     return found
 
 
@@ -308,8 +320,41 @@ def test_the_page_has_what_the_journal_says(folder: Path) -> None:
     assert data["networks"][2]["anchors"] == {"uniform": [30, 10, 0]}
 
 
+def test_runs_are_laid_over_each_other(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    parent = tmp_path_factory.mktemp("runs")
+    for name in ("one", "two"):
+        shutil.copytree(folder, parent / name / "learn-go")
+        (parent / name / "learn-go" / "settings.json").write_text("{}")
+    monkeypatch.chdir(parent)
+    folders = ["one/learn-go", "two/learn-go"]
+    assert main(["learn", "status", *folders]) == 0
+    told = capsys.readouterr().out
+    assert "one/learn-go\nstate       yomi learn go: " in told
+    assert told.endswith("learn-runs.html shows the runs together\n")
+    page = Page()
+    page.feed(Path("learn-runs.html").read_text("utf-8"))
+    runs = json.loads(page.texts["data"])["runs"]
+    assert [run["name"] for run in runs] == folders
+    assert runs[0]["charts"] == runs[1]["charts"]
+    assert [total for _, total in runs[0]["played"]] == [0, 60, 120, 180]
+    assert (parent / "two/learn-go" / PAGE).exists()
+    assert main(["learn", "status", *folders, "--page", "no/such/page.html"]) == 2
+    assert "no/such/page.html: No such file or directory" in capsys.readouterr().err
+    assert main(["learn", "status", "one/learn-go", "gone"]) == 2
+    assert "gone: found no run, expected a folder of yomi learn" in capsys.readouterr().err
+
+
+def test_names_of_runs() -> None:
+    assert _names([Path("/a/b/one"), Path("/a/b/two/x")]) == ["one", "two/x"]
+    assert _names([Path("/a/b"), Path("/a/b/c"), Path("/a/b")]) == ["b", "c", "b"]
+    assert _names([Path("/a/b")]) == ["b"]
+
+
 def test_what_is_foreign_stays_text(folder: Path) -> None:
-    game = {"title": FOREIGN, "result": "B+2", "moves": ["d4"], "boards": ["<b>", "x"], "values": [0.1, None]}
+    game = {"title": FOREIGN, "result": "B+2", "moves": ["d4"], "first": {}, "boards": ["<b>", "x"]}
+    game["values"] = [0.1, None]
     (folder / LATEST).write_text(json.dumps({"games": [game]}))
     data = read_page(folder)
     assert data["games"] == [game]

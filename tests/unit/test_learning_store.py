@@ -22,8 +22,8 @@ from yomi.engine.learning.page import status_text, write_page
 from yomi.engine.learning.store import SelfPlayGame, Store
 from yomi.nets.data.shards import check_shard, open_dataset, widths
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import feature_set
 from yomi.nets.files import LOCKED_AT, lock_file
+from yomi.nets.metadata import feature_set
 
 KATAGO = feature_set("katago-v7")
 ASKED = {"game": "go", "size": 5, "visits": 100, "games": 32}

@@ -12,11 +12,12 @@ from yomi.engine.cli.games import GAMES
 from yomi.engine.learning import workers
 from yomi.engine.learning.journal import LearningError
 from yomi.engine.learning.selfplay import SelfPlay
-from yomi.engine.learning.settings import make_settings
+from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.workers import Delivery, ProcessWorkers, Task
 from yomi.engine.matches.duel import DuelScore, LearningMatch, play_match
 from yomi.engine.matches.rating import Sprt
 from yomi.engine.options import Options
+from yomi.nets.settings import make_settings
 
 
 def take_often(processes: ProcessWorkers) -> None:
@@ -28,7 +29,7 @@ def test_where_no_process_can_play_the_reason_is_told(tmp_path: Path, monkeypatc
     monkeypatch.setattr(workers, "RESTART_SECONDS", 0.0)
     lost: list[str] = []
     missing = Options(size=5, evaluator="onnx", net=str(tmp_path / "missing.bin.gz"), workers=1)
-    processes = ProcessWorkers(1, GAMES["go"], make_settings({}), 1, lambda number, why: lost.append(why))
+    processes = ProcessWorkers(1, GAMES["go"], LearnSettings(), 1, lambda number, why: lost.append(why))
     try:
         processes.use(Task(missing, "missing", {}))
         with pytest.raises(LearningError, match=r"no process can play: .*missing\.bin\.gz"):
@@ -38,7 +39,7 @@ def test_where_no_process_can_play_the_reason_is_told(tmp_path: Path, monkeypatc
     assert len(lost) == workers.FAILURES
 
 
-SMALL = make_settings({"visits": 8, "cheap_visits": 4, "games": 2})
+SMALL = make_settings(LearnSettings, {"visits": 8, "cheap_visits": 4, "games": 2})
 UNIFORM = Options(size=3, evaluator="uniform", workers=1)
 
 
@@ -82,7 +83,7 @@ def test_workers_play_a_match_as_one_process_does_while_nobody_takes_their_games
 def test_the_games_of_a_lost_worker_are_played_by_another(players: ProcessWorkers) -> None:
     first_of(players)
     scores: list[DuelScore] = []
-    games = 3000  # so many that the match outlasts the loss of a worker by far
+    games = 1000  # so many that the match outlasts the loss of a worker by far
     thread = threading.Thread(
         target=lambda: scores.append(players.match(GAMES["go"], LearningMatch((UNIFORM, UNIFORM), games, 6, 3, 0.0)))
     )
@@ -106,7 +107,7 @@ def test_a_match_that_cannot_be_played_is_one_line(players: ProcessWorkers, tmp_
 
 
 def test_self_play_returns_in_time_even_if_no_game_has_ended() -> None:
-    selfplay = SelfPlay(GAMES["go"], Options(size=9, evaluator="uniform", workers=1), make_settings({}), 1)
+    selfplay = SelfPlay(GAMES["go"], Options(size=9, evaluator="uniform", workers=1), LearnSettings(), 1)
     try:
         begin = time.monotonic()
         assert selfplay.play(0.0) == []

@@ -15,13 +15,13 @@ import pytest
 
 import yomi
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
 from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.errors import ClosedError
 from yomi.nets.dlshogi.definition import NetworkShape, ShogiForm, write_network
 from yomi.nets.errors import NetworkError
+from yomi.nets.settings import OptionError
 
 SHORT = yomi.Limit(visits=20)
 
@@ -150,6 +150,15 @@ def test_ownership_is_black_s() -> None:
         assert engine.dead_stones(game) == []
 
 
+def test_dead_stones_may_be_the_first_question_to_an_engine() -> None:
+    game = yomi.go.Game(5, rules="chinese", komi=0.5)
+    for row in range(1, 6):
+        game.play(f"C{row}").play(f"B{row}")
+    game.play("A2").play("pass").play("pass")
+    with yomi.Engine("go", size=5, workers=1) as engine:
+        assert engine.dead_stones(game) == ["A2"]
+
+
 def test_an_analysis_reports_until_it_is_stopped(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
     with shogi.analysis(shogi.new_game(), interval=0.02) as analysis:
         visits = [report.visits for report, _ in zip(analysis, range(3), strict=False)]
@@ -178,6 +187,40 @@ def test_clocks_limit_a_search(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
             yomi.Limit(**wrong)  # type: ignore[arg-type]  # a mapping of both kinds of numbers
     with pytest.raises(yomi.Error, match="expected one of them"):
         yomi.Clock(byoyomi=1.0, increment=1.0)
+
+
+def test_pondering_lasts_until_the_next_call(go: yomi.Engine[yomi.go.Game]) -> None:
+    game = go.new_game()
+    decision = go.play(game, SHORT, ponder=True)
+    search = go._player.search
+    assert decision.move is not None
+    while search.root_visits < 1000:
+        assert search.is_running
+        time.sleep(0.01)
+    report = go.play(game.play(decision.move), yomi.Limit(visits=1)).report
+    assert not search.is_running
+    assert report.visits >= 1000 > report.playouts
+    go.clear()
+    go.play(game, SHORT)
+    assert not search.is_running
+    with yomi.Engine("go", size=5, evaluator="uniform", ponder=True, visits=5) as engine:
+        engine.play(engine.new_game())
+        assert engine._player.search.is_running
+        engine.configure(ponder=False)
+        assert not engine._player.search.is_running
+        engine.play(engine.new_game(), ponder=True)  # `close` ends it
+
+
+def test_canadian_byoyomi(go: yomi.Engine[yomi.go.Game], shogi: yomi.Engine[yomi.shogi.Game]) -> None:
+    clock = yomi.Clock(byoyomi=1.0, stones=10)
+    begin = time.monotonic()
+    assert go.play(go.new_game(), yomi.Limit(clocks=clock)).move is not None
+    assert time.monotonic() - begin < 1.0
+    with pytest.raises(yomi.Error, match="for shogi"):
+        shogi.play(shogi.new_game(), yomi.Limit(clocks=clock))
+    for wrong in ({"stones": 5}, {"byoyomi": 1.0, "stones": 0}, {"byoyomi": 1.0, "stones": 5, "periods": 2}):
+        with pytest.raises(yomi.Error, match="expected a"):
+            yomi.Clock(**wrong)  # type: ignore[arg-type]  # a mapping of both kinds of numbers
 
 
 def test_a_mate_is_found(shogi: yomi.Engine[yomi.shogi.Game]) -> None:
@@ -427,7 +470,7 @@ def test_a_match_and_its_ratings(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert yomi.ratings([out]).games == 2
     assert "PLAYER" in str(yomi.ratings([("a", "b", yomi.BLACK), ("b", "a", 0)]))
     assert capfd.readouterr() == ("", "")
-    with pytest.raises(yomi.Error, match="unknown key"):
+    with pytest.raises(yomi.Error, match="unknown setting"):
         yomi.match(players, game="go", gammes=1)
     with pytest.raises(yomi.Error, match="no games"):
         yomi.ratings([])

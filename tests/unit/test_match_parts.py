@@ -9,6 +9,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.match import _as_described_now, _described, _find_game, _source, make_openings
-from yomi.engine.cli.match_settings import bounds, cpus
+from yomi.engine.cli.match_settings import MatchSettings, bounds, cpus
 from yomi.engine.clients.client import Evaluation
 from yomi.engine.clients.spec import SpecError, parse_spec
 from yomi.engine.color import DRAW, opponent
@@ -221,7 +222,7 @@ def test_openings_from_records(tmp_path: Path) -> None:
     (tmp_path / "b.sgf").write_text("(;SZ[9];B[ee];W[cc];B[aa])")
     assert load_openings(tmp_path, None, go, nine) == ["E5 C7 G3", "E5 C7 A9"]
     assert load_openings(tmp_path, 2, go, nine) == ["E5 C7"]
-    with pytest.raises(MatchError, match=r"a.sgf: a board of 9, expected 13"):
+    with pytest.raises(MatchError, match=r"a.sgf: a board of 9x9, expected 13x13"):
         load_openings(tmp_path, None, go, {"size": 13})
     for name, text in (("c.sgf", "(;SZ[13];B[aa])"), ("d.sgf", "no game"), ("e.sgf", "(;SZ[9];B[bb];W[zz])")):
         (tmp_path / name).write_text(text)
@@ -317,12 +318,10 @@ def test_a_match_goes_on_with_the_same_openings(
 
 
 def test_the_network_is_told_where_openings_are_drawn_from_it() -> None:
-    settings = argparse.Namespace(openings="policy", opening_moves=2, opening_seed=1, opening_net=None)
+    settings = MatchSettings(openings="policy", opening_moves=2, opening_seed=1)
     assert _source(settings) == ["policy", 2, 1, None]
-    settings.opening_net = Path("net.onnx")
-    assert _source(settings) == ["policy", 2, 1, "net.onnx"]
-    settings.openings = "lines.sfen"
-    assert _source(settings) == ["lines.sfen", 2, 1]
+    assert _source(replace(settings, opening_net="net.onnx")) == ["policy", 2, 1, "net.onnx"]
+    assert _source(replace(settings, opening_net="net.onnx", openings="lines.sfen")) == ["lines.sfen", 2, 1]
 
 
 # -- adjudication ------------------------------------------------------------------------------------------------------
@@ -409,10 +408,10 @@ def test_pairs_of_games_are_what_counts() -> None:
 
 
 def test_words_of_settings() -> None:
-    assert cpus("0,1") == [frozenset({0}), frozenset({1})]
-    assert cpus("0-1, 2-3") == [frozenset({0, 1}), frozenset({2, 3})]
+    assert cpus("0,1") == (frozenset({0}), frozenset({1}))
+    assert cpus("0-1, 2-3") == (frozenset({0, 1}), frozenset({2, 3}))
     assert bounds("0,5,0.1,0.1") == (0.0, 5.0, 0.1, 0.1)
-    assert cpus("4095") == [frozenset({4095})]
+    assert cpus("4095") == (frozenset({4095}),)
     for text in ("a", "1-", "", "5-3", "4096", "0-4096", "9" * 5000):
         with pytest.raises(ValueError, match="expected processors"):
             cpus(text)

@@ -16,6 +16,7 @@ from yomi.engine.clients.client import EngineProcess
 from yomi.engine.clients.spec import EngineSpec, parse_spec
 from yomi.engine.go.game import GoGame
 from yomi.engine.go.matches import AREA, GoMatches, ScoringReferee
+from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.matches.games import GameRunner, RefereeSettings
 from yomi.engine.matches.results import MatchError, MatchJournal
@@ -39,7 +40,7 @@ def python(script: str) -> str:
 
 
 def test_a_scorer_that_died_between_two_games_is_started_again() -> None:
-    game = GoGame(9, PRESETS["tromp-taylor"], 7.5)
+    game = GoGame(square(9), PRESETS["tromp-taylor"], 7.5)
     started: list[EngineProcess] = []
     scorer = ScoringReferee(scripted("gtp", "fine"), on_start=started.append)
     try:

@@ -7,10 +7,9 @@ import pytest
 
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.cli.main import main
-from yomi.nets.katago.compress import STEPS, compress, round_weights
 from yomi.nets.katago.file import read_network
 from yomi.nets.katago.network import AttentionBlock, BatchNorm, KataGoNetwork
-from yomi.nets.katago.write import write_network
+from yomi.nets.katago.write import STEPS, compress, round_weights, write_network
 
 
 def network() -> KataGoNetwork:

@@ -15,14 +15,13 @@ from tests.contract.networks import load_go, load_shogi, raw_shogi
 from yomi.engine.cli.net import facts
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.nets.dlshogi.definition import NetworkShape, make_model, write_network
-from yomi.nets.dlshogi.network import AREA, ShogiForm
-from yomi.nets.dlshogi.settings import read_settings
+from yomi.nets.dlshogi.network import AREA, ShogiForm, read_settings
 from yomi.nets.errors import NetworkError
+from yomi.nets.gpu_variants import Variant, variant_file
 from yomi.nets.graph_builder import GraphBuilder
 from yomi.nets.load import NetworkKind, open_file, prepare, prepare_shogi
 from yomi.nets.onnx_graph import read_onnx_graph
 from yomi.nets.onnx_header import data_files
-from yomi.nets.packed import Variant, variant_file
 
 SMALL = NetworkShape(blocks=2, channels=16)
 KINDS = {
@@ -195,13 +194,13 @@ def test_half_precision_inside_and_float32_outside(backend: str, tmp_path: Path)
 
 
 def test_unknown_backend(tmp_path: Path) -> None:
-    with pytest.raises(EvaluatorError, match="backend cuda found, expected one of auto, native, onnx"):
+    with pytest.raises(EvaluatorError, match="backend cuda found for device cpu, expected auto or native or onnx"):
         load_shogi(tmp_path / "net.onnx", backend="cuda")
 
 
 def test_unknown_precision(tmp_path: Path) -> None:
     with pytest.raises(
-        EvaluatorError, match="precision int4 found, expected one of auto, fp32, fp16, int16, int8, bf16"
+        EvaluatorError, match="precision int4 found for device cpu and backend auto, expected auto or fp32 or int16"
     ):
         load_shogi(tmp_path / "net.onnx", precision="int4")
 

@@ -10,8 +10,7 @@ from tests.naive.nnue import file_of, random_tensors, text_of
 from tests.shared_data import shared_path
 from yomi.nets.errors import NetworkError
 from yomi.nets.load import NetworkKind, open_file
-from yomi.nets.nnue.architecture import FEATURES, Architecture
-from yomi.nets.nnue.file import read_architecture, read_nnue
+from yomi.nets.nnue import FEATURES, Architecture, read_architecture, read_nnue
 
 BY_NAME = {features.name: features for features in FEATURES}
 SMALL = Architecture(BY_NAME["K-P"], 128, (8, 64))

@@ -9,9 +9,12 @@ import pytest
 
 from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
+from yomi.nets.board_size import BoardSize, sides
+from yomi.nets.dlshogi.definition import NetworkShape, write_network
+from yomi.nets.dlshogi.network import ShogiForm
+from yomi.nets.gpu_variants import VIEWS, Variant, make_variant
 from yomi.nets.katago.network import Activation, KataGoNetwork
 from yomi.nets.katago.onnx_export import export_onnx
-from yomi.nets.packed import VIEWS, Variant, make_variant
 
 
 def run(model: onnx.ModelProto, **inputs: np.ndarray) -> dict[str, np.ndarray]:
@@ -22,9 +25,10 @@ def run(model: onnx.ModelProto, **inputs: np.ndarray) -> dict[str, np.ndarray]:
     return dict(zip(names, session.run(names, inputs), strict=True))
 
 
-def check(network: KataGoNetwork, size: int = 5, batch: int = 3) -> None:
+def check(network: KataGoNetwork, size: BoardSize = 5, batch: int = 3) -> None:
     rng = np.random.default_rng(7)
-    spatial = (rng.random((batch, 22, size, size)) < 0.3).astype(np.float32)
+    columns, rows = sides(size)
+    spatial = (rng.random((batch, 22, rows, columns)) < 0.3).astype(np.float32)
     spatial[:, 0] = 1.0
     global_ = rng.uniform(-1, 1, (batch, 19)).astype(np.float32)
     found = run(export_onnx(network, size), spatial=spatial, **{"global": global_})
@@ -84,6 +88,15 @@ def test_board_sizes(size: int) -> None:
     check(RandomNetworks(15).network(["gpool", "bottleneck"], kernel=5), size)
 
 
+@pytest.mark.parametrize("size", [(19, 13), (2, 7), (7, 2)])
+def test_boards_that_are_not_square(size: tuple[int, int]) -> None:
+    check(RandomNetworks(15).network(["gpool", "bottleneck"], kernel=5), size)
+    made = RandomNetworks(17, activation=Activation.SILU, norms="bias")
+    check(made.network(["ordinary", "attention", "ffn", "gpool"], tip="rms-spatial"), size)
+    with pytest.raises(ValueError, match="board size 38x5 found"):
+        export_onnx(RandomNetworks(8).network([]), (38, 5))
+
+
 @pytest.mark.parametrize("size", [0, 1, 38])
 def test_impossible_board_sizes(size: int) -> None:
     with pytest.raises(ValueError, match=f"board size {size} found"):
@@ -121,15 +134,37 @@ def test_metadata_is_written() -> None:
 def test_outputs_that_end_in_a_view_are_computed_for_recorded_commands(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     onnx.save(export_onnx(RandomNetworks(14, seed=3).network(["ordinary", "gpool"]), 5), path)
-    plain, replayed = (onnx.load_from_string(make_variant(path, Variant(replayed=each))) for each in (False, True))
+    plain, computed = (onnx.load_from_string(make_variant(path, Variant(webgpu=each))) for each in (False, True))
     views, ends = (
-        {name: node.op_type for node in each.graph.node for name in node.output} for each in (plain, replayed)
+        {name: node.op_type for node in each.graph.node for name in node.output} for each in (plain, computed)
     )
-    names = [output.name for output in replayed.graph.output]
+    names = [output.name for output in computed.graph.output]
     assert {views[name] for name in names} & set(VIEWS)
     assert not {ends[name] for name in names} & set(VIEWS)
     random = np.random.default_rng(0)
     fed = {"spatial": random.random((2, 22, 5, 5), np.float32), "global": random.random((2, 19), np.float32)}
-    wanted, found = run(plain, **fed), run(replayed, **fed)
+    wanted, found = run(plain, **fed), run(computed, **fed)
     for name in names:
         np.testing.assert_array_equal(found[name], wanted[name])
+
+
+@pytest.mark.parametrize("opset", [9, 17])
+def test_convolutions_that_webgpu_computes_wrongly_get_a_channel_of_zeros(opset: int, tmp_path: Path) -> None:
+    path = write_network(tmp_path / "net.onnx", NetworkShape(blocks=1, channels=18, form=ShogiForm.ALPHAZERO))
+    model = onnx.load(path)
+    model.opset_import[0].version = opset
+    onnx.save(model, path)
+    plain, padded = (onnx.load_from_string(make_variant(path, Variant(webgpu=each))) for each in (False, True))
+
+    def channels(model: onnx.ModelProto) -> list[int]:
+        kernels = {tensor.name: tensor.dims for tensor in model.graph.initializer}
+        found = [kernels[node.input[1]] for node in model.graph.node if node.op_type == "Conv"]
+        return [dims[1] for dims in found if dims[2] > 1]
+
+    assert channels(plain) == [45, 18, 18]
+    assert channels(padded) == [46, 19, 19]
+    onnx.checker.check_model(padded)
+    board = np.random.default_rng(0).random((2, 45, 9, 9), np.float32)
+    wanted, found = run(plain, input_1=board), run(padded, input_1=board)
+    for name in wanted:
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-4, atol=1e-4)

@@ -17,8 +17,7 @@ from yomi.native.shogi.nnue import MAX_ROWS, SHAPES, find_changes, make_inputs, 
 from yomi.native.shogi.position import MAX_MOVES, POSITION_DTYPE, copy, pass_move, play
 from yomi.native.sparse import nnue
 from yomi.native.sparse.nnue import NnueNetwork, begin, make_scratch, network_of, raw_output, value_of
-from yomi.nets.nnue.architecture import FEATURES, Architecture
-from yomi.nets.nnue.file import read_nnue
+from yomi.nets.nnue import FEATURES, Architecture, read_nnue
 
 PLIES = 12
 START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"

@@ -17,14 +17,14 @@ DTYPE = np.dtype([("few", np.uint8), ("many", np.int8, (2,))])
 SEARCH = """
 from yomi.bench.signature import SEED
 from dataclasses import replace
-from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.go.networks import RolloutEvaluator
 from yomi.engine.search.types import Limits
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.search import Search
-from yomi.engine.go.measuring import go_subject
+from yomi.engine.go.players.setup import go_subject
 from yomi.engine.shogi.players.setup import shogi_subject
 import numpy as np
 
@@ -36,7 +36,7 @@ for subject, evaluator in (
     search = Search(subject.spec, InlineQueue(evaluator), settings)
     for game in (subject.games[0], subject.games[-1]):
         search.set_position(game)
-        report = search.run(Limits(playouts=20))
+        report = search.run(Limits(playouts=8))
         print(subject.name, [(move.move, move.visits) for move in report.moves if move.visits])
     planes, extras = np.zeros(subject.spec.planes_shape, np.float32), np.zeros(subject.spec.extras_shape, np.float32)
     scratch = np.zeros(1, subject.spec.scratch_dtype)[0]

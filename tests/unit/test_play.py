@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import signal
 from importlib import resources
 from pathlib import Path
@@ -15,17 +16,20 @@ import yomi.engine.cli.loading
 import yomi.engine.cli.play
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
-from yomi.bench.levels import Pairing, rate, read_pairings
+from yomi.bench.levels import rate, read_pairings
 from yomi.engine import levels
 from yomi.engine.cli.games import GAMES, GO
 from yomi.engine.cli.main import main
 from yomi.engine.cli.signals import NUMBERS, ended_by_a_signal
-from yomi.engine.go.game import new_game
+from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.terminal import GoTerminalGame
 from yomi.engine.levels import Rating
+from yomi.engine.matches.results import WinDrawLoss
 from yomi.engine.options import OptionError, Options
+from yomi.engine.players.request import Decision, Request
+from yomi.engine.screen import CLEAR
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
@@ -282,7 +286,9 @@ def test_advice_in_shogi_is_given_at_full_strength() -> None:
     options.visits = 4
     player = FakeShogiPlayer(options)
     game = ShogiTerminalGame(player, ShogiGame(), advice={"visits": None})
-    assert len(game.hint()) == 5
+    head, *lines = game.hint()
+    assert head == "winrate  line"
+    assert len(lines) == 5
     assert game.score().startswith("Black wins 75.0%, +831 centipawns: ")
     assert [(request.options.visits, request.options.own_book) for request in player.requests] == [(None, False)] * 2
     assert player.calls == ["decide", "clear"] * 2
@@ -293,7 +299,7 @@ def test_a_level_gets_nothing_of_a_hint_in_go() -> None:
     player = GoPlayer(Options(evaluator="rollouts", size=5, memory=2**24, workers=1, seed=1, visits=4))
     game = GoTerminalGame(player, new_game(player.options), {"visits": 300})
     try:
-        game.play(game.hint()[0].split("visits")[1].split()[0])
+        game.play(game.hint()[1].split()[3])
         assert ", 4 visits, " in game.take_turn().text
         game.score()
         assert player.search.root_visits == 0
@@ -308,11 +314,72 @@ def test_a_level_gets_nothing_of_a_hint_in_shogi() -> None:
     player = ShogiPlayer(options)
     game = ShogiTerminalGame(player, ShogiGame(), advice={"visits": 300})
     try:
-        game.play(game.hint()[0].split()[1])
+        game.play(game.hint()[1].split()[1])
         game.take_turn()
         assert player.search.root_visits == 4
     finally:
         game.close()
+
+
+def test_a_board_in_place() -> None:
+    shown: list[str] = []
+    Terminal(go_game(), 1, Interrupted("C3", "zz", "hint", "quit"), shown.append, in_place=True).run()
+    frames = "\n".join(shown).split(CLEAR)
+    assert frames[0] == ""
+    assert "fake. Type help" in frames[1]
+    assert [".(X)." in frame for frame in frames[2:]] == [True, False, False, False]
+    assert frames[2].endswith("yomi is thinking ...\n")
+    assert [".(O)." in frame for frame in frames[3:]] == [True] * 3
+    assert "winrate 50.0%, lead +1.5" in frames[3]
+    assert "invalid vertex 'zz'" in frames[4]
+    assert "winrate    lead   visits  line\n  50.0%    +1.5        8  " in frames[5]
+
+
+class Critic(FakePlayer):
+    """Thinks little of every move of the user."""
+
+    def decide(self, request: Request[GoGame]) -> Decision:
+        decision = super().decide(request)
+        if request.allow is None:
+            return decision
+        return dataclasses.replace(decision, report=dataclasses.replace(decision.report, winrate=0.2, score_lead=-2.0))
+
+
+@pytest.mark.parametrize(("answer", "moves"), [("y", 0), ("", 0), ("what?", 0), ("no", 2)])
+def test_a_blunder_may_be_taken_back(answer: str, moves: int) -> None:
+    shown: list[str] = []
+    game = GoTerminalGame(Critic(Options(size=5, visits=4)), new_game(Options(size=5)))
+    lines = ["B2", answer, "y", "quit"] if answer == "what?" else ["B2", answer, "quit"]
+    Terminal(game, 1, Interrupted(*lines), shown.append, warns=True).run()
+    assert "B2 may lose 30% of the winrate and 3.5 points." in shown
+    assert len(game.game.moves) == moves
+    first, second = game.player.requests[:2]
+    assert [request.options.seconds for request in (first, second)] == [0.4, 0.4]
+    assert (first.options.visits, first.game.moves, second.allow) == (None, [], [game.game.board.parse_vertex("B2")])
+    assert [request.game.side_to_move for request in (first, second)] == [1, 1]
+
+
+def test_the_best_move_is_no_blunder() -> None:
+    player, shown = Critic(Options(size=5)), list[str]()
+    Terminal(
+        GoTerminalGame(player, new_game(player.options)), 1, Interrupted("C3", "quit"), shown.append, warns=True
+    ).run()
+    assert not any("may lose" in text for text in shown)
+    assert len(player.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        ("B+R", "B+R, Black wins by resignation"),
+        ("W+0.5", "W+0.5, White wins by 0.5 points"),
+        ("B+1", "B+1, Black wins by 1 point"),
+        ("0", "0, a draw"),
+        ("Void", "Void, no result"),
+    ],
+)
+def test_results_in_words(result: str, words: str) -> None:
+    assert go_game().in_words(result) == words
 
 
 def test_score_of_go() -> None:
@@ -391,7 +458,7 @@ def test_levels_play_with_a_small_network_unless_one_is_named(tmp_path: Path) ->
 
 
 def test_ratings_of_a_ladder() -> None:
-    pairings = {2: Pairing(75, 0, 25), 3: Pairing(50, 0, 50), 5: Pairing(90, 0, 10)}
+    pairings = {2: WinDrawLoss(75, 0, 25), 3: WinDrawLoss(50, 0, 50), 5: WinDrawLoss(90, 0, 10)}
     ratings = rate(pairings)
     assert set(ratings) == {1, 2, 3}  # nothing leads to the fifth
     assert (ratings[1].elo, ratings[1].error) == (0.0, 0.0)
@@ -400,7 +467,7 @@ def test_ratings_of_a_ladder() -> None:
     assert ratings[3].elo == pytest.approx(ratings[2].elo, abs=3)
     assert ratings[3].error > ratings[2].error
     assert (ratings[2].games, ratings[3].games) == (100, 200)
-    assert rate({3: Pairing(1, 0, 1)}) == {}
+    assert rate({3: WinDrawLoss(1, 0, 1)}) == {}
 
 
 def test_only_what_was_measured_gets_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,7 +513,7 @@ def test_without_a_file_the_ladder_is_only_printed(
     from yomi.bench.cli import main as bench
 
     monkeypatch.setattr("yomi.native.precompile.compile_names", lambda names, report: None)
-    monkeypatch.setattr(ladder.Ladder, "pairing", lambda self, level, games, seed: Pairing(1, 0, 1))
+    monkeypatch.setattr(ladder.Ladder, "pairing", lambda self, level, games, seed: WinDrawLoss(1, 0, 1))
     monkeypatch.setattr(ladder, "_write", lambda path, subject, known: pytest.fail(f"{path} was written"))
     assert bench(["levels", "--games", "2", "--levels", "2", "--size", "5"]) == 0
     assert "elo_above_level_1" in capsys.readouterr().out

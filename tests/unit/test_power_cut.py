@@ -1,6 +1,7 @@
 """A small run, cut at every moment: the same command continues from each state that the disk may be in.
 
-Every sixth state is replayed; with YOMI_EVERY_STATE=1 in the environment all are, in some minutes.
+Every eleventh state is replayed, of all four kinds in turn. With YOMI_EVERY_STATE=1 in the environment all are, in some
+minutes.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from tests.power_cut import Recorder, restore, states
 from tests.unit.test_learning_store import KATAGO, played
 from yomi.engine.cli.games import GAMES
 from yomi.engine.learning.loop import Goal, Loop
-from yomi.engine.learning.settings import make_settings
+from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import SelfPlayGame, Store
 from yomi.engine.learning.workers import Delivery, Task
 from yomi.engine.options import Options
 from yomi.nets.data.shards import Dataset, check_shard
 from yomi.nets.files import write_atomically
+from yomi.nets.settings import make_settings
 
-SETTINGS = make_settings({"rows": 6, "window": 12, "ladder": 0, "keep": 1000.0})
+SETTINGS = make_settings(LearnSettings, {"rows": 6, "window": 12, "ladder": 0, "keep": 1000.0})
 
 
 class Players:
@@ -97,7 +99,7 @@ def test_every_state_that_a_power_cut_leaves_is_continued(
     monkeypatch.setattr("os.fsync", lambda descriptor: None)  # the replays may be lost
     every, folder = list(states(recorder.events)), tmp_path / "cut"
     assert len(every) > 900
-    for tree in every if os.environ.get("YOMI_EVERY_STATE") else every[::6]:
+    for tree in every if os.environ.get("YOMI_EVERY_STATE") else every[::11]:
         restore(tree, folder)
         store = learn(folder, 3)
         assert store.state.generation == 3

@@ -17,10 +17,12 @@ import pytest
 from tests.contract.networks import load_go, load_shogi
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.devices import CPU, Device
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import Job
-from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.players.setup import go_sampling
 from yomi.engine.go.players.setup import make_queue as go_queue
+from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.options import Options
 from yomi.engine.players import precision
@@ -35,7 +37,7 @@ from yomi.nets.katago.write import write_network
 from yomi.nets.metadata import NetworkInfo
 from yomi.nets.models import PRECISION_DIR, default_network, network_of_levels
 
-SAMPLING = go_sampling(5, PRESETS["tromp-taylor"], UniformEvaluator(1))
+SAMPLING = go_sampling(square(5), PRESETS["tromp-taylor"], UniformEvaluator(1))
 INFO = NetworkInfo(
     game="go",
     board_size=5,
@@ -53,6 +55,8 @@ class Scripted(UniformEvaluator):
     """A network whose policy and value follow from the position; `error` is added to its values."""
 
     info = INFO
+    device = CPU
+    agreement = ""
     backend = "scripted kernels"
     is_exact = False
     fallback_reason = ""
@@ -92,8 +96,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_equal_evaluators_agree() -> None:
-    agreement = compare(record(Scripted("fp32"), SAMPLING, seconds=math.inf), Scripted("int16"))
-    assert agreement == Agreement(precision.POSITIONS, 1.0, 0.0)
+    agreement = compare(record(Scripted("fp32"), SAMPLING, precision.MIN_POSITIONS, math.inf), Scripted("int16"))
+    assert agreement == Agreement(precision.MIN_POSITIONS, 1.0, 0.0)
     assert agreement.is_enough
 
 
@@ -179,7 +183,9 @@ def test_a_good_candidate_is_taken_and_compared_once(cache: Path) -> None:
     assert with_suitable_precision(first, "auto", lambda _: SAMPLING).precision == "int16"
     assert first.made == ["int16", "fp32", "int16"]
     assert len(list((cache / "precision").iterdir())) == 1
-    assert with_suitable_precision(second, "auto", lambda _: SAMPLING).precision == "int16"
+    known = with_suitable_precision(second, "auto", lambda _: SAMPLING)
+    assert known.precision == "int16"
+    assert known.agreement == "same best move in 100.0% of 100 positions, mean value error 0.0010"
     assert len(second.made) == 1
 
 
@@ -223,13 +229,13 @@ def test_the_first_start_tells_of_a_fallback(asked: str, tmp_path: Path, capsys:
     object.__setattr__(network.trunk.blocks[0], "conv1", made.conv(8, 8, 5))
     net.write_bytes(write_network(network))
     options = Options(net=str(net), device="cpu", precision=asked)
-    go_queue(options, 5, PRESETS["chinese"]).close()
+    go_queue(options, square(5), PRESETS["chinese"]).close()
     reason = "ordinary has a convolution of 5x5 points"
     expected = f"yomi: small.bin on 5x5: fp32 by onnxruntime, not by native kernels: {reason}\n"
     assert capsys.readouterr().err == expected
-    go_queue(options, 5, PRESETS["chinese"]).close()
+    go_queue(options, square(5), PRESETS["chinese"]).close()
     assert capsys.readouterr().err == ""
-    go_queue(options, 7, PRESETS["chinese"]).close()
+    go_queue(options, square(7), PRESETS["chinese"]).close()
     assert "on 7x7" in capsys.readouterr().err
 
 
@@ -287,19 +293,23 @@ def test_a_damaged_verdict_is_replaced(cache: Path, caplog: pytest.LogCaptureFix
     assert json.loads(verdict.read_text())["positions"] >= precision.MIN_POSITIONS
 
 
-def test_verdicts_belong_to_a_network_and_a_size(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for info in (INFO, replace(INFO, board_size=9), replace(INFO, source_sha256="cd" * 32)):
+def test_verdicts_belong_to_a_network_a_size_and_a_kind_of_device(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gpu = Device("cuda"), Device("webgpu", 1)
+    infos = INFO, replace(INFO, board_size=9), replace(INFO, source_sha256="cd" * 32)
+    for info, device in [*((info, CPU) for info in infos), *((INFO, device) for device in gpu)]:
         factory = Factory(0.0)
 
-        def make(name: str, factory: Factory = factory, info: NetworkInfo = info) -> Scripted:
+        def make(name: str, factory: Factory = factory, info: NetworkInfo = info, device: Device = device) -> Scripted:
             made = factory(name)
-            made.info = info
+            made.info, made.device = info, device
             return made
 
         with_suitable_precision(make, "auto", lambda _: SAMPLING)
         board = f"{info.board_size}x{info.board_size}"
         assert f"comparing int16 with fp32, once for this network on {board} ..." in capsys.readouterr().err
-    assert len(list((cache / "precision").iterdir())) == 3
+    assert len(list((cache / "precision").iterdir())) == 5
 
 
 OWN = [(default_network("shogi"), 9)]
@@ -322,7 +332,7 @@ def test_verdicts_of_our_own_networks_come_with_them() -> None:
 @pytest.mark.parametrize("game", ["go", "shogi"])
 def test_our_own_networks_are_not_compared_again(game: str, capsys: pytest.CaptureFixture[str], cache: Path) -> None:
     options = Options(net=str(default_network(game)), device="cpu")
-    queue = go_queue(options, 9, PRESETS["chinese"]) if game == "go" else shogi_queue(options)
+    queue = go_queue(options, square(9), PRESETS["chinese"]) if game == "go" else shogi_queue(options)
     queue.close()
     assert "comparing" not in capsys.readouterr().err
     assert not (cache / "precision").exists()
@@ -331,7 +341,7 @@ def test_our_own_networks_are_not_compared_again(game: str, capsys: pytest.Captu
 def test_the_verdict_on_our_network_for_go_still_holds() -> None:
     net = str(default_network("go"))
     reference, candidate = (load_go(net, 9, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
-    recorded = record(reference, go_sampling(9, PRESETS["chinese"], reference), seconds=math.inf)
+    recorded = record(reference, go_sampling(square(9), PRESETS["chinese"], reference), seconds=math.inf)
     assert compare(recorded, candidate).is_enough
 
 

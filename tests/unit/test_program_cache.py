@@ -15,7 +15,7 @@ from tests.contract.networks import load_go
 from tests.naive.katago_networks import RandomNetworks
 from yomi.engine.evaluators import program_cache
 from yomi.engine.evaluators.network import NetworkEvaluator
-from yomi.engine.go.networks import katago
+from yomi.engine.go import networks
 from yomi.native.forward.emit import HAS_PAIRS
 from yomi.nets.katago.network import KataGoNetwork
 from yomi.nets.katago.write import write_network
@@ -42,13 +42,13 @@ def net(tmp_path: Path) -> Path:
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files that networks were read from."""
     paths: list[Path] = []
-    read: Callable[[Path], KataGoNetwork] = katago.read_network
+    read: Callable[[Path], KataGoNetwork] = networks.read_network
 
     def watched(path: Path) -> KataGoNetwork:
         paths.append(path)
         return read(path)
 
-    monkeypatch.setattr(katago, "read_network", watched)
+    monkeypatch.setattr(networks, "read_network", watched)
     return paths
 
 

@@ -26,7 +26,7 @@ def test_pages_have_short_sentences(page: Path) -> None:
 
 
 def test_pages_link_to_files_that_exist() -> None:
-    for page in prose.pages():
+    for page in [*prose.pages(), *prose.japanese_pages()]:
         for target in prose.local_links(page):
             assert (page.parent / target).exists(), f"{page}: a link to {target} found, expected an existing file"
 

@@ -1,4 +1,4 @@
-"""The examples of docs/PYTHON.md run."""
+"""The examples of docs/PYTHON.md and the tutorial of Python run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import yomi
+
 PAGE = Path(__file__).parents[2] / "docs" / "PYTHON.md"
+TUTORIAL = PAGE.parent / "tutorials" / "python.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 GAME = "(;GM[1]SZ[9]KM[7]RU[Chinese];B[ee];W[ec];B[cd];W[gc];B[gg];W[cg];B[])"
 MATE = "sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1\nsfen 4k4/9/9/9/9/9/9/9/4K4 b P 1\n"
@@ -45,6 +48,11 @@ def test_the_page_has_ten_examples() -> None:
     assert set(titles) <= {title for title, _ in EXAMPLES}
 
 
+def test_the_reference_has_every_name() -> None:
+    words = set(re.findall(r"\w+", (PAGE.parent / "reference" / "python.md").read_text(encoding="utf-8")))
+    assert set(yomi.__all__) - {"__version__", "BLACK", "WHITE"} <= words
+
+
 @pytest.mark.parametrize(("title", "code"), EXAMPLES, ids=[title for title, _ in EXAMPLES])
 def test_example(
     title: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -64,3 +72,15 @@ def test_example(
     assert captured.err == ""
     if "heat.svg" in code:
         assert (tmp_path / "heat.svg").read_text().startswith("<svg")
+
+
+def test_the_tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for code in BLOCK.findall(TUTORIAL.read_text(encoding="utf-8")):  # each block continues the one before
+        exec(compile(code, TUTORIAL.name, "exec"), names)
+    output = capsys.readouterr().out
+    assert "True 79\nBlack wins " in output
+    assert output.count("for Black") == 13
+    assert "E5" in output.splitlines()[-2]
+    assert "did you mean size?" in output.splitlines()[-1]

@@ -17,13 +17,15 @@ from yomi.engine.learning.journal import Event
 from yomi.engine.learning.loop import Tally
 from yomi.engine.learning.page import status_text
 from yomi.engine.learning.selfplay import FinishedGame, SelfPlay
-from yomi.engine.learning.settings import LearnSettings, make_settings
+from yomi.engine.learning.settings import LearnSettings
 from yomi.engine.learning.store import SelfPlayGame, Store
 from yomi.engine.learning.workers import SelfPlayWorker, Task
 from yomi.engine.options import Options
+from yomi.nets.settings import make_settings
 
 SETTINGS = make_settings(
-    {"visits": 12, "cheap_visits": 4, "full_share": 0.5, "games": 4, "forks": 0.2, "surprise": 0.0, "reanalyze": 0.5}
+    LearnSettings,
+    {"visits": 12, "cheap_visits": 4, "full_share": 0.5, "games": 4, "forks": 0.2, "surprise": 0.0, "reanalyze": 0.5},
 )
 BEFORE = Options(size=5, evaluator="uniform", workers=1, seed=1)
 AFTER = replace(BEFORE, evaluator="rollouts")

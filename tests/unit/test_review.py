@@ -2,39 +2,62 @@
 
 from __future__ import annotations
 
+import base64
+import dataclasses
+import gzip
 import io
 import json
 import os
 import re
+import struct
 import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
+import cshogi
+import cshogi.KIF
 import pytest
+from sgfmill.sgf import Sgf_game
 
 from tests.contract.networks import write_small_network
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.unit.test_go_game import take_kos_once_around, three_kos
 from yomi.engine.cli import review
-from yomi.engine.cli.games import GAMES, GO, SHOGI
+from yomi.engine.cli.games import GO, SHOGI
 from yomi.engine.cli.main import main
-from yomi.engine.cli.review_progress import count_positions, estimate
+from yomi.engine.cli.review_progress import ReviewJournal
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.review import MARK, AnnotatedGo, GoReviewer, are_mirrored, only_size
+from yomi.engine.go.points import square
+from yomi.engine.go.review import AnnotatedGo, GoReviewer, are_mirrored, only_size
+from yomi.engine.go.reviewed_record import annotate
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.go.sgf import to_sgf
 from yomi.engine.go.sgf_reader import read_sgf
-from yomi.engine.go.vertex import parse_vertex
+from yomi.engine.mistakes import Thresholds, ThresholdsError
 from yomi.engine.options import Options
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.review import Opinion, Review, ReviewedMove, ReviewError, speed_of, table
-from yomi.engine.shogi.notation import format_usi
-from yomi.engine.shogi.records.files import load_records, read_records
+from yomi.engine.review import (
+    MARK,
+    Candidate,
+    Opinion,
+    Review,
+    ReviewedMove,
+    ReviewError,
+    reviewed_moves,
+)
+from yomi.engine.review_scans import (
+    FULL,
+    Progress,
+)
+from yomi.engine.review_text import table
+from yomi.engine.shogi.notation import format_usi, parse_usi
+from yomi.engine.shogi.records.files import load_records, read_records, to_bytes
+from yomi.engine.shogi.records.record import GameRecord, RecordedMove
 from yomi.engine.shogi.review import ShogiReviewer
 from yomi.nets.errors import NetworkError
 from yomi.nets.load import prepare
@@ -47,6 +70,13 @@ class ShogiPlayerWithSearch(FakeShogiPlayer):
     """A fake player that counts evaluations."""
 
     search = SimpleNamespace(evaluations=16)
+
+
+class Ticks(Progress):
+    count = 0
+
+    def tick(self) -> None:
+        self.count += 1
 
 
 def opinion(color: int, winrate: float, score: float | None = None, best: int | None = None) -> Opinion:
@@ -62,16 +92,16 @@ def go_review(text: str, tmp_path: Path) -> AnnotatedGo:
     path.write_text(text)
     reviewer = GoReviewer([FakePlayer(), FakePlayer()], Options(size=5, visits=16))
     (record,) = reviewer.read(str(path))
-    ticks: list[None] = []
-    annotated = reviewer.review(record, lambda: ticks.append(None))
-    assert len(ticks) == reviewer.length(record)
+    ticks = Ticks()
+    annotated = reviewer.review(record, ticks)
+    assert ticks.count == reviewer.length(record)
     return annotated
 
 
 def shogi_review(path: Path) -> Any:
     reviewer = ShogiReviewer(ShogiPlayerWithSearch(Options.for_game("shogi")))  # type: ignore[arg-type]
     loaded = reviewer.read(str(path))[0]
-    return reviewer.review(loaded, lambda: None)
+    return reviewer.review(loaded, Progress())
 
 
 # -- what a move lost ----------------------------------------------------------------------------------------------
@@ -110,6 +140,81 @@ def test_worst_moves() -> None:
     assert "White: no moves" in table(review, 2)
 
 
+# -- classes of mistakes -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "losses", "unit"),
+    [
+        ("5,10,20%", (5.0, 10.0, 20.0), "%"),
+        ("0.5,2,6points", (0.5, 2.0, 6.0), "points"),
+        (" 200,400,800 cp", (200.0, 400.0, 800.0), "cp"),
+    ],
+)
+def test_thresholds_are_read(text: str, losses: tuple[float, ...], unit: str) -> None:
+    found = Thresholds.parse(text)
+    assert (found.losses, found.unit) == (losses, unit)
+    assert Thresholds.parse(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5,10,20", "5,10%", "10,5,20%", "0,1,2%", "1,1,2points", "-1,2,3%", "1,2,3stones"]
+)
+def test_other_thresholds_are_refused(text: str) -> None:
+    with pytest.raises(ThresholdsError, match=f"'{text}' found, expected three rising numbers and a unit"):
+        Thresholds.parse(text)
+
+
+def test_a_class_begins_at_its_threshold() -> None:
+    moves = [reviewed(opinion(BLACK, 0.7, 3.0, best=2), opinion(WHITE, 1 - after)) for after in (0.66, 0.65, 0.6, 0.5)]
+    review = Review("go", GO.score, "fake", moves, [])
+    assert [review.class_of(move) for move in moves] == ["", "inaccuracy", "mistake", "blunder"]
+    assert "1 blunder, 1 mistake, 1 inaccuracy" in table(review, 0)
+    assert "no move that lost anything" in table(review, 1)  # White
+    assert "no move that lost anything" not in table(review, 0)
+
+
+def test_thresholds_in_points_find_and_sort_mistakes_of_decided_games() -> None:
+    moves = [reviewed(opinion(BLACK, 0.99, 30.0, best=2), opinion(WHITE, 0.01, -30.0 + loss)) for loss in (1, 9, 4)]
+    review = Review("go", GO.score, "fake", moves, [], thresholds=Thresholds.parse("2,5,10points"))
+    assert [review.class_of(move) for move in moves] == ["", "mistake", "inaccuracy"]
+    assert review.worst(BLACK, 5) == [moves[1], moves[2]]
+    assert review.to_json()["moves"][1]["class"] == "mistake"
+    assert review.to_json()["black"]["classes"] == {"inaccuracy": 1, "mistake": 1, "blunder": 0}
+    assert "thresholds 2,5,10points" in review.heading()
+
+
+def test_a_longer_way_to_win_is_no_mistake_in_centipawns() -> None:
+    move = reviewed(opinion(BLACK, 1.0, 29_997.0, best=2), opinion(WHITE, 0.01, -4_000.0))
+    review = Review("shogi", SHOGI.score, "fake", [move], [], thresholds=Thresholds.parse("200,400,800cp"))
+    assert review.class_of(move) == ""
+
+
+def test_a_missed_mate_is_told() -> None:
+    before, after = Opinion(BLACK, 1.0, 29_997.0, 2, mate=3), opinion(WHITE, 0.4)
+    missed = reviewed(before, after)
+    longer = reviewed(before, Opinion(WHITE, 0.0, -29_992.0, mate=-8))
+    review = Review("shogi", SHOGI.score, "fake", [missed, longer], [])
+    assert [move.missed_mate for move in review.moves] == [3, None]
+    shown = table(review, 5)
+    assert ", 1 missed mate\n" in shown
+    assert "b c  (missed mate in 3)" in shown
+
+
+def test_phases_are_apart() -> None:
+    losses = (0.0, 0.1, 0.3)
+    moves = [
+        dataclasses.replace(reviewed(opinion(BLACK, 0.9, best=2), opinion(WHITE, 0.1 + loss)), number=number)
+        for number, loss in zip((1, 5, 9), losses, strict=True)
+    ]
+    review = Review("go", GO.score, "fake", moves, [], phases=(4, 8))
+    lines = table(review, 0).splitlines()
+    assert lines[1] == "  opening: 1 move, 0% as the engine, mean loss 0.00%, accuracy 100%"
+    assert lines[2] == "  middle game: 1 move, 0% as the engine, mean loss 10.00%, accuracy 64%, 1 mistake"
+    assert lines[3] == "  endgame: 1 move, 0% as the engine, mean loss 30.00%, accuracy 25%, 1 blunder"
+    assert review.to_json()["black"]["phases"]["endgame"]["classes"]["blunder"] == 1
+
+
 # -- Go ------------------------------------------------------------------------------------------------------------
 
 
@@ -125,6 +230,17 @@ def test_go_record_is_annotated(tmp_path: Path) -> None:
     assert nodes[1].other["V"] == nodes[1].other["SBKS"] == ["-1.50"]
     assert [child.move for child in nodes[2].children] == [node.move for node in (nodes[3], nodes[2].children[1])]
     assert nodes[2].children[1].comment == "mine"
+
+
+def test_a_board_that_is_not_square(tmp_path: Path) -> None:
+    annotated = go_review("(;SZ[7:5];B[ea];W[gb];B[be])", tmp_path)
+    record = read_sgf(annotated.files()[".sgf"].decode())
+    assert str(record.board) == "7x5"
+    assert [record.board.vertex(node.move[1]) for node in record.line() if node.move] == ["E5", "G4", "B1"]
+    data = annotated.review.to_json()
+    assert data["size"] == "7x5"
+    assert annotated.review.first_position["width"] == 7
+    assert annotated.review.first_position["height"] == 5
 
 
 def test_a_game_of_go_is_reviewed_up_to_a_move_that_cannot_be_played(tmp_path: Path) -> None:
@@ -163,7 +279,7 @@ def test_a_game_of_shogi_is_reviewed_up_to_a_move_that_cannot_be_played(
 def test_dead_stones_are_taken_off_where_players_agree_on_them(
     rules: str, score: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("yomi.engine.go.review.dead_stones", lambda game, owners: {parse_vertex("A5", 5)})
+    monkeypatch.setattr("yomi.engine.go.review.dead_stones", lambda game, owners: {square(5).parse_vertex("A5")})
     annotated = go_review(f"(;GM[1]SZ[5]KM[0]RU[{rules}];B[cc];W[aa];B[];W[])", tmp_path)
     assert annotated.review.opinions[-1].score_for(BLACK) == score
 
@@ -181,13 +297,97 @@ def test_mistakes_get_a_variation_and_a_mark(tmp_path: Path) -> None:
     annotated.review.moves[1] = ReviewedMove(
         2, WHITE, move.move, "B4", "C4", ("C4",), Opinion(WHITE, 0.5, 0.0, best=99, pv=move.before.pv), bad
     )
-    record = read_sgf(annotated.files()[".sgf"])
+    data = annotated.files()[".sgf"]
+    record = read_sgf(data)
     first = record.root.children[0]
-    assert first.children[0].other["BM"] == ["1"]
+    assert first.children[0].other["BM"] == ["2"]
+    assert Sgf_game.from_bytes(data).get_root()[0][0].get("BM") == 2
+    assert first.children[0].comment.startswith(f"{MARK}blunder; W 10.0%")
     assert first.children[1].comment.startswith(f"{MARK}better, W 50.0%")
     assert first.children[1].move == (WHITE, move.before.pv[0])
+    assert first.children[1].other["SBKV"] == ["50.00"]
     annotated.files()  # again: nothing doubles
     assert len(read_sgf(annotated.files()[".sgf"]).root.children[0].children) == 2
+
+
+def judged_game(tmp_path: Path) -> AnnotatedGo:
+    """Return a game whose second move is a mistake; White had two good moves, and Black did not punish it."""
+    annotated = go_review("(;GM[1]SZ[5]KM[6.5];B[cc];W[bb];B[dd]TE[2];W[aa])", tmp_path)
+    board, review = annotated.record.board, annotated.review
+    c4, d4, b4, e5, a5 = (board.parse_vertex(text) for text in ("C4", "D4", "B4", "E5", "A5"))
+    candidates = (
+        Candidate(c4, 60, 0.4, 0.5, 0.0, (c4, d4)),
+        Candidate(d4, 20, 0.2, 0.48, -0.5, (d4,)),
+        Candidate(e5, 20, 0.1, 0.2, -9.0, (e5,)),
+    )
+    before = Opinion(WHITE, 0.5, 0.0, c4, (c4, d4), visits=100, candidates=candidates, ownership="A]z" + 22 * "]")
+    answer = (Candidate(e5, 90, 0.02, 0.7, 4.0, (e5, a5)), Candidate(a5, 9, 0.5, 0.4, -3.0, (a5,)))
+    after = Opinion(BLACK, 0.7, 4.0, e5, (e5, a5), visits=99, candidates=answer)
+    last = Opinion(WHITE, 0.5, 0.0, best=a5, pv=(a5,))
+    review.opinions[1:4] = [before, after, last]
+    moves = [recorded.move for recorded in review.moves]
+    review.moves[:] = reviewed_moves(moves, review.opinions, board.vertex, 12)
+    assert b4 == moves[1]
+    return annotated
+
+
+def test_a_mistake_gets_other_moves_and_its_refutation(tmp_path: Path) -> None:
+    annotated = judged_game(tmp_path)
+    data = annotated.files()[".sgf"]
+    mistake, better, other = read_sgf(data).root.children[0].children
+    board = annotated.record.board
+    assert [node.move and board.vertex(node.move[1]) for node in (mistake, better, other)] == ["B4", "C4", "D4"]
+    assert mistake.other["BM"] == ["2"]
+    assert other.comment == f"{MARK}also, W 48.0% (20 visits)"
+    assert (better.other["SBKV"], other.other["SBKV"], other.other["V"]) == (["50.00"], ["52.00"], ["0.50"])
+    reply, refutation = mistake.children
+    assert refutation.comment == f"{MARK}refutation, B 70.0%"
+    assert [node.move for node in (refutation, *refutation.children)] == [
+        (BLACK, board.parse_vertex("E5")),
+        (WHITE, board.parse_vertex("A5")),
+    ]
+    assert reply.other["TE"] == ["2"], "the user's mark stays"
+    assert len(list(Sgf_game.from_bytes(data).get_main_sequence())) == 5, "the game has no more moves"
+    once = read_sgf(data)
+    annotate(once, annotated.review)
+    assert once.to_sgf().encode() == data, "a second review changes nothing"
+
+
+def test_only_moves_and_surprising_moves_are_marked(tmp_path: Path) -> None:
+    annotated = judged_game(tmp_path)
+    after = annotated.review.opinions[2]
+    played = dataclasses.replace(annotated.review.moves[2], move=after.best or 0)
+    assert annotated.review.verdict_of(played) == "only move"
+    close = dataclasses.replace(after.candidates[1], winrate=0.69)
+    before = dataclasses.replace(after, candidates=(after.candidates[0], close))
+    played = dataclasses.replace(played, before=before)
+    assert annotated.review.verdict_of(played) == "surprising move"
+    assert annotated.review.verdict_of(dataclasses.replace(played, before=dataclasses.replace(before, visits=9))) == ""
+    annotated.review.moves[2] = played
+    data = annotated.files()[".sgf"].replace(b"TE[2]", b"")
+    record = read_sgf(data)
+    annotate(record, annotated.review)
+    answer = list(record.line())[3]
+    assert (answer.other["IT"], "TE" in answer.other) == ([""], False)
+    assert answer.comment.startswith(f"{MARK}surprising move; B ")
+
+
+def test_katrain_and_lizzieyzy_find_their_analyses(tmp_path: Path) -> None:
+    root = Sgf_game.from_bytes(judged_game(tmp_path).files()[".sgf"]).get_root()
+    assert root.has_property("LZOP")
+    node = root[0]
+    ownership, policy, data = (gzip.decompress(base64.b64decode(part)) for part in node.get_raw_list("KT"))
+    found = json.loads(data)
+    assert found["root"] == {"visits": 100, "winrate": 0.5, "scoreLead": 0.0}
+    assert found["moves"]["E5"]["winrate"] == 0.8, "Black's"
+    assert found["moves"]["E5"]["scoreLead"] == 9.0
+    assert found["moves"]["C4"]["pv"] == ["C4", "D4"]
+    assert struct.unpack("25e", ownership)[:3] == (-1.0, pytest.approx(-0.0175, abs=0.001), 1.0)
+    priors = struct.unpack("26e", policy)
+    assert [round(priors[place], 2) for place in (4, 7, 8, 25)] == [0.1, 0.4, 0.2, 0.0]
+    head, moves = node.get_raw("LZ").decode().split("\n")
+    assert head == "yomi 50.0 100 0.0 0.0"
+    assert moves.split(" info ")[1] == "move D4 visits 20 winrate 4800 prior 2000 scoreMean -0.50 pv D4"
 
 
 def test_a_first_move_in_the_root(tmp_path: Path) -> None:
@@ -198,9 +398,9 @@ def test_a_first_move_in_the_root(tmp_path: Path) -> None:
     nodes = list(read_sgf(text).line())
     assert colors == [BLACK, WHITE, BLACK]
     for node, color in zip(nodes, "BWB", strict=True):
-        assert f"{MARK}{color} " in node.comment
-    assert nodes[0].comment.startswith(f"mine\n{MARK}reviewed by fake\n{MARK}B 50.0%")
-    assert (nodes[0].other["V"], nodes[0].other["BM"], len(nodes[0].children)) == (["-0.25"], ["1"], 1)
+        assert re.search(f"{MARK}(blunder; )?{color} ", node.comment)
+    assert nodes[0].comment.startswith(f"mine\n{MARK}reviewed by fake\n{MARK}blunder; B 50.0%")
+    assert (nodes[0].other["V"], nodes[0].other["BM"], len(nodes[0].children)) == (["-0.25"], ["2"], 1)
     assert go_review(text, tmp_path).files()[".sgf"].decode().count(MARK) == text.count(MARK)
 
 
@@ -253,12 +453,10 @@ def test_csa_record_is_annotated(tmp_path: Path) -> None:
 
 def test_kif_record_is_annotated_in_japanese(tmp_path: Path) -> None:
     path = tmp_path / "game.kif"
-    from yomi.engine.shogi.records.files import to_bytes
-
     path.write_bytes(to_bytes(read_records(CSA), ".kif"))
     text = shogi_review(path).files()[".kif"].decode("cp932")
     assert re.search(r"^\*\*解析 0 候補1 評価値 -?[0-9]+ 読み筋 △..\S*\([0-9]{2}\)", text, re.MULTILINE)
-    assert "best 75.0%: ▲" in text
+    assert "最善 75.0%: ▲" in text
     (record,) = read_records(text)
     assert len(record.moves) == 3
     assert all(recorded.is_review for recorded in record.moves)
@@ -266,8 +464,6 @@ def test_kif_record_is_annotated_in_japanese(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("form", "line"), [(".kifu", "▲２二角成(88)"), (".csa", "+8822UM")])
 def test_the_evaluation_of_the_record_is_kept_for_black(form: str, line: str, tmp_path: Path) -> None:
-    from yomi.engine.shogi.records.files import to_bytes
-
     records = read_records(CSA.replace("-3334FU\n+8822UM", "-3334FU\n'** -122 +8822UM\n+8822UM"))
     path = tmp_path / f"game{form}"
     path.write_bytes(to_bytes(records, form))
@@ -288,7 +484,88 @@ def test_variations_of_a_record_are_not_lost_in_silence(tmp_path: Path) -> None:
         assert [str(note) for note in annotated.review.notes] == lost
     path = tmp_path / "game.kif"
     (record,) = read_records(shogi_review(path).files()[".kif"])
-    assert [format_usi(each.moves[0].move) for each in record.variations] == ["8c8d"]
+    own = [each for each in record.variations if MARK not in each.moves[0].comment]
+    assert [format_usi(each.moves[0].move) for each in own] == ["8c8d"]
+    assert len(record.variations) > 1
+
+
+KIF_WITH_VARIATIONS = """\
+手合割：平手
+   1 ７六歩(77)
+   2 ３四歩(33)
+   3 ２六歩(27)
+   4 ８四歩(83)
+
+変化：3手
+   3 ６六歩(67)
+
+変化：1手
+   1 ５六歩(57)
+   2 ５四歩(53)
+
+変化：2手
+   2 ３四歩(33)
+"""
+
+
+def judged_kif(tmp_path: Path) -> bytes:
+    """Return a record with variations of its own, in which the second move is a mistake."""
+    path = tmp_path / "judged.kif"
+    path.write_text(KIF_WITH_VARIATIONS)
+    annotated = shogi_review(path)
+    moves = [parse_usi(text) for text in ("8c8d", "4a3b", "8b3b")]
+    good = tuple(Candidate(move, 50, 0.4, 0.5 - 0.01 * n, -10.0 * n, (move,)) for n, move in enumerate(moves))
+    answer = tuple(map(parse_usi, ("8h2b+", "3a2b", "B*5e")))
+    opinions = [
+        Opinion(BLACK, 0.5, 0.0, annotated.review.moves[0].move),
+        Opinion(WHITE, 0.5, 0.0, moves[0], (moves[0],), visits=150, candidates=good),
+        Opinion(BLACK, 0.8, 600.0, answer[0], answer, visits=90, mate=7),
+        Opinion(WHITE, 0.2, -600.0, moves[0], (moves[0],)),
+        Opinion(BLACK, 0.8, 600.0),
+    ]
+    played = [move.move for move in annotated.review.moves]
+    annotated.review.opinions[:] = opinions
+    annotated.review.moves[:] = reviewed_moves(played, opinions, format_usi, 8)
+    return annotated.files()[".kif"]
+
+
+def test_kif_gets_variations_in_its_order(tmp_path: Path) -> None:
+    data = judged_kif(tmp_path)
+    (record,) = read_records(data)
+    found = [
+        (each.initial.number, format_usi(each.moves[0].move), each.moves[0].comment.removeprefix(MARK))
+        for each in record.variations
+    ]
+    assert found == [
+        (3, "6g6f", ""),
+        (3, "8h2b+", "とがめる手 80.0%"),
+        (2, "8c8d", "最善 50.0%"),
+        (2, "4a3b", "次善 49.0%"),
+        (2, "8b3b", "次善 48.0%"),
+        (1, "5g5f", ""),
+        (2, "3c3d", ""),
+    ]
+    assert record.variations[-1].initial == record.variations[-2].initial.after(parse_usi("5g5f"))
+    assert [move.score for move in record.variations[1].moves] == [600, None, None]
+    assert "yomi: 悪手; 20.0%; 最善 50.0%: △８四歩; 損失 30.0%" in record.moves[1].comment
+    assert record.moves[2].comment == (
+        "yomi: 緩手; 80.0%; 最善 80.0%: ▲２二角成 △同銀 ▲５五角; 損失 0.0%; 7手詰めを逃す"
+    )
+    read = cshogi.KIF.Parser.parse_str(data.decode("cp932")).moves  # of the game, then of the variations
+    assert list(map(cshogi.move_to_usi, read[:4])) == [format_usi(move.move) for move in record.moves]
+
+
+def test_a_second_review_replaces_the_variations_of_the_first(tmp_path: Path) -> None:
+    once = judged_kif(tmp_path)
+    (record,) = read_records(once)
+    mine = GameRecord(record.variations[1].initial.after(parse_usi("8h2b+")), [RecordedMove(parse_usi("3a2b"))])
+    record.variations.insert(2, mine)
+    path = tmp_path / "again.kif"
+    path.write_bytes(to_bytes([record], ".kif"))
+    (again,) = read_records(shogi_review(path).files()[".kif"])
+    starts = [format_usi(each.moves[0].move) for each in again.variations]
+    assert starts[: starts.index("3a2b") + 1][-2:] == ["8h2b+", "3a2b"], "it leaves a variation of the first review"
+    assert starts.count("4a3b") == 0
 
 
 def test_usi_lines_become_csa_and_a_second_review_replaces_the_first(tmp_path: Path) -> None:
@@ -326,15 +603,16 @@ def test_every_position_is_judged_once_whoever_is_slow(tmp_path: Path) -> None:
     quick = FakePlayer()
     reviewer = GoReviewer([Slow(), quick], Options(size=5, visits=16))
     (record,) = reviewer.read(str(path))
-    ticks: list[None] = []
 
-    def tick() -> None:
-        ticks.append(None)
-        if len(ticks) == 8:  # all but the one that the slow analyst has
-            done.set()
+    class Waiting(Ticks):
+        def tick(self) -> None:
+            super().tick()
+            if self.count == 8:  # all but the one that the slow analyst has
+                done.set()
 
-    review = reviewer.review(record, tick).review
-    assert len(ticks) == len(review.opinions) == 9
+    ticks = Waiting()
+    review = reviewer.review(record, ticks).review
+    assert ticks.count == len(review.opinions) == 9
     assert [opinion.color for opinion in review.opinions] == [BLACK, WHITE] * 4 + [BLACK]
     lengths = [len(task.game.moves) for task in quick.requests]
     assert lengths == [4, 5, 6, 7, 8, 2, 3, 1]  # its own part, then the later half of what is left
@@ -351,7 +629,7 @@ def test_what_an_analyst_raises_ends_the_review(tmp_path: Path) -> None:
     reviewer = GoReviewer([Broken(), healthy], Options(size=5, visits=16))
     (record,) = reviewer.read(str(path))
     with pytest.raises(EvaluatorError, match="out of order"):
-        reviewer.review(record, lambda: None)
+        reviewer.review(record, Progress())
     assert "interrupt" in healthy.calls
 
 
@@ -363,7 +641,7 @@ def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "yomi.engine.go.review.make_analysts", lambda options, count, prompt: [FakePlayer(), FakePlayer()]
     )
-    monkeypatch.setattr(type(SHOGI), "make_player", lambda game, options: ShogiPlayerWithSearch(options))
+    monkeypatch.setattr("yomi.engine.shogi.review.ShogiPlayer", ShogiPlayerWithSearch)
 
 
 def make_folder(folder: Path) -> Path:
@@ -420,8 +698,8 @@ def test_a_record_that_the_network_cannot_take(
 ) -> None:
     class OfOneSize(FakePlayer):
         def decide(self, request: Request[GoGame]) -> Decision:
-            if request.game.size != 5:
-                raise kind(f"net.onnx: made for boards of size 5, expected size {request.game.size}")
+            if request.game.board.side != 5:
+                raise kind(f"net.onnx: made for boards of size 5, expected size {request.game.board.side}")
             return super().decide(request)
 
     monkeypatch.setattr("yomi.engine.cli.review.prepare", lambda *_: None)
@@ -446,7 +724,9 @@ def test_a_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     path.write_text(SGF + "\n(;SZ[5]PB[Bob];B[cc])")
     assert main(["analyze", str(path), "--json", str(report)]) == 0
     heading = "(two-2): Bob (Black) against White, rules chinese, komi 7.5, 100 visits a position"
-    assert f"{path} {heading}\nBlack (Bob): 1 moves" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"{path} {heading}\nBlack (Bob): 1 move" in shown
+    assert shown.count("; fake") == 1
     assert sorted(each.name for each in tmp_path.glob("*.yomi.sgf")) == ["two-1.yomi.sgf", "two-2.yomi.sgf"]
     assert [each["number"] for each in json.loads(report.read_text())] == [1, 2]
     path.write_text("(;SZ[5];B[cc])\n(;SZ[5]AB[zz];B[cc])")
@@ -457,6 +737,28 @@ def test_a_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     lines = capsys.readouterr().err.splitlines()
     fault = "move 1 of the record: B[zz]: expected a point of a 5x5 board"
     assert f"yomi: {path}:2:9: {fault}: this game is left out" in lines
+
+
+def test_pages_and_their_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_reviewers(monkeypatch)
+    path = tmp_path / "two.sgf"
+    path.write_text(SGF + "\n(;SZ[5]PB[Bob];B[cc])")
+    assert main(["analyze", str(path), "--html", "--out", str(tmp_path / "out")]) == 0
+    pages = ["two-1.yomi.html", "two-2.yomi.html"]
+    assert sorted(each.name for each in tmp_path.glob("out/*.html")) == ["index.yomi.html", *pages]
+    index = (tmp_path / "out" / "index.yomi.html").read_text("utf-8")
+    assert [index.count(f'href="{page}"') for page in pages] == [1, 1]
+
+
+def test_an_opinion_in_the_journal_keeps_its_candidates(tmp_path: Path) -> None:
+    path = tmp_path / "game.sgf"
+    path.write_text(SGF)
+    candidate = Candidate(1, 90, 0.5, 0.55, None, (1, 3))
+    opinion = Opinion(BLACK, 0.55, 0.5, 1, (1, 3), candidates=(candidate,), ownership="Az")
+    journal = ReviewJournal(tmp_path, "settings")
+    journal.game(path, 1).add(FULL, 0, (opinion, 7))
+    journal.close()
+    assert ReviewJournal(tmp_path, "settings").game(path, 1).found == {(FULL, 0): (opinion, 7)}
 
 
 def test_a_report_is_replaced_where_there_is_something_to_report(
@@ -561,6 +863,23 @@ def test_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG\r\n")
 
 
+def test_thresholds_of_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_reviewers(monkeypatch)
+    (tmp_path / "a.sgf").write_text(SGF)
+    (tmp_path / "b.kif").write_bytes(to_bytes(read_records(CSA), ".kif"))
+    assert main(["review", str(tmp_path), "--thresholds", "0.1,20,30%"]) == 0
+    assert "thresholds 0.1,20,30%" in capsys.readouterr().out
+    comments = [move.comment for move in load_records(tmp_path / "b.yomi.kif")[0].moves]
+    assert any("yomi: 悪手; " in comment for comment in comments)
+    assert "reviewed by fake, thresholds 0.1,20,30%" in (tmp_path / "a.yomi.sgf").read_text()
+    assert main(["review", str(tmp_path), "--thresholds", "1,2,3points"]) == 2
+    assert f"--thresholds 1,2,3points: {tmp_path}/b.kif is shogi, expected % or cp" in capsys.readouterr().err
+    assert main(["review", str(tmp_path), "--thresholds", "3,2,1%"]) == 2
+    assert "'3,2,1%' found, expected three rising numbers and a unit" in capsys.readouterr().err
+
+
 # -- what the user sees --------------------------------------------------------------------------------------------
 
 
@@ -617,9 +936,9 @@ def test_an_interrupted_review_continues(
 
     monkeypatch.setattr("yomi.engine.cli.review.prepare", lambda *_: None)
     for reviewer in (GoReviewer, ShogiReviewer):  # the search that the time is estimated from is none of these
-        monkeypatch.setattr(reviewer, "visits_per_second", lambda *_: 1.0)
+        monkeypatch.setattr(reviewer, "visits_per_second", lambda *_: 100.0)
     monkeypatch.setattr("yomi.engine.go.review.make_analysts", lambda options, count, prompt: [Interrupted()])
-    monkeypatch.setattr(type(SHOGI), "make_player", lambda game, options: InterruptedShogi(options))
+    monkeypatch.setattr("yomi.engine.shogi.review.ShogiPlayer", InterruptedShogi)
     for name in ("a", "b"):
         (tmp_path / f"{name}{suffix}").write_text((SGF if suffix == ".sgf" else CSA).replace("Ann", name))
     command = ["analyze", str(tmp_path / f"a{suffix}"), str(tmp_path / f"b{suffix}"), "--visits", "16"]
@@ -648,7 +967,7 @@ def test_a_review_in_a_folder_that_cannot_be_written_is_not_kept(
     normal = Path.open
 
     def refuse(self: Path, mode: str = "r", **others: Any) -> Any:
-        if mode == "a":
+        if mode.startswith("a"):
             raise PermissionError(13, "Permission denied")
         return normal(self, mode, **others)
 
@@ -669,14 +988,14 @@ def test_a_mate_counts_little_in_a_mean() -> None:
 
 
 def test_a_mirror_image_of_the_best_move_loses_nothing() -> None:
-    game = GoGame(9)
-    move, best = (parse_vertex(text, 9) for text in ("C3", "G7"))
+    game = GoGame(square(9))
+    move, best = (square(9).parse_vertex(text) for text in ("C3", "G7"))
     assert are_mirrored(game, move, best)
-    assert not are_mirrored(game, move, parse_vertex("C4", 9))
-    game.play(BLACK, parse_vertex("E5", 9))
-    game.play(WHITE, parse_vertex("C5", 9))
+    assert not are_mirrored(game, move, square(9).parse_vertex("C4"))
+    game.play(BLACK, square(9).parse_vertex("E5"))
+    game.play(WHITE, square(9).parse_vertex("C5"))
     assert not are_mirrored(game, move, best)
-    assert are_mirrored(game, move, parse_vertex("C7", 9))
+    assert are_mirrored(game, move, square(9).parse_vertex("C7"))
     mirrored = ReviewedMove(
         1, BLACK, move, "C3", "G7", ("G7",), Opinion(BLACK, 0.6, best=best), Opinion(WHITE, 0.5), is_mirrored=True
     )
@@ -727,102 +1046,3 @@ def test_files_that_never_end_are_refused(
     for path, kind in (("/dev/zero", "a device"), (pipe, "a pipe")):
         assert main(["analyze", str(path)]) == review.BROKEN
         assert f"cannot read {path}: {kind}, expected a file" in capsys.readouterr().err
-
-
-# -- how long it will take -----------------------------------------------------------------------------------------
-
-
-class Timed:
-    """A reviewer of a known speed; each file has one game of ten positions."""
-
-    def __init__(self, speed: float) -> None:
-        self.speed = speed
-
-    def read(self, path: str) -> list[str]:
-        if "broken" in path:
-            raise ReviewError("broken")
-        return ["game"]
-
-    def length(self, record: str) -> int:
-        return 10
-
-    def visits_per_second(self, record: str) -> float:
-        return self.speed
-
-
-@pytest.mark.parametrize(
-    ("game", "values", "speed", "line"),
-    [
-        (
-            "go",
-            {"visits": 100},
-            100.0,
-            "600 positions, 100 visits each: about 6 min (measured: 100 visits/s); --net fast",
-        ),
-        ("go", {"visits": 100}, 1.0, "about 10 h (measured: 1 visits/s); --net fast is faster, but weaker"),
-        ("go", {"visits": 100}, 9000.0, "about 4 s (measured: 9,000 visits/s)"),
-        (
-            "go",
-            {"visits": 100, "net": "fast"},
-            100.0,
-            "about 6 min (measured: 100 visits/s); fewer --visits are faster",
-        ),
-        ("go", {"visits": 100, "evaluator": "rollouts"}, 100.0, "visits/s); fewer --visits are faster"),
-        ("shogi", {"visits": 100}, 100.0, "about 6 min (measured: 100 visits/s); fewer --visits are faster"),
-        ("go", {"seconds": 2.0}, 1.0, "600 positions, 2.0 seconds each: about 20 min (limit); --net fast"),
-        ("go", {"seconds": 2.0, "visits": 10}, 1000.0, "about 4 s (measured: 1,000 visits/s)"),
-        ("go", {"playouts": 10}, 100.0, "600 positions, 10 playouts each: about 1 min (measured"),
-    ],
-)
-def test_the_time_of_a_review_is_told(game: str, values: dict[str, Any], speed: float, line: str) -> None:
-    options = Options.for_game(game).with_values(values)
-    found = estimate(GAMES[game], options, cast(Any, Timed(speed)), "game", 600)
-    assert found is not None
-    assert line in found
-    assert "\n" not in found
-
-
-def test_a_speed_comes_from_searches_that_are_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, searched = [0.0], list[int]()
-
-    def search(options: Options) -> int:
-        assert options.visits is not None
-        searched.append(options.visits)
-        now[0] += (1.1 if len(searched) == 1 else 0.01) + options.visits / 10_000  # the first search is slow
-        return options.visits
-
-    monkeypatch.setattr("yomi.engine.review.time.monotonic", lambda: now[0])
-    assert speed_of(search, Options(visits=10**6)) == pytest.approx(50 / 1.105)
-    searched[:] = [0]
-    assert speed_of(search, Options(visits=10**6)) == pytest.approx(3200 / 0.33)
-    assert searched == [0, 50, 200, 800, 3200]
-    searched[:] = [0]
-    assert speed_of(search, Options(visits=100)) == pytest.approx(100 / 0.02)
-    searched[:] = [0]
-    assert speed_of(search, Options(visits=100, seed=1)) == pytest.approx(100 / 0.02)
-    assert searched == [0, 50, 100]
-
-
-def test_a_depth_tells_no_time() -> None:
-    options = Options.for_game("shogi").with_values({"depth": 5})
-    assert estimate(SHOGI, options, cast(Any, Timed(1.0)), "game", 600) is None
-
-
-def test_positions_of_many_files_are_counted_from_some(tmp_path: Path) -> None:
-    paths = [tmp_path / f"{number}.sgf" for number in range(150)]
-    for path in paths:
-        path.touch()
-    assert count_positions(cast(Any, Timed(1.0)), paths) == 1500
-    (tmp_path / "broken.sgf").touch()
-    assert count_positions(cast(Any, Timed(1.0)), [tmp_path / "broken.sgf", tmp_path / "missing.sgf", *paths[:3]]) == 30
-    assert count_positions(cast(Any, Timed(1.0)), []) == 0
-
-
-def test_a_review_begins_with_its_time_and_searches_as_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fake_reviewers(monkeypatch)
-    make_folder(tmp_path / "games")
-    assert main(["analyze", str(tmp_path / "games")]) == 1
-    lines = [line for line in capsys.readouterr().err.splitlines() if " positions, 100 visits each: about " in line]
-    assert [line.split()[1] for line in lines] == ["4", "11"]  # of Go and of shogi

@@ -15,11 +15,12 @@ from tests.fakes.evaluators import RootedEvaluator, ScriptedEvaluator
 from tests.unit.trees import check_tree, new_game, new_search
 from tests.waiting import wait_until
 from yomi.bench import signature
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue, Job
-from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.evaluators.workers import EvaluationWorkers
-from yomi.engine.go.networks.rollouts import RolloutEvaluator
-from yomi.engine.go.vertex import board_points
+from yomi.engine.go.networks import RolloutEvaluator
+from yomi.engine.go.points import square
+from yomi.engine.search import root as root_module
 from yomi.engine.search import search as search_module
 from yomi.engine.search.read_tree import read_report, root_priors
 from yomi.engine.search.search import Search
@@ -134,7 +135,7 @@ def test_an_interrupt_while_a_search_starts_leaves_it_a_move(monkeypatch: pytest
         search.interrupt()
         clear_tree(tree)
 
-    monkeypatch.setattr(search_module, "clear_tree", interrupt_and_clear)
+    monkeypatch.setattr(root_module, "clear_tree", interrupt_and_clear)
     assert run(search, Limits(visits=50), avoid=[PASS]).moves
 
 
@@ -236,7 +237,7 @@ def test_nobody_reads_a_tree_whose_nodes_are_moving(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("change", ["compact", "clear_tree", "recenter"])
 def test_any_thread_may_report_while_the_root_moves(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     changing, ended, reports = threading.Event(), threading.Event(), []
-    actual = getattr(search_module, change)
+    actual = getattr(root_module, change)
 
     def change_slowly(*given: Any) -> Any:
         changing.set()
@@ -257,7 +258,7 @@ def test_any_thread_may_report_while_the_root_moves(change: str, monkeypatch: py
     game = new_game(9, "E5 C4")
     search.set_position(game)
     search.run(Limits(playouts=200))
-    monkeypatch.setattr(search_module, change, change_slowly)
+    monkeypatch.setattr(root_module, change, change_slowly)
     monkeypatch.setattr(search_module, "read_report", read)
     with ThreadPoolExecutor(1) as pool:
         reporting = pool.submit(report_in_a_loop)
@@ -527,7 +528,7 @@ def test_a_solved_position_is_judged_right() -> None:
     search.set_position(new_game(3, "B2", komi=0.5))
     report = run(search, Limits(visits=800))
     assert report.winrate < 0.2  # White's view: Black owns everything after the center
-    assert len(report.moves) <= len(board_points(3)) + 1
+    assert len(report.moves) <= len(square(3).points) + 1
 
 
 def test_a_wide_root_is_searched_widely_and_judged_as_if_it_were_not() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.go.players import setup as go_setup
 from yomi.engine.options import TABLE, Options, SearchOptions, rows_for
 from yomi.engine.players import setup

@@ -17,11 +17,11 @@ from tests.fakes.proxy import Proxy
 from tests.fakes.seats import FakeGoSeat, FakeShogiSeat
 from tests.waiting import wait_until
 from yomi.engine.go.cgos import client as cgos_client
-from yomi.engine.go.cgos.seats import GoReply
+from yomi.engine.go.cgos.game import GoReply
 from yomi.engine.go.sgf_reader import read_sgf
 from yomi.engine.players.request import Decision
 from yomi.engine.servers import client, connection
-from yomi.engine.servers.seat import GaveUpError
+from yomi.engine.servers.game import GaveUpError
 from yomi.engine.shogi.floodgate import client as csa_client
 from yomi.engine.shogi.floodgate.seats import MoveTask
 from yomi.engine.shogi.records.files import read_records
@@ -269,7 +269,7 @@ def test_the_move_that_was_decided_without_a_connection_is_sent(
     server = make_server(plies=5)
     seat = seat_for(server, seconds=0.3)
     running = Running(tmp_path, server.port, seat)
-    server.wait(lambda: running.client.has_game and any(call[:2] in ("ge", "th") for call in seat.calls))
+    server.wait(lambda: running.client.game is not None and any(call[:2] in ("ge", "th") for call in seat.calls))
     server.cut()
     running.join()
     assert server.errors == []
@@ -442,7 +442,7 @@ def test_nothing_is_sent_between_log_in_and_start(tmp_path: Path) -> None:
 
     def decide_before_the_log_in(link: socket.socket, line: str) -> bool:
         if line.startswith("LOGIN ") and server.logins == 1:
-            game = running.client._game  # type: ignore[attr-defined]
+            game = running.client.game  # type: ignore[attr-defined]
             released.set()
             server.wait(lambda: game.decided is not None)
         return take(link, line)
@@ -738,6 +738,23 @@ def test_decisions_that_are_no_moves(tmp_path: Path, decision: Decision, sent: s
         server.send(server.link, "%KACHI", "#JISHOGI", "#WIN")
         server.results.append("#WIN")
     running.join()
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"), [("", None), ("Declaration:Jishogi 1.1", "27"), ("Declaration:Jishogi 24", None)]
+)
+def test_the_servers_rule_of_the_declaration_win(
+    line: str, rule: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = CsaServer(plies=3, games=2)
+    server.declaration = line
+    seat = FakeShogiSeat()
+    Running(tmp_path, server.port, seat, games=2).join()
+    assert [call for call in seat.calls if call.startswith("begin")] == [f"begin 0 {rule or 'own rule'}"] * 2
+    warnings = [record.getMessage() for record in caplog.records if "Declaration" in record.getMessage()]
+    words = "expected Jishogi 1.1; the engine's own rule of the declaration win holds"
+    assert warnings == [f"one: Declaration:Jishogi 24: {words}"] * line.endswith("24")
     server.close()
 
 

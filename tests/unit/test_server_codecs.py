@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from yomi.engine.clock import Clock
 from yomi.engine.go.cgos import codec as cgos_codec
-from yomi.engine.servers.connection import MAX_LINE, LineReader
+from yomi.engine.go.points import square
+from yomi.engine.protocols.streams import LineSplitter, decode
+from yomi.engine.servers.connection import MAX_LINE
 from yomi.engine.shogi.floodgate import codec as csa_codec
 from yomi.engine.shogi.floodgate.codec import MessageReader, TimeRule, parse_summary
 from yomi.engine.shogi.floodgate.game import CsaClock
@@ -29,14 +31,14 @@ gameover 2026-11-20 W+Illegal Illegal move error:do not understand syntax move:z
 Error: Sorry, password doesn't match
 """
 CGOS_MESSAGES = [
-    cgos_codec.AskProtocol(True),
+    cgos_codec.AskProtocol(has_analysis=True),
     cgos_codec.Info("Games in progress: 1 Players:2"),
     cgos_codec.AnotherLogin(),
     cgos_codec.AskUser(),
     cgos_codec.AskPassword(),
     cgos_codec.Setup(
         "7",
-        9,
+        square(9),
         7.0,
         120.0,
         {2: "gnugo-l1", 1: "probe1"},
@@ -89,20 +91,20 @@ CSA_TRANSCRIPT = (
     + "##[CHAT] hello\nLOGOUT:completed\n"
 )
 CSA_MESSAGES = [
-    csa_codec.LoginAccepted("a"),
-    csa_codec.KeepAlive(),
-    csa_codec.LoginRefused(),
-    csa_codec.Started("1"),
-    csa_codec.Rejected("1 by b"),
-    csa_codec.Moved("+7776FU", 12),
-    csa_codec.Moved("-3334FU", None),
-    csa_codec.Moved("-3334FU", None),
-    csa_codec.Special("TORYO", 4),
-    csa_codec.Reason("RESIGN"),
-    csa_codec.Result("WIN"),
-    csa_codec.Result("CHUDAN"),
-    csa_codec.Other("##[CHAT] hello"),
-    csa_codec.LogoutDone(),
+    csa_codec.Message("login", "a"),
+    csa_codec.Message("keepalive"),
+    csa_codec.Message("refused"),
+    csa_codec.Message("start", "1"),
+    csa_codec.Message("reject", "1 by b"),
+    csa_codec.Message("move", "+7776FU", 12),
+    csa_codec.Message("move", "-3334FU"),
+    csa_codec.Message("move", "-3334FU"),
+    csa_codec.Message("special", "TORYO", 4),
+    csa_codec.Message("reason", "RESIGN"),
+    csa_codec.Message("result", "WIN"),
+    csa_codec.Message("result", "CHUDAN"),
+    csa_codec.Message("other", "##[CHAT] hello"),
+    csa_codec.Message("logout"),
 ]
 
 
@@ -120,13 +122,13 @@ def pieces(data: bytes, size: int) -> list[bytes]:
 
 
 def read_cgos(chunks: list[bytes]) -> list[object]:
-    reader = LineReader()
-    return [cgos_codec.parse_line(line) for chunk in chunks for line in reader.feed(chunk)]
+    splitter = LineSplitter(MAX_LINE)
+    return [cgos_codec.parse_line(decode(line, "replace")) for chunk in chunks for line in splitter.feed(chunk)]
 
 
 def read_csa(chunks: list[bytes]) -> list[object]:
-    lines, reader = LineReader(), MessageReader()
-    messages = [reader.feed(line) for chunk in chunks for line in lines.feed(chunk)]
+    splitter, reader = LineSplitter(MAX_LINE), MessageReader()
+    messages = [reader.feed(decode(line, "replace")) for chunk in chunks for line in splitter.feed(chunk)]
     return [message for message in messages if message is not None]
 
 
@@ -216,33 +218,53 @@ def test_cgos_answers() -> None:
 
 
 def test_a_line_without_end_takes_no_memory() -> None:
-    reader = LineReader()
+    splitter = LineSplitter(MAX_LINE)
     tracemalloc.start()
-    for _ in range(1000):
-        assert reader.feed(b"x" * 10_000) == []
+    found = [line for _ in range(1000) for line in splitter.feed(b"x" * 10_000)]
+    assert found == [b"x" * (MAX_LINE + 1)]
     assert tracemalloc.get_traced_memory()[1] < 4 * MAX_LINE
     tracemalloc.stop()
-    assert reader.feed(b"x\nplay w c5 1\n") == ["play w c5 1"]
-    assert reader.dropped == 1
+    assert splitter.feed(b"x\nplay w c5 1\nrest") == [b"play w c5 1"]
+    assert splitter.rest == b"rest"
+
+
+@given(st.binary(max_size=60), st.integers(1, 9))
+def test_lines_are_the_same_in_pieces_of_any_size(data: bytes, size: int) -> None:
+    splitter = LineSplitter(4)
+    *lines, rest = data.split(b"\n")
+    found = [line for chunk in pieces(data, size) for line in splitter.feed(chunk)]
+    assert found == [line[:5] for line in lines] + [rest[:5]] * (len(rest) > 4)
+    assert splitter.rest == (b"" if len(rest) > 4 else rest)
 
 
 def test_lines_can_be_written_anywhere_whatever_came_in() -> None:
-    (line,) = LineReader().feed(b"setup \xff\xfeman \xe6\xa3\x8b\n")
-    assert line == "setup \ufffd\ufffdman \u68cb"
+    (line,) = LineSplitter(MAX_LINE).feed(b"setup \xff\xfeman \xe6\xa3\x8b\n")
+    assert decode(line, "replace") == "setup \ufffd\ufffdman \u68cb"
 
 
 def test_a_line_of_a_million_characters_in_one_piece() -> None:
-    reader = LineReader()
-    assert reader.feed(b"a\n" + b"x" * 10**6 + b"\nb\n") == ["a", "b"]
-    assert reader.feed(b"y" * MAX_LINE + b"\n") == ["y" * MAX_LINE]
-    assert reader.dropped == 1
+    splitter = LineSplitter(MAX_LINE)
+    assert splitter.feed(b"a\n" + b"x" * 10**6 + b"\nb\n") == [b"a", b"x" * (MAX_LINE + 1), b"b"]
+    assert splitter.feed(b"y" * MAX_LINE + b"\n") == [b"y" * MAX_LINE]
 
 
 def test_a_summary_without_end_takes_no_memory() -> None:
     reader = MessageReader()
     reader.feed("BEGIN Game_Summary")
     found = [message for i in range(csa_codec.MAX_SUMMARY + 10) if (message := reader.feed(f"x{i}")) is not None]
-    assert isinstance(found[0], csa_codec.Broken)
+    assert isinstance(found[0], csa_codec.Message)
+    assert found[0].kind == "broken"
+
+
+def test_the_rule_of_the_declaration_win() -> None:
+    assert summary().declaration == "Jishogi 1.1"
+    assert codec_rule(summary()) == "27"
+    assert codec_rule(summary(("Jishogi 1.1", "Jishogi 2.0"))) is None
+    assert summary(("Declaration:Jishogi 1.1\n", "")).declaration == ""
+
+
+def codec_rule(found: csa_codec.Summary) -> str | None:
+    return csa_codec.DECLARATIONS.get(found.declaration)
 
 
 def test_a_game_that_goes_on() -> None:

@@ -27,11 +27,13 @@ from yomi.engine.servers.connection import (
     Backoff,
     Connection,
     ConnectionLostError,
+    Done,
     Lag,
     Mailbox,
+    Worker,
 )
-from yomi.engine.servers.reporter import RecordFile, Reporter
-from yomi.engine.servers.seat import Done, Worker
+from yomi.engine.servers.game import RecordFile
+from yomi.engine.servers.runner import Reporter
 from yomi.engine.servers.settings import (
     STARS,
     Password,

@@ -13,9 +13,8 @@ import pytest
 
 from yomi.engine.cli.parser import CliError
 from yomi.engine.servers.client import Client
-from yomi.engine.servers.reporter import Reporter
-from yomi.engine.servers.runner import FAILED, Runner
-from yomi.engine.servers.seat import GaveUpError
+from yomi.engine.servers.game import GaveUpError
+from yomi.engine.servers.runner import FAILED, Reporter, Runner
 from yomi.engine.servers.settings import CGOS, Account, Server
 
 

@@ -1,4 +1,4 @@
-"""What plays for the clients of servers: yomi's players, and other engines as processes."""
+"""The engines behind clients of servers: yomi's players, and other engines as processes."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ from yomi.engine.clients.client import EngineError, EngineMove, Evaluation
 from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.default_network import network_file
-from yomi.engine.go.cgos.seats import RULES, GoStart, GtpSeat, YomiGoSeat, analysis_of
+from yomi.engine.go.cgos.game import RULES, GoStart, GtpSeat, YomiGoSeat, analysis_of
 from yomi.engine.go.game import IllegalMove
+from yomi.engine.go.points import square
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
-from yomi.engine.servers.reporter import Reporter
-from yomi.engine.servers.seat import GaveUpError
+from yomi.engine.servers.game import GaveUpError
+from yomi.engine.servers.runner import Reporter
 from yomi.engine.servers.settings import CGOS, CSA, Account, Password, Server
 from yomi.engine.shogi.floodgate.seats import MoveTask, UsiSeat, YomiShogiSeat, decision_of, go_words
 from yomi.engine.shogi.notation import format_usi, parse_usi
 from yomi.nets.models import default_network
 
-START = GoStart(9, 7.0, 60.0, "gnu", "1800?", ((1, "e5"), (2, "c3")), True)
+START = GoStart(square(9), 7.0, 60.0, "gnu", "1800?", ((1, "e5"), (2, "c3")), True)
 
 
 def clocks(black: float, white: float, byoyomi: float = 0.0, increment: float = 0.0) -> Clocks:
@@ -61,7 +62,7 @@ def test_yomi_plays_by_the_rules_and_the_clock_of_cgos() -> None:
     reply = seat.genmove(1, 42.5, at, 0.2)
     request = player.requests[0]
     game, clock = request.game, request.clock
-    assert (game.size, game.komi, game.rules, len(game.moves)) == (9, 7.0, RULES, 2)
+    assert (game.board.side, game.komi, game.rules, len(game.moves)) == (9, 7.0, RULES, 2)
     assert clock is not None
     assert (clock.settings.system, clock.main, request.start) == (TimeSystem.ABSOLUTE, 42.5, at)
     assert request.options is not None
@@ -167,6 +168,33 @@ def test_a_servers_limit_of_moves_holds_for_its_game(own: int | None) -> None:
         seat.begin(told)
         assert told_by(seat).max_moves == expected
         assert player.options.max_moves == own
+
+
+@pytest.mark.parametrize("own", ["24", "27"])
+def test_a_servers_rule_of_the_declaration_win_holds_for_its_game(own: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "yomi.servers")
+    player = FakeShogiPlayer(Options.for_game("shogi"))
+    player.options.entering_king = own
+    seat = YomiShogiSeat(player)
+    for rule, expected in (("27", "27"), (None, own)):
+        seat.begin(256, rule)
+        assert (told_by(seat).entering_king, player.options.entering_king) == (expected, own)
+    line = "the server's rule of the declaration win is 27: it replaces 24 for this game"
+    assert caplog.messages == [line] * (own == "24")
+
+
+def test_another_engine_gets_the_servers_rule_of_the_declaration_win(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "yomi.servers")
+    seat = UsiSeat(account(CSA, "fake_usi_engine", usi_options={"EnteringKingRule": "CSARule24"}))
+    entered = "KGGGGSSSS/9/NNNN5/9/9/9/9/9/4k4 b RB8P 1"  # 30 points
+    try:
+        for rule in (None, "27", None):
+            seat.begin(0, rule)
+            assert seat.think(MoveTask(entered, (), Request(None, clocks=CLOCKS))).win == (rule == "27")
+    finally:
+        seat.close()
+    assert caplog.messages == [f"EnteringKingRule {new} replaces {old} for this game" for new, old in
+                               (("CSARule27", "CSARule24"), ("CSARule24", "CSARule27"))]  # fmt: skip
 
 
 def test_an_engine_that_is_started_again_has_the_users_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

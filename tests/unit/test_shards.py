@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from yomi.native.go.planes import symmetry_table
-from yomi.nets.data.batches import AHEAD, Batch, BatchSource, Reader
+from yomi.nets.data.batches import AHEAD, Batch, BatchSource, Reader, unpack
 from yomi.nets.data.metrics import Judged, Table
 from yomi.nets.data.shards import (
     Manifest,
@@ -25,9 +25,8 @@ from yomi.nets.data.shards import (
     write_shard,
 )
 from yomi.nets.data.symmetry import symmetries_of
-from yomi.nets.data.unpack import unpack
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import feature_set
+from yomi.nets.metadata import feature_set
 
 STONES = feature_set("go-stones-2")
 
@@ -125,7 +124,7 @@ def test_symmetries_are_the_kernels() -> None:
     for size in (5, 9):
         tables = symmetries_of(feature_set("katago-v7"), size)
         for symmetry in range(8):
-            np.testing.assert_array_equal(tables.moves[symmetry], symmetry_table(size, symmetry))
+            np.testing.assert_array_equal(tables.moves[symmetry], symmetry_table(size, size, symmetry))
         np.testing.assert_array_equal(tables.points, tables.moves[:, :-1])
 
 

@@ -1,4 +1,4 @@
-"""Books of openings in both forms; cshogi is the oracle for the keys and for records."""
+"""Books of openings in all forms; cshogi is the oracle for the keys and for records."""
 
 import random
 from dataclasses import replace
@@ -9,7 +9,7 @@ import cshogi
 import numpy as np
 import pytest
 
-from tests.fakes.books import write_apery, write_yaneuraou
+from tests.fakes.books import write_apery, write_yaneuraou, write_ybb
 from tests.unit.shogi_boards import placement_of, walk
 from yomi.engine.options import Options
 from yomi.engine.shogi.book import (
@@ -17,6 +17,7 @@ from yomi.engine.shogi.book import (
     BookError,
     BookMove,
     YaneuraouBook,
+    YbbBook,
     book_key,
     choose,
     open_book,
@@ -111,6 +112,68 @@ def test_both_forms_are_read_back(tmp_path: Path) -> None:
     assert [int(score) for score in mine["score"]] == [entry.score for entry in moves]
     binary.close()
     text.close()
+
+
+@pytest.mark.parametrize("depths", [False, True])
+def test_yaneuraous_binary_form_is_read_back(tmp_path: Path, depths: bool) -> None:
+    entries = random_book(100)
+    positions = [
+        (placement_of(board), [BookMove(move.move, 0, move.score, move.count * depths) for move in moves])
+        for board, moves in entries
+    ]
+    write_ybb(tmp_path / "book.ybb", positions, depths=depths)
+    book = open_book(tmp_path / "book.ybb")
+    assert isinstance(book, YbbBook)
+    for placement, expected in positions:
+        assert book.moves(placement) == expected
+    assert book.moves(START) == []
+    assert book.moves(parse_sfen("4k4/9/9/9/9/9/9/9/4K4 b P 1")) == []  # no key without all pieces
+    book.close()
+    # cshogi packs the same keys and moves.
+    data = (tmp_path / "book.ybb").read_bytes()
+    keys = {data[32 + 44 * i : 64 + 44 * i] for i in range(len(entries))}
+    packed = np.zeros(1, cshogi.PackedSfenValue)
+    for board, moves in entries:
+        board.to_psfen(packed["sfen"])
+        assert packed["sfen"].tobytes() in keys
+        assert cshogi.move16_to_psv(moves[0].move).to_bytes(2, "little") in data
+
+
+def test_the_move_number_of_yaneuraous_binary_form(tmp_path: Path) -> None:
+    write_ybb(tmp_path / "book.ybb", [(START, [BookMove(parse_usi("7g7f"), 0, 30)])])
+    for ignore, number, count in ((True, 9, 1), (False, 9, 0), (False, 1, 1)):
+        book = open_book(tmp_path / "book.ybb", ignore_ply=ignore, both_colors=True)
+        assert len(book.moves(replace(START, number=number))) == count
+        book.close()
+
+
+@pytest.mark.parametrize(
+    ("at", "content", "words"),
+    [
+        (30, b"", "30 bytes, expected a header of 32 bytes"),
+        (24, bytes([2]), "flags 0x2 found, expected 0 or 1"),
+        (16, b"\xff" * 8, "expected 18446744073709551615 positions of 44 bytes"),
+        (64, b"\xff" * 7, "the moves of position 0 end at byte"),
+        (76, b"\xff\xff", "the move 65535 found, expected squares"),
+    ],
+)
+def test_broken_binary_books(tmp_path: Path, at: int, content: bytes, words: str) -> None:
+    path = tmp_path / "book.ybb"
+    write_ybb(path, [(START, [BookMove(parse_usi("7g7f"), 0, 30)])])
+    data = path.read_bytes()
+    path.write_bytes(data[:at] + content + data[at + len(content) :] * bool(content))
+    with pytest.raises(BookError, match=words):
+        open_book(path).moves(START)
+
+
+def test_binary_books_must_be_sorted(tmp_path: Path) -> None:
+    path = tmp_path / "book.ybb"
+    after = START.after(parse_usi("7g7f"))
+    write_ybb(path, [(START, []), (after, [])])
+    data = path.read_bytes()
+    path.write_bytes(data[:32] + data[76:120] + data[32:76])
+    with pytest.raises(BookError, match="the positions are not sorted"):
+        open_book(path)
 
 
 def test_a_book_for_both_colors(tmp_path: Path) -> None:

@@ -34,11 +34,10 @@ from yomi.engine.shogi.records.packed import (
 from yomi.engine.shogi.records.record import GameRecord, RecordError, record_of
 from yomi.native.datasets.packed import HCP, PSV, unpack_board
 from yomi.native.shogi.planes import SCRATCH_DTYPE, policy_index, write_planes
-from yomi.nets.data.batches import BatchSource
+from yomi.nets.data.batches import BatchSource, unpack
 from yomi.nets.data.shards import check_shard
-from yomi.nets.data.unpack import unpack
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import SHOGI_BOARD, feature_set
+from yomi.nets.metadata import SHOGI_BOARD, feature_set
 
 
 def random_record(seed: int, plies: int, ending: str = "TORYO") -> GameRecord:

@@ -9,8 +9,8 @@ from yomi.engine.shogi.datasets.dataset import ShogiEncoder
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.placement import Placement
 from yomi.native.shogi.planes import policy_index
-from yomi.nets.data.sparse import SparseRows
 from yomi.nets.errors import NetworkError
+from yomi.nets.sparse import SparseRows
 
 ENCODER = ShogiEncoder()
 LIVELY = (

@@ -1,4 +1,4 @@
-"""The game as it stands: playing, undo, what ends a game, long games, the diagrams. cshogi is the oracle."""
+"""A game: playing, undo, its end, long games, the diagrams. cshogi is the oracle."""
 
 import cshogi
 import numpy as np
@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.shogi_boards import placement_of, random_moves, walk
-from yomi.engine.color import BLACK, WHITE
+from yomi.engine import screen
+from yomi.engine.color import BLACK, DRAW, WHITE
+from yomi.engine.play import MATE, MAX_MOVES, PERPETUAL_CHECK, REPETITION, TRY, Ended
 from yomi.engine.shogi.diagram import draw, japanese_hand
-from yomi.engine.shogi.game import SETTINGS, IllegalMove, SetupError, ShogiGame, ShogiOutcome
+from yomi.engine.shogi.game import SETTINGS, IllegalMove, SetupError, ShogiGame, csa_ending, describe
 from yomi.engine.shogi.notation import parse_usi
 from yomi.engine.shogi.placement import STARTPOS, SfenError
 
@@ -157,8 +159,9 @@ def test_mate() -> None:
     game = ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G 1")
     assert game.outcome() is None
     play_all(game, "G*5b")
-    assert game.outcome() == ShogiOutcome(BLACK, "TSUMI")
-    assert str(game.outcome()) == "Black wins: White is mated"
+    outcome = game.outcome()
+    assert outcome == Ended(BLACK, MATE)
+    assert describe(outcome) == "Black wins: White is mated"
     assert game.is_over
     game.undo()
     assert not game.is_over
@@ -173,7 +176,7 @@ def test_a_repetition_is_a_draw_the_fourth_time() -> None:
     assert game.repetitions == 3
     game.play(parse_usi("5b5a"))
     assert game.repetitions == 4
-    assert game.outcome() == ShogiOutcome(0, "SENNICHITE")
+    assert game.outcome() == Ended(DRAW, REPETITION)
     game.undo()
     assert game.outcome() is None
 
@@ -199,8 +202,9 @@ def test_perpetual_check_loses(turned: bool) -> None:
         play_all(game, moves)
     guilty = WHITE if turned else BLACK
     outcome = game.outcome()
-    assert outcome == ShogiOutcome(3 - guilty, "-ILLEGAL_ACTION" if turned else "+ILLEGAL_ACTION")
-    assert "gave perpetual check" in str(outcome)
+    assert outcome == Ended(3 - guilty, PERPETUAL_CHECK)
+    assert "gave perpetual check" in describe(outcome)
+    assert csa_ending(outcome, game) == ("-ILLEGAL_ACTION" if turned else "+ILLEGAL_ACTION")
 
 
 def test_one_quiet_move_in_a_cycle_makes_it_a_draw() -> None:
@@ -208,7 +212,7 @@ def test_one_quiet_move_in_a_cycle_makes_it_a_draw() -> None:
     for _ in range(3):
         play_all(game, "5a4a 5c4c 4a5a 4c3c 5a4a 3c4c 4a5a 4c5c")
     outcome = game.outcome()
-    assert outcome == ShogiOutcome(0, "SENNICHITE")
+    assert outcome == Ended(DRAW, REPETITION)
 
 
 def test_the_limit_of_moves() -> None:
@@ -216,13 +220,14 @@ def test_the_limit_of_moves() -> None:
     play_all(game, "7g7f")
     assert game.outcome() is None
     play_all(game, "3c3d")
-    assert game.outcome() == ShogiOutcome(0, "MAX_MOVES")
-    assert str(game.outcome()) == "draw: the limit of moves is reached"
+    outcome = game.outcome()
+    assert outcome == Ended(DRAW, MAX_MOVES)
+    assert describe(outcome) == "draw: the limit of moves is reached"
     later = ShogiGame(STARTPOS[:-1] + "320", max_moves=320)
     play_all(later, "7g7f")
-    assert later.outcome() == ShogiOutcome(0, "MAX_MOVES")
+    assert later.outcome() == Ended(DRAW, MAX_MOVES)
     mate = ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G 1", max_moves=1)
-    assert play_all(mate, "G*5b").outcome() == ShogiOutcome(BLACK, "TSUMI")
+    assert play_all(mate, "G*5b").outcome() == Ended(BLACK, MATE)
 
 
 def test_declaration() -> None:
@@ -231,6 +236,30 @@ def test_declaration() -> None:
     assert ShogiGame(sfen, entering_king="24").can_declare
     assert not ShogiGame(sfen, entering_king="none").can_declare
     assert not ShogiGame().can_declare
+
+
+def test_the_draw_of_the_24_point_rule() -> None:
+    for pawns, wins, draws in ((9, True, False), (8, False, True), (2, False, True), (1, False, False)):
+        game = ShogiGame(f"KGGGGSSSS/9/NNNN5/9/9/9/9/9/4k4 b RB{pawns}P 1", entering_king="24")
+        assert (game.can_declare, game.can_declare_draw) == (wins, draws)
+        game.set_rules(entering_king="27")
+        assert not game.can_declare_draw
+
+
+def test_a_try() -> None:
+    game = ShogiGame("9/4K4/9/9/9/9/9/9/k8 b - 1", entering_king="try")
+    assert game.can_declare
+    assert game.try_move == parse_usi("5b5a")
+    assert game.outcome() is None
+    game.play(parse_usi("5b5a"))
+    ended = game.outcome()
+    assert ended == Ended(BLACK, TRY)
+    assert (csa_ending(ended, game), describe(ended)) == (
+        "TORYO", "Black wins: the king has reached the start of the other king"
+    )  # fmt: skip
+    game.undo()
+    game.set_rules(entering_king="27")
+    assert (game.can_declare, game.try_move) == (False, None)
 
 
 @pytest.mark.parametrize(("rule", "pawns"), [("27", 7), ("24", 11)])
@@ -252,7 +281,7 @@ def test_a_long_game_keeps_the_later_part_of_its_history() -> None:
         legal = game.legal_moves()
         game.play(legal[int(rng.integers(len(legal)))])
         lengths.append(int(game.position["history_length"]))
-        if game.outcome() is not None and game.outcome().ending == "TSUMI":  # type: ignore[union-attr]
+        if game.outcome() is not None and game.outcome().ending == MATE:  # type: ignore[union-attr]
             game.undo()
     assert max(lengths) <= 2 * 1024
     assert len(game.moves) > 1100
@@ -296,8 +325,10 @@ def test_diagrams() -> None:
     assert text.endswith("手数＝3　後手番　▲２二角成まで")
     assert "\x1b" not in text
     colored = draw(game, japanese=True, colored=True)
-    assert "\x1b[36mv香\x1b[0m" in colored
-    assert "\x1b[7m\x1b[31m 馬\x1b[0m" in colored
+    assert f"{screen.WOOD}{screen.WHITE_INK}v香" in colored
+    assert f"{screen.WOOD}{screen.BLACK_INK} 香" in colored
+    assert f"{screen.LAST}{screen.PROMOTED_INK} 馬{screen.WOOD}" in colored
+    assert f"{screen.LAST}{screen.PROMOTED_INK} +B{screen.WOOD}" in draw(game, colored=True)
 
 
 def test_hands_in_japanese() -> None:

@@ -9,9 +9,10 @@ from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import MaterialEvaluator
 from yomi.engine.shogi.notation import parse_usi
 from yomi.native.shogi import material
-from yomi.native.shogi.effects import CAPTURE, EFFECTS_DTYPE, RANK, TYPES, find_attacks, find_losses
+from yomi.native.shogi.effects import CAPTURE, EFFECTS_DTYPE, RANK, find_attacks, find_losses
+from yomi.native.shogi.pieces import PAWN, SILVER
 from yomi.native.shogi.spec import shogi_spec
-from yomi.native.shogi.tables import NO_SQUARE
+from yomi.native.shogi.squares import NO_SQUARE
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import SCORE, VALUE
 from yomi.native.tree.buffers import make_batch
@@ -115,13 +116,13 @@ def cshogi_attacks(board: cshogi.Board, color: int, origin: int, square: int) ->
     ("sfen", "square", "loss"),
     [
         ("4k4/9/9/4p4/9/4P4/4L4/9/4K4 b - 1", "5d", 0),  # nothing attacks it yet
-        ("4k4/9/9/4p4/4P4/9/9/9/4K4 b - 1", "5d", CAPTURE[TYPES["PAWN"]]),
+        ("4k4/9/9/4p4/4P4/9/9/9/4K4 b - 1", "5d", CAPTURE[PAWN]),
         ("4k4/9/4g4/4p4/4P4/9/9/9/4K4 b - 1", "5d", 0),  # pawn takes, gold takes: even
-        ("4k4/9/4g4/4s4/4P4/9/9/9/4K4 b - 1", "5d", CAPTURE[TYPES["SILVER"]] - CAPTURE[TYPES["PAWN"]]),
+        ("4k4/9/4g4/4s4/4P4/9/9/9/4K4 b - 1", "5d", CAPTURE[SILVER] - CAPTURE[PAWN]),
         ("4k4/9/4p4/4s4/9/9/9/4R4/4K4 b - 1", "5d", 0),  # a rook for a silver is no bargain
-        ("4k4/9/9/4s4/9/9/9/4R4/4K4 b - 1", "5d", CAPTURE[TYPES["SILVER"]]),
+        ("4k4/9/9/4s4/9/9/9/4R4/4K4 b - 1", "5d", CAPTURE[SILVER]),
         # the silver does not take the lance, as a second one stands behind it
-        ("4k4/9/4s4/4p4/9/9/4L4/4L4/4K4 b - 1", "5d", CAPTURE[TYPES["PAWN"]]),
+        ("4k4/9/4s4/4p4/9/9/4L4/4L4/4K4 b - 1", "5d", CAPTURE[PAWN]),
         ("4k4/9/4s4/4p4/9/9/4L4/9/4K4 b - 1", "5d", 0),
     ],
 )

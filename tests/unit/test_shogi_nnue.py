@@ -1,5 +1,6 @@
 """Play by an NNUE evaluation: the network of the moves beside it, its options, and what is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,18 +8,21 @@ import pytest
 from tests.naive.nnue import file_of, random_tensors
 from yomi.engine.cli.main import main
 from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.kernel_evaluators import KernelEvaluator
 from yomi.engine.evaluators.load import load
-from yomi.engine.evaluators.sparse import KernelEvaluator
 from yomi.engine.go.networks import FORMATS as GO_FORMATS
 from yomi.engine.options import Options
+from yomi.engine.players.request import Request
 from yomi.engine.search.search import Search
 from yomi.engine.search.types import Limits
+from yomi.engine.shogi.alphabeta import AlphaBetaSearch
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS, WithLeafSearch
+from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.players.setup import make_queue, network_defaults, search_settings, spec_for
 from yomi.nets.errors import NetworkError
 from yomi.nets.models import default_network
-from yomi.nets.nnue.architecture import FEATURES, Architecture
+from yomi.nets.nnue import FEATURES, Architecture
 
 SPARSE = str(default_network("shogi", on_processor=True))
 
@@ -33,7 +37,7 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def searched(options: Options, visits: int = 30) -> list[float]:
     """Return the values that a search from the start position has at its root's moves."""
-    queue = make_queue(options)
+    queue = make_queue(options, for_tree=True)
     search = Search(spec_for(queue.evaluator), queue, search_settings(options, queue))
     search.set_position(ShogiGame())
     search.run(Limits(visits=visits))
@@ -43,7 +47,7 @@ def searched(options: Options, visits: int = 30) -> list[float]:
 
 
 def test_net_and_value_net_are_the_same_but_for_the_moves(net: str) -> None:
-    alone = make_queue(Options(net=net))
+    alone = make_queue(Options(net=net), for_tree=True)
     assert isinstance(alone.evaluator, WithLeafSearch)
     expected = "values of nn (K-P 128x2-8-32) (100 nodes a leaf)"
     assert alone.evaluator.description.endswith(expected)
@@ -87,6 +91,22 @@ def test_what_cannot_be_is_refused(net: str, tmp_path: Path) -> None:
     broken.write_bytes(Path(net).read_bytes()[:-1])
     with pytest.raises(NetworkError, match="the file is cut or damaged"):
         make_queue(Options(net=str(broken)))
+
+
+def test_a_player_searches_by_alpha_beta(net: str) -> None:
+    options = replace(Options.for_game("shogi"), net=net, workers=1, memory=2**20, multipv=3)
+    player = ShogiPlayer(options)
+    assert isinstance(player.search, AlphaBetaSearch)
+    decision = player.decide(Request(ShogiGame(), limits=Limits(visits=3000)))
+    assert decision.move in ShogiGame().legal_moves()
+    assert len(decision.report.moves) == 3
+    assert decision.report.depth >= 2
+    mate = ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1")
+    decision = player.decide(Request(mate, limits=Limits(visits=3000)))
+    assert decision.report.moves[0].mate == 1
+    # A search by depth ends after it.
+    assert player.decide(Request(ShogiGame(), depth=3)).report.depth == 3
+    player.close()
 
 
 def test_by_itself_it_has_equal_priors(net: str) -> None:

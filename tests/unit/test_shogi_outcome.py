@@ -5,6 +5,7 @@ from __future__ import annotations
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import parse_usi
 from yomi.native.game import ONGOING, OVER
+from yomi.native.shogi import position as layout
 from yomi.native.shogi.spec import UNPROVEN_WIN, outcome
 
 BARE_KINGS = "4k4/9/9/9/9/9/9/9/4K4 b - 1"
@@ -65,6 +66,29 @@ def test_a_declaration_is_too_late_at_the_limit_of_moves() -> None:
     second = ENTERED.removesuffix("1") + "2"
     assert outcome_of(second, max_moves=2) == (OVER, 1.0)
     assert outcome_of(second, max_moves=1) == (OVER, 0.25)  # a draw
+
+
+TRYING = "9/4K4/9/9/9/9/9/9/k8 b - 1"
+
+
+def test_a_try_wins_under_its_rule() -> None:
+    king = {"entering_king": layout.ENTERING_KING_TRY}
+    assert outcome_of(TRYING, **king) == (OVER, 1.0)
+    assert outcome_of(TRYING)[0] == ONGOING
+    assert outcome_of(TRYING, "5b5a", **king) == (OVER, -1.0)
+    assert outcome_of(TRYING, "5b5a", max_moves=1, **king) == (OVER, -1.0)
+    assert outcome_of(TRYING, "5b5a")[0] == ONGOING
+    assert outcome_of("9/4K4/3s5/9/9/9/9/9/k8 b - 1", "5b6b", **king)[0] == ONGOING
+    # White's king is on its own square.
+    assert outcome_of("4k4/9/9/9/9/9/9/9/4K4 b - 1", "5i5h", **king)[0] == ONGOING
+    assert outcome_of("9/9/9/9/9/9/9/3k5/8K w - 1", "6h5i", **king) == (OVER, -1.0)
+
+
+def test_a_longer_mate_that_a_try_may_avert_settles_nothing() -> None:
+    in_three = "7nl/5+P1k1/6ppp/9/9/9/9/9/4K4 b 2G 1"
+    settings = {"mate_depth": 3}
+    assert outcome_of(in_three, **settings) == (OVER, 1.0)
+    assert outcome_of(in_three, **settings, entering_king=layout.ENTERING_KING_TRY)[0] == ONGOING
 
 
 def test_a_mate_at_hand_is_a_win_if_it_is_looked_for() -> None:

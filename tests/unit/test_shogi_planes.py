@@ -19,7 +19,7 @@ from yomi.native.shogi.rules import play, set_position
 from yomi.native.shogi.spec import SCRATCH_DTYPE
 from yomi.nets.data.symmetry import symmetries_of
 from yomi.nets.dlshogi.network import ShogiForm
-from yomi.nets.features import feature_set
+from yomi.nets.metadata import feature_set
 
 SCRATCH = np.zeros(1, SCRATCH_DTYPE)[0]
 ENTERING = (

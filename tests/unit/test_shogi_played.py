@@ -13,7 +13,8 @@ import pytest
 
 from yomi.engine.cli.main import main
 from yomi.engine.clients.client import EngineError, EngineMove, Evaluation
-from yomi.engine.clients.spec import EngineSpec, GameClock
+from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.clock import Clocks
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.play import ADJUDICATION, MAX_MOVES, RESIGNATION
 from yomi.engine.shogi.datasets import played as shogi_played
@@ -49,7 +50,7 @@ class FakeEngine:
     def new_game(self) -> None:
         self.games += 1
 
-    def choose(self, sfen: str, moves: Sequence[str], color: int, clocks: dict[int, GameClock]) -> EngineMove:
+    def choose(self, sfen: str, moves: Sequence[str], color: int, clocks: Clocks) -> EngineMove:
         position = " ".join(["sfen", sfen, "moves", *moves] if moves else ["sfen", sfen])
         self.shown.append(position)
         game = parse_usi_line(position).game()

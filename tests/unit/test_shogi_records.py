@@ -21,7 +21,7 @@ from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.records import Note
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import format_japanese, format_usi, parse_usi
-from yomi.engine.shogi.placement import SILVER, Placement, format_sfen, parse_sfen, target_of, type_of
+from yomi.engine.shogi.placement import Placement, format_sfen, parse_sfen, target_of, type_of
 from yomi.engine.shogi.records import csa, japanese, kif, packed
 from yomi.engine.shogi.records.files import load_records, read_records, save_records, to_bytes
 from yomi.engine.shogi.records.japanese import japanese_pv
@@ -34,6 +34,7 @@ from yomi.engine.shogi.records.record import (
     format_usi_line,
     record_of,
 )
+from yomi.native.shogi.pieces import SILVER
 
 MIDDLE = "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w GR5pnsg 1"
 

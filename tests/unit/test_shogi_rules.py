@@ -19,6 +19,7 @@ from yomi.native.shogi.position import (
     ENTERING_KING_27,
     ENTERING_KING_27H,
     ENTERING_KING_NONE,
+    ENTERING_KING_TRY,
     MAX_HISTORY,
     MAX_MOVES,
     POSITION_DTYPE,
@@ -26,7 +27,7 @@ from yomi.native.shogi.position import (
     play,
     set_position,
 )
-from yomi.native.shogi.tables import NO_SQUARE
+from yomi.native.shogi.squares import NO_SQUARE
 
 ENTERING_KING = {cshogi.LAW_24: ENTERING_KING_24, cshogi.LAW_27: ENTERING_KING_27}
 KINDS = {
@@ -230,7 +231,7 @@ def test_declarations_are_those_of_cshogi() -> None:
 def test_in_handicap_games_white_needs_less_for_a_declaration() -> None:
     rng = random.Random(9)
     own = Native()
-    eased = 0
+    eased = draws = 0
     for _ in range(1500):
         placement = random_placement(rng, rng.randint(14, 34), 0.6)
         for board in (placement, turned(placement)) if placement else ():
@@ -245,8 +246,32 @@ def test_in_handicap_games_white_needs_less_for_a_declaration() -> None:
                     pos["entering_king"] = rule
                     found.append(bool(rules.declaration(pos)))
                     assert found[-1] == slow.can_declare(points[0], points[1] - given)
+                    may_draw = points[0] == 31 and slow.can_declare(24, 24 - given) and not found[-1]
+                    assert bool(rules.draw_declaration(pos)) == may_draw
+                    draws += may_draw
                 eased += found[1] and not found[0]
     assert eased > 30
+    assert draws > 30
+
+
+def test_a_king_tries_where_the_other_king_starts() -> None:
+    rng = random.Random(11)
+    own = Native()
+    found = refused = 0
+    for _ in range(1500):
+        placement = random_placement(rng, rng.randint(14, 34), 0.6)
+        for board in (placement, turned(placement)) if placement else ():
+            pos = own.set_like(board).pos
+            slow = SlowShogi(list(board.pieces), [list(hand) for hand in board.pieces_in_hand], board.turn + 1)
+            king, target = (8, 36) if slow.side == 1 else (24, 44)
+            tries = [move for move in slow.legal_moves()
+                     if move & 127 == target and move >> 7 < 81 and slow.board[move >> 7] == king]  # fmt: skip
+            assert [rules.try_move(pos)] == (tries or [0])
+            pos["entering_king"] = ENTERING_KING_TRY
+            assert bool(rules.declaration(pos)) == bool(tries)
+            found += bool(tries)
+            refused += not tries and target in slow.reach(slow.board.index(king))
+    assert min(found, refused) > 30
 
 
 def test_a_side_without_a_king_is_never_in_check() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from yomi.engine.cli.main import main
 from yomi.engine.clients.client import EngineMove, Evaluation
-from yomi.engine.clients.spec import EngineSpec, GameClock
+from yomi.engine.clients.spec import EngineSpec
+from yomi.engine.clock import Clocks
 from yomi.engine.shogi.datasets import varied
 from yomi.engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
 from yomi.engine.shogi.game import ShogiGame
@@ -18,7 +19,7 @@ from yomi.engine.shogi.placement import parse_sfen
 from yomi.engine.shogi.records.csa import format_csa_records
 from yomi.engine.shogi.records.record import record_of
 from yomi.nets.data.shards import Dataset, check_shard, open_dataset
-from yomi.nets.features import SHOGI_BOARD
+from yomi.nets.metadata import SHOGI_BOARD
 
 SCALE = 600.0
 
@@ -35,7 +36,7 @@ class FakeEngine:
     def new_game(self) -> None:
         pass
 
-    def choose(self, sfen: str, moves: Sequence[str], color: int, clocks: dict[int, GameClock]) -> EngineMove:
+    def choose(self, sfen: str, moves: Sequence[str], color: int, clocks: Clocks) -> EngineMove:
         assert not moves
         assert parse_sfen(sfen).side == color
         self.seen.append(sfen)

@@ -7,8 +7,8 @@ import pytest
 
 from tests.naive import shogi_waivers as slow
 from tests.unit.test_shogi_mate import sharp_walk
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.evaluators.queue import InlineQueue
-from yomi.engine.evaluators.uniform import UniformEvaluator
 from yomi.engine.search.read_tree import root_priors
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings

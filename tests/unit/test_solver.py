@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.naive.go_area import area_balance
 from tests.unit.trees import check_node, edges_of, new_game, new_search, path_to
-from yomi.engine.evaluators.uniform import UniformEvaluator
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
 from yomi.engine.go.game import GoGame
 from yomi.engine.search.search import Search
 from yomi.engine.search.types import Limits, SearchReport
@@ -31,7 +31,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def solving(evaluator: Any, game: GoGame, **settings: Any) -> Search:
-    search = new_search(evaluator, game.size, **{**SETTINGS, **settings})
+    search = new_search(evaluator, game.board.side, **{**SETTINGS, **settings})
     search.set_position(game)
     return search
 

@@ -42,11 +42,11 @@ from yomi.native.sparse.network import (
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import VALUE
 from yomi.native.tree.buffers import make_batch
+from yomi.nets import sparse as layout
 from yomi.nets.errors import NetworkError
 from yomi.nets.load import NetworkKind, open_file
 from yomi.nets.metadata import NetworkInfo
-from yomi.nets.sparse import file as layout
-from yomi.nets.sparse.file import HIDDEN, LAST, MAX_HEADER, read_sparse, write_sparse
+from yomi.nets.sparse import HIDDEN, LAST, MAX_HEADER, read_sparse, write_sparse
 
 Tensors = dict[str, npt.NDArray[np.generic]]
 SHIPPED = Path(str(resources.files("yomi.nets.models") / "yomi-shogi-sparse.safetensors"))

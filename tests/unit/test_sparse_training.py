@@ -26,11 +26,18 @@ from yomi.native.tree.buffers import make_batch  # noqa: E402
 from yomi.nets.data.batches import Batch, BatchSource  # noqa: E402
 from yomi.nets.data.metrics import ILLEGAL, Judged, Table  # noqa: E402
 from yomi.nets.data.shards import Dataset, open_dataset  # noqa: E402
-from yomi.nets.definitions import sparse, sparse_export  # noqa: E402
-from yomi.nets.definitions.sparse import LEAK, MAX_ROWS, SparseInput, SparseShogi, clipped_square  # noqa: E402
-from yomi.nets.definitions.sparse_export import export_sparse, to_tensors  # noqa: E402
+from yomi.nets.definitions import sparse  # noqa: E402
+from yomi.nets.definitions.sparse import (  # noqa: E402
+    LEAK,
+    MAX_ROWS,
+    SparseInput,
+    SparseShogi,
+    clipped_square,
+    export_sparse,
+    to_tensors,
+)
 from yomi.nets.errors import NetworkError  # noqa: E402
-from yomi.nets.features import SHOGI_BOARD, feature_set  # noqa: E402
+from yomi.nets.metadata import SHOGI_BOARD, feature_set  # noqa: E402
 from yomi.nets.training import losses  # noqa: E402
 from yomi.nets.training.config import parse_config  # noqa: E402
 from yomi.nets.training.loop import Trainer  # noqa: E402
@@ -102,7 +109,7 @@ def test_rows_and_tables_are_shogis() -> None:
     assert sum(TABLES) == MOVE_ROWS
     assert MAX_ROWS == MAX_ACTIVE
     assert (sparse.HIDDEN, sparse.LAST, sparse.WIDTH_STEP) == (played.HIDDEN, played.LAST, played.WIDTH_STEP)
-    assert (sparse_export.ONE, sparse_export.SQUARED_ONE) == (played.ONE, 1 << played.SQUARED_BITS)
+    assert (sparse.ONE, sparse.SQUARED_ONE) == (played.ONE, 1 << played.SQUARED_BITS)
     assert network.count() == (INPUTS + 1) * 256 + INPUTS + MOVE_ROWS * 129 + 129 * 16 + 17 * 32 + 33
 
 

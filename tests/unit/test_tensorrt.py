@@ -20,9 +20,10 @@ from tests.contract.test_evaluators import batch_of, games
 from tests.fakes.cuda_driver import FakeDriver
 from tests.fakes.gpu_driver import OnnxNetwork, RecordingDriver
 from yomi.engine.evaluators import cuda
+from yomi.engine.evaluators.backends import GpuBackend
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.cuda import CudaDriver
-from yomi.engine.evaluators.gpu import GpuBackend
+from yomi.engine.evaluators.devices import Device, Gpu, parse_device
 from yomi.engine.evaluators.network import NetworkEvaluator, recognise
 from yomi.engine.evaluators.queue import Job
 from yomi.engine.evaluators.tensorrt_session import TensorRtSession
@@ -34,7 +35,7 @@ from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import Inputs
 from yomi.native.tree.arrays import VALUE
 from yomi.native.tree.buffers import make_batch
-from yomi.nets.packed import Variant
+from yomi.nets.gpu_variants import Variant
 
 SIZE = 9
 Log = list[tuple[str, int, int]]
@@ -72,8 +73,11 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     """Give GPUs, and an installed TensorRT."""
     machine = Machine()
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("yomi.engine.evaluators.gpu.choose_backend", lambda device, backend: "tensorrt")
-    session = functools.partial(TensorRtSession, open_driver=machine.open_driver, open_network=machine.open_network)
+    monkeypatch.setattr("yomi.engine.evaluators.devices.find_fault", lambda kind: None)
+    monkeypatch.setattr("yomi.engine.evaluators.devices.find_gpus", lambda kind: [Gpu("0"), Gpu("1")])
+    session: Any = functools.partial(
+        TensorRtSession, open_driver=machine.open_driver, open_network=machine.open_network
+    )
     monkeypatch.setattr("yomi.engine.evaluators.tensorrt_session.TensorRtSession", session)
     return machine
 
@@ -85,7 +89,7 @@ def go_net(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def on_gpu(formats: Any, path: Path, device: str, **how: Any) -> NetworkEvaluator:
     form = recognise(formats, path, SIZE)
-    return NetworkEvaluator(form, GpuBackend(form.onnx_file(), form, device, **how))
+    return NetworkEvaluator(form, GpuBackend(form, parse_device(device), **how))
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
@@ -93,7 +97,7 @@ def on_gpu(formats: Any, path: Path, device: str, **how: Any) -> NetworkEvaluato
 
 def test_go_is_the_same_as_by_onnxruntime(machine: Machine, go_net: Path) -> None:
     evaluator = on_gpu(GO, go_net, "tensorrt:1", batch_size=8, precision="fp32")
-    assert evaluator.description == f"{evaluator.info.name} on tensorrt:1 (TensorRT, fp32)"
+    assert evaluator.description == f"{evaluator.info.name} on tensorrt:1 (TensorRT, 1, fp32)"
     plain = load_go(go_net, SIZE, "cpu", "onnx")
     positions = games()
     assert len(positions) > 8
@@ -147,11 +151,11 @@ def test_shogi_is_the_same_as_by_onnxruntime(
 def open_session(machine: Machine, path: Path, number: int = 0, rows: int = 4) -> TensorRtSession:
     return TensorRtSession(
         path,
-        f"tensorrt:{number}",
+        Device("tensorrt", number),
         rows,
         ["output_policy", "output_value"],
         Variant(packed=("input1", "input2"), constant=("input2",)),
-        open_driver=machine.open_driver,
+        open_driver=machine.open_driver,  # type: ignore[arg-type]  # a fake
         open_network=machine.open_network,
     )
 
@@ -209,7 +213,9 @@ def test_a_session_that_cannot_be_made_pops_its_context(machine: Machine, shogi_
 
     network = fail if when == "engine" else machine.open_network
     with pytest.raises(EvaluatorError):
-        TensorRtSession(shogi_net, "tensorrt", 4, ["output_value"], Variant(), open_driver=broken, open_network=network)
+        TensorRtSession(
+            shogi_net, Device("tensorrt"), 4, ["output_value"], Variant(), open_driver=broken, open_network=network
+        )
     assert machine.names()[0] == "push"
     assert machine.names()[-1] == "pop"
     assert machine.names().count("pop") == 1
@@ -329,7 +335,7 @@ def test_a_gpu_that_is_lost_is_given_up_at_once(
             queue.submit(row.job(done))
         for _ in range(3):
             row.check(done.get(timeout=60))
-    assert "net on tensorrt:0 (TensorRT, fp32) is given up (GPU 0: CUDA error 700)" in caplog.text
+    assert "net on tensorrt:0 (TensorRT, 0, fp32) is given up (GPU 0: CUDA error 700)" in caplog.text
     machine.drivers[0].is_lost = machine.drivers[1].is_lost = machine.drivers[2].is_lost = True
     for _ in range(2):
         queue.submit(row.job(done))

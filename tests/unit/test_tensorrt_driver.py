@@ -1,4 +1,4 @@
-"""A GPU as TensorRT's workers use it, by pycuda or by our own binding, against fakes of both."""
+"""A GPU as TensorRT's workers use it, in a context of our own binding or of pycuda's, against fakes of both."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ import numpy as np
 import pytest
 
 from tests.fakes.cuda_driver import FakeDriver
-from yomi.engine.evaluators import cuda, tensorrt_driver
+from yomi.engine.evaluators import cuda
 from yomi.engine.evaluators.base import DeviceLostError, EvaluatorError
-from yomi.engine.evaluators.cuda import BLOCKING_SYNC, CudaDriver, gpu_uuid
-from yomi.engine.evaluators.tensorrt_driver import PycudaDriver, driver_name, open_driver
+from yomi.engine.evaluators.cuda import BLOCKING_SYNC, CudaDriver, PycudaContext, gpu_uuid
 from yomi.native.packing import pack
 
 
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     fake = FakeDriver()
-    for module in (cuda, tensorrt_driver):
-        monkeypatch.setattr(module, "load_driver", lambda **_: fake)
+    monkeypatch.setattr(cuda, "load_driver", lambda **_: fake)
     monkeypatch.setattr(cuda, "usable_cores", lambda: 64)
     return fake
 
@@ -151,6 +149,7 @@ class FakePycuda:
         if not self._current():
             raise CudaError("m_stack::pop failed: invalid device context - cannot pop context from empty stack")
         self.stack.pop()
+        self.driver._stack.pop()
 
     def _get_device(self) -> Any:
         if not self.stack:
@@ -168,6 +167,7 @@ class FakePycuda:
             def push() -> None:
                 self._call("push", number)
                 self.stack.append(context)
+                self.driver._stack.append(1000 + number)
 
             def detach() -> None:
                 if not context.is_valid:
@@ -196,98 +196,54 @@ class FakePycuda:
     def init(self) -> None:
         pass
 
-    def get_driver_version(self) -> int:
-        return 13000
-
-    def Stream(self, flags: int) -> Any:  # noqa: N802
-        assert flags == 1
-        self.driver.streams[77] = []
-        return types.SimpleNamespace(handle=77, synchronize=lambda: self._call("synchronize"))
-
-    def module_from_buffer(self, ptx: bytes) -> Any:
-        assert b".entry unpack_float32" in ptx
-
-        def prepare(kinds: str) -> Any:
-            assert kinds == "PPiii"
-            launch = lambda *arguments: self._call("launch", *arguments[:2], *arguments[3:])  # noqa: E731
-            return types.SimpleNamespace(prepared_async_call=launch)
-
-        return types.SimpleNamespace(get_function=lambda name: types.SimpleNamespace(prepare=prepare))
-
-    def pagelocked_zeros(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        return np.zeros(shape, dtype)
-
-    def mem_alloc(self, size: int) -> Any:
-        class Block:
-            free = staticmethod(lambda: self._call("free"))
-
-            def __int__(self) -> int:
-                return 4096
-
-        return Block()
-
-    def memcpy_htod_async(self, address: int, source: Any, stream: Any) -> None:
-        self._call("upload", address)
-
-    def memcpy_dtoh_async(self, target: Any, address: int, stream: Any) -> None:
-        self._call("download", address)
-
 
 @pytest.fixture
 def pycuda(monkeypatch: pytest.MonkeyPatch, driver: FakeDriver) -> FakePycuda:
     fake = FakePycuda(driver)
     monkeypatch.setitem(sys.modules, "pycuda", types.SimpleNamespace(driver=fake, __spec__=object()))  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "pycuda.driver", fake)  # type: ignore[arg-type]
-    monkeypatch.setattr("yomi.engine.evaluators.tensorrt_driver._contexts", {})
+    monkeypatch.setattr("yomi.engine.evaluators.cuda.PycudaContext._contexts", {})
     return fake
 
 
-def test_pycuda_is_used_in_order(pycuda: FakePycuda) -> None:
-    driver = PycudaDriver(1)
-    assert (driver.name, driver.version, driver.stream) == ("NVIDIA 1", "13000", 77)
-    driver.check()
-    address = driver.allocate(100)
-    driver.upload(address, driver.pinned((4, 4), np.uint8))
-    driver.unpack(address, 8192, 3, 2, 57, 81, "float32")
-    driver.download(driver.pinned((4,), np.float32), address)
-    driver.synchronize()
-    with pytest.raises(ZeroDivisionError):
-        driver.capture(lambda: 1 // 0)  # type: ignore[arg-type, return-value]
-    pycuda.driver._stack.append(1001)
-    driver.launch(driver.capture(lambda: driver.upload(address, np.zeros(4))))
-    driver.close()
-    assert pycuda.log == [
-        ("retain", 1),
-        ("push", 1),
-        ("upload", 4096),
-        ("launch", (19, 3), (256, 1, 1), 4096, 8192, 2, 57, 81),
-        ("download", 4096),
-        ("synchronize",),
-        ("upload", 4096),
-        ("free",),
-        ("pop",),
-    ]
+def test_contexts_come_from_pycuda_if_it_is_installed(pycuda: FakePycuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = CudaDriver(1)
+    assert gpu.name == "NVIDIA 1"
+    gpu.check()
+    packed, found = gpu.pinned((3, 8), np.uint8), gpu.pinned((3, 57), np.float32)
+    source, target = gpu.allocate(packed.nbytes), gpu.allocate(found.nbytes)
+    gpu.upload(source, packed)
+    gpu.unpack(source, target, 3, 2, 57, 1, "float32")
+    gpu.download(found, target)
+    gpu.synchronize()
+    gpu.close()
+    assert pycuda.log == [("retain", 1), ("push", 1), ("pop",)]
+    assert not any((*pycuda.driver.stacks.values(), pycuda.driver.memory, pycuda.driver.registered))
     with pytest.raises(EvaluatorError, match="this thread has lost its GPU"):
-        driver.check()
+        gpu.check()
     pycuda.log.clear()
-    again, other = PycudaDriver(1), PycudaDriver(0)
+    again, other = CudaDriver(1), CudaDriver(0)
     assert pycuda.log == [("push", 1), ("retain", 0), ("push", 0)]  # the primary context is the same
     with pytest.raises(EvaluatorError, match="NVIDIA 0 found, expected NVIDIA 1"):
         again.check()
     other.close()
     again.check()
     again.close()
+    pycuda.log.clear()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    CudaDriver(1).close()
+    assert not pycuda.log
 
 
 @pytest.mark.parametrize("error", [201, 715])
 def test_pycudas_stack_is_empty_after_a_pop_that_fails(pycuda: FakePycuda, error: int) -> None:
     """A thread that ends with a context on pycuda's stack aborts the process."""
-    mine, other = PycudaDriver(1), PycudaDriver(1)
-    theirs: list[PycudaDriver] = []
+    mine, other = CudaDriver(1), CudaDriver(1)
+    theirs: list[CudaDriver] = []
     opened, closes = threading.Event(), threading.Event()
 
     def run() -> None:
-        theirs.append(PycudaDriver(1))
+        theirs.append(CudaDriver(1))
         opened.set()
         closes.wait(60)
         theirs[0].close()
@@ -307,24 +263,14 @@ def test_pycudas_stack_is_empty_after_a_pop_that_fails(pycuda: FakePycuda, error
     assert len(pycuda.stacks) == 2
     assert not any(pycuda.stacks.values())
     pycuda.driver.error = 0
-    PycudaDriver(1).close()
+    CudaDriver(1).close()
     assert pycuda.log[-3:] == [("retain", 1), ("push", 1), ("pop",)]
 
 
-def test_a_gpu_that_pycuda_does_not_find(pycuda: FakePycuda) -> None:
+def test_a_gpu_that_pycuda_does_not_find(pycuda: FakePycuda, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EvaluatorError, match="GPU 5: CUDA error 101"):
-        PycudaDriver(5)
+        CudaDriver(5)
     assert not pycuda.log
-
-
-def test_pycuda_is_used_if_it_is_installed(pycuda: FakePycuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = open_driver(1)
-    assert (type(opened), driver_name()) == (PycudaDriver, "pycuda")
-    opened.close()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    opened = open_driver(1)
-    assert (type(opened), driver_name()) == (CudaDriver, "yomi's own binding of NVIDIA's driver")
-    opened.close()
     monkeypatch.setitem(sys.modules, "pycuda", None)
     with pytest.raises(EvaluatorError, match=r"pycuda cannot be imported .* yomi's own binding .* once it is uninstal"):
-        PycudaDriver(0)
+        PycudaContext(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -63,6 +64,12 @@ def test_a_leader_that_is_not_the_most_visited_is_not_settled(lost: int) -> None
 def test_a_lead_that_cannot_be_caught_up_with_is_settled() -> None:
     assert is_settled(report_of(9_000, 100), 0.0, 7.0, PLAN)
     assert not is_settled(report_of(9_000, 100), 0.0, 0.5, PLAN)  # too early to know
+
+
+def test_alpha_beta_is_not_settled_by_its_nodes() -> None:
+    report = replace(report_of(9_000, 100), depth=12)
+    assert not is_settled(report, 0.0, 7.0, PLAN)
+    assert is_settled(report, 0.0, 10.0, PLAN)
 
 
 def test_a_single_move_is_settled_once_no_other_can_catch_up() -> None:

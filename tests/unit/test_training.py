@@ -10,27 +10,24 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
 from tests.naive.katago_forward import forward  # noqa: E402
-from yomi.nets.data.batches import BatchSource  # noqa: E402
+from yomi.nets.data.batches import BatchSource, unpack  # noqa: E402
 from yomi.nets.data.shards import Manifest, begin_dataset, open_dataset, shard_name, widths, write_shard  # noqa: E402
 from yomi.nets.data.symmetry import symmetries_of  # noqa: E402
-from yomi.nets.data.unpack import unpack  # noqa: E402
 from yomi.nets.data.window import WindowSource  # noqa: E402
 from yomi.nets.definitions.catalog import make  # noqa: E402
+from yomi.nets.definitions.export import export_file  # noqa: E402
 from yomi.nets.definitions.go import UNTAUGHT_MISC  # noqa: E402
 from yomi.nets.definitions.katago import to_katago  # noqa: E402
 from yomi.nets.errors import NetworkError  # noqa: E402
-from yomi.nets.features import feature_set  # noqa: E402
-from yomi.nets.katago.description import describe  # noqa: E402
 from yomi.nets.katago.file import read_network  # noqa: E402
-from yomi.nets.katago.outputs import RawOutputs, post_process  # noqa: E402
+from yomi.nets.katago.outputs import RawOutputs, describe, post_process  # noqa: E402
+from yomi.nets.metadata import feature_set  # noqa: E402
 from yomi.nets.training import loop, losses  # noqa: E402
-from yomi.nets.training.average import Average  # noqa: E402
-from yomi.nets.training.checkpoint import load_checkpoint  # noqa: E402
 from yomi.nets.training.config import LossConfig, TeacherConfig, TrainingConfig, parse_config  # noqa: E402
-from yomi.nets.training.export import export_file  # noqa: E402
-from yomi.nets.training.log import read_log  # noqa: E402
 from yomi.nets.training.loop import Trainer  # noqa: E402
+from yomi.nets.training.progress import read_log  # noqa: E402
 from yomi.nets.training.tensors import Decoder  # noqa: E402
+from yomi.nets.training.weights import Average, load_checkpoint  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -538,7 +535,7 @@ def test_hints_are_shares_of_variances() -> None:
     wanted = torch.randn(4, 3, 5, 5) * torch.tensor([1.0, 5.0, 0.0])[:, None, None]
     found = torch.randn(4, 3, 5, 5, requires_grad=True)
     loss = losses.hints([found, wanted], [wanted, wanted])
-    variance = wanted.var((0, 2, 3), correction=0).clamp(min=losses.LEAST_VARIANCE)
+    variance = wanted.var((0, 2, 3), correction=0).clamp(min=losses.MIN_VARIANCE)
     expected = (((found - wanted) ** 2).mean((0, 2, 3)) / variance).mean() / 2
     torch.testing.assert_close(loss, expected)
     gradients = [torch.autograd.grad(each, found)[0] for each in (loss, expected)]
@@ -577,7 +574,7 @@ def test_teachers_of_another_shape_are_refused(tmp_path: Path) -> None:
     make_set(tmp_path / "other" / "set", "cosumi-3", (9,))
     network = {"kind": "cosumi-stack", "name": "tiny", "filters": 4, "layers": 4, "norm": "after", "board_size": 9}
     tables = {"network": network, "data": {"folders": ["set"]}, "teacher": {"network": "../teacher.bin.gz"}}
-    with pytest.raises(NetworkError, match="expected none but for a network of kind go"):
+    with pytest.raises(NetworkError, match="expected none except for networks of kind go"):
         Trainer(parse_config({**tables, "training": {"steps": 3}}, tmp_path / "other"), tmp_path / "run")
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from yomi.nets.errors import NetworkError
-from yomi.nets.training.config import RECIPES, TrainingConfig, parse_config, read_config
-from yomi.nets.training.schedule import EarlyStopping, learning_rate
+from yomi.nets.training.config import RECIPES, TrainingConfig, parse_config, read_config, references
+from yomi.nets.training.progress import EarlyStopping, learning_rate
 
 GOOD: dict[str, Any] = {
     "network": {"kind": "go", "name": "small", "blocks": 4},
@@ -34,30 +34,30 @@ def test_a_configuration_is_read(tmp_path: Path) -> None:
         ("network", "name", "-_-", "expected both"),
         ("network", "name", "a" * 97, "name of 1 to 96"),
         ("network", "start", "net.bin.gz", "found beside kind = 'go' and options"),
-        ("data", "folders", "a", "folders = 'a' found, expected tuple"),
+        ("data", "folders", "a", "folders: expected a list, each text, found 'a'"),
         ("data", "symmetries", "some", "expected one of random, stored, none"),
-        ("training", "steps", 0, "steps = 0 found, expected at least 1"),
-        ("training", "steps", 2.5, "steps = 2.5 found, expected int"),
-        ("training", "seed", -1, "seed = -1 found, expected 0 to 9223372036854775807"),
-        ("training", "seed", 10**30, "found, expected 0 to 9223372036854775807"),
-        ("training", "learning_rate", -1, r"learning_rate = -1.0 found, expected at least 0"),
-        ("training", "learning_rate", float("nan"), "learning_rate = nan found, expected at least 0"),
-        ("training", "learning_rate", float("inf"), "learning_rate = inf found, expected at least 0"),
-        ("training", "momentum", -1.0, "momentum = -1.0 found, expected 0 to 1"),
-        ("training", "weight_decay", -1.0, "weight_decay = -1.0 found, expected at least 0"),
-        ("training", "decay", 1.5, "decay = 1.5 found, expected 0 to 1"),
-        ("training", "clip", -1.0, "clip = -1.0 found, expected at least 0"),
-        ("training", "warmup", -3, "warmup = -3 found, expected at least 0"),
-        ("training", "average_start", -5, "average_start = -5 found, expected at least 0"),
-        ("training", "threads", -2, "threads = -2 found, expected 0 to 1024"),
-        ("training", "test_batches", -3, "test_batches = -3 found, expected at least 0"),
-        ("training", "patience", -2, "patience = -2 found, expected at least -1"),
-        ("data", "search_value", 3.0, r"\[data\] search_value = 3.0 found, expected 0 to 1"),
-        ("loss", "value", -1.0, r"\[loss\] value = -1.0 found, expected at least 0"),
+        ("training", "steps", 0, "steps: expected an integer of at least 1, found 0"),
+        ("training", "steps", 2.5, "steps: expected an integer of at least 1, found 2.5"),
+        ("training", "seed", -1, "seed: expected an integer from 0 to 9223372036854775807, found -1"),
+        ("training", "seed", 10**30, "expected an integer from 0 to 9223372036854775807, found 1000"),
+        ("training", "learning_rate", -1, r"learning_rate: expected a number of at least 0, found -1"),
+        ("training", "learning_rate", float("nan"), "learning_rate: expected a number of at least 0, found nan"),
+        ("training", "learning_rate", float("inf"), "learning_rate: expected a number of at least 0, found inf"),
+        ("training", "momentum", -1.0, "momentum: expected a number from 0 to 1, found -1.0"),
+        ("training", "weight_decay", -1.0, "weight_decay: expected a number of at least 0, found -1.0"),
+        ("training", "decay", 1.5, "decay: expected a number from 0 to 1, found 1.5"),
+        ("training", "clip", -1.0, "clip: expected a number of at least 0, found -1.0"),
+        ("training", "warmup", -3, "warmup: expected an integer of at least 0, found -3"),
+        ("training", "average_start", -5, "average_start: expected an integer of at least 0, found -5"),
+        ("training", "threads", -2, "threads: expected an integer from 0 to 1024, found -2"),
+        ("training", "test_batches", -3, "test_batches: expected an integer of at least 0, found -3"),
+        ("training", "patience", -2, "patience: expected an integer of at least -1, found -2"),
+        ("data", "search_value", 3.0, r"\[data\] search_value: expected a number from 0 to 1, found 3.0"),
+        ("loss", "value", -1.0, r"\[loss\] value: expected a number of at least 0, found -1.0"),
         ("training", "optimizer", "lion", "expected one of adamw, adam, sgd"),
-        ("training", "speed", 1, r"\[training\] speed found, expected one of steps"),
-        ("teacher", "network", 6, r"\[teacher\] network = 6 found, expected str"),
-        ("loss", "policy", "much", "policy = 'much' found, expected float"),
+        ("training", "speed", 1, r"\[training\] unknown setting 'speed', expected one of steps"),
+        ("teacher", "network", 6, r"\[teacher\] network: expected text, found 6"),
+        ("loss", "policy", "much", "policy: expected a number of at least 0, found 'much'"),
     ],
 )
 def test_wrong_configurations(table: str, key: str, value: Any, message: str) -> None:
@@ -66,8 +66,13 @@ def test_wrong_configurations(table: str, key: str, value: Any, message: str) ->
         parse_config(tables)
 
 
+def test_the_documentation_has_all_keys() -> None:
+    text = (RECIPES.parent / "README.md").read_text(encoding="utf-8")
+    assert references() in text, "put yomi.nets.training.config.references() into nets/README.md"
+
+
 def test_missing_parts(tmp_path: Path) -> None:
-    with pytest.raises(NetworkError, match=r"\[training\] without steps found"):
+    with pytest.raises(NetworkError, match=r"\[training\] no steps found"):
         parse_config({**GOOD, "training": {}})
     with pytest.raises(NetworkError, match=r"table \[net\] found"):
         parse_config({**GOOD, "net": {}})

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from yomi.nets.training.log import CsvLog, plot_curves, read_log
+from yomi.nets.training.progress import CsvLog, plot_curves, read_log
 
 NAMES = ("learning_rate", "total", "policy", "hints")
 

@@ -1,7 +1,10 @@
 """Training by several processes: on a tiny network, by gloo."""
 
 import dataclasses
+import multiprocessing
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,11 +13,11 @@ torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
 from tests.unit.test_training import config_of, make_set, quietly  # noqa: E402
 from yomi.nets.errors import NetworkError  # noqa: E402
-from yomi.nets.training import loop  # noqa: E402
-from yomi.nets.training.checkpoint import load_checkpoint  # noqa: E402
-from yomi.nets.training.log import read_log  # noqa: E402
+from yomi.nets.training import loop, processes  # noqa: E402
 from yomi.nets.training.loop import Trainer  # noqa: E402
 from yomi.nets.training.processes import started  # noqa: E402
+from yomi.nets.training.progress import read_log  # noqa: E402
+from yomi.nets.training.weights import load_checkpoint  # noqa: E402
 
 
 @pytest.fixture
@@ -53,3 +56,27 @@ def test_the_loss_of_a_process_is_told(config: Any, tmp_path: Path) -> None:
         started(2, broken, tmp_path / "run", "cpu", 6) as group,
     ):
         group.any(False)
+
+
+def test_a_process_that_ends_late_is_reported() -> None:
+    link, other = multiprocessing.Pipe()
+    sentinel, end = multiprocessing.Pipe(duplex=False)
+    process = SimpleNamespace(sentinel=sentinel, exitcode=None, join=lambda seconds: None)
+
+    def finish() -> None:
+        process.exitcode = 1
+        other.send("OSError: no data")
+        end.close()
+
+    threading.Timer(0.2, finish).start()  # its connection broke before
+    assert processes._lost([link], [process]) == "OSError: no data"
+
+
+def test_a_process_without_an_exit_code_yet_is_reported() -> None:
+    link, other = multiprocessing.Pipe()
+    sentinel, end = multiprocessing.Pipe(duplex=False)
+    process = SimpleNamespace(sentinel=sentinel, exitcode=None)
+    process.join = lambda seconds: setattr(process, "exitcode", 1)
+    other.send("OSError: no data")
+    end.close()
+    assert processes._lost([link], [process]) == "OSError: no data"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,18 +12,19 @@ import pytest
 from tests.fakes.evaluators import ScriptedEvaluator, opinion
 from tests.naive import tree_search as naive
 from tests.unit.trees import check_tree, children_of, contents_of, edges_of, new_game, new_search, path_to, shape_of
-from yomi.engine.evaluators.uniform import UniformEvaluator
-from yomi.engine.go.vertex import board_points, format_vertex
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
+from yomi.engine.go.points import square
 from yomi.engine.search.search import MAX_NODE_VISITS, Search
 from yomi.engine.search.types import Limits
-from yomi.native.go.board import PASS
+from yomi.native.go.board import BLACK, PASS, WHITE
 from yomi.native.go.planes import policy_index
 from yomi.native.go.spec import go_spec
 from yomi.native.jit import kernel
 from yomi.native.spec import Inputs
 from yomi.native.tree import arrays
-from yomi.native.tree.arrays import LEAD, SCORE, STDEV
+from yomi.native.tree.arrays import LEAD, NONE, SCORE, STDEV
 from yomi.native.tree.backup import back_up
+from yomi.native.tree.edges import edge_move
 from yomi.native.tree.report import find_child
 from yomi.native.tree.search import dynamic_utility
 
@@ -204,7 +206,7 @@ def test_an_evaluator_that_can_scores_what_players_agree_on() -> None:
 
 def test_banned_moves_are_not_tried() -> None:
     search, twin = twins(5, "C3")
-    points = board_points(5)
+    points = square(5).points
     avoid, allow = [*points[:7], PASS], points[4:20]
     twin.banned = set(avoid)
     for _ in range(2):  # the tree is kept while the bans are the same
@@ -225,11 +227,122 @@ def test_banned_moves_are_not_tried() -> None:
     check_tree(search)
 
 
+def test_moves_are_banned_below_the_root() -> None:
+    board = square(5)
+    game = new_game(5, "C3")  # White to move
+    search = new_search(ScriptedEvaluator(4), 5, graph=True)
+    points = {*board.points, PASS}
+    below = {WHITE: dict.fromkeys(board.points[:12], 5), BLACK: dict.fromkeys(points - set(board.points[12:]), 4)}
+    for bans in (below, {}, below):
+        search.set_position(game)
+        search.ban_below(bans)
+        search.run(Limits(playouts=3000))
+        used = moves_by_depth(search)
+        for depth, moves in used.items():
+            until = bans.get(WHITE if depth % 2 == 0 else BLACK, {})
+            banned = {move for move, most in until.items() if 0 < depth < most}
+            assert not moves & banned, depth
+            if bans and depth == 5:
+                assert moves & set(board.points[:12])  # no longer banned
+        assert used[2] & set(board.points[:12]) or bans
+        check_tree(search)
+
+
+def test_a_node_without_a_move_that_is_not_banned_is_evaluated_again() -> None:
+    search = new_search(ScriptedEvaluator(4), 5)
+    search.set_position(new_game(5, "C3"))
+    search.ban_below({BLACK: dict.fromkeys([*square(5).points, PASS], 2)})
+    report = search.run(Limits(playouts=500))
+    assert report.visits == 500
+    assert all(len(move.pv) == 1 for move in report.moves)
+
+
+def test_a_move_gets_visits_in_the_tree_that_is_there() -> None:
+    search = new_search(ScriptedEvaluator(4), 5)
+    search.set_position(new_game(5, "C3"))
+    before = search.run(Limits(playouts=400))
+    seldom = before.moves[-1].move
+    usual = dict(before.counts)
+    search.raise_visits({seldom: 150})
+    report = search.run(Limits(playouts=400))
+    assert report.visits == 800
+    counts = dict(report.counts)
+    assert 150 <= counts[seldom] <= 155
+    assert all(counts[move] >= usual[move] for move in usual)
+    best = before.moves[0].move
+    assert counts[best] > usual[best] + 50  # the others are searched, too
+    plain = new_search(ScriptedEvaluator(4), 5)
+    plain.set_position(new_game(5, "C3"))
+    assert report.utility == pytest.approx(plain.run(Limits(playouts=800)).utility, abs=0.05)
+    check_tree(search)
+    search.set_position(new_game(5, f"C3 {square(5).vertex(best)}"))
+    assert not search.tree.goals.any()
+
+
+def test_a_move_that_was_never_tried_gets_visits() -> None:
+    search = new_search(ScriptedEvaluator(4), 5)
+    search.set_position(new_game(5))
+    untried = set(square(5).points) - {move.move for move in search.run(Limits(playouts=20)).moves}
+    chosen = min(untried)
+    search.raise_visits({chosen: 30})
+    search.run(Limits(playouts=100), prune=sorted(untried - {chosen}))
+    assert dict(search.report().counts)[chosen] >= 30
+
+
+def moves_by_depth(search: Search) -> dict[int, set[int]]:
+    """Return the tried moves of all nodes by their distance from the root."""
+    tree, found = search.tree, dict[int, set[int]]()
+    level = {int(tree.counters[0].root)}
+    for depth in range(8):
+        below = set()
+        for number in level:
+            node = tree.nodes[number]
+            tried = slice(int(node["edges"]), int(node["edges"]) + int(node["tried"]))
+            found.setdefault(depth, set()).update(edge_move(edge) for edge in tree.edges[tried].tolist())
+            stats = tree.stats[int(node["stats"]) : int(node["stats"]) + int(node["tried"])]
+            below |= {child for child in stats["child"].tolist() if child < NONE - 1}
+        level = below
+    return found
+
+
+def test_ownership_is_known_below_each_root_move() -> None:
+    class Owner(ScriptedEvaluator):
+        """The first point belongs to Black after Black's stone there, otherwise to nobody."""
+
+        def evaluate(self, batch: Any, rows: int) -> None:
+            super().evaluate(batch, rows)
+            batch.ownership[:rows] = 0.0
+            taken = batch.positions["color"][:rows, square(5).points[0]] == BLACK
+            black = batch.positions["side_to_move"][:rows] == BLACK
+            batch.ownership[:rows, 0] = np.where(taken, np.where(black, 1.0, -1.0), 0.0)
+            batch.values[:rows, arrays.NO_RESULT] = np.where(taken, 0.25, 0.75)
+
+    evaluator = Owner(4)
+    evaluator.inputs = Inputs.POSITIONS
+    search = new_search(evaluator, 5, move_ownership=True, graph=False)
+    search.set_position(new_game(5))
+    for _ in range(2):  # the search continues
+        report = search.run(Limits(playouts=150), allow=square(5).points[:3])
+        for move in report.moves:
+            owners = move.owners
+            assert owners is not None
+            share = float(owners.mean[0])
+            assert share > 0.9 if move.move == square(5).points[0] else share < 0.5  # the stone may be captured
+            assert owners.stdev[0] == pytest.approx(math.sqrt(share - share * share), abs=1e-5)
+            assert owners.no_result == pytest.approx(0.75 - 0.5 * share, abs=1e-5)
+            assert not owners.mean[1:].any()
+        assert report.ownership is not None
+        assert report.ownership_stdev is not None
+        mean = float(report.ownership[0])
+        assert 0.0 < mean < 1.0
+        assert report.ownership_stdev[0] == pytest.approx(math.sqrt(mean - mean * mean), abs=1e-5)
+
+
 def test_bans_are_those_of_one_root() -> None:
     search = twins(5, "C3")[0]
     best = search.run(Limits(playouts=200), avoid=[PASS]).moves[0]
     kept = best.visits
-    search.set_position(new_game(5, f"C3 {format_vertex(best.move, 5)}"))
+    search.set_position(new_game(5, f"C3 {square(5).vertex(best.move)}"))
     assert search.run(Limits(playouts=1)).visits == kept + 1  # nothing is banned here, and the tree is kept
     check_tree(search)
 
@@ -238,7 +351,7 @@ def test_a_root_that_was_reached_has_the_roots_temperature() -> None:
     settings = {"policy_temperature": 0.8, "root_policy_temperature": 2.0}
     search = twins(5, "C3", **settings)[0]
     best = search.run(Limits(playouts=300)).moves[0].move
-    line = f"C3 {format_vertex(best, 5)}"
+    line = f"C3 {square(5).vertex(best)}"
     search.set_position(new_game(5, line))
     fresh = twins(5, line, **settings)[0]
     fresh.run(Limits(playouts=1))
@@ -255,7 +368,7 @@ def test_a_root_that_was_reached_has_the_roots_temperature() -> None:
 def test_a_low_temperature_leaves_priors_that_are_numbers() -> None:
     search = twins(5, "C3", root_policy_temperature=0.01)[0]
     best = search.run(Limits(playouts=300)).moves[0].move
-    search.set_position(new_game(5, f"C3 {format_vertex(best, 5)}"))
+    search.set_position(new_game(5, f"C3 {square(5).vertex(best)}"))
     search.run(Limits(playouts=1))
     priors = dict(edges_of(search.tree, int(search.tree.counters[0].root)))
     assert sum(priors.values()) == pytest.approx(65535, abs=len(priors))
@@ -461,12 +574,12 @@ def test_symmetries_are_averaged() -> None:
     key = int(position_key(game.position))
     for symmetry in range(8):
         logits, said, ownership = opinion(key, symmetry, size * size + 1, size * size)
-        seen = np.exp([float(logits[policy_index(size, move, symmetry)]) for move in moves])
+        seen = np.exp([float(logits[policy_index(size, size, move, symmetry)]) for move in moves])
         priors += seen / seen.sum() / 8
         values += said / 8
-        for point in board_points(size):
+        for point in square(size).points:
             y, x = point // (size + 1) - 1, point % (size + 1) - 1
-            owners[y, x] += ownership[policy_index(size, point, symmetry)] / 8
+            owners[y, x] += ownership[policy_index(size, size, point, symmetry)] / 8
     found = dict(edges_of(search.tree, 0))
     assert [found[move] / 65535 for move in moves] == pytest.approx(list(priors), abs=1e-5)
     assert report.winrate == pytest.approx(0.5 + 0.5 * values[arrays.VALUE], abs=1e-6)
@@ -488,7 +601,7 @@ def test_a_random_symmetry_is_undone() -> None:
     expected = []
     for symmetry in range(8):
         logits = opinion(key, symmetry, size * size + 1, 0)[0]
-        seen = np.exp([float(logits[policy_index(size, move, symmetry)]) for move in moves])
+        seen = np.exp([float(logits[policy_index(size, size, move, symmetry)]) for move in moves])
         expected.append(seen / seen.sum())
     chosen = set()
     for seed in range(24):

@@ -14,8 +14,8 @@ import pytest
 
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.trees import check_tree, contents_of, new_game, new_search
-from yomi.engine.evaluators.uniform import UniformEvaluator
-from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.evaluators.kernel_evaluators import UniformEvaluator
+from yomi.engine.go.networks import RolloutEvaluator
 from yomi.engine.search.types import Limits
 from yomi.native.bits import U, atomic_add
 from yomi.native.jit import kernel

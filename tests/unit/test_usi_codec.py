@@ -192,6 +192,7 @@ def test_every_option_is_read_as_it_is_shown() -> None:
         ("EnteringKingRule", "noenteringking", "none"),
         ("EnteringKingRule", "24", "24"),
         ("EnteringKingRule", "CSARule27H", "27h"),
+        ("EnteringKingRule", "TryRule", "try"),
         ("BookEvalDiff", "50", 50),
         ("BookEvalWhiteLimit", "-140", -140),
         ("BookIgnoreRate", "25", 0.25),
@@ -210,9 +211,9 @@ def test_values(name: str, text: str, value: object) -> None:
 
 
 def test_wrong_choices() -> None:
-    rules = "NoEnteringKing, CSARule24, CSARule24H, CSARule27, CSARule27H"
-    with pytest.raises(OptionError, match=f"^EnteringKingRule: expected one of {rules}, found 'TryRule'$"):
-        TABLE["entering_king"].parse_usi("TryRule")
+    rules = "NoEnteringKing, CSARule24, CSARule24H, CSARule27, CSARule27H, TryRule"
+    with pytest.raises(OptionError, match=f"^EnteringKingRule: expected one of {rules}, found 'HalfRule'$"):
+        TABLE["entering_king"].parse_usi("HalfRule")
     with pytest.raises(OptionError, match="expected one of"):
         TABLE["device"].parse_usi("abacus")
     assert find_option("No_Such") is None

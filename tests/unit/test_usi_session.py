@@ -11,11 +11,10 @@ from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.waiting import wait_until
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.options import Options
-from yomi.engine.protocols.process import LoadError
+from yomi.engine.protocols.session import LoadError
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.player import BookLoadingError
-from yomi.engine.shogi.usi.commands import SHOWN_LOGS
-from yomi.engine.shogi.usi.session import Session
+from yomi.engine.shogi.usi.session import SHOWN_LOGS, Session
 
 ROOT = Path(__file__).parents[2]
 GOES = ("go byoyomi 100", "go infinite", "go ponder byoyomi 100", "go ponder infinite")
@@ -42,6 +41,8 @@ class Talk:
     def say(self, *lines: str) -> None:
         for line in lines:
             assert self.session.handle(line.encode())
+            with self.session.lock:  # a turn counts as answered a moment before its answer is written
+                pass
 
     @property
     def answers(self) -> list[str]:

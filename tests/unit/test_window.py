@@ -10,7 +10,7 @@ from yomi.nets.data.batches import Reader
 from yomi.nets.data.shards import Shard, shard_name, widths, write_shard
 from yomi.nets.data.window import WindowSource, newest, window_rows
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import feature_set
+from yomi.nets.metadata import feature_set
 
 STONES = feature_set("go-stones-2")
 

@@ -11,8 +11,8 @@ import pytest
 
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
 from yomi.engine.go.game import GoGame
+from yomi.engine.go.points import square
 from yomi.engine.go.rules import PRESETS
-from yomi.engine.go.vertex import parse_vertex
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
 from yomi.native.go.spec import go_spec
@@ -25,9 +25,9 @@ SMALL = 16 * 2**20
 
 def new_game(size: int = 9, line: str = "", rules: str = "tromp-taylor", komi: float = 7.0) -> GoGame:
     """Return a game after the vertices of `line`, in turn."""
-    game = GoGame(size, PRESETS[rules], komi)
+    game = GoGame(square(size), PRESETS[rules], komi)
     for vertex in line.split():
-        game.play(game.side_to_move, parse_vertex(vertex, size))
+        game.play(game.side_to_move, square(size).parse_vertex(vertex))
     return game
 
 

@@ -1,15 +1,19 @@
-"""A search in the background whose reports are read while it runs."""
+"""The threads that use an engine: their turns, and searches in the background whose reports are read meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from yomi.errors import ClosedError
+
 if TYPE_CHECKING:
+    from yomi.engine.players.player import Player
     from yomi.engine.players.request import Request
     from yomi.library.values import Report
 
@@ -17,8 +21,6 @@ T = TypeVar("T")
 
 
 class _Search:
-    """The state that the search's thread and the readers share."""
-
     def __init__(self, request: Request[Any]) -> None:
         self.request = request
         self.condition = threading.Condition()
@@ -26,7 +28,7 @@ class _Search:
         self.is_unread = self.has_ended = False
         self.error: BaseException | None = None
         self.wakers: list[Callable[[], None]] = []
-        """Wake the coroutines that wait for a report."""
+        """Functions that wake the coroutines which wait for a report."""
 
     def run(self, search: Callable[[Callable[[Report], None]], Report]) -> None:
         try:
@@ -111,11 +113,9 @@ class Analysis:
         return search.latest
 
     def __iter__(self) -> Self:
-        """Return this iterator."""
         return self
 
     def __next__(self) -> Report:
-        """Wait for the next report."""
         search = self._search
         with search.condition:
             while (report := search.take()) is None:
@@ -123,11 +123,9 @@ class Analysis:
         return report
 
     def __aiter__(self) -> Self:
-        """Return this iterator."""
         return self
 
     async def __anext__(self) -> Report:
-        """Wait for the next report without blocking the event loop."""
         search = self._search
         while True:
             with search.condition:
@@ -142,20 +140,16 @@ class Analysis:
             await waiter
 
     def __enter__(self) -> Self:
-        """Return this iterator."""
         return self
 
     def __exit__(self, *details: object) -> None:
-        """End the search and wait until it has ended."""
         self.stop()
         self._thread.join()
 
     async def __aenter__(self) -> Self:
-        """Return this iterator."""
         return self
 
     async def __aexit__(self, *details: object) -> None:
-        """End the search and wait until it has ended."""
         self.stop()
         await in_thread(self._thread.join, lambda: None)
 
@@ -194,3 +188,84 @@ async def in_thread(call: Callable[[], T], stop: Callable[[], None]) -> T:
     if errors:
         raise errors[0]
     return result[0]
+
+
+def keep_stderr_quiet() -> None:
+    """Keep Python from printing yomi's warnings on stderr if the program has not set up logging."""
+    log = logging.getLogger("yomi")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
+
+
+@contextlib.contextmanager
+def reported(progress: Callable[[str], None]) -> Iterator[None]:
+    """Send what compiling and loading report to `progress`; otherwise stderr shows it."""
+    from yomi.engine.players.precision import notices
+    from yomi.native.compile_progress import has_bar
+
+    token, bar = notices.set(progress), has_bar.set(False)
+    try:
+        yield
+    finally:
+        notices.reset(token)
+        has_bar.reset(bar)
+
+
+class Turns:
+    """Gives a player to one call at a time. A call that waits ends a search without limit."""
+
+    def __init__(self, player: Player[Any], progress: Callable[[str], None]) -> None:
+        """Begin with a player that nobody uses; `progress` receives lines while networks are loaded."""
+        self._player, self._progress = player, progress
+        self._condition = threading.Condition()
+        self._is_taken = self._is_closed = False
+        self._request: Request[Any] | None = None
+        self._waiting = 0
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    @contextlib.contextmanager
+    def take(self, request: Request[Any] | None = None) -> Iterator[Player[Any]]:
+        """Wait for the player and hold it; `request` is stopped if a search without limit is in the way.
+
+        Raises:
+            ClosedError: the engine is closed.
+        """
+        with self._condition:
+            self._waiting += 1
+            try:
+                self._end_unlimited()
+                self._condition.wait_for(lambda: self._is_closed or not self._is_taken)
+            finally:
+                self._waiting -= 1
+            if self._is_closed:
+                raise ClosedError("the engine is closed: create another one")
+            self._is_taken, self._request = True, request
+            if self._waiting:
+                self._end_unlimited()
+        try:
+            with reported(self._progress):
+                self._player.end_background()  # pondering
+                yield self._player
+        finally:
+            with self._condition:
+                self._is_taken, self._request = False, None
+                self._condition.notify_all()
+
+    def close(self) -> None:
+        """End the current search and release the player; calls that wait raise ClosedError."""
+        with self._condition:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._condition.notify_all()
+            if self._request is not None:
+                self._request.stop()
+            self._condition.wait_for(lambda: not self._is_taken)
+        self._player.close()
+
+    def _end_unlimited(self) -> None:
+        if self._request is not None and self._request.infinite:
+            self._request.stop()

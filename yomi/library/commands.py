@@ -8,21 +8,17 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import prepare
 from yomi.engine.cli.main import build
-from yomi.engine.color import BLACK, WHITE
 from yomi.engine.matches.report import MatchReport as Ratings
 from yomi.engine.matches.results import GameResult
-from yomi.engine.option_row import OptionError, did_you_mean
 from yomi.engine.options import TABLE, Options, rows_for
+from yomi.library.analysis import keep_stderr_quiet, reported
 from yomi.library.position import Position, Result
-from yomi.library.turns import keep_stderr_quiet, reported
-
-if TYPE_CHECKING:
-    from yomi.engine.players.request import Decision
+from yomi.nets.settings import OptionError, did_you_mean, make_settings
 
 Value: TypeAlias = bool | int | float | str | PathLike[str] | Sequence[Any] | None
 Progress: TypeAlias = Callable[[str], None]
@@ -33,8 +29,7 @@ Loss: TypeAlias = Callable[[dict[str, Any], Any, dict[str, Any], Any], Any]
 """Returns the loss to minimize, a tensor: see `learn`."""
 
 
-def _no_progress(line: str) -> None:
-    """Show nothing."""
+def _no_progress(line: str) -> None: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +67,6 @@ def selfplay(
         Error: an option is wrong, or the engine cannot be loaded.
     """
     from yomi.engine.cli import selfplay as command
-    from yomi.engine.play import PlayerSide, play_game
 
     descriptor = _descriptor(game)
     defaults = {**command.DEFAULTS, **descriptor.defaults.get(command.COMMAND, {})}
@@ -84,25 +78,16 @@ def selfplay(
         prepare(descriptor, settings, progress)
         player = descriptor.make_player(settings)
     found: list[SelfplayGame] = []
-    with contextlib.closing(player):
+    with contextlib.closing(command.Series(descriptor, player, recorder)) as series:
         files = None if out is None else command.Files(_folder(out), recorder.row_bytes)
         for number in range(games):
-            raw = recorder.begin(number)
-            player.new_game(raw)
-            side = PlayerSide(player)
-
-            def record(decision: Decision, seconds: float, raw: Any = raw) -> None:
-                recorder.record(raw, decision, seconds)
-
-            ended = play_game(raw, {BLACK: side, WHITE: side}, descriptor.referee(player), record)
-            written = recorder.files(raw, ended, player.description)
-            result = Result(ended.winner, ended.detail or ended.ending)
-            played = SelfplayGame(_position(game, raw), result, written)
+            played = series.play(number)
+            result = Result(played.ended.winner, played.ended.detail or played.ended.ending)
+            found.append(SelfplayGame(_position(game, played.game), result, played.files))
             if files is not None:
-                files.write(written)
-            found.append(played)
+                files.write(played.files)
             if on_game is not None:
-                on_game(played)
+                on_game(found[-1])
     return found
 
 
@@ -130,16 +115,16 @@ def match(
         Error: a player or a setting is wrong, or the match cannot go on.
     """
     from yomi.engine.cli import match as command
-    from yomi.engine.cli.match_settings import merge, read_values
+    from yomi.engine.cli.match_settings import MatchSettings
     from yomi.engine.clients.spec import spec_table
 
     keep_stderr_quiet()
     values = {name: fspath(value) if isinstance(value, PathLike) else value for name, value in settings.items()}
     given = {name: value for name, value in {**values, "game": game, "out": fspath(out)}.items() if value is not None}
-    merged = merge(build(["match"]).parse_args(["match"]), read_values(given))
+    made = make_settings(MatchSettings, given)
     tables = [spec_table(player) if isinstance(player, str) else player for player in players]
     with reported(progress):
-        return command.play_match(merged, tables, progress, contextlib.nullcontext)
+        return command.play_match(made, tables, progress, contextlib.nullcontext)
 
 
 def ratings(
@@ -194,10 +179,9 @@ def learn(game: str, *, loss: Loss | None = None, progress: Progress = _no_progr
         Error: a setting is wrong, PyTorch is missing, or the run cannot go on.
     """
     from yomi.engine.cli import learn as command
-    from yomi.engine.learning.settings import LearnSettings, flag_name
 
     descriptor = _descriptor(game)
-    prefixed = {flag_name(row): command.PREFIX + row.name for row in dataclasses.fields(LearnSettings)}
+    prefixed = {row.key: command.PREFIX + row.name for row in command.SETTINGS.values()}
     renamed = {prefixed.get(name, name): value for name, value in settings.items()}
     known = {row.name for row in rows_for(game)} & set(command.BOARD)
     args, options = _arguments(
@@ -222,14 +206,14 @@ def _arguments(
     defaults: Mapping[str, Any],
     known: set[str] | None = None,
 ) -> tuple[argparse.Namespace, Options]:
-    """Return the arguments of a command with some set, and the engine's options.
+    """Return the parsed arguments of a command, changed by the `given` values, and the options of the engine.
 
     Args:
         words: the command line without flags.
-        game: its game.
-        given: values by the names of options or of flags.
-        defaults: options that the command sets.
-        known: options that the command has; None for all.
+        game: go or shogi.
+        given: the caller's values, by name of an option or a flag.
+        defaults: default values of the command for options.
+        known: names of the options that the command has; None for all options of the game.
 
     Raises:
         OptionError: a name is unknown, or a value does not suit its option.
@@ -260,7 +244,6 @@ def _folder(path: str | PathLike[str]) -> Path:
 
 
 def _position(game: str, raw: Any) -> Position[Any]:
-    """Return a game of the engine as yomi.go.Game or yomi.shogi.Game."""
     from importlib import import_module
 
     return cast(Position[Any], import_module(f"yomi.{game}").Game._of(raw))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 from yomi.engine.cli.games import GAMES
 from yomi.engine.cli.loading import prepare
+from yomi.engine.default_network import ask_for_tree
 from yomi.engine.levels import LevelSwitch
-from yomi.engine.option_row import OptionError
 from yomi.engine.options import Options, rows_for
-from yomi.library.analysis import Analysis, in_thread
+from yomi.errors import Error
+from yomi.library.analysis import Analysis, Turns, in_thread, keep_stderr_quiet, reported
 from yomi.library.position import Position
-from yomi.library.turns import Turns, keep_stderr_quiet, reported
 from yomi.library.values import Decision, Limit, Report, read
+from yomi.nets.settings import OptionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,17 +27,19 @@ if TYPE_CHECKING:
 
     from yomi import go, shogi
     from yomi.engine.go.players.player import GoPlayer
+    from yomi.engine.players.player import Player
     from yomi.engine.players.request import Request
     from yomi.engine.shogi.players.player import ShogiPlayer
     from yomi.library.evaluation import Evaluation, Evaluator
+
+_log = logging.getLogger("yomi.library")
 
 P = TypeVar("P", bound=Position[Any])
 Value = bool | int | float | str | os.PathLike[str] | None
 Progress = Callable[[str], None]
 
 
-def _no_progress(line: str) -> None:
-    """Show nothing."""
+def _no_progress(line: str) -> None: ...
 
 
 class Engine(Generic[P]):
@@ -68,10 +72,13 @@ class Engine(Generic[P]):
         if game not in GAMES:
             raise OptionError(f"game {game!r} found, expected {' or '.join(GAMES)}")
         keep_stderr_quiet()
+        self.game = game
+        """Go or shogi."""
         self._descriptor = GAMES[game]
         self._options = Options.for_game(game)
         for name, value in options.items():
             self._options.set(_known(name, game), _plain(value))
+        ask_for_tree(self._options, game)  # an analysis values many moves
         self._level = LevelSwitch(self._descriptor, self._options, options)
         with reported(progress):
             prepare(self._descriptor, self._options, progress)
@@ -89,26 +96,16 @@ class Engine(Generic[P]):
         self._evaluator = None
 
     def __enter__(self) -> Self:
-        """Return this engine."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Close the engine."""
         self.close()
 
     async def __aenter__(self) -> Self:
-        """Return this engine."""
         return self
 
     async def __aexit__(self, *details: object) -> None:
-        """Close the engine."""
         await in_thread(self.close, lambda: None)
-
-    @property
-    def game(self) -> str:
-        """Go or shogi."""
-        name: str = self._descriptor.name
-        return name
 
     @property
     def name(self) -> str:
@@ -149,7 +146,13 @@ class Engine(Generic[P]):
     # -- searching -----------------------------------------------------------------------------------------------------
 
     def play(
-        self, position: P, limit: Limit | None = None, *, avoid: Iterable[str] = (), allow: Iterable[str] | None = None
+        self,
+        position: P,
+        limit: Limit | None = None,
+        *,
+        avoid: Iterable[str] = (),
+        allow: Iterable[str] | None = None,
+        ponder: bool | None = None,
     ) -> Decision:
         """Choose a move; the position does not change.
 
@@ -158,11 +161,13 @@ class Engine(Generic[P]):
             limit: limits besides the options'.
             avoid: moves that are not chosen.
             allow: the only moves to choose from.
+            ponder: afterwards search the position after the move in the background, until the next call of any method.
+                None: as the option `ponder`.
 
         Raises:
             Error: the engine is closed, the position is of another game, or the network failed.
         """
-        return self._play(position, self._request(position, limit, avoid, allow))
+        return self._play(position, self._request(position, limit, avoid, allow), ponder)
 
     def analyse(
         self, position: P, limit: Limit | None = None, *, avoid: Iterable[str] = (), allow: Iterable[str] | None = None
@@ -209,12 +214,18 @@ class Engine(Generic[P]):
         return Analysis(request, search)
 
     async def aplay(
-        self, position: P, limit: Limit | None = None, *, avoid: Iterable[str] = (), allow: Iterable[str] | None = None
+        self,
+        position: P,
+        limit: Limit | None = None,
+        *,
+        avoid: Iterable[str] = (),
+        allow: Iterable[str] | None = None,
+        ponder: bool | None = None,
     ) -> Decision:
         """Like `play`, without blocking the event loop; cancelling ends the search."""
         position = position.copy()
         request = self._request(position, limit, avoid, allow)
-        return await in_thread(lambda: self._play(position, request), request.stop)
+        return await in_thread(lambda: self._play(position, request, ponder), request.stop)
 
     async def aanalyse(
         self, position: P, limit: Limit | None = None, *, avoid: Iterable[str] = (), allow: Iterable[str] | None = None
@@ -238,7 +249,7 @@ class Engine(Generic[P]):
 
         games = [positions] if isinstance(positions, Position) else list(positions)
         raw = [self._raw(game) for game in games]
-        sizes = sorted({game.size for game in raw}) if self.game == "go" else []
+        sizes = sorted({game.board.side for game in raw}) if self.game == "go" else []
         if len(sizes) > 1:
             raise OptionError(f"boards of sizes {', '.join(map(str, sizes))} found, expected one size")
         with self._turns.take() as player:
@@ -259,11 +270,11 @@ class Engine(Generic[P]):
         return await in_thread(lambda: self.evaluate(positions), lambda: None)
 
     def ownership(self: Engine[go.Game], position: go.Game) -> npt.NDArray[np.float32]:
-        """Go: return the expected owner of each point at the end, float32[size, size]: +1 Black, -1 White."""
+        """Go: return the expected owner of each point at the end, float32[height, width]: +1 Black, -1 White."""
         raw = self._raw(position)
         with self._turns.take() as player:
             go_player: GoPlayer = player  # type: ignore[assignment]  # the player of an engine for Go
-            return go_player.final_ownership(raw).reshape(position.size, position.size)
+            return go_player.final_ownership(raw).reshape(position.height, position.width)
 
     def dead_stones(self: Engine[go.Game], position: go.Game) -> list[str]:
         """Go: return the stones to remove before the board is counted, for `Game.result` and `Game.lead`."""
@@ -283,9 +294,12 @@ class Engine(Generic[P]):
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _play(self, position: P, request: Request[Any]) -> Decision:
+    def _play(self, position: P, request: Request[Any], ponder: bool | None) -> Decision:
         with self._turns.take(request) as player:
-            return read(player.decide(request), position._names)
+            raw = player.decide(request)
+            if (self._options.ponder if ponder is None else ponder) and raw.move is not None and not raw.resign:
+                _start_pondering(player, request, raw.move)
+            return read(raw, position._names)
 
     def _analyse(self, position: P, request: Request[Any]) -> Report:
         with self._turns.take(request) as player:
@@ -299,7 +313,7 @@ class Engine(Generic[P]):
         limit = limit or Limit()
         request = Request(
             self._raw(position),
-            clocks=limit._clocks,
+            clocks=limit._clocks(self.game),
             limits=limit._limits,
             depth=limit.depth,
             hide_history=self._options.ignore_pre_root_history,
@@ -327,7 +341,7 @@ class Engine(Generic[P]):
         Raises:
             OptionError: a position of another game.
         """
-        if not isinstance(position, Position) or position.game != self.game:
+        if getattr(position, "game", None) != self.game:
             found = position.game if isinstance(position, Position) else type(position).__name__
             raise OptionError(f"a position of {found} found, expected yomi.{self.game}.Game")
         return position._raw
@@ -338,9 +352,20 @@ class Engine(Generic[P]):
         return game
 
     def __repr__(self) -> str:
-        """Return game and network."""
         state = "closed" if self._turns.is_closed else self.name
         return f"<yomi.Engine {self.game}: {state}>"
+
+
+def _start_pondering(player: Player[Any], request: Request[Any], move: int) -> None:
+    """Search the position after a move of a request in the background."""
+    game = request.game.copy()
+    game.push(move)
+    if game.is_over:
+        return
+    try:
+        player.start(type(request)(game, request.options, hide_history=request.hide_history, ponder=True))
+    except Error as error:  # of the network: the move is found all the same, and the next call reports it again
+        _log.error("no pondering: %s", error)
 
 
 def _known(name: str, game: str) -> str:

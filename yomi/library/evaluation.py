@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,13 @@ from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import Job
 from yomi.native.bound_kernels import Calls
 from yomi.native.game_calls import BoundBoard
+from yomi.native.spec import Inputs
 from yomi.native.tree import evaluation as kernels
 from yomi.native.tree.buffers import make_batch, make_board, without_positions
 
 if TYPE_CHECKING:
     from yomi.engine.evaluators.queue import EvaluationQueue
-    from yomi.engine.search.search import Search
-    from yomi.engine.search.types import SearchableGame
-    from yomi.native.spec import GameSpec
+    from yomi.engine.search.types import PositionSearch, SearchableGame
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -32,6 +31,8 @@ MIN_ROWS = 64
 """Positions of a thread's share: threads take shares until none is left, so that all of them end together."""
 SHARES = 8
 """Shares of each thread, if there are enough positions."""
+POSITION_ROWS = 32
+"""Least rows of a batch for networks that read positions: shorter calls are slower."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +86,7 @@ class Evaluation:
 class Evaluator:
     """Evaluates positions on the network of a search, with as many threads and rows in a batch as the search."""
 
-    def __init__(self, search: Search) -> None:
-        """Prepare for the network of a search."""
+    def __init__(self, search: PositionSearch) -> None:
         self.search = search
         self._lanes = [_Lane(search) for _ in range(search.settings.workers)]
 
@@ -100,91 +100,70 @@ class Evaluator:
         Raises:
             EvaluatorError: the network failed.
         """
-        task = _Task(self.search.spec, games)
-        step = max(MIN_ROWS, -(-len(games) // (SHARES * len(self._lanes))))
-        shares: SimpleQueue[int] = SimpleQueue()
-        for begin in range(0, len(games), step):
-            shares.put(begin)
-        self._run(task, shares, step)
-        if not np.isfinite(task.values).all():
+        spec, count = self.search.spec, len(games)
+        side, policy = np.zeros(count, np.uint8), np.zeros((count, spec.policy_size), np.float32)
+        values, ownership = np.zeros((count, 2), np.float32), np.zeros((count, spec.area), np.float32)
+
+        def evaluate(lane: _Lane, share: slice) -> None:
+            lane.evaluate(games[share], side[share], (policy[share], values[share], ownership[share]))
+
+        self._in_shares(evaluate, count)
+        if not np.isfinite(values).all():
             name = self.search.queue.evaluator.description
             raise EvaluatorError(f"{name}: a value or logit that is not finite found, expected numbers")
         return Evaluation(
-            task.side,
-            task.policy,
-            task.values[:, 0].copy(),
-            task.values[:, 1].copy() if size else None,
-            task.ownership.reshape(-1, size, size) if size else None,
+            side,
+            policy,
+            values[:, 0].copy(),
+            values[:, 1].copy() if size else None,
+            ownership.reshape(-1, size, size) if size else None,
         )
 
-    def _run(self, task: _Task, shares: SimpleQueue[int], step: int) -> None:
+    def _in_shares(self, evaluate: Callable[[_Lane, slice], None], count: int) -> None:
+        """Let each lane take shares of `count` positions until none is left."""
+        step = max(MIN_ROWS, -(-count // (SHARES * len(self._lanes))))
+        shares: SimpleQueue[slice] = SimpleQueue()
+        for begin in range(0, count, step):
+            shares.put(slice(begin, begin + step))
         errors: list[BaseException] = []
 
         def work(lane: _Lane) -> None:
             try:
                 while not shares.empty() and not errors:
-                    begin = shares.get_nowait()
-                    lane.evaluate(task, begin, min(begin + step, len(task.side)))
+                    evaluate(lane, shares.get_nowait())
             except Empty:
                 pass  # another thread took the last share
             except BaseException as error:  # raised in the calling thread
                 errors.append(error)
 
-        lanes = self._lanes[: max(1, shares.qsize())]
-        threads = [threading.Thread(target=work, args=(lane,), daemon=True) for lane in lanes]
-        for thread in threads:
-            thread.start()
-        try:
+        if shares.qsize() <= 1 or len(self._lanes) == 1:
+            work(self._lanes[0])  # a thread takes longer to start than a small network for a position
+        else:
+            threads = [threading.Thread(target=work, args=(lane,), daemon=True) for lane in self._lanes]
             for thread in threads:
-                thread.join()
-        except BaseException as error:  # Ctrl-C: the threads end after their share, and leave the buffers then
-            errors.append(error)
-            for thread in threads:
-                thread.join()
-            raise
+                thread.start()
+            try:
+                for thread in threads:
+                    thread.join()
+            except BaseException as error:  # Ctrl-C: the threads end after their share, and leave the buffers then
+                errors.append(error)
+                for thread in threads:
+                    thread.join()
         if errors:
             raise errors[0]
-
-
-class _Task:
-    """Positions as arrays, and the arrays of their opinions."""
-
-    def __init__(self, spec: GameSpec, games: Sequence[SearchableGame]) -> None:
-        count = len(games)
-        records = spec.positions(count)
-        for index, game in enumerate(games):
-            records[index] = game.position
-        for name, value in spec.position_flags:
-            records[name] = value
-        lengths = records["history_length"].astype(np.int64)
-        self.ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-        parts = [game.history[:length] for game, length in zip(games, lengths.tolist(), strict=True)]
-        self.histories = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
-        self.side = records["side_to_move"].copy()
-        self.positions = records.view(np.uint8).reshape(count, spec.position_dtype.itemsize)
-        self.policy = np.zeros((count, spec.policy_size), np.float32)
-        self.values = np.zeros((count, 2), np.float32)
-        self.ownership = np.zeros((count, spec.area), np.float32)
-
-    @property
-    def given(self) -> tuple[Any, ...]:
-        """Arguments of `fill`."""
-        return self.positions, self.histories, self.ends
-
-    @property
-    def wanted(self) -> tuple[Any, ...]:
-        """Arguments of `read`."""
-        return self.policy, self.values, self.ownership
 
 
 class _Slot:
     """A board and a batch bound to the game's kernels."""
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: PositionSearch) -> None:
         spec = search.spec
         root = spec.positions(1)
         bound = BoundBoard(make_board(spec, root))
-        self.batch = make_batch(spec, search.batch_rows, search.queue.evaluator.inputs)
+        inputs = search.queue.evaluator.inputs
+        # Networks that read positions compute each row by itself. A search takes few rows, for the sake of the tree.
+        rows = max(search.batch_rows, POSITION_ROWS) if inputs & Inputs.POSITIONS else search.batch_rows
+        self.batch = make_batch(spec, rows, inputs)
         calls, self._kept = bound.with_batch(self.batch)
         board = bound.board
         self.position = (
@@ -196,35 +175,53 @@ class _Slot:
 class _Lane:
     """The batch and buffers of one thread."""
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: PositionSearch) -> None:
         self._search = search
         self._slots: list[_Slot] = []
         self._calls: Calls | None = None
 
-    def evaluate(self, task: _Task, begin: int, end: int) -> None:
-        """Evaluate positions `begin` to `end`, by kernels alone if the evaluator consists of kernels."""
+    def evaluate(self, games: Sequence[SearchableGame], side: npt.NDArray[np.uint8], wanted: tuple[Any, ...]) -> None:
+        """Evaluate positions, by kernels alone if the evaluator consists of kernels.
+
+        Args:
+            games: the positions.
+            side: receives the sides to move.
+            wanted: receive the opinions: see `policy`, `values` and `ownership` of the kernel `read`.
+        """
+        records = np.frombuffer(_joined([game.position for game in games]), self._search.spec.position_dtype)
+        for name, value in self._search.spec.position_flags:
+            records[name] = value
+        side[:] = records["side_to_move"]
+        lengths = records["history_length"].tolist()
+        histories = [game.history[:length] for game, length in zip(games, lengths, strict=True)]
+        given = (
+            records.view(np.uint8).reshape(len(games), records.itemsize),
+            np.frombuffer(_joined(histories), np.uint64),
+            np.cumsum([0, *lengths]),
+        )
         queue = self._search.queue
         if not self._slots:
             self._slots.append(_Slot(self._search))
             self._calls = queue.bind(self._slots[0].batch)
         if self._calls is None:
-            self._submit(queue, task, begin, end)
+            self._submit(queue, given, wanted)
             return
         slot = self._slots[0]
-        arguments = *slot.position, *task.given, begin, end, slot.plain, self._calls.table, *task.wanted
+        arguments = *slot.position, *given, 0, len(games), slot.plain, self._calls.table, *wanted
         kernels.evaluate(*arguments)
 
-    def _submit(self, queue: EvaluationQueue, task: _Task, begin: int, end: int) -> None:
+    def _submit(self, queue: EvaluationQueue, given: tuple[Any, ...], wanted: tuple[Any, ...]) -> None:
         """Evaluate by the queue, with several batches in flight."""
         while len(self._slots) < self._search.settings.batches_in_flight:
             self._slots.append(_Slot(self._search))
         idle, self._slots = self._slots, []  # after an error batches may still be in flight: they are not used again
         flying: deque[tuple[_Slot, int, SimpleQueue[Job]]] = deque()
+        begin, end = 0, len(given[0])
         while begin < end or flying:
             if begin < end and idle:
                 slot, done = idle.pop(), SimpleQueue[Job]()
                 count = min(len(slot.batch.node), end - begin)
-                arguments = *slot.position, *task.given, begin, count, slot.plain
+                arguments = *slot.position, *given, begin, count, slot.plain
                 kernels.fill(*arguments)
                 queue.submit(Job(slot.batch, count, done))
                 flying.append((slot, begin, done))
@@ -234,7 +231,12 @@ class _Lane:
             job = done.get()
             if job.error is not None:
                 raise job.error
-            kernels.read(without_positions(job.batch), job.rows, first, *task.wanted)
+            kernels.read(without_positions(job.batch), job.rows, first, *wanted)
             # A device that hangs keeps the batch: the queue took a copy of it.
             idle.append(slot if job.batch is slot.batch else _Slot(self._search))
         self._slots = idle
+
+
+def _joined(parts: Sequence[Any]) -> bytearray:
+    # Arrays and records are buffers. Joining them is ten times as fast as to assign each to an element of an array.
+    return bytearray().join(parts)

@@ -64,7 +64,7 @@ class Position(abc.ABC, Generic[Raw]):
     @property
     @abc.abstractmethod
     def key(self) -> int:
-        """A hash of the position, without the way that led to it. Equal positions have equal keys."""
+        """A hash of the position without its history. Equal positions have equal keys."""
 
     def __eq__(self, other: object) -> bool:
         """Whether the same moves led from the same initial position under the same rules to both."""
@@ -123,7 +123,6 @@ class Position(abc.ABC, Generic[Raw]):
     __copy__ = copy
 
     def __deepcopy__(self, memo: object) -> Self:
-        """Return an independent copy."""
         return self.copy()
 
     # -- the end -------------------------------------------------------------------------------------------------------
@@ -150,7 +149,6 @@ class Position(abc.ABC, Generic[Raw]):
     # -- for subclasses ------------------------------------------------------------------------------------------------
 
     def _code(self, move: str | int) -> int:
-        """Return the engine's number of a move."""
         return self._parse(move if isinstance(move, str) else self.move_at(operator.index(move)))
 
     def _is_legal(self, code: int) -> bool:
@@ -169,9 +167,31 @@ class Position(abc.ABC, Generic[Raw]):
     # -- to look at ----------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        """Return the board as text."""
         return str(self._raw)
 
     @abc.abstractmethod
-    def _repr_svg_(self) -> str:
-        """Return the board as SVG, for notebooks."""
+    def _repr_svg_(self) -> str: ...
+
+
+class FileRecord(Generic[Raw]):
+    """The common part of `yomi.go.Record` and `yomi.shogi.Record`."""
+
+    _raw: Raw
+
+    def __init__(self, raw: Raw) -> None:
+        self._raw = raw
+
+    @property
+    def black(self) -> str:
+        """Black's (sente's) name."""
+        return str(self._raw.black)
+
+    @property
+    def white(self) -> str:
+        """White's (gote's) name."""
+        return str(self._raw.white)
+
+    @property
+    def notes(self) -> list[str]:
+        """Faults of the file that did not stop the reader."""
+        return [str(note) for note in self._raw.notes]

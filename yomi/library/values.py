@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from yomi.engine.search.types import MoveReport as EngineMove
     from yomi.engine.search.types import SearchReport
 
 
@@ -35,20 +34,29 @@ class Clock:
     byoyomi: float = 0.0
     """Seconds of each overtime period."""
     periods: int = 1
+    """Periods left. Each lasts for one move."""
+    stones: int | None = None
+    """Canadian byo-yomi, in place of `periods`: moves to play within one period."""
     increment: float = 0.0
     """Seconds added after each move (Fischer). Byo-yomi and increment exclude each other."""
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         for name in ("main", "byoyomi", "periods", "increment"):
             _check(name, getattr(self, name), 0)
+        _check("stones", self.stones, 1)
         if self.byoyomi and self.increment:
             raise LimitError(f"byoyomi {self.byoyomi:g} and increment {self.increment:g} found, expected one of them")
+        if self.stones is not None and (not self.byoyomi or self.periods != 1):
+            found = f"byoyomi {self.byoyomi:g} and periods {self.periods}"
+            raise LimitError(f"stones {self.stones} with {found} found, expected a byoyomi of one period")
 
-    def _for_engine(self) -> EngineClock:
+    def _for_engine(self, game: str) -> EngineClock:
+        if self.stones is not None:
+            if game == "shogi":  # its players divide no period among moves
+                raise LimitError(f"stones {self.stones} found, expected byo-yomi of one move for shogi")
+            return EngineClock.full(TimeSettings(TimeSystem.CANADIAN, self.main, self.byoyomi, self.stones))
         if self.byoyomi:
-            settings = TimeSettings(TimeSystem.BYOYOMI, self.main, self.byoyomi, self.periods)
-            return EngineClock.full(settings)
+            return EngineClock.full(TimeSettings(TimeSystem.BYOYOMI, self.main, self.byoyomi, self.periods))
         return EngineClock.of(self.main, increment=self.increment)
 
 
@@ -67,7 +75,6 @@ class Limit:
     """Time left: one clock for both sides, or a clock for BLACK and for WHITE."""
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         _check("seconds", self.seconds, 0)
         for name in ("visits", "playouts", "depth"):
             _check(name, getattr(self, name), 1)
@@ -76,12 +83,11 @@ class Limit:
     def _limits(self) -> Limits:
         return Limits(self.visits, self.playouts, self.seconds)
 
-    @property
-    def _clocks(self) -> dict[int, EngineClock] | None:
+    def _clocks(self, game: str) -> dict[int, EngineClock] | None:
         if self.clocks is None:
             return None
         both = {BLACK: self.clocks, WHITE: self.clocks} if isinstance(self.clocks, Clock) else self.clocks
-        return {color: clock._for_engine() for color, clock in both.items()}
+        return {color: clock._for_engine(game) for color, clock in both.items()}
 
 
 def _check(name: str, value: float | None, least: int) -> None:
@@ -113,12 +119,10 @@ class Score:
 
     @property
     def black(self) -> Score:
-        """The score for Black."""
         return self.pov(BLACK)
 
     @property
     def white(self) -> Score:
-        """The score for White."""
         return self.pov(WHITE)
 
     def centipawns(self, scale: float = 756.0) -> float:
@@ -145,62 +149,36 @@ class Names:
     """Rows and columns of the ownership; None if the game has none."""
 
 
+@dataclass(frozen=True, slots=True)
 class MoveReport:
     """One move of a report."""
 
-    __slots__ = ("_names", "_raw", "side")
-
-    side: int
-    """Side to move in the position of the report."""
-
-    def __init__(self, raw: EngineMove, side: int, names: Names) -> None:
-        """Wrap a move of the search."""
-        self._raw, self.side, self._names = raw, side, names
-
-    @property
-    def move(self) -> str:
-        """The move as text: "D4" or "pass" in Go, USI such as "7g7f" in shogi."""
-        return self._names.move(self._raw.move)
-
-    @property
-    def visits(self) -> int:
-        """Visits of the search for this move."""
-        return self._raw.visits
+    move: str
+    """The move as text: "D4" or "pass" in Go, USI such as "7g7f" in shogi."""
+    visits: int
+    """Visits of the search for this move."""
+    score: Score
+    """Value of the move, for the side to move."""
+    prior: float
+    """Probability that the network gives the move."""
+    lcb: float
+    """Lower confidence bound of the winrate; may leave [0, 1]."""
+    variation: tuple[str, ...]
+    """The moves that the search expects, this one first."""
+    symmetry_of: str | None
+    """The move that was searched instead, because a symmetry of the board leads from it to this move."""
 
     @property
-    def score(self) -> Score:
-        """Value of the move, for the side to move."""
-        return Score(
-            self.side, self._raw.winrate, self._raw.score_lead if self._names.has_lead else None, self._raw.mate
-        )
+    def side(self) -> int:
+        """Side to move in the position of the report."""
+        return self.score.side
 
     @property
     def winrate(self) -> float:
         """Winrate of the side to move, in [0, 1]."""
-        return self._raw.winrate
-
-    @property
-    def prior(self) -> float:
-        """Probability that the network gives the move."""
-        return self._raw.prior
-
-    @property
-    def lcb(self) -> float:
-        """Lower confidence bound of the winrate; may leave [0, 1]."""
-        return self._raw.lcb
-
-    @property
-    def variation(self) -> tuple[str, ...]:
-        """The moves that the search expects, this one first."""
-        return tuple(map(self._names.move, self._raw.pv))
-
-    @property
-    def symmetry_of(self) -> str | None:
-        """The move that was searched instead, because a symmetry of the board leads from it to this move."""
-        return None if self._raw.symmetry_of is None else self._names.move(self._raw.symmetry_of)
+        return self.score.winrate
 
     def __repr__(self) -> str:
-        """Return move, visits and score."""
         return f"<MoveReport {self.move}: {self.visits} visits, {self.score}>"
 
 
@@ -208,44 +186,44 @@ class Report:
     """A search: its moves, best first, and the value of the position."""
 
     def __init__(self, raw: SearchReport, names: Names) -> None:
-        """Wrap a report of the search."""
+        # Moves are formatted when they are first read: most callers want few of them.
         self._raw, self._names = raw, names
-
-    @property
-    def side_to_move(self) -> int:
+        self.side_to_move = raw.side_to_move
         """BLACK or WHITE."""
-        return self._raw.side_to_move
-
-    @property
-    def visits(self) -> int:
+        self.visits = raw.visits
         """Visits of the position."""
-        return self._raw.visits
-
-    @property
-    def playouts(self) -> int:
+        self.playouts = raw.playouts
         """Visits that this search added."""
-        return self._raw.playouts
-
-    @property
-    def seconds(self) -> float:
+        self.seconds = raw.seconds
         """Duration of the search so far."""
-        return self._raw.seconds
-
-    @property
-    def depth(self) -> int:
+        self.depth = raw.deepest
         """Length of the longest line searched."""
-        return self._raw.deepest
 
     @property
     def score(self) -> Score:
         """Value of the position, for the side to move."""
         mate = self._raw.moves[0].mate if self._raw.moves else None
-        return Score(self.side_to_move, self._raw.winrate, self._raw.score_lead if self._names.has_lead else None, mate)
+        return self._score(self._raw.winrate, self._raw.score_lead, mate)
 
     @cached_property
     def moves(self) -> tuple[MoveReport, ...]:
         """The moves that the search visited, best first."""
-        return tuple(MoveReport(move, self.side_to_move, self._names) for move in self._raw.moves)
+        name = self._names.move
+        return tuple(
+            MoveReport(
+                name(move.move),
+                move.visits,
+                self._score(move.winrate, move.score_lead, move.mate),
+                move.prior,
+                move.lcb,
+                tuple(map(name, move.pv)),
+                None if move.symmetry_of is None else name(move.symmetry_of),
+            )
+            for move in self._raw.moves
+        )
+
+    def _score(self, winrate: float, lead: float, mate: int | None) -> Score:
+        return Score(self.side_to_move, winrate, lead if self._names.has_lead else None, mate)
 
     @property
     def best(self) -> MoveReport | None:
@@ -268,15 +246,12 @@ class Report:
         raise KeyError(f"move {move!r} was not searched; expected one of {', '.join(m.move for m in self.moves)}")
 
     def __repr__(self) -> str:
-        """Return visits, score and the best move."""
         best = f", best {self.best.move}" if self.best else ""
         return f"<Report: {self.visits} visits, {self.score}{best}>"
 
     def _repr_html_(self) -> str:
         """Return a table of the best moves and a graph of their visits, for notebooks."""
-        from yomi.library.html import report_html
-
-        return report_html(self)
+        return _table(self)
 
 
 @dataclass(frozen=True)
@@ -291,7 +266,7 @@ class Decision:
     win: bool
     """Shogi: the engine declares a win by entering king."""
     note: str
-    """Source of a move that was not searched: "book" or "mate"."""
+    """Source of a move that was not searched: "book", "mate" or "try"."""
     report: Report = field(repr=False)
 
 
@@ -300,3 +275,45 @@ def read(raw: Any, names: Names) -> Decision:
     move = None if raw.move is None else names.move(raw.move)
     ponder = None if raw.ponder is None else names.move(raw.ponder)
     return Decision(move, ponder, raw.resign, raw.win, raw.note, Report(raw.report, names))
+
+
+# -- a report as HTML --------------------------------------------------------------------------------------------------
+
+ROWS = 10
+"""Moves in the table."""
+LINE_MOVES = 8
+"""Moves of a variation in the table."""
+BAR_WIDTH, BAR_HEIGHT = 120, 12
+BEST, OTHER = "#2563eb", "#93b4f5"
+
+
+def _table(report: Report) -> str:
+    """Return a table of the best moves; the bars show their shares of the visits."""
+    from yomi.engine.pictures import element, escaped
+
+    has_lead = report.score.lead is not None
+    heads = ["move", "winrate", *(["lead"] if has_lead else []), "prior", "visits", "", "variation"]
+    head = element("tr", "".join(element("th", text) if text else "<th></th>" for text in heads))
+    most = max((move.visits for move in report.moves), default=0)
+    rows = "".join(element("tr", "".join(_cells(move, most, has_lead))) for move in report.moves[:ROWS])
+    title = element("caption", escaped(f"{report.score}, {report.visits} visits, {report.seconds:.1f} s"))
+    return element("table", f"{title}<thead>{head}</thead><tbody>{rows}</tbody>")
+
+
+def _cells(move: MoveReport, most: int, has_lead: bool) -> Iterator[str]:
+    from yomi.engine.pictures import element, escaped
+
+    yield element("td", escaped(move.move))
+    yield element("td", f"{move.winrate:.1%}" if move.score.mate is None else f"mate {move.score.mate:+d}")
+    if has_lead:
+        yield element("td", f"{move.score.lead:+.1f}")
+    yield element("td", f"{move.prior:.1%}")
+    yield element("td", str(move.visits))
+    width = BAR_WIDTH * move.visits / max(most, 1)
+    bar = element("rect", width=width, height=BAR_HEIGHT, fill=BEST if move.visits == most else OTHER)
+    picture = element(
+        "svg", bar, xmlns="http://www.w3.org/2000/svg", width=BAR_WIDTH, height=BAR_HEIGHT, role="img",
+        aria_label=f"{move.visits} visits",
+    )  # fmt: skip
+    yield element("td", picture)
+    yield element("td", escaped(" ".join(move.variation[:LINE_MOVES])))

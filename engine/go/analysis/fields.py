@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.go.vertex import VertexError, parse_color, parse_vertex, point_at
-from yomi.engine.options import NOT_FOR_ANALYSIS, Option, OptionError, Options, Value, find
+from yomi.engine.go.points import Board, VertexError, parse_color
+from yomi.engine.options import NOT_FOR_ANALYSIS, OptionError, Options, Setting, find
 from yomi.native.go.board import PASS
 
 Fields = Mapping[str, Any]
@@ -32,7 +32,6 @@ class FieldError(ValueError):
 
 
 def integer(fields: Fields, name: str, low: int, high: int, message: str) -> int:
-    """Return an integer field, or raise FieldError with the message."""
     value = fields[name]
     if type(value) is not int or not low <= value <= high:
         raise FieldError(name, message)
@@ -47,7 +46,6 @@ def real(fields: Fields, name: str, low: float, high: float, message: str) -> fl
 
 
 def boolean(fields: Fields, name: str) -> bool:
-    """Return a boolean field; false if it is missing."""
     value = fields.get(name, False)
     if not isinstance(value, bool):
         raise FieldError(name, "Must be a boolean")
@@ -68,7 +66,7 @@ def color(fields: Fields, name: str) -> int:
         raise FieldError(name, 'Must be "b" or "w"') from None
 
 
-def moves(fields: Fields, name: str, size: int, *, passes: bool) -> list[tuple[int, int]]:
+def moves(fields: Fields, name: str, board: Board, *, passes: bool) -> list[tuple[int, int]]:
     """Return an array of [player, vertex] pairs as (color, move)."""
     pairs = fields[name]
     if not isinstance(pairs, list):
@@ -81,27 +79,27 @@ def moves(fields: Fields, name: str, size: int, *, passes: bool) -> list[tuple[i
             player = parse_color(pair[0])
         except VertexError:
             raise FieldError(name, f"Could not parse player: {shown(pair[0])}") from None
-        found.append((player, _vertex(name, pair[1], size, passes)))
+        found.append((player, _vertex(name, pair[1], board, passes)))
     return found
 
 
-def vertices(fields: Fields, name: str, field: str, size: int) -> list[int]:
+def vertices(fields: Fields, name: str, field: str, board: Board) -> list[int]:
     """Return an array of vertices or passes. Errors name `field`."""
     texts = fields[name]
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise FieldError(field, VERTICES)
-    return [_vertex(field, text, size, True) for text in texts]
+    return [_vertex(field, text, board, True) for text in texts]
 
 
-def _vertex(field: str, text: str, size: int, passes: bool) -> int:
+def _vertex(field: str, text: str, board: Board, passes: bool) -> int:
     """Return the move of a GTP vertex, or of `(X,Y)` counted from the top left corner."""
     try:
         match = re.fullmatch(r"\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)", text.strip(), re.ASCII)
         if match:
             x, y = int(match[1]), int(match[2])
-            move = point_at(x, y, size) if x < size and y < size else None
+            move = board.point(x, y) if x < board.width and y < board.height else None
         else:
-            move = parse_vertex(text, size)
+            move = board.parse_vertex(text)
     except VertexError:
         move = None
     if move is None or (move == PASS and not passes):
@@ -110,7 +108,6 @@ def _vertex(field: str, text: str, size: int, passes: bool) -> int:
 
 
 def shown(value: object) -> str:
-    """Return a value of a query, shortened for an error message."""
     text = str(value)
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
@@ -133,66 +130,48 @@ class Settings:
 
     @property
     def policy_power(self) -> float:
-        """Exponent that turns the root's priors into the network's policy at temperature 1, which KataGo reports."""
+        # KataGo reports the policy of the network at temperature 1, and the search its priors at another temperature.
         own = self.options.policy_temperature
         return (self.options.root_policy_temperature or own) / own
 
 
 def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, list[str]]:
-    """Return the changed settings, and the names that are unknown or mean nothing to an analysis.
+    """Return settings changed by KataGo's names or yomi's, and the unknown names. Raises FieldError.
 
-    Args:
-        settings: stay as they are.
-        values: new values by KataGo's names or yomi's. Numbers and booleans may be text.
-
-    Raises:
-        FieldError: a wrong value, or a setting that is fixed for all queries.
+    Numbers and booleans may be text.
     """
     options = settings.options.copy()
-    settings = replace(settings, options=options)
-    unknown = []
+    settings, unknown = replace(settings, options=options), []
     for name, value in values.items():
-        match name:
-            case "reportAnalysisWinratesAs":
-                settings = replace(settings, perspective=_perspective(value))
-            case "analysisPVLen":
-                settings = replace(settings, pv_length=int(_number(name, value, 1, MAX_PV)))
-            case _:
-                row = _find(name)
-                if row is None:
-                    unknown.append(name)
-                else:
-                    _set(options, row, name, value)
+        if name == "reportAnalysisWinratesAs":
+            if not isinstance(value, str) or value.lower() not in PERSPECTIVES:
+                raise _refused(f"{name} {shown(value)}: expected BLACK, WHITE or SIDETOMOVE")
+            settings = replace(settings, perspective=PERSPECTIVES[value.lower()])
+        elif name == "analysisPVLen":
+            settings = replace(settings, pv_length=int(_number(name, value, 1, MAX_PV)))
+        elif (row := _find(name)) is None:
+            unknown.append(name)
+        elif not row.live or row.name in FIXED:
+            raise _refused(f"{name} can only be set at the start")
+        else:
+            row = replace(row, optional=row.optional and row.name not in LIMITS)
+            try:
+                options.set(row.name, row.parse(value) if isinstance(value, str) else row.check(value))
+            except OptionError as error:
+                raise _refused(str(error)) from None
     return settings, unknown
 
 
-def _find(name: str) -> Option | None:
+def _refused(why: str) -> FieldError:
+    return FieldError(FIELD, f"Could not set settings: {why}")
+
+
+def _find(name: str) -> Setting | None:
     try:
         row = find(name, "go")
     except OptionError:
         return None
     return None if row.name in NOT_FOR_ANALYSIS else row
-
-
-def _set(options: Options, row: Option, name: str, value: Any) -> None:
-    if not row.live or row.name in FIXED:
-        raise FieldError(FIELD, f"Could not set settings: {name} can only be set at the start")
-    if row.name in LIMITS:
-        row = replace(row, optional=False)
-    try:
-        checked: Value = row.parse(value) if isinstance(value, str) else row.check(value)
-    except OptionError as error:
-        raise FieldError(FIELD, f"Could not set settings: {error}") from None
-    options.set(row.name, checked)
-
-
-def _perspective(value: Any) -> int | None:
-    if not isinstance(value, str) or value.lower() not in PERSPECTIVES:
-        raise FieldError(
-            FIELD,
-            f"Could not set settings: reportAnalysisWinratesAs {shown(value)}: expected BLACK, WHITE or SIDETOMOVE",
-        )
-    return PERSPECTIVES[value.lower()]
 
 
 def _number(name: str, value: Any, low: float, high: float) -> float:
@@ -201,7 +180,5 @@ def _number(name: str, value: Any, low: float, high: float) -> float:
     except (TypeError, ValueError, OverflowError):
         number = low - 1
     if isinstance(value, bool) or not low <= number <= high:
-        raise FieldError(
-            FIELD, f"Could not set settings: {name} {shown(value)}: expected a number from {low:g} to {high:g}"
-        )
+        raise _refused(f"{name} {shown(value)}: expected a number from {low:g} to {high:g}")
     return number

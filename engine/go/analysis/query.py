@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from yomi.engine.color import BLACK, WHITE
@@ -27,15 +27,14 @@ from yomi.engine.go.analysis.fields import (
     vertices,
 )
 from yomi.engine.go.analysis.results import ResponseParts
-from yomi.engine.go.game import GoGame, IllegalMove, SetupError
+from yomi.engine.go.game import GoGame, IllegalMove
+from yomi.engine.go.points import Board, SetupError
 from yomi.engine.go.rules import Rules, RulesError
-from yomi.engine.go.vertex import format_vertex
 from yomi.engine.options import MAX_KOMI
 from yomi.engine.players.request import Request
 from yomi.engine.protocols.streams import MAX_LINE
-from yomi.native.go.board import MAX_SIZE, MIN_SIZE
+from yomi.native.go.board import MAX_SIZE, MIN_SIZE, PASS
 
-ACTIONS = ("query_version", "query_models", "clear_cache", "terminate", "terminate_all")
 _NAMES = (
     "id action terminateId turnNumbers boardXSize boardYSize initialStones moves initialPlayer analyzeTurns priorities"
     " rules komi whiteHandicapBonus overrideSettings maxVisits analysisPVLen rootFpuReductionMax rootPolicyTemperature"
@@ -44,8 +43,6 @@ _NAMES = (
     " avoidMoves"
 )
 KNOWN = frozenset(_NAMES.split())
-# Fields that are accepted but not answered: the search does not keep these statistics.
-NOT_ANSWERED = ("includeOwnershipStdev", "includeMovesOwnershipStdev", "includeNoResultValue")
 MAX_PRIORITY = 2**62 - 1
 MAX_SECONDS = 1e6
 MAX_VISITS = 2**50
@@ -59,31 +56,22 @@ class QueryError(ValueError):
     """A line that is not a query. The message is one line."""
 
     def __init__(self, message: str, identity: str | None = None) -> None:
-        """Describe the fault. `identity` is the query's id, if the line contains one."""
         super().__init__(message)
         self.identity = identity
 
 
-@dataclass(frozen=True, slots=True)
-class QueryWarning:
-    """A field that was ignored, or not read as it was meant."""
-
-    field: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(order=True, slots=True)
 class Turn:
-    number: int  # number of moves before the position
-    priority: int
-    request: Request[GoGame]
+    """A position to analyze."""
+
+    urgency: tuple[int, int]  # smallest first: (negative priority, order of arrival)
+    identity: str = field(compare=False)  # id of the query
+    number: int = field(compare=False)  # number of moves before the position
+    request: Request[GoGame] = field(compare=False)
+    parts: ResponseParts = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    turns: tuple[Turn, ...]
-    parts: ResponseParts
-    warnings: tuple[QueryWarning, ...]
+Warnings = list[tuple[str, str]]  # (field that was ignored or not read as it was meant, message)
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
@@ -94,6 +82,7 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
         return None
     try:
         found = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
+    # The id of a broken line helps a client that waits for its answer.
     except UnicodeDecodeError as error:
         raise QueryError(f"could not parse input line as json request: byte {error.start + 1} is not UTF-8",
                          _guess_id(line)) from None  # fmt: skip
@@ -112,7 +101,6 @@ def _refuse_constant(name: str) -> None:
 
 
 def _guess_id(line: bytes) -> str | None:
-    """Return the id in a broken line, if there is one."""
     match = re.search(r'"id"\s*:\s*("(?:[^"\\]|\\.){0,1000}")', line[: MAX_LINE + 1].decode("utf-8", "replace"))
     if match is None:
         return None
@@ -122,67 +110,68 @@ def _guess_id(line: bytes) -> str | None:
         return None
 
 
-def read_query(fields: Fields, settings: Settings) -> Query:
-    """Read a query; `settings` are its defaults. Raises FieldError."""
-    warnings: list[QueryWarning] = []
-    size = _size(fields)
-    stones = moves(fields, "initialStones", size, passes=False) if "initialStones" in fields else []
+def read_query(fields: Fields, settings: Settings) -> tuple[list[Turn], Warnings]:
+    """Return the turns of a query; `settings` are its defaults. Raises FieldError."""
+    warnings: Warnings = []
+    board = _board(fields)
+    stones = moves(fields, "initialStones", board, passes=False) if "initialStones" in fields else []
     if "moves" not in fields:
         raise FieldError("moves", "Must specify an array of [player,location] pairs")
-    played = moves(fields, "moves", size, passes=True)
+    played = moves(fields, "moves", board, passes=True)
     first = color(fields, "initialPlayer") if "initialPlayer" in fields else None
     numbers = _turns(fields, len(played))
     priorities = _priorities(fields)
-    game = _game(fields, size)
+    game = _game(fields, board)
     settings = _settings(fields, settings, warnings)
     parts = ResponseParts(
         perspective=settings.perspective,
-        ownership=boolean(fields, "includeOwnership"),
-        policy=boolean(fields, "includePolicy"),
         moves_ownership=boolean(fields, "includeMovesOwnership"),
+        moves_ownership_stdev=boolean(fields, "includeMovesOwnershipStdev"),
+        ownership=boolean(fields, "includeOwnership"),
+        ownership_stdev=boolean(fields, "includeOwnershipStdev"),
+        policy=boolean(fields, "includePolicy"),
         pv_visits=boolean(fields, "includePVVisits"),
+        no_result=boolean(fields, "includeNoResultValue"),
         policy_power=settings.policy_power,
     )
-    for name in NOT_ANSWERED:
-        if boolean(fields, name):
-            warnings.append(QueryWarning(name, "Not supported: the responses leave it out"))
-    first_report, every = _reports(fields)
-    restrictions = _restrictions(fields, size, warnings)
+    first_report, interval = _reports(fields)
+    bans, allowed = _restrictions(fields, board)
+    below = {player: {move: depth for move, depth in moves.items() if depth > 1} for player, moves in bans.items()}
+    below = {player: moves for player, moves in below.items() if moves}
     for name in sorted(set(fields) - KNOWN):
-        warnings.append(QueryWarning(shown(name), "Unexpected or unused field, do you have a typo?"))
+        warnings.append((shown(name), "Unexpected or unused field, do you have a typo?"))
     options = settings.options
     turns = []
     for number, position in _positions(game, stones, played, first, numbers):
-        avoid, allow = restrictions.get(position.side_to_move, ((), None))
+        player = position.side_to_move
         request = Request(
             position,
             options,
-            avoid=avoid,
-            allow=allow,
+            avoid=() if player in allowed else tuple(bans.get(player, ())),
+            allow=allowed.get(player),
+            avoid_below=below,
             infinite=options.visits is None and options.playouts is None and options.seconds is None,
             hide_history=options.ignore_pre_root_history,
             keep_tree=False,
             pv_length=settings.pv_length,
             first_report=first_report,
-            interval=math.inf if every is None else every,
+            interval=interval,
         )
-        turns.append(Turn(number, priorities.get(number, priorities.get(None, 0)), request))
-    return Query(tuple(turns), parts, tuple(warnings))
+        priority = priorities.get(number, priorities.get(None, 0))
+        turns.append(Turn((-priority, 0), fields["id"], number, request, parts))
+    return turns, warnings
 
 
-def _size(fields: Fields) -> int:
+def _board(fields: Fields) -> Board:
     message = f"Must provide an integer from {MIN_SIZE} to {MAX_SIZE}"
-    for name in ("boardXSize", "boardYSize"):
+    names = ("boardXSize", "boardYSize")
+    for name in names:
         if name not in fields:
             raise FieldError(name, message)
-    width, height = (integer(fields, name, MIN_SIZE, MAX_SIZE, message) for name in ("boardXSize", "boardYSize"))
-    if width != height:
-        raise FieldError("boardYSize", f"board {width}x{height} found, expected a square one: boardYSize {width}")
-    return width
+    return Board(*(integer(fields, name, MIN_SIZE, MAX_SIZE, message) for name in names))
 
 
 def _turns(fields: Fields, count: int) -> list[int]:
-    """Return the sorted turns to analyze."""
     if "analyzeTurns" not in fields:
         return [count]
     numbers = integers(fields, "analyzeTurns", "Must specify an array of integers indicating turns to analyze")
@@ -214,11 +203,11 @@ def _priorities(fields: Fields) -> dict[int | None, int]:
     return {None: integer(fields, "priority", -MAX_PRIORITY, MAX_PRIORITY, message)}
 
 
-def _game(fields: Fields, size: int) -> GoGame:
+def _game(fields: Fields, board: Board) -> GoGame:
     """Return an empty board with the query's rules and komi. The default komi is that of the rules."""
     rules = _rules(fields)
     try:
-        return GoGame(size, rules, _komi(fields))
+        return GoGame(board, rules, _komi(fields))
     except SetupError as error:  # JSON of rules may hold a komi of its own
         raise FieldError("rules", str(error)) from None
 
@@ -249,14 +238,13 @@ def _komi(fields: Fields) -> float | None:
     return komi
 
 
-def _settings(fields: Fields, settings: Settings, warnings: list[QueryWarning]) -> Settings:
-    """Return the settings with the changes of the query."""
+def _settings(fields: Fields, settings: Settings, warnings: Warnings) -> Settings:
     changes = fields.get(FIELD, {})
     if not isinstance(changes, dict):
         raise FieldError(FIELD, "Must be an object")
     settings, unknown = override(settings, changes)
     if unknown:
-        warnings.append(QueryWarning(FIELD, "Unknown config params: " + ",".join(map(shown, sorted(unknown)))))
+        warnings.append((FIELD, "Unknown config params: " + ",".join(map(shown, sorted(unknown)))))
     own: dict[str, Any] = {}
     if "maxVisits" in fields:
         visits = integer(fields, "maxVisits", 1, MAX_VISITS, "Must be an integer from 1 to 2^50")
@@ -269,22 +257,21 @@ def _settings(fields: Fields, settings: Settings, warnings: list[QueryWarning]) 
     return override(settings, own)[0]
 
 
-def _reports(fields: Fields) -> tuple[float | None, float | None]:
+def _reports(fields: Fields) -> tuple[float | None, float]:
     """Return (seconds to the first report during the search, seconds between reports)."""
     message = "Must be number of seconds from 0.001 to 1000000.0"
-    every = first = None
-    if "reportDuringSearchEvery" in fields:
-        first = every = real(fields, "reportDuringSearchEvery", 0.001, MAX_SECONDS, message)
-    if "firstReportDuringSearchAfter" in fields:
-        first = real(fields, "firstReportDuringSearchAfter", 0.001, MAX_SECONDS, message)
-    return first, every
+    every, first = (
+        real(fields, name, 0.001, MAX_SECONDS, message) if name in fields else None
+        for name in ("reportDuringSearchEvery", "firstReportDuringSearchAfter")
+    )
+    return every if first is None else first, math.inf if every is None else every
 
 
-Restriction = tuple[tuple[int, ...], tuple[int, ...] | None]  # (moves to avoid, the only allowed moves or None)
+Bans = dict[int, dict[int, int]]  # color -> move -> untilDepth
 
 
-def _restrictions(fields: Fields, size: int, warnings: list[QueryWarning]) -> dict[int, Restriction]:
-    """Return the restrictions on the root's moves (avoidMoves, allowMoves) by color."""
+def _restrictions(fields: Fields, board: Board) -> tuple[Bans, dict[int, tuple[int, ...]]]:
+    """Return the moves that avoidMoves or allowMoves ban, and by color the moves that allowMoves lists."""
     if "allowMoves" in fields and "avoidMoves" in fields:
         raise FieldError("allowMoves", "Cannot specify both allowMoves and avoidMoves")
     name = "allowMoves" if "allowMoves" in fields else "avoidMoves"
@@ -293,22 +280,22 @@ def _restrictions(fields: Fields, size: int, warnings: list[QueryWarning]) -> di
         raise FieldError(name, RESTRICTIONS)
     if name == "allowMoves" and len(entries) > 2:
         raise FieldError(name, "Currently allowMoves only allows at most one entry per player")
-    found: dict[int, list[int]] = {}
-    deepest = 1
+    bans: Bans = {}
+    allowed: dict[int, tuple[int, ...]] = {}
     for entry in entries:
         if not isinstance(entry, dict) or not {"player", "moves", "untilDepth"} <= set(entry):
             raise FieldError(name, RESTRICTIONS)
         player = color(entry, "player")
-        listed = vertices(entry, "moves", name, size)
-        deepest = max(deepest, integer(entry, "untilDepth", 1, 10**9, "Must be a positive integer"))
-        if name == "allowMoves" and player in found:
+        listed = vertices(entry, "moves", name, board)
+        depth = integer(entry, "untilDepth", 1, 10**9, "Must be a positive integer")
+        if name == "avoidMoves":
+            bans.setdefault(player, {}).update(dict.fromkeys(listed, depth))
+            continue
+        if player in allowed:
             raise FieldError(name, "Cannot specify allowMoves more than once for the same player")
-        found.setdefault(player, []).extend(listed)
-    if deepest > 1:
-        warnings.append(QueryWarning(name, f"untilDepth {deepest} is read as 1: only the first move is restricted"))
-    if name == "avoidMoves":
-        return {player: (tuple(listed), None) for player, listed in found.items()}
-    return {player: ((), tuple(listed)) for player, listed in found.items()}
+        allowed[player] = tuple(listed)
+        bans[player] = dict.fromkeys({*board.points, PASS}.difference(listed), depth)
+    return bans, allowed
 
 
 def _positions(
@@ -328,15 +315,15 @@ def _positions(
     except SetupError as error:
         raise FieldError("initialStones", str(error)) from None
     found = []
-    for number in range(len(played) + 1):
+    for number, (player, move) in enumerate(played):
         if number in numbers:
             found.append((number, game.copy()))
-        if number < len(played):
-            player, move = played[number]
-            if game.is_full:
-                raise FieldError("moves", f"{len(played)} moves found, expected at most {number}")
-            try:
-                game.play(player, move, strict=False)
-            except IllegalMove:
-                raise FieldError("moves", f"Illegal move {number}: {format_vertex(move, game.size)}") from None
+        if game.is_full:
+            raise FieldError("moves", f"{len(played)} moves found, expected at most {number}")
+        try:
+            game.play(player, move, strict=False)
+        except IllegalMove:
+            raise FieldError("moves", f"Illegal move {number}: {game.board.vertex(move)}") from None
+    if len(played) in numbers:
+        found.append((len(played), game))  # no copy: most queries have this turn only
     return found

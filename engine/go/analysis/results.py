@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.vertex import board_points, format_color, format_vertex
+from yomi.engine.go.points import Board, format_color
 from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.native.go.planes import symmetry_table
 
 if TYPE_CHECKING:  # the analysts load in the background
+    from yomi.engine.go.analysis.query import Turn
     from yomi.engine.go.players.setup import Analysis, RawEvaluation
 
 DIGITS = 8
@@ -27,14 +28,20 @@ SYMMETRIES = 8
 
 @dataclass(frozen=True, slots=True)
 class ResponseParts:
-    """Parts that a query wants in its responses."""
-
     perspective: int | None = BLACK
     ownership: bool = False
+    ownership_stdev: bool = False
     moves_ownership: bool = False
+    moves_ownership_stdev: bool = False
+    no_result: bool = False
     policy: bool = False
     pv_visits: bool = False
     policy_power: float = 1.0
+
+    @property
+    def needs_owners(self) -> bool:
+        """Whether each move needs an Owners."""
+        return self.moves_ownership or self.moves_ownership_stdev or self.no_result
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,6 @@ class View:
     is_own: bool
 
     def signed(self, value: float) -> float:
-        """Convert a value that is symmetric around zero."""
         return rounded(value if self.is_own else -value)
 
     def share(self, value: float) -> float:
@@ -61,24 +67,19 @@ def rounded(value: float) -> float:
     return float(f"{value:.{DIGITS}g}") + 0.0 if math.isfinite(value) else 0.0  # + 0.0: no "-0.0"
 
 
-def response(
-    identity: str, turn: int, game: GoGame, analysis: Analysis, parts: ResponseParts, *, is_during_search: bool
-) -> dict[str, Any]:
-    """Return the response for one position; `turn` is the number of moves before it."""
-    report = analysis.report
+def response(turn: Turn, analysis: Analysis, *, is_during_search: bool) -> dict[str, Any]:
+    report, parts, game = analysis.report, turn.parts, turn.request.game
     view = View(parts.perspective in (None, report.side_to_move))
     # The first move has the best bound among well-visited moves. The others are sorted by weight.
     moves = sorted(report.moves, key=lambda move: (move.order != 0, -move.wanted))
-    infos = [_move_info(move, game.size, view, parts) for move in moves]
+    infos = [_move_info(move, game.board, view, parts) for move in moves]
     most = max((move.wanted for move in moves), default=0.0)
     for order, (info, move) in enumerate(zip(infos, moves, strict=True)):
         info["order"] = order
         info["playSelectionValue"] = rounded(most if order == 0 else move.wanted)
-        if move.move in analysis.moves_ownership:
-            info["ownership"] = _numbers(analysis.moves_ownership[move.move], view)
     fields: dict[str, Any] = {
-        "id": identity,
-        "turnNumber": turn,
+        "id": turn.identity,
+        "turnNumber": turn.number,
         "isDuringSearch": is_during_search,
         "moveInfos": infos,
         "rootInfo": _root_info(report, analysis.raw, game, view),
@@ -88,16 +89,17 @@ def response(
         fields["policy"] = [-1.0 if math.isnan(value) else rounded(value) for value in policy]
     if parts.ownership and report.ownership is not None:
         fields["ownership"] = _numbers(report.ownership, view)
+    if parts.ownership_stdev and report.ownership_stdev is not None:
+        fields["ownershipStdev"] = _sizes(report.ownership_stdev)
     return fields
 
 
-def no_results(identity: str, turn: int) -> dict[str, Any]:
+def no_results(turn: Turn) -> dict[str, Any]:
     """Return the response for a position whose search never started."""
-    return {"id": identity, "turnNumber": turn, "isDuringSearch": False, "noResults": True}
+    return {"id": turn.identity, "turnNumber": turn.number, "isDuringSearch": False, "noResults": True}
 
 
 def _raised(policy: npt.NDArray[np.float32], power: float) -> npt.NDArray[Any]:
-    """Return a policy raised to a power and normalized."""
     if power == 1.0:
         return policy
     raised = (policy / np.nanmax(policy, initial=0.0)).astype(np.float64) ** power
@@ -108,9 +110,13 @@ def _numbers(values: Iterable[float], view: View) -> list[float]:
     return [view.signed(value) for value in map(float, values)]
 
 
-def _move_info(move: MoveReport, size: int, view: View, parts: ResponseParts) -> dict[str, Any]:
+def _sizes(values: Iterable[float]) -> list[float]:
+    return [rounded(value) for value in map(float, values)]
+
+
+def _move_info(move: MoveReport, board: Board, view: View, parts: ResponseParts) -> dict[str, Any]:
     info: dict[str, Any] = {
-        "move": format_vertex(move.move, size),
+        "move": board.vertex(move.move),
         "visits": move.node_visits,
         "edgeVisits": move.visits,
         "weight": rounded(move.node_weight),
@@ -124,12 +130,19 @@ def _move_info(move: MoveReport, size: int, view: View, parts: ResponseParts) ->
         "scoreStdev": rounded(move.score_stdev),
         "lcb": view.share(move.lcb),
         "utilityLcb": view.signed(move.utility_lcb),
-        "pv": [format_vertex(later, size) for later in move.pv],
+        "pv": [board.vertex(later) for later in move.pv],
     }
     if move.symmetry_of is not None:
-        info["isSymmetryOf"] = format_vertex(move.symmetry_of, size)
+        info["isSymmetryOf"] = board.vertex(move.symmetry_of)
     if parts.pv_visits:
         info["pvVisits"], info["pvEdgeVisits"] = list(move.pv_node_visits), list(move.pv_visits)
+    if move.owners is not None:
+        if parts.moves_ownership:
+            info["ownership"] = _numbers(move.owners.mean, view)
+        if parts.moves_ownership_stdev:
+            info["ownershipStdev"] = _sizes(move.owners.stdev)
+        if parts.no_result:
+            info["noResultValue"] = rounded(move.owners.no_result)
     return info
 
 
@@ -172,12 +185,14 @@ def _raw_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
 
 def position_hashes(game: GoGame) -> tuple[str, str]:
     """Return a hash of board, side to move and simple ko, and a hash that is equal for all symmetric positions."""
-    points = board_points(game.size)
+    points = game.board.points
     colors = np.array([game.color_at(point) for point in points], np.uint8)
     ko = int(game.position["simple_ko"])
     if ko in points:
         colors[points.index(ko)] = 3
-    head = bytes((game.size, game.side_to_move))
-    turned = [colors[symmetry_table(game.size, symmetry)[:-1]] for symmetry in range(SYMMETRIES)]
-    hashes = [hashlib.blake2b(head + board.tobytes(), digest_size=16).hexdigest().upper() for board in turned]
+    board = game.board
+    sides = (board.width,) if board.is_square else (board.width, board.height)
+    head = bytes((*sides, game.side_to_move))
+    turned = [colors[symmetry_table(board.width, board.height, symmetry)[:-1]] for symmetry in range(SYMMETRIES)]
+    hashes = [hashlib.blake2b(head + turn.tobytes(), digest_size=16).hexdigest().upper() for turn in turned]
     return hashes[0], min(hashes)

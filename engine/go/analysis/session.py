@@ -12,17 +12,16 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from yomi import __version__
 from yomi.engine.default_network import network_file
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.go.analysis.fields import FieldError, Fields, Settings, integers
-from yomi.engine.go.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
-from yomi.engine.go.analysis.results import ResponseParts, no_results, response, to_line
-from yomi.engine.protocols.process import LoadError, internal_error, loading, run_session
-from yomi.engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
+from yomi.engine.go.analysis.fields import FieldError, Fields, Settings, integer, integers, vertices
+from yomi.engine.go.analysis.query import MAX_VISITS, QueryError, Turn, parse_line, read_query
+from yomi.engine.go.analysis.results import no_results, response, to_line
+from yomi.engine.protocols.session import BaseSession, CommandTable, LoadError, internal_error, run_session
+from yomi.engine.protocols.streams import OutputClosedError
 
 if TYPE_CHECKING:  # the analysts load in the background
     from yomi.engine.go.players.analyst import GoAnalyst
@@ -31,17 +30,10 @@ if TYPE_CHECKING:  # the analysts load in the background
 log = logging.getLogger("yomi.analysis")
 
 
-@dataclass(order=True, slots=True)
-class QueuedTurn:
-    """A turn that waits or is being analyzed."""
-
-    urgency: tuple[int, int]  # smallest first: (negative priority, order of arrival)
-    identity: str = field(compare=False)
-    turn: Turn = field(compare=False)
-    parts: ResponseParts = field(compare=False)
+ACTIONS: CommandTable[Callable[[Session, Fields], dict[str, Any] | None]] = CommandTable()
 
 
-class Session:
+class Session(BaseSession):
     def __init__(
         self,
         settings: Settings,
@@ -60,110 +52,80 @@ class Session:
             say: shows the user a line.
             quit_without_waiting: at the end of input, leave open queries unanswered.
         """
+        super().__init__(write, log)
         self.settings = settings
-        self.inbox = Inbox()
         self._make_analysts = make_analysts
-        self._write = logged(write, log)
         self._say = say
         self._quits_early = quit_without_waiting
         self._lock = threading.Condition()
-        self._waiting: list[QueuedTurn] = []
-        self._running: dict[int, QueuedTurn] = {}  # by number of the analyst
+        self._waiting: list[Turn] = []
+        self._running: dict[int, Turn] = {}  # by number of the analyst
         self._analysts: Sequence[GoAnalyst] = ()
         self._count = itertools.count()
         self._ending = False
-        self._failure: Exception | None = None
         self._threads: list[threading.Thread] = []
-        self._loader = threading.Thread(target=self._load, name="load", daemon=True)
 
     # -- the analysts ----------------------------------------------------------------------------------------------
 
-    def load(self) -> None:
-        """Start making the analysts in the background."""
-        self._loader.start()
+    def start(self) -> None:
+        self.start_loading()
 
-    def _load(self) -> None:
-        try:
-            with loading(log):
-                self._analysts = self._make_analysts()
-        except LoadError as error:
-            self._fail(error)
-            return
+    def load(self) -> None:
+        self._analysts = self._make_analysts()
         for number in range(len(self._analysts)):
             thread = threading.Thread(target=self._serve, args=(number,), name=f"analyst-{number}", daemon=True)
             self._threads.append(thread)
             thread.start()
-        self._say(f"{self._analysts[0].description}: analyses {len(self._analysts)} positions at a time")
+        self._say(f"{self._analysts[0].setup_line}: analyses {len(self._analysts)} positions at a time")
         self._say("Started, ready to begin handling requests")
 
-    def _fail(self, error: Exception) -> None:
-        """End the main loop with an error."""
-        self._failure = self._failure or error
-        self.inbox.close()
-
     def _serve(self, number: int) -> None:
-        """Analyze the most urgent turns until the session ends."""
         try:
-            while (task := self._take(number)) is not None:
-                self._analyze(self._analysts[number], task)
+            while (turn := self._take(number)) is not None:
+                self._analyze(self._analysts[number], turn)
                 with self._lock:
                     del self._running[number]
         except OutputClosedError as error:
-            self._fail(error)
+            self.fail(error)
         except BaseException as error:
-            self._fail(LoadError(internal_error(log, "in an analyst's thread", error)))
+            self.fail(LoadError(internal_error(log, "in an analyst's thread", error)))
 
-    def _take(self, number: int) -> QueuedTurn | None:
+    def _take(self, number: int) -> Turn | None:
         """Wait for the next turn and return it; None at the end of the session."""
         with self._lock:
             self._lock.wait_for(lambda: self._waiting or self._ending)
+            # The end of input leaves the queue to the analysts, unless the user wants to quit early.
             if not self._waiting or (self._ending and self._quits_early):
                 return None
             self._running[number] = heapq.heappop(self._waiting)
             return self._running[number]
 
-    def _analyze(self, analyst: GoAnalyst, task: QueuedTurn) -> None:
-        """Answer a turn, with its analysis or an error."""
-        request = task.turn.request
-
-        def tell(analysis: Analysis, *, is_during_search: bool = True) -> None:
-            self._respond(
-                response(
-                    task.identity,
-                    task.turn.number,
-                    request.game,
-                    analysis,
-                    task.parts,
-                    is_during_search=is_during_search,
-                )
-            )
+    def _analyze(self, analyst: GoAnalyst, turn: Turn) -> None:
+        def on_report(analysis: Analysis) -> None:
+            self._respond(response(turn, analysis, is_during_search=True))
 
         try:
-            analysis = analyst.analyze(request, tell, moves_ownership=task.parts.moves_ownership)
+            analysis = analyst.analyze(turn.request, on_report, all_owners=turn.parts.needs_owners)
             if not (self._ending and self._quits_early):
-                tell(analysis, is_during_search=False)
+                self._respond(response(turn, analysis, is_during_search=False))
+            return
         except OutputClosedError:
             raise
         except EvaluatorError as error:
-            self._respond({"id": task.identity, "turnNumber": task.turn.number, "error": str(error)})
+            message = str(error)
         except Exception as error:  # a fault of ours: the client gets a line, the log the traceback
-            message = internal_error(log, f"in turn {task.turn.number} of query {task.identity}", error)
-            self._respond({"id": task.identity, "turnNumber": task.turn.number, "error": message})
+            message = internal_error(log, f"in turn {turn.number} of query {turn.identity}", error)
+        self._respond({"id": turn.identity, "turnNumber": turn.number, "error": message})
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
     def _respond(self, fields: dict[str, Any]) -> None:
         text = to_line(fields)
+        # Analysts and the main thread write at the same time.
         with self._lock:
-            self._write(text)
+            self.write(text)
 
-    def handle(self, line: bytes) -> None:
-        """Answer an action, or queue the turns of a query.
-
-        Raises:
-            OutputClosedError: the client has closed its end.
-        """
-        log_line(log, line)
+    def answer(self, line: bytes) -> None:
         try:
             fields = parse_line(line)
         except QueryError as error:
@@ -176,7 +138,7 @@ class Session:
             if isinstance(fields.get("action"), str):
                 self._act(fields)
             else:
-                self._enqueue(fields["id"], read_query(fields, self.settings))
+                self._enqueue(fields)
         except FieldError as error:
             self._respond({"error": str(error), "field": error.field, "id": fields["id"]})
         except OutputClosedError:
@@ -184,122 +146,123 @@ class Session:
         except Exception as error:  # a fault of ours: the client gets a line, the log the traceback
             self._respond({"error": internal_error(log, f"in query {fields['id']}", error), "id": fields["id"]})
 
-    def _enqueue(self, identity: str, query: Query) -> None:
-        for warning in query.warnings:
-            self._respond({"warning": warning.message, "field": warning.field, "id": identity})
+    def _enqueue(self, fields: Fields) -> None:
+        turns, warnings = read_query(fields, self.settings)
+        for name, message in warnings:
+            self._respond({"warning": message, "field": name, "id": fields["id"]})
         with self._lock:
-            for turn in query.turns:
-                heapq.heappush(
-                    self._waiting, QueuedTurn((-turn.priority, next(self._count)), identity, turn, query.parts)
-                )
+            for turn in turns:
+                turn.urgency = turn.urgency[0], next(self._count)
+                heapq.heappush(self._waiting, turn)
             self._lock.notify_all()
 
     def _act(self, fields: Fields) -> None:
-        """Carry out an action and echo it."""
-        answer = dict(fields)
-        match fields["action"]:
-            case "query_version":
-                answer |= {"version": __version__, "git_hash": "<omitted>"}
-            case "query_models":
-                answer["models"] = self._models()
-            case "clear_cache":
-                for analyst in self._analysts:
-                    analyst.clear_cache()
-            case "terminate":
-                if not isinstance(fields.get("terminateId"), str):
-                    message = 'Requests for a terminate action must have a string "terminateId" field'
-                    raise FieldError("terminateId", message)
-                self._terminate(fields["terminateId"], _turn_numbers(fields))
-            case "terminate_all":
-                self._terminate(None, _turn_numbers(fields))
-            case _:
-                expected = " or ".join(f"'{action}'" for action in ACTIONS)
-                raise FieldError("action", f"'action' field must be {expected}")
-        self._respond(answer)
+        row = ACTIONS.find(fields["action"])
+        if row is None:
+            expected = " or ".join(f"'{action}'" for action in ACTIONS.names())
+            raise FieldError("action", f"'action' field must be {expected}")
+        self._respond({**fields, **(row.handler(self, fields) or {})})
 
-    def _models(self) -> list[dict[str, Any]]:
-        """Return the network in KataGo's form; an empty list without a network."""
-        self._loader.join()
+    @ACTIONS.command("query_version")
+    def _query_version(self, fields: Fields) -> dict[str, Any]:
+        return {"version": __version__, "git_hash": "<omitted>"}
+
+    @ACTIONS.command("query_models")
+    def _query_models(self, fields: Fields) -> dict[str, Any]:
+        self.loaded.wait()
         model = self._analysts[0].model if self._analysts else None
-        return [] if model is None else [model.to_json(network_file(self.settings.options, "go"))]
+        return {"models": [] if model is None else [model.to_json(network_file(self.settings.options, "go"))]}
 
-    def _terminate(self, identity: str | None, turns: set[int] | None) -> None:
-        """End open turns. Waiting turns are answered without results, running searches with what they have found."""
+    @ACTIONS.command("clear_cache")
+    def _clear_cache(self, fields: Fields) -> None:
+        for analyst in self._analysts:
+            analyst.clear_cache()
 
-        def is_meant(task: QueuedTurn) -> bool:
-            return identity in (None, task.identity) and (turns is None or task.turn.number in turns)
+    @ACTIONS.command("terminate")
+    def _terminate_query(self, fields: Fields) -> None:
+        if not isinstance(fields.get("terminateId"), str):
+            message = 'Requests for a terminate action must have a string "terminateId" field'
+            raise FieldError("terminateId", message)
+        self._terminate(fields["terminateId"], fields)
 
+    @ACTIONS.command("terminate_all")
+    def _terminate_all(self, fields: Fields) -> None:
+        self._terminate(None, fields)
+
+    @staticmethod
+    def _meant(identity: str | None, fields: Fields) -> Callable[[Turn], bool]:
+        """Return the test whether an action is about a turn: by the id of its query, None for all, and its number."""
+        numbers = None
+        if "turnNumbers" in fields:
+            message = "If provided, must be an array of integers indicating turns to terminate"
+            numbers = set(integers(fields, "turnNumbers", message))
+        return lambda turn: identity in (None, turn.identity) and (numbers is None or turn.number in numbers)
+
+    def _terminate(self, identity: str | None, fields: Fields) -> None:
+        """End open turns. Waiting turns are answered without results, running searches with their latest report."""
+        is_meant = self._meant(identity, fields)
         with self._lock:
-            ended = sorted(task for task in self._waiting if is_meant(task))
-            self._waiting = [task for task in self._waiting if not is_meant(task)]
+            ended = sorted(filter(is_meant, self._waiting))
+            self._waiting = [turn for turn in self._waiting if not is_meant(turn)]
             heapq.heapify(self._waiting)
-            for task in self._running.values():
-                if is_meant(task):
-                    task.turn.request.stop()
-            for task in ended:
-                self._write(to_line(no_results(task.identity, task.turn.number)))
+            for turn in filter(is_meant, self._running.values()):
+                turn.request.stop()
+            for turn in ended:
+                self.write(to_line(no_results(turn)))
 
-    # -- the loop --------------------------------------------------------------------------------------------------
+    @ACTIONS.command("raise_visits")
+    def _raise_visits(self, fields: Fields) -> dict[str, Any]:
+        """Not KataGo's: give moves of an open query at least `visits` visits, in the tree that is being searched."""
+        if not isinstance(fields.get("targetId"), str):
+            raise FieldError("targetId", "Must be the id of an open query")
+        for name in ("moves", "visits"):
+            if name not in fields:
+                raise FieldError(name, "Must be specified")
+        visits = integer(fields, "visits", 1, MAX_VISITS, "Must be an integer from 1 to 2^50")
+        is_meant = self._meant(fields["targetId"], fields)
+        with self._lock:
+            running = {number: turn for number, turn in self._running.items() if is_meant(turn)}
+            found = [*running.values(), *filter(is_meant, self._waiting)]
+            for turn in found:
+                goals = dict.fromkeys(vertices(fields, "moves", "moves", turn.request.game.board), visits)
+                turn.request.goals = {**turn.request.goals, **goals}
+        for number, turn in running.items():
+            # A search that is only starting reads the request's goals.
+            self._analysts[number].raise_visits(turn.request.goals)
+        return {"turnNumbers": sorted(turn.number for turn in found)}
 
-    def receive(self, line: bytes) -> None:
-        """Queue a line. Called by the reader's thread."""
-        self.inbox.put(line)
+    # -- the end ---------------------------------------------------------------------------------------------------
 
-    def receive_end(self, is_script: bool) -> None:
-        """Close the queue of lines. Called by the reader's thread."""
-        self.inbox.close()
+    def handle(self, line: bytes) -> bool:
+        return self.failure is None and super().handle(line)
 
-    def run(self) -> None:
-        """Answer lines until the end of input, then finish the open queries.
-
-        Raises:
-            OutputClosedError: the client has closed its end.
-            LoadError: the analysts could not be made.
-        """
-        while self._failure is None and (item := self.inbox.take()) is not None:
-            self.handle(item[0])
-        self._finish()
-        if self._failure is not None:
-            raise self._failure
-
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """Wait until the open queries are answered, or stop them."""
         with self._lock:
             self._ending = True
-            self._quits_early = self._quits_early or self._failure is not None
+            self._quits_early = self._quits_early or self.failure is not None
             self._lock.notify_all()
             if self._quits_early:
-                for task in self._running.values():
-                    task.turn.request.stop()
-        if self._quits_early and self._loader.is_alive():
-            return
-        self._loader.join()
-        for thread in self._threads:
-            thread.join()
+                for turn in self._running.values():
+                    turn.request.stop()
+        if not self._quits_early or self.loaded.is_set():
+            self.loaded.wait()
+            for thread in self._threads:
+                thread.join()
+        super().finish()
 
     def close(self) -> None:
         for analyst in self._analysts:
             analyst.close()
 
 
-def _turn_numbers(fields: Fields) -> set[int] | None:
-    if "turnNumbers" not in fields:
-        return None
-    message = "If provided, must be an array of integers indicating turns to terminate"
-    return set(integers(fields, "turnNumbers", message))
-
-
 def serve(settings: Settings, make_analysts: Callable[[], Sequence[GoAnalyst]], *, quit_without_waiting: bool) -> int:
-    """Serve the client on stdin and stdout; return the exit status. For the arguments see `Session`."""
-
-    def make_session(write: Callable[[str], None]) -> Session:
-        session = Session(settings, make_analysts, write, _say, quit_without_waiting=quit_without_waiting)
-        session.load()
-        return session
-
-    return run_session(make_session)
+    """Serve the client on stdin and stdout; return the exit status."""
+    return run_session(
+        lambda write: Session(settings, make_analysts, write, _say, quit_without_waiting=quit_without_waiting)
+    )
 
 
 def _say(line: str) -> None:
-    """Print a line to stderr. Clients wait for the line that begins with "Started"."""
+    # Clients wait for the line that begins with "Started".
     print(line, file=sys.stderr, flush=True)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import random
 import time
-from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 from yomi.engine.color import COLOR_NAMES, LETTERS, opponent
 from yomi.engine.go.cgos.codec import (
@@ -26,14 +24,11 @@ from yomi.engine.go.cgos.codec import (
     format_protocol,
     parse_line,
 )
-from yomi.engine.go.cgos.game import CgosGame, MoveSearch
-from yomi.engine.go.cgos.seats import GoReply, GoSeat
-from yomi.engine.go.vertex import VertexError, parse_vertex
+from yomi.engine.go.cgos.game import CgosGame, GoReply, GoSeat, MoveSearch
+from yomi.engine.go.points import VertexError
 from yomi.engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
 from yomi.engine.servers.connection import ConnectionLostError, Line, OutOfStepError
-from yomi.engine.servers.reporter import Reporter
-from yomi.engine.servers.seat import Done
-from yomi.engine.servers.settings import STARS, Account, Password
+from yomi.engine.servers.settings import STARS
 
 log = logging.getLogger("yomi.servers")
 
@@ -46,33 +41,14 @@ THROW_OUT_TIMEOUT = 5.0
 WAITING_SILENCE = 1800.0  # seconds without a game after which the client logs in again: the protocol has no ping
 
 
-class CgosClient(Client):
-    seat: GoSeat
-
-    def __init__(
-        self,
-        account: Account,
-        password: Password,
-        records: Path,
-        reporter: Reporter,
-        open_seat: Callable[[], GoSeat],
-        rng: random.Random | None = None,
-    ) -> None:
-        super().__init__(account, password, records, reporter, open_seat, rng)
-        self._game: CgosGame | None = None
-        self._has_analysis = False
-        self._login_due: float | None = None
-        self._logged_in_at: float | None = None
-        # When the server announced another login; None once the server has sent anything else.
-        self._challenged_at: float | None = None
-
-    @property
-    def has_game(self) -> bool:
-        return self._game is not None
+class CgosClient(Client[CgosGame, GoSeat]):
+    _has_analysis = False
+    _login_due: float | None = None
+    _logged_in_at: float | None = None
+    _challenged_at: float | None = None  # when the server announced another login, if it has sent nothing since
 
     @property
     def shortest_pause(self) -> float:
-        """Minimum seconds to stay away after another client took over the login."""
         at = self._challenged_at
         return ANOTHER_LOGIN_PAUSE if at is not None and time.monotonic() < at + THROW_OUT_TIMEOUT else 0.0
 
@@ -83,14 +59,13 @@ class CgosClient(Client):
         self._logged_in_at = None
 
     def on_lost(self) -> None:
-        """Forget the state of the connection. The engine continues to think about a pending move."""
+        # The engine continues to think about a pending move.
         self._login_due = self._logged_in_at = self._challenged_at = None
-        if self._game is not None:
-            self._game.due = self._game.sent = None
+        if self.game is not None:
+            self.game.due = self.game.sent = None
 
     def on_finish(self) -> None:
-        """Leave the server if no game is in progress."""
-        if self._game is None and self.is_connected:
+        if self.game is None and self.is_connected:
             self._quit()
 
     def _quit(self) -> None:
@@ -99,7 +74,6 @@ class CgosClient(Client):
         self.send("quit")
 
     def on_line(self, line: Line) -> None:
-        """Handle a line from the server."""
         message = parse_line(line.text)
         self._challenged_at = None  # a server that still sends lines has not thrown us out
         match message:
@@ -122,20 +96,20 @@ class CgosClient(Client):
             case Setup():
                 self._set_up(message)
             case Broken():
-                raise ConnectionLostError(f"a game that cannot be played: {message.why}")
+                raise ConnectionLostError(f"a game that cannot be played: {message.text}")
             case Other():
                 self.noise(message.text)
-            case _ if self._game is None:
+            case _ if self.game is None:
                 self.noise(line.text)
             case OpponentMove():
-                self._played(self._game, message)
+                self._played(self.game, message)
             case Genmove():
-                self._genmove(self._game, message, line.at)
+                self._genmove(self.game, message, line.at)
             case Gameover():
-                self._over(self._game, message)
+                self._over(self.game, message)
 
     def _welcome(self) -> None:
-        """Record a successful login. The server does not confirm logins, it only rejects them."""
+        # The server does not confirm logins, it only rejects them.
         if self._logged_in_at is not None:
             self._logged_in_at = None
             self.login_accepted()
@@ -147,32 +121,32 @@ class CgosClient(Client):
         colors = [color for color, name in setup.names.items() if name == self.account.user]
         if not colors:
             raise ConnectionLostError(f"a game of {' and '.join(setup.names.values())}, not of {self.account.user}")
-        game = self._game
+        game = self.game
         self._welcome()
         if game is not None and game.is_resumed_by(setup):
             if len(setup.moves) > game.resumed_at:
                 game.resumed_at = len(setup.moves)
-                self.made_progress()
+                self.backoff.reset()  # after a loss of the connection the next attempt comes soon
             if not game.resume(setup):
                 self.seat.hurry()
                 self._begin(game, is_new=False)
             self.report("resume", f"the game continues at move {game.ply + 1}", game=game.id, ply=game.ply)
             return
         self.drop_game("the server has started another game")
-        game = self._game = self.new_game(lambda: CgosGame(setup, colors[0], self.records))
+        game = self.new_game(lambda: CgosGame(setup, colors[0], self.records))
         self._begin(game, is_new=True)
         self.save(game)
         self.report(
             "game",
             f"game {game.id}: {COLOR_NAMES[game.color]} against {game.opponent}"
             f" ({setup.ratings[opponent(game.color)]}),"
-            f" {setup.size}x{setup.size}, komi {setup.komi:g}, {setup.seconds:g} s"
+            f" {setup.board}, komi {setup.komi:g}, {setup.seconds:g} s"
             + (f", from move {game.ply + 1}" if game.ply else ""),
             game=game.id,
             color=LETTERS[game.color],
             opponent=game.opponent,
             rating=setup.ratings[opponent(game.color)],
-            size=setup.size,
+            size=setup.board.side,
             komi=setup.komi,
             total=setup.seconds,
             ply=game.ply,
@@ -186,7 +160,7 @@ class CgosClient(Client):
         if message.color == game.color or message.color != game.side_to_move:
             raise OutOfStepError(f"{COLOR_NAMES[message.color]} plays {message.vertex[:20]} out of turn")
         game.play(message.color, message.vertex, message.left)
-        self.made_progress()
+        self.backoff.reset()  # after a loss of the connection the next attempt comes soon
         self.submit("play", lambda: self.seat.play(message.color, message.vertex))
         self._after_move(game)
 
@@ -211,35 +185,28 @@ class CgosClient(Client):
         color, left, at, lag = game.color, game.left[game.color], game.due, self.lag.expected
         self.submit(turn, lambda: self.seat.genmove(color, left, at, lag))
 
-    def on_done(self, done: Done) -> None:
-        """Handle a finished task of the engine."""
-        game = self._game
-        turn = game.turn if game is not None and done.tag is game.turn else None
-        error = done.error
-        if game is not None and turn is not None and error is None:
-            error = _fault_of(game, turn, done.result)
-        if error is not None:
-            self._start_over(game, error)
-        elif game is not None and turn is not None:
-            assert isinstance(done.result, GoReply)
-            self.engine_worked()
-            game.decided, game.turn = (turn.ply, done.result), None
-            if self.is_connected and game.due is not None:
-                self._answer(game, done.result)
+    def fault_of(self, game: CgosGame, turn: MoveSearch, result: Any) -> Exception | None:
+        assert isinstance(result, GoReply)
+        if result.vertex == "resign" or turn.ply != game.ply:
+            return None
+        try:
+            why = game.board.why_illegal(game.color, game.setup.board.parse_vertex(result.vertex), strict=False)
+        except VertexError as error:
+            return error
+        return None if why is None else ValueError(f"illegal move {result.vertex}: {why}")
 
-    def _start_over(self, game: CgosGame | None, error: Exception) -> None:
-        """Restart the engine. A pending move gets the rest of the clock."""
-        self.engine_failed(error)
-        self.submit("reopen", self.reopen)
-        if game is None:
-            return
+    def on_decided(self, game: CgosGame, turn: MoveSearch, result: GoReply) -> None:
+        game.decided, game.turn = (turn.ply, result), None
+        if self.is_connected and game.due is not None:
+            self._answer(game, result)
+
+    def restart(self, game: CgosGame) -> None:
         game.turn = game.decided = None
         self._begin(game, is_new=True)
         if self.is_connected and game.due is not None:
             self._think(game)
 
     def _answer(self, game: CgosGame, reply: GoReply) -> None:
-        """Send the pending move, then ponder."""
         assert game.due is not None
         taken = time.monotonic() - game.due
         game.max_seconds = max(game.max_seconds, taken)
@@ -269,9 +236,8 @@ class CgosClient(Client):
         self.show_game(game, game.left)
 
     def _over(self, game: CgosGame, message: Gameover) -> None:
-        """Complete the game, then ask for another one or quit."""
         outcome = game.finish(message.result)
-        self._game = None
+        self.game = None
         self.seat.hurry()
         why = f"{message.result} {message.text}".rstrip()
         self.completed(game, outcome, why, result=message.result, reason=message.text)
@@ -283,27 +249,24 @@ class CgosClient(Client):
             self.status("waiting for a game")
 
     def drop_game(self, why: str) -> None:
-        """Give up a game that cannot continue."""
-        game, self._game = self._game, None
+        game, self.game = self.game, None
         if game is not None:
             self.seat.hurry()
             self.dropped(game, why)
 
     def resign_game(self) -> None:
-        """Resign the game, because no engine is left to play it."""
-        if self._game is not None and self._game.due is not None:
+        if self.game is not None and self.game.due is not None:
             self.send("resign")
 
     # -- time ------------------------------------------------------------------------------------------------------
 
     def dues(self) -> list[Due]:
-        """Return the deadlines after which the client reconnects or drops its game."""
         dues: list[Due] = []
         if self._login_due is not None:
             dues.append(self.timeout_at(self._login_due, "no answer to the log-in"))
         if self._logged_in_at is not None:
-            dues.append(Due(self._logged_in_at + RESUME_TIMEOUT, self._resume_no_game))
-        game = self._game
+            dues.append((self._logged_in_at + RESUME_TIMEOUT, self._resume_no_game))
+        game = self.game
         if game is None:
             dues.append(self.timeout_at(self.last_line + WAITING_SILENCE, "silence"))
         elif game.due is None and self._logged_in_at is None:
@@ -312,24 +275,12 @@ class CgosClient(Client):
         return dues
 
     def _resume_no_game(self) -> None:
-        """Drop the game in progress, if any: the server would have resumed it by now."""
+        # The server would have resumed the game by now.
         if self.is_leaving:
             raise SessionOver
         self._welcome()
         self.status("waiting for a game")
-        if self._game is not None:
+        if self.game is not None:
             self.drop_game("it ended while there was no connection")
             if self.wants_no_more:
                 self._quit()
-
-
-def _fault_of(game: CgosGame, turn: MoveSearch, reply: object) -> Exception | None:
-    """Return the error if the engine chose an illegal move; None if the move is legal or outdated."""
-    assert isinstance(reply, GoReply)
-    if reply.vertex == "resign" or turn.ply != game.ply:
-        return None
-    try:
-        why = game.board.why_illegal(game.color, parse_vertex(reply.vertex, game.setup.size), strict=False)
-    except VertexError as error:
-        return error
-    return None if why is None else ValueError(f"illegal move {reply.vertex}: {why}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from yomi import __version__
 from yomi.engine.color import BLACK, COLORS, WHITE
-from yomi.engine.go.vertex import VertexError, format_vertex, parse_vertex
+from yomi.engine.go.points import Board, VertexError, square
 from yomi.engine.options import MAX_KOMI
 from yomi.engine.search.types import SearchReport
 from yomi.native.go.board import MAX_SIZE, MIN_SIZE
@@ -25,47 +25,52 @@ MAX_MILLISECONDS = 10**10
 ANOTHER_LOGIN = "another login is being attempted"
 
 
+@dataclass(frozen=True, slots=True)
 class Message:
     """A line of the server."""
 
-    __slots__ = ()
+    text: str = ""
+
+
+class Broken(Message):
+    """A game that cannot be played."""
+
+
+class Other(Message):
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class AskProtocol(Message):
-    """The server asks for protocol and client."""
-
-    has_analysis: bool  # the server accepts an analysis with each move
+    has_analysis: bool = False  # the server accepts an analysis with each move
 
 
-@dataclass(frozen=True, slots=True)
 class AskUser(Message):
     pass
 
 
-@dataclass(frozen=True, slots=True)
 class AskPassword(Message):
     pass
 
 
-@dataclass(frozen=True, slots=True)
 class Info(Message):
-    """A message for people."""
-
-    text: str
+    """A text for people."""
 
 
-@dataclass(frozen=True, slots=True)
 class AnotherLogin(Message):
     """Another client logs in with our name. The server closes this connection if it accepts the login."""
 
 
+class Refused(Message):
+    """An error, after which the server closes the connection."""
+
+
 @dataclass(frozen=True, slots=True)
-class Setup(Message):
+class Setup:
     """A new game, or a game that continues after a break."""
 
     game_id: str
-    size: int
+    board: Board
     komi: float
     seconds: float  # time of each side for the whole game
     names: dict[int, str]
@@ -74,55 +79,32 @@ class Setup(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class OpponentMove(Message):
-    """A move of the opponent."""
-
+class OpponentMove:
     color: int
     vertex: str
     left: float  # seconds left to the opponent
 
 
 @dataclass(frozen=True, slots=True)
-class Genmove(Message):
-    """A request for our move."""
-
+class Genmove:
     color: int
     left: float  # seconds left to us
 
 
 @dataclass(frozen=True, slots=True)
-class Gameover(Message):
+class Gameover:
     date: str
     result: str  # such as `B+2.0`, `W+Resign`, `B+Time`, `Draw`, `Abort`
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refused(Message):
-    """An error, after which the server closes the connection."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Broken(Message):
-    """A game that cannot be played."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Other(Message):
-    text: str
-
-
-def parse_line(line: str) -> Message:
+def parse_line(line: str) -> Message | Setup | OpponentMove | Genmove | Gameover:
     text = line.strip()
     name, _, rest = text.partition(" ")
     words = rest.split()
     match name.lower(), len(words):
         case "protocol", _:
-            return AskProtocol(ANALYZE in words)
+            return AskProtocol(has_analysis=ANALYZE in words)
         case "username", 0:
             return AskUser()
         case "password", 0:
@@ -162,19 +144,20 @@ def _setup(words: list[str]) -> Setup | Broken | None:
     size = int(size_text[:9])
     if not MIN_SIZE <= size <= MAX_SIZE:
         return Broken(f"board size {size_text[:20]}: expected {MIN_SIZE} to {MAX_SIZE}")
+    board = square(size)
     is_number = re.fullmatch(r"[+-]?[0-9]{1,9}(\.[0-9]{1,9})?", komi_text)
     if not is_number or abs(float(komi_text)) > MAX_KOMI:
         return Broken(f"komi {komi_text[:20]}: expected {-MAX_KOMI:g} to {MAX_KOMI:g}")
     moves = [(vertex.lower(), left) for vertex, left in zip(rest[0::2], lefts, strict=False) if left is not None]
     for number, (vertex, _) in enumerate(moves, 1):
         try:
-            parse_vertex(vertex[:20], size)
+            board.parse_vertex(vertex[:20])
         except VertexError as error:
             return Broken(f"move {number}: {error}")
     players = {WHITE: _player(white), BLACK: _player(black)}
     return Setup(
         game_id,
-        size,
+        board,
         float(komi_text),
         seconds,
         {color: name for color, (name, _) in players.items()},
@@ -210,16 +193,16 @@ def format_move(vertex: str, analysis: str = "") -> str:
     return f"{vertex.lower()} {analysis}" if has_analysis else vertex.lower()
 
 
-def cgos_json(report: SearchReport, size: int, max_moves: int = 20) -> str:
+def cgos_json(report: SearchReport, board: Board, max_moves: int = 20) -> str:
     """Return a report as CGOS stores it: one line of JSON."""
     moves = [
         {
-            "move": format_vertex(move.move, size).upper() if move.pv else "",
+            "move": board.vertex(move.move).upper() if move.pv else "",
             "winrate": round(move.winrate, 4),
             "score": round(move.score_lead, 2),
             "prior": round(move.prior, 4),
             "visits": move.visits,
-            "pv": " ".join(format_vertex(later, size).upper() for later in move.pv[1:]),
+            "pv": " ".join(board.vertex(later).upper() for later in move.pv[1:]),
         }
         for move in report.moves[:max_moves]
     ]

@@ -1,25 +1,180 @@
-"""One game on CGOS: moves, clocks and the record."""
+"""One game on CGOS: the engine that plays it (yomi's own player or another GTP engine), moves, clocks and the record.
+
+One thread calls a seat, but any thread may call `hurry`.
+"""
 
 from __future__ import annotations
 
-import logging
+import json
 import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from yomi.engine.color import BLACK, WHITE, opponent
-from yomi.engine.go.cgos.codec import Setup
-from yomi.engine.go.cgos.seats import RULES, GoReply, GoStart
+from yomi.engine.clients.client import EngineError, Evaluation
+from yomi.engine.clients.gtp import GtpClient
+from yomi.engine.clock import Clock, TimeSettings, TimeSystem
+from yomi.engine.color import BLACK, LETTERS, WHITE, opponent
+from yomi.engine.go.cgos.codec import Setup, cgos_json
 from yomi.engine.go.game import GoGame, IllegalMove
+from yomi.engine.go.players.player import GoPlayer
+from yomi.engine.go.points import Board, VertexError
 from yomi.engine.go.record_files import load_record
-from yomi.engine.go.sgf import GameRecord, Node, SgfError
-from yomi.engine.go.vertex import VertexError, parse_vertex
+from yomi.engine.go.rules import PRESETS
+from yomi.engine.go.scoring import read_result
+from yomi.engine.go.sgf import GameRecord, Node
+from yomi.engine.players.request import Request
 from yomi.engine.servers.connection import OutOfStepError
-from yomi.engine.servers.reporter import RecordFile
+from yomi.engine.servers.game import EngineSeat, GaveUpError, RecordFile, ServerGame, YomiSeat
+from yomi.engine.servers.settings import Account
 
-log = logging.getLogger("yomi.servers")
+# CGOS's rules: area, positional superko, no suicide, all stones alive at the end.
+RULES = PRESETS["tromp-taylor"].with_rule("suicide", "false")
+
+
+@dataclass(frozen=True, slots=True)
+class GoStart:
+    """A game so far."""
+
+    board: Board
+    komi: float
+    seconds: float
+    opponent: str
+    rating: str
+    moves: tuple[tuple[int, str], ...]  # (color, vertex)
+    is_new: bool  # Whether the game begins. If it continues, the engine may keep its tree.
+
+
+@dataclass(frozen=True, slots=True)
+class GoReply:
+    vertex: str  # a point, `pass` or `resign`
+    analysis: str = ""  # JSON in CGOS's form; empty if there is none
+    comment: str = ""  # the evaluation for the record
+
+
+class YomiGoSeat(YomiSeat[GoPlayer]):
+    def __init__(self, player: GoPlayer) -> None:
+        super().__init__(player)
+        self._current: Request[GoGame] | None = None
+
+    def begin(self, start: GoStart) -> None:
+        """Set up a game, and load everything for its board before a clock runs."""
+        player = self._player
+        player.stop()
+        self._game = GoGame(start.board, RULES, start.komi)
+        self._settings = TimeSettings(TimeSystem.ABSOLUTE, start.seconds)
+        if start.is_new:
+            player.new_game(self._game)
+        else:
+            player.load(self._game)
+        for color, vertex in start.moves:
+            self.play(color, vertex)
+
+    def play(self, color: int, vertex: str) -> None:
+        """Play a move. Legality is not checked, because the server's ko rule may differ."""
+        self._player.stop()
+        self._game.play(color, self._game.board.parse_vertex(vertex), strict=False)
+
+    def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
+        """Choose a move, play it and return it.
+
+        `left` are seconds on our clock, which started `at` (time.monotonic()); a move loses `lag` seconds in transit.
+        """
+        player, board = self._player, self._game.board
+        request = self._request(color)
+        request.options = replace(player.options, lag=player.options.lag + lag)
+        request.clocks = dict.fromkeys((color, opponent(color)), Clock(self._settings, left))
+        request.start = at
+        self._current = request
+        decision = player.decide(request)
+        report = decision.report
+        analysis = cgos_json(report, board) if report.moves else ""
+        comment = str(Evaluation(report.winrate, report.score_lead, report.visits)) if analysis else ""
+        if decision.resign or decision.move is None:
+            return GoReply("resign", analysis, comment)
+        self._game.play(color, decision.move)
+        return GoReply(board.vertex(decision.move).lower(), analysis, comment)
+
+    def hurry(self) -> None:
+        """Make a running `genmove` end soon."""
+        if self._current is not None:
+            self._current.stop()
+
+    def ponder(self) -> None:
+        """Start pondering until the next call; return at once. Called only if `ponders` is set."""
+        request = self._request(self._game.side_to_move)
+        request.ponder = True
+        self._player.start(request)
+
+    def end(self, result: str) -> None:
+        self._player.stop()
+
+    def _request(self, color: int) -> Request[GoGame]:
+        game = self._game.copy()
+        game.turn_to(color)
+        return Request(game, hide_history=self._player.options.ignore_pre_root_history)
+
+
+NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove", "quit")
+
+
+class GtpSeat(EngineSeat[GtpClient]):
+    ponders = False  # the engine decides by itself whether it ponders
+
+    def __init__(self, account: Account) -> None:
+        """Start the engine. Raises GaveUpError if it does not start, or lacks a command."""
+        super().__init__(account, GtpClient)
+        missing = [command for command in NEEDED if not self._client.knows(command)]
+        if missing:
+            self._client.close()
+            raise GaveUpError(f"{account.name}: {self.name} has no command {missing[0]}: expected {', '.join(NEEDED)}")
+
+    def begin(self, start: GoStart) -> None:
+        client = self._client
+        client.new_game(start.board.side, start.komi, str(RULES), TimeSettings(TimeSystem.ABSOLUTE, start.seconds))
+        for command, text in (("cgos-opponent_name", start.opponent), ("cgos-opponent_rating", start.rating)):
+            if text and client.knows(command):
+                client.ask(f"{command} {text}")
+        for color, vertex in start.moves:
+            self.play(color, vertex)
+
+    def play(self, color: int, vertex: str) -> None:
+        self._client.play(LETTERS[color], vertex)
+
+    def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
+        # The engine does not know the lag, so its clock is reduced.
+        clock = TimeSettings(TimeSystem.ABSOLUTE, max(left - lag - (time.monotonic() - at), 0.0))
+        found = self._client.genmove(LETTERS[color], Clock.full(clock))
+        vertex = found.move.lower()
+        if not re.fullmatch(r"[a-z][0-9]{1,2}|pass|resign", vertex):
+            raise EngineError(f"answered '{found.move[:80]}' to genmove: expected a move")
+        raw = found.report if found.report.startswith("{") else ""
+        return GoReply(vertex, raw or analysis_of(vertex, found.evaluation), str(found.evaluation or ""))
+
+    def hurry(self) -> None:
+        """GTP has no command for this."""
+
+    def ponder(self) -> None: ...
+
+    def end(self, result: str) -> None:
+        if self._client.knows("cgos-gameover"):
+            self._client.ask(f"cgos-gameover {result}")
+
+
+def analysis_of(vertex: str, evaluation: Evaluation | None) -> str:
+    """Return an evaluation of a move in CGOS's form; empty if there is none."""
+    if evaluation is None or evaluation.winrate is None:
+        return ""
+    data: dict[str, object] = {"winrate": float(f"{evaluation.winrate:.6g}")}
+    if evaluation.score is not None:
+        data["score"] = evaluation.score
+    if evaluation.visits is not None:
+        data["visits"] = evaluation.visits
+    move = {"move": vertex.upper(), **data, "pv": " ".join(evaluation.pv[1:]).upper()}
+    return json.dumps({"moves": [move], **data}, separators=(",", ":"))
+
+
+GoSeat = YomiGoSeat | GtpSeat
 
 TIME_LEFT = {BLACK: "BL", WHITE: "WL"}  # SGF properties
 SERVER_RESULTS = {"Draw": "0", "Abort": "Void"}
@@ -40,42 +195,30 @@ class MoveSearch:
     ply: int
 
 
-class CgosGame:
+class CgosGame(ServerGame[MoveSearch, GoReply]):
     def __init__(self, setup: Setup, color: int, records: Path) -> None:
-        """Begin a game, or continue one that the server has resumed.
-
-        Raises:
-            OSError: the folder for records cannot be created.
-            OutOfStepError: the server sent an illegal move.
-        """
+        """Begin a game, or continue one that the server has resumed. Raises OSError or OutOfStepError."""
+        name = f"{time.strftime('%Y%m%d')}-{setup.game_id}-{setup.names[WHITE]}-{setup.names[BLACK]}"
+        super().__init__(setup.game_id, color, setup.names, RecordFile(records, name, ".sgf"))
         self.setup = setup
-        self.id = setup.game_id
-        self.color = color
         self.moves = _moves_of(setup)
         self.board = _board_of(setup)
         self.left = {BLACK: setup.seconds, WHITE: setup.seconds}
-        self.turn: MoveSearch | None = None
-        self.decided: tuple[int, GoReply] | None = None  # (ply, our decision for it)
         # When the server asked for our pending move (time.monotonic()); None if no move is pending.
         self.due: float | None = None
         # (seconds on our clock before our last move, seconds that the move took here).
         self.sent: tuple[float, float] | None = None
-        self.max_seconds = 0.0  # longest time of one of our moves
         self.resumed_at = 0  # number of moves in the setup that last resumed the game
         self.result = ""
         self._date = time.strftime("%Y-%m-%d")
-        name = f"{time.strftime('%Y%m%d')}-{setup.game_id}-{setup.names[WHITE]}-{setup.names[BLACK]}"
-        self.file = RecordFile(records, name, ".sgf")
-        if self.moves:
-            self._take_up_record()
+        if self.moves and (record := self.find_record(load_record, self._is_ours)):
+            self._date = record.date
+            for node, move in zip(_moves_in(record), self.moves, strict=False):
+                move.comment = node.comment
 
     @property
     def ply(self) -> int:
         return len(self.moves)
-
-    @property
-    def opponent(self) -> str:
-        return self.setup.names[opponent(self.color)]
 
     @property
     def side_to_move(self) -> int:
@@ -83,23 +226,19 @@ class CgosGame:
 
     def is_resumed_by(self, setup: Setup) -> bool:
         """Whether a setup continues this game: id, size, komi and players are equal."""
-        ours, theirs = ((one.game_id, one.size, one.komi, one.names) for one in (self.setup, setup))
+        ours, theirs = ((one.game_id, one.board, one.komi, one.names) for one in (self.setup, setup))
         return ours == theirs
 
     def start(self, is_new: bool) -> GoStart:
-        """Return the game's state for the engine."""
         setup = self.setup
         moves = tuple((move.color, move.vertex) for move in self.moves)
         rating = setup.ratings[opponent(self.color)]
-        return GoStart(setup.size, setup.komi, setup.seconds, self.opponent, rating, moves, is_new)
+        return GoStart(setup.board, setup.komi, setup.seconds, self.opponent, rating, moves, is_new)
 
     def resume(self, setup: Setup) -> bool:
-        """Adopt the server's moves. Return whether the engine's game is still valid.
+        """Adopt the server's moves. Return whether the engine's game is still valid: it may have one more move, ours.
 
-        It is valid if the server has all moves, or lacks only our last one.
-
-        Raises:
-            OutOfStepError: the server sent an illegal move; nothing has changed.
+        Raises OutOfStepError and changes nothing if the server sent an illegal move.
         """
         self.board = _board_of(setup)
         ours = [(move.color, move.vertex) for move in self.moves]
@@ -116,30 +255,15 @@ class CgosGame:
         self.decided = self.turn = None
         return False
 
-    def _take_up_record(self) -> None:
-        """Continue the record that an earlier run wrote, and keep its comments."""
-        for path in self.file.of_all_days():
-            try:
-                record = load_record(path)
-            except SgfError as error:
-                log.warning("an earlier record of this game is ignored: %s", error)
-                continue
-            nodes = [node for node in record.line() if node.move is not None]
-            if not self._is_ours(record, [node.move for node in nodes]):
-                continue
-            for node, move in zip(nodes, self.moves, strict=False):
-                move.comment = node.comment
-            self.file.path, self._date = path, record.date
-            return
-
-    def _is_ours(self, record: GameRecord, played: Sequence[tuple[int, int] | None]) -> bool:
+    def _is_ours(self, record: GameRecord) -> bool:
         """Whether a record is of this game and unfinished. The server may lack our last move."""
+        played = [node.move for node in _moves_in(record)]
         setup = self.setup
         try:
-            known = [(move.color, parse_vertex(move.vertex, setup.size)) for move in self.moves]
+            known = [(move.color, setup.board.parse_vertex(move.vertex)) for move in self.moves]
         except VertexError:  # `to_sgf` writes a comment about it
             return False
-        is_same = (record.size, record.black, record.white) == (setup.size, setup.names[BLACK], setup.names[WHITE])
+        is_same = (record.board, record.black, record.white) == (setup.board, setup.names[BLACK], setup.names[WHITE])
         count = min(len(known), len(played))
         return is_same and not record.result and len(played) <= len(known) + 1 and played[:count] == known[:count]
 
@@ -161,23 +285,21 @@ class CgosGame:
     def finish(self, result: str) -> int | None:
         """Set the result. Return +1 for a win, -1 for a loss, 0 for a draw, None without a result."""
         self.result = result
-        if result[:2] in ("B+", "W+"):
-            winner = BLACK if result[0] == "B" else WHITE
-            return 1 if winner == self.color else -1
-        return 0 if result in ("Draw", "0") else None
+        winner, _, _ = read_result(result)
+        return winner if not winner else 1 if winner == self.color else -1
 
     def to_sgf(self) -> str:
         """Return the record. It ends before a move that is not on the board."""
         setup = self.setup
         result = SERVER_RESULTS.get(self.result, self.result.replace("Resign", "R").replace("Time", "T"))
-        record = GameRecord(setup.size, setup.komi, RULES, black=setup.names[BLACK], white=setup.names[WHITE])
+        record = GameRecord(setup.board, setup.komi, RULES, black=setup.names[BLACK], white=setup.names[WHITE])
         record.result, record.date, record.seconds = result, self._date, setup.seconds
         node = record.root = Node()
         ratings = {key: setup.ratings[color] for key, color in (("BR", BLACK), ("WR", WHITE))}
         node.other = {key: [re.sub(r"([]\\])", r"\\\1", text)] for key, text in ratings.items() if text}
         for move in self.moves:
             try:
-                point = parse_vertex(move.vertex, setup.size)
+                point = setup.board.parse_vertex(move.vertex)
             except VertexError as error:
                 node.comment = f"{node.comment}\n{error}".strip()
                 break
@@ -187,8 +309,11 @@ class CgosGame:
         return record.to_sgf()
 
     def save(self) -> None:
-        """Write the record. Raises OSError."""
         self.file.write(self.to_sgf().encode("utf-8"))
+
+
+def _moves_in(record: GameRecord) -> list[Node]:
+    return [node for node in record.line() if node.move is not None]
 
 
 def _moves_of(setup: Setup) -> list[Move]:
@@ -196,7 +321,7 @@ def _moves_of(setup: Setup) -> list[Move]:
 
 
 def _board_of(setup: Setup) -> GoGame:
-    board = GoGame(setup.size, RULES, setup.komi)
+    board = GoGame(setup.board, RULES, setup.komi)
     for move in _moves_of(setup):
         _play(board, move.color, move.vertex)
     return board
@@ -205,6 +330,6 @@ def _board_of(setup: Setup) -> GoGame:
 def _play(board: GoGame, color: int, vertex: str) -> None:
     """Play a move. The server enforces ko."""
     try:
-        board.play(color, parse_vertex(vertex, board.size), strict=False)
+        board.play(color, board.board.parse_vertex(vertex), strict=False)
     except (VertexError, IllegalMove) as error:
         raise OutOfStepError(f"move {board.ply + 1}: {error}") from None

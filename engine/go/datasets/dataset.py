@@ -18,8 +18,17 @@ import numpy.typing as npt
 
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import GO_SUFFIXES, Columns, Log, held_out, plan_shards, readable_files, write_missing
-from yomi.engine.go.datasets.games import GameTable, read_games, thinned, trusted, without_duplicates
-from yomi.engine.go.datasets.rows import PLY_DTYPE, Row, RowWriter, blank_columns
+from yomi.engine.go.datasets.games import (
+    PLY_DTYPE,
+    GameTable,
+    Row,
+    RowWriter,
+    blank_columns,
+    read_games,
+    thinned,
+    trusted,
+    without_duplicates,
+)
 from yomi.engine.go.datasets.teacher import LABELS_VERSION, KomiScorer, NetworkTeacher
 from yomi.engine.go.rules import Rules
 from yomi.engine.records import LeftOut
@@ -69,15 +78,9 @@ def make_go_dataset(
     log: Log,
     scorer: KomiScorer | None = None,
 ) -> Dataset:
-    """Make or continue a data set, and return it.
+    """Make or continue a data set of the records in `paths`, and return it.
 
-    Args:
-        paths: records.
-        folder: folder of the set.
-        options: determine the content.
-        teacher: labels in place of moves and results.
-        log: receives lines of progress.
-        scorer: labels points in place of results and teacher.
+    A teacher labels in place of moves and results; a scorer labels points in place of results and teacher.
 
     Raises:
         NetworkError: a source or option cannot be used, or the folder contains another data set.

@@ -1,5 +1,6 @@
-"""Game records as rows of numbers, and the choice of games and results. The rows are cached in parts beside the data
-set.
+"""Game records as rows of numbers, the choice of games and results, and positions as columns of a data set.
+
+The rows of games are cached in parts beside the data set.
 """
 
 from __future__ import annotations
@@ -7,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
-import math
 import multiprocessing
 import os
 import signal
@@ -17,34 +17,41 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.datasets.making import sgf_texts
+from yomi.engine.datasets.making import Columns, sgf_texts
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.handicap import handicap_stones
+from yomi.engine.go.points import handicap_stones
 from yomi.engine.go.record_files import each_record
-from yomi.engine.go.referee import result_in_words
 from yomi.engine.go.rules import Rules
+from yomi.engine.go.scoring import read_result
 from yomi.engine.go.sgf import GameRecord, SgfError
+from yomi.engine.play import RESIGNATION
 from yomi.engine.records import LeftOut
-from yomi.native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
+from yomi.native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, POINT_MASK, black_wins, replay
+from yomi.native.go.aya import AYA_SCRATCH_DTYPE, VALUE_PLANES, write_aya
 from yomi.native.go.board import POSITION_DTYPE
+from yomi.native.go.planes import policy_index, write_planes
 from yomi.native.go.rules import MAX_HISTORY
+from yomi.native.go.scratch import SCRATCH_DTYPE
+from yomi.native.go.stones import write_stones
 from yomi.nets.arrays import read_npz
+from yomi.nets.data.shards import COLUMNS, UNKNOWN_OWNER, widths
 from yomi.nets.errors import NetworkError, one_line
 from yomi.nets.files import atomic_writer, remove_drafts, source_digest
+from yomi.nets.metadata import FeatureSet
 
 _log = logging.getLogger("yomi.datasets")
 
-READER = 2  # Version of the reader. Parts of other versions are read again.
+READER = 3  # Version of the reader. Parts of other versions are read again.
 PART_GAMES = 4096
 PIECE_GAMES = 256  # Games that a process reads at once. Up to this many are read without extra processes.
 TRUSTS = ("all", "resigned", "rollouts")
 ROLLOUT_SHARE = 0.6  # share of the rollouts from the last position that must confirm a result (as in Aya)
-COLORS = {"B": BLACK, "W": WHITE}
 MAX_HANDICAP = 255  # maximum stones that a row can store
 RULE_FIELDS = ("ko_rule", "scoring", "tax", "suicide", "friendly_pass")
 
@@ -65,33 +72,17 @@ class GameTable:
         return GameTable(self.games[keep], self.codes)
 
 
-def parse_result(text: str) -> tuple[int, bool, float]:
-    """Return (winner, resigned, points): BLACK, WHITE, 0 for a draw or -1 if unknown; points may be NaN."""
-    text = text.strip()
-    if text in ("0", "Draw", "D"):
-        return 0, False, 0.0
-    winner, _, reason = text.partition("+")
-    if winner not in COLORS:
-        winner, _, reason = result_in_words(text).partition("+")
-    if winner not in COLORS:
-        return -1, False, math.nan
-    try:
-        points = float(reason)
-    except ValueError:
-        return COLORS[winner], reason.upper().startswith("R"), math.nan
-    return COLORS[winner], False, points
-
-
 def game_row(record: GameRecord, rules: Rules) -> tuple[npt.NDArray[np.void], list[int]]:
     """Return a game's row, with start 0, and its codes, up to a move off the board. Raises SgfError."""
     has_fault = any(node.fault for node in record.line())
     game: GoGame = record.game(rules=rules, override_rules=record.rules is None, cut=has_fault)
     row = np.zeros(1, GAME_DTYPE)
-    row["stones"], row["moves"], row["size"] = len(game.setup), len(game.moves), game.size
+    row["stones"], row["moves"], row["size"] = len(game.setup), len(game.moves), game.board.side
     row["side"], row["komi"] = game.initial_side, float(game.position["komi"])
     for name in RULE_FIELDS:
         row[name] = game.position[name]
-    row["winner"], row["resigned"], row["margin"] = parse_result(record.result)
+    winner, ending, row["margin"] = read_result(record.result)
+    row["winner"], row["resigned"] = -1 if winner is None else winner, ending == RESIGNATION
     handicap = max(record.handicap, handicap_stones(game.setup, game.moves))
     if handicap > MAX_HANDICAP:
         raise SgfError(f"a handicap of {handicap}: expected at most {MAX_HANDICAP} stones")
@@ -110,12 +101,8 @@ def read_games(
 
     Many games are read by one process for each core; these processes import the program's main module.
 
-    Args:
-        paths: SGF files and collections.
-        folder: folder of the cached parts. Parts of other files or rules are ignored.
-        rules: rules of records that name none or unknown ones.
-        progress: called with the numbers of games read and refused.
-        left_out: collects unreadable files and refused games. None: raise at the first unreadable file.
+    `rules` are for records that name none or unknown ones. `progress` gets the numbers of games read and refused.
+    `left_out` collects unreadable files and refused games. Without it, the first unreadable file raises.
 
     Returns:
         The table, and the number of refused records by reason.
@@ -268,13 +255,8 @@ def without_duplicates(table: GameTable) -> npt.NDArray[np.bool_]:
 def trusted(table: GameTable, trust: str, rollouts: int, narrow: float, seed: int) -> npt.NDArray[np.bool_]:
     """Return a mask of the games with trusted results.
 
-    Args:
-        table: the games.
-        trust: "all": every known result. "resigned": resignations. "rollouts": resignations, results by more than
-            `narrow` points, and results that rollouts from the last position confirm.
-        rollouts: number of rollouts.
-        narrow: points.
-        seed: seed of the rollouts.
+    "all" trusts every known result, "resigned" resignations. "rollouts" trusts resignations, results by more than
+    `narrow` points, and results that `rollouts` games from the last position confirm.
     """
     games = table.games
     known: npt.NDArray[np.bool_] = games["winner"] >= 0
@@ -304,3 +286,112 @@ def thinned(table: GameTable, believed: npt.NDArray[np.bool_], black_wins: float
     if wanted < len(white):
         keep[np.random.default_rng(seed).permutation(white)[wanted:]] = False
     return keep
+
+
+# A position in a table: game, number of moves, and symmetry or -1.
+PLY_DTYPE = np.dtype([("game", np.int64), ("ply", np.int32), ("symmetry", np.int8)])
+
+
+@dataclass(frozen=True)
+class Row:
+    position: Any
+    history: Any
+    game: Any  # GAME_DTYPE
+    ply: int
+
+
+def blank_columns(features: FeatureSet, size: int, rows: int, moves: int, *, judged: bool) -> Columns:
+    """Return the columns of an empty shard of N×N boards.
+
+    `moves` is the maximum for a policy target. `judged` includes the columns that only a teacher can fill.
+    """
+    width = widths(features, size)
+    shapes: dict[str, tuple[int, ...]] = {"planes": (width["planes"],), "value": (), "komi": ()}
+    shapes |= {name: (width[name],) for name in ("levels", "globals") if width[name]}
+    shapes |= {"policy_moves": (moves,), "policy_weights": (moves,), "lead": (), "score_mean": ()}
+    if judged:
+        shapes |= {"score_stdev": (), "ownership": (width["ownership"],)}
+    return {name: _blank(name, (rows, *shape)) for name, shape in shapes.items()}
+
+
+def _blank(name: str, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
+    dtype = COLUMNS[name][0]
+    if name == "ownership":
+        return np.full(shape, UNKNOWN_OWNER, dtype)
+    if dtype is np.float16 and name not in ("policy_weights", "globals"):
+        return np.full(shape, np.nan, dtype)
+    return np.zeros(shape, dtype)
+
+
+class Scratch(threading.local):
+    """Scratch memory of each thread."""
+
+    def __init__(self) -> None:
+        self.go = np.zeros(1, SCRATCH_DTYPE)[0]
+        self.aya = np.zeros(1, AYA_SCRATCH_DTYPE)[0]
+
+
+class RowWriter:
+    """Writes rows of one feature set from a table of games."""
+
+    def __init__(self, table: GameTable, features: FeatureSet, believed: npt.NDArray[np.bool_]) -> None:
+        """`believed`: mask of the games with a trusted result. Other results stay unknown."""
+        self.table = table
+        self.features = features
+        self.believed = believed
+        self._scratch = Scratch()
+
+    def replayed(self, plies: npt.NDArray[np.void]) -> list[Row]:
+        """Return the positions of PLY_DTYPE[n]."""
+        positions = np.zeros(len(plies), POSITION_DTYPE)
+        rows = []
+        for position, entry in zip(positions, plies, strict=True):
+            history = np.zeros(MAX_HISTORY, np.uint64)
+            game = self.table.games[entry["game"]]
+            replay(position, history, game, self.table.codes, int(entry["ply"]))
+            rows.append(Row(position, history, game, int(entry["ply"])))
+        return rows
+
+    def write_features(self, rows: list[Row], size: int, columns: Columns, first: int) -> None:
+        features = self.features
+        planes = np.zeros((len(rows), features.planes, size, size), np.float32)
+        globals_ = np.zeros((len(rows), features.globals), np.float32)
+        for row, target, numbers in zip(rows, planes, globals_, strict=True):
+            if features.name == "katago-v7":
+                write_planes(row.position, row.history, 0, self._scratch.go, target, numbers)
+            elif features.name.startswith("aya"):
+                write_aya(row.position, row.history, 0, self._scratch.aya, target, numbers)
+            else:
+                write_stones(row.position, row.history, 0, self._scratch.aya, target, numbers)
+        part = slice(first, first + len(rows))
+        bits = planes[:, : features.bits].reshape(len(rows), -1) != 0.0
+        columns["planes"][part] = np.packbits(bits, axis=1)
+        if features.levels:
+            columns["levels"][part] = planes[:, features.bits :].reshape(len(rows), -1)
+        if features.globals:
+            columns["globals"][part] = globals_
+        columns["komi"][part] = [-self.sign(row) * float(row.position["komi"]) for row in rows]
+
+    def write_results(self, rows: list[Row], plies: npt.NDArray[np.void], columns: Columns, first: int) -> None:
+        """Write the move played and the labels from the game's result."""
+        for index, (row, entry) in enumerate(zip(rows, plies, strict=True), first):
+            game = row.game
+            if row.ply < int(game["moves"]):
+                code = int(self.table.codes[int(game["start"]) + int(game["stones"]) + row.ply])
+                columns["policy_moves"][index, 0] = policy_index(
+                    int(game["size"]), int(game["size"]), code & POINT_MASK, 0
+                )
+                columns["policy_weights"][index, 0] = 1.0
+                assert code >> COLOR_SHIFT == row.position["side_to_move"]
+            if self.believed[entry["game"]]:
+                sign = self.sign(row)
+                winner = int(game["winner"])
+                columns["value"][index] = 0.0 if winner == 0 else sign if winner == BLACK else -sign
+                if np.isfinite(game["margin"]):
+                    margin = float(game["margin"]) * (sign if winner == BLACK else -sign)
+                    columns["lead"][index] = columns["score_mean"][index] = margin
+
+    def sign(self, row: Row) -> float:
+        """Return 1 if the row's values are Black's, or -1 if they are White's."""
+        own = self.features.bits != VALUE_PLANES and row.position["side_to_move"] != BLACK
+        return -1.0 if own else 1.0

@@ -22,10 +22,11 @@ import numpy.typing as npt
 
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns, Log
-from yomi.engine.go.datasets.rows import blank_columns
+from yomi.engine.go.datasets.games import blank_columns
 from yomi.engine.go.datasets.teacher import LABELS_VERSION, TOP_MOVES, NetworkTeacher, write_outputs
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.networks.katago import raw_outputs
+from yomi.engine.go.networks import raw_outputs
+from yomi.engine.go.points import square
 from yomi.engine.go.rules import Rules
 from yomi.native.datasets.parallel_games import encode_games, play_games
 from yomi.native.go.board import MAX_AREA, POSITION_DTYPE
@@ -123,7 +124,7 @@ class _ShardGames:
         self.extras = np.zeros((GAMES, GLOBALS), np.float32)
         self.legal = np.zeros((GAMES, size * size + 1), np.bool_)
         # By symmetry: the point that is seen at each place.
-        tables = [symmetry_table(size, symmetry) for symmetry in range(8)]
+        tables = [symmetry_table(size, size, symmetry) for symmetry in range(8)]
         self.points_seen = np.argsort(np.array(tables), axis=1)
         self.seen: set[int] = set()
         self.barren = 0  # number of repeated positions since the last new one
@@ -173,7 +174,7 @@ class _ShardGames:
             rules = Rules.parse(str(rng.choice(names, p=shares)))
             spread = options.size / 2 if rng.random() < WIDE_KOMI_SHARE else KOMI_SPREAD
             komi = round(2.0 * rng.normal(FAIR_KOMI[rules.scoring], spread)) / 2.0
-            game = GoGame(options.size, rules, komi)
+            game = GoGame(square(options.size), rules, komi)
             self.positions[index] = game.position
             self.histories[index] = game.history
             self.temperatures[index] = rng.uniform(*options.temperatures)

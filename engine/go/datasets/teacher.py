@@ -1,4 +1,4 @@
-"""Labels of positions by a network: its own outputs, or those of searches.
+"""Labels of positions by a network: its own outputs, or results of searches.
 
 `KomiScorer` labels points with the komi at which both sides win equally often (as in COSUMI). The komi moves in steps
 until a search's winrate for Black has crossed one half, then is interpolated between the last two steps. Each stage
@@ -23,24 +23,22 @@ import numpy.typing as npt
 
 from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns
+from yomi.engine.evaluators.devices import Device
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import NetworkEvaluator
-from yomi.engine.evaluators.providers import chooses_cpu
 from yomi.engine.evaluators.queue import InlineQueue, Job
-from yomi.engine.go.datasets.rows import Row
+from yomi.engine.go.datasets.games import Row
 from yomi.engine.go.game import KO_RULES, SCORINGS
-from yomi.engine.go.networks import FORMATS
-from yomi.engine.go.networks.katago import encode, raw_outputs
-from yomi.engine.go.networks.rollouts import RolloutEvaluator
+from yomi.engine.go.networks import FORMATS, RolloutEvaluator, encode, raw_outputs
 from yomi.engine.go.players.setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUT_SETTINGS, ROLLOUTS_PER_LEAF, go_sampling
+from yomi.engine.go.points import Board, square
 from yomi.engine.go.rules import PRESETS
 from yomi.engine.players.precision import with_suitable_precision
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import Limits, SearchReport
 from yomi.native.bound_kernels import Calls
-from yomi.native.go.board import PASS
-from yomi.native.go.planes import policy_index, symmetry_table
+from yomi.native.go.planes import symmetry_table
 from yomi.native.go.spec import go_spec
 from yomi.native.tree.arrays import Batch
 from yomi.nets.data.shards import OWNER_SCALE
@@ -63,13 +61,13 @@ class NetworkTeacher:
 
     top_moves = TOP_MOVES
 
-    def __init__(self, path: Path, visits: int, device: str, precision: str, seed: int) -> None:
+    def __init__(self, path: Path, visits: int, device: Device, precision: str, seed: int) -> None:
         """Load nothing yet. An evaluator is made for each board size on demand.
 
         Args:
             path: the network.
             visits: visits of the search for each position; 1 for the network alone, under a random symmetry.
-            device: auto, cpu, cuda or tensorrt.
+            device: where the network is computed.
             precision: fp32, int16, int8, bf16, or auto: the fastest that agrees with fp32.
             seed: seed of symmetries and searches.
         """
@@ -81,7 +79,7 @@ class NetworkTeacher:
         # By board size: (for rules under which every game has a result, for the others).
         self._evaluators: dict[int, tuple[NetworkEvaluator, NetworkEvaluator]] = {}
         # An evaluator on a GPU is bound to the thread that makes it; one on a processor serves all threads.
-        self._thread = None if chooses_cpu(device) else ThreadPoolExecutor(1, "teacher")
+        self._thread = None if device.is_cpu else ThreadPoolExecutor(1, "teacher")
         self._lock = threading.Lock()
 
     def evaluator(self, size: int, *, may_have_no_result: bool = False) -> NetworkEvaluator:
@@ -101,7 +99,8 @@ class NetworkTeacher:
         def make(precision: str) -> NetworkEvaluator:
             return load(FORMATS, self.path, size, self.device, precision=precision)
 
-        return with_suitable_precision(make, self.precision, lambda it: go_sampling(size, PRESETS["chinese"], it))
+        board, rules = square(size), PRESETS["chinese"]
+        return with_suitable_precision(make, self.precision, lambda it: go_sampling(board, rules, it))
 
     @property
     def is_free(self) -> bool:
@@ -127,13 +126,13 @@ class NetworkTeacher:
                 self.search(row.position, row.history, columns, index)
 
     def search(self, position: Any, history: npt.NDArray[np.uint64], columns: Columns, index: int) -> None:
-        """Replace a row's labels with those of a search. `score_mean` stays the network's, because searches only
+        """Replace a row's labels with a search's results. `score_mean` stays the network's, because searches only
         average leads.
         """
         settings = SearchSettings(memory=memory_for(self.visits), cache_size=0, seed=seed_of(position, self.seed))
         search = self.new_search(position, settings)
         search.set_position(Searchable(position, history))
-        _write_report(search.run(Limits(visits=self.visits)), int(position["size"]), columns, index)
+        _write_report(search.run(Limits(visits=self.visits)), square(int(position["size"])), columns, index)
 
     def new_search(self, position: Any, settings: SearchSettings) -> Search:
         """Return a search for positions of this board size and rules."""
@@ -154,7 +153,7 @@ class NetworkTeacher:
         possible = np.array([no_result_possible(row.position) for row in rows])
         raw = self.on_device(lambda: raw_outputs(evaluator, planes, globals_))
         outputs = post_process(raw, legal, possible, evaluator.info)
-        seen = np.array([symmetry_table(size, symmetry) for symmetry in symmetries])
+        seen = np.array([symmetry_table(size, size, symmetry) for symmetry in symmetries])
         write_outputs(outputs, columns, slice(first, first + len(rows)), seen)
 
 
@@ -202,11 +201,7 @@ class DeviceQueue(InlineQueue):
 def write_outputs(outputs: Outputs, columns: Columns, rows: slice, seen: npt.NDArray[np.int64] | None = None) -> None:
     """Write a network's outputs as labels.
 
-    Args:
-        outputs: for B positions.
-        columns: the columns of a shard.
-        rows: B rows of it.
-        seen: index of each point (pass last) in the outputs [B, A + 1]; None to keep the network's symmetry.
+    `seen` has the index of each point (pass last) in the outputs [B, A + 1]; None keeps the network's symmetry.
     """
     policy, ownership = outputs.policy, outputs.ownership
     if seen is not None:
@@ -227,13 +222,13 @@ def _write_policy(shares: npt.NDArray[np.float32], columns: Columns, rows: slice
     columns["policy_weights"][rows, : best.shape[1]] = largest / largest.sum(1, keepdims=True)
 
 
-def _write_report(report: SearchReport, size: int, columns: Columns, index: int) -> None:
+def _write_report(report: SearchReport, board: Board, columns: Columns, index: int) -> None:
     """Write the results of a search. Without moves, as at the end of a game, the labels stay."""
     if not report.moves:
         return
-    shares = np.zeros(size * size + 1, np.float32)
+    shares = np.zeros(board.area + 1, np.float32)
     for move in report.moves:
-        shares[policy_index(size, move.move, 0) if move.move != PASS else size * size] = move.visits
+        shares[board.index(move.move)] = move.visits
     _write_policy(shares[None], columns, slice(index, index + 1))
     columns["value"][index] = 2.0 * report.winrate - 1.0
     columns["lead"][index] = report.score_lead
@@ -265,13 +260,7 @@ def parse_stages(text: str) -> tuple[Stage, ...]:
 
 
 def fair_komi(winrate: Callable[[int, float], float], stages: Sequence[Stage], area: int) -> float:
-    """Return the komi at which Black's winrate is one half, at most the board's `area`.
-
-    Args:
-        winrate: Black's winrate for (playouts, komi).
-        stages: run one after the other.
-        area: points of the board.
-    """
+    """Return the komi at which Black's `winrate` for (playouts, komi) is one half, at most the board's `area`."""
     komi = START_KOMI
     for stage in stages:
         # No draws: a komi of n + 1/2.

@@ -8,36 +8,26 @@ from pathlib import Path
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.evaluators.base import EvaluatorError
-from yomi.engine.go.game import GoGame, IllegalMove, SetupError
-from yomi.engine.go.gtp.codec import Command, GtpError, expect_count, integer, real
-from yomi.engine.go.gtp.session import USER_ERRORS, Session
-from yomi.engine.go.gtp.table import command
-from yomi.engine.go.handicap import HandicapError, fixed_handicap, free_handicap, parse_free_handicap
+from yomi.engine.go.game import GoGame, IllegalMove
+from yomi.engine.go.gtp.codec import Command, GtpError, command, integer, real
+from yomi.engine.go.gtp.session import Session
+from yomi.engine.go.points import Board, SetupError, fixed_handicap, free_handicap, parse_color
 from yomi.engine.go.record_files import load_record
 from yomi.engine.go.rules import Rules, RulesError
 from yomi.engine.go.sgf import SgfError, to_sgf
-from yomi.engine.go.vertex import VertexError, board_points, format_vertex, parse_color, parse_vertex
 from yomi.engine.options import MAX_KOMI
+from yomi.engine.protocols.session import KEEPS, PAUSES
 from yomi.engine.records import report_notes
 from yomi.native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
 
 log = logging.getLogger("yomi.gtp")
 
-USER_ERRORS += [VertexError, IllegalMove, SetupError, HandicapError, RulesError, SgfError]
-
 COLOR_NAMES = {EMPTY: "empty", BLACK: "black", WHITE: "white"}
 
 
-def only_color(request: Command) -> int:
-    """Parse the only argument of a command."""
-    expect_count(request, 1, 1, "COLOR")
-    return parse_color(request.arguments[0])
-
-
-def new_game(session: Session, size: int) -> None:
-    """Start a game with the same rules and komi."""
+def new_game(session: Session, board: Board) -> None:
     game = session.game
-    take_up(session, GoGame(size, game.rules, game.komi))
+    take_up(session, GoGame(board, game.rules, game.komi))
     session.clock.reset()
 
 
@@ -47,65 +37,54 @@ def take_up(session: Session, game: GoGame) -> None:
     session.game = game
 
 
-@command("boardsize", "rectangular_boardsize")
+@command("boardsize", "rectangular_boardsize", usage="SIZE...")
 def boardsize(session: Session, request: Command) -> None:
-    expect_count(request, 1, 2, "SIZE")
     words = [word for word in request.text.replace(":", " ").split(" ") if word]
-    sizes = {int(word) for word in words if re.fullmatch("[0-9]{1,3}", word)}
-    if len(words) > 2 or len(sizes) != 1 or not MIN_SIZE <= min(sizes) <= MAX_SIZE:
-        raise GtpError(f"unacceptable size: expected {MIN_SIZE} to {MAX_SIZE} (square boards only)")
-    new_game(session, sizes.pop())
-
-
-@command("query_boardsize")
-def query_boardsize(session: Session, request: Command) -> str:
-    return str(session.game.size)
+    sizes = [int(word) for word in words if re.fullmatch("[0-9]{1,3}", word)]
+    if len(words) not in (1, 2) or len(sizes) < len(words) or not all(MIN_SIZE <= size <= MAX_SIZE for size in sizes):
+        raise GtpError(f"unacceptable size: expected {MIN_SIZE} to {MAX_SIZE}, or columns and rows")
+    new_game(session, Board(sizes[0], sizes[-1]))
 
 
 @command("clear_board")
 def clear_board(session: Session, request: Command) -> None:
-    """Empty the board and reset the clocks. Komi, rules and time settings stay."""
-    new_game(session, session.game.size)
+    # Komi, rules and time settings stay.
+    new_game(session, session.game.board)
 
 
-@command("komi")
+@command("komi", background=PAUSES, usage="KOMI")
 def komi(session: Session, request: Command) -> None:
-    """Set the komi. Pondering continues, because some controllers send this before every move."""
-    expect_count(request, 1, 1, "KOMI")
+    # Pondering only pauses, because some controllers send this before every move.
     try:
         session.game.set_komi(real(request.arguments[0], "komi"))
     except (GtpError, SetupError):
         raise GtpError(f"unacceptable komi: expected a number from {-MAX_KOMI:g} to {MAX_KOMI:g}") from None
 
 
-@command("get_komi")
+@command("get_komi", background=KEEPS)
 def get_komi(session: Session, request: Command) -> str:
     return f"{session.game.komi:g}"
 
 
-@command("play")
+@command("play", usage="COLOR VERTEX")
 def play(session: Session, request: Command) -> None:
-    expect_count(request, 2, 2, "COLOR VERTEX")
     game = session.game
     color = parse_color(request.arguments[0])
     if request.arguments[1].lower() == "resign":
         return  # some controllers pass on the opponent's resignation; the board stays
-    move = parse_vertex(request.arguments[1], game.size)
+    move = game.board.parse_vertex(request.arguments[1])
     is_proposed = session.proposed == (len(game.moves), color, move)
     game.play(color, move)
     session.ponder_after = is_proposed
 
 
-@command("undo")
+@command("undo", usage="")
 def undo(session: Session, request: Command) -> None:
-    expect_count(request, 0, 0, "")
     session.game.undo()
 
 
-@command("gg-undo")
+@command("gg-undo", usage="[MOVES]")
 def gg_undo(session: Session, request: Command) -> None:
-    """Take back several moves, or none if there are too few."""
-    expect_count(request, 0, 1, "[MOVES]")
     count = integer(request.arguments[0], "number of moves") if request.arguments else 1
     if not 0 <= count <= len(session.game.moves):
         raise GtpError(f"cannot undo: expected 0 to {len(session.game.moves)} moves")
@@ -113,7 +92,7 @@ def gg_undo(session: Session, request: Command) -> None:
         session.game.undo()
 
 
-@command("showboard")
+@command("showboard", background=KEEPS)
 def showboard(session: Session, request: Command) -> str:
     return "\n" + str(session.game)
 
@@ -121,84 +100,34 @@ def showboard(session: Session, request: Command) -> str:
 # -- handicap ------------------------------------------------------------------------------------------------------
 
 
-def _vertices(points: list[int], size: int) -> str:
-    return " ".join(format_vertex(point, size) for point in points)
+def _vertices(points: list[int], board: Board) -> str:
+    return " ".join(board.vertex(point) for point in points)
 
 
-@command("fixed_handicap", "place_free_handicap")
+@command("fixed_handicap", "place_free_handicap", usage="NUMBER_OF_STONES")
 def place_handicap(session: Session, request: Command) -> str:
-    """Place handicap stones on the standard points, or on points of the engine's choice."""
-    expect_count(request, 1, 1, "NUMBER_OF_STONES")
     game, choose = session.game, fixed_handicap if request.name == "fixed_handicap" else free_handicap
-    points = choose(integer(request.arguments[0], "number of stones"), game.size)
+    points = choose(integer(request.arguments[0], "number of stones"), game.board)
     game.place_handicap(points)
-    return _vertices(points, game.size)
+    return _vertices(points, game.board)
 
 
 @command("set_free_handicap")
 def set_free_handicap(session: Session, request: Command) -> None:
-    """Place handicap stones on the controller's points."""
     game = session.game
-    game.place_handicap(parse_free_handicap(request.arguments, game.size))
+    game.place_handicap([game.board.parse_vertex(text) for text in request.arguments])
 
 
 # -- positions and records -----------------------------------------------------------------------------------------
 
 
-def _pairs(words: tuple[str, ...], size: int) -> list[tuple[int, int]]:
-    if len(words) % 2:
-        raise GtpError("syntax error: expected pairs of COLOR VERTEX")
-    return [(parse_color(c), parse_vertex(v, size)) for c, v in zip(words[::2], words[1::2], strict=True)]
-
-
-@command("set_position")
-def set_position(session: Session, request: Command) -> None:
-    """Put stones on an otherwise empty board (KataGo)."""
-    game = session.game
-    stones = _pairs(request.arguments, game.size)
-    if any(point == PASS for _, point in stones):
-        raise GtpError("syntax error: expected vertices, found pass")
-    game.set_position(stones)
-    session.player.new_game(game)
-
-
-@command("gogui-setup")
-def gogui_setup(session: Session, request: Command) -> None:
-    """Put stones on the empty board (GoGui)."""
-    if session.game.stones():
-        raise GtpError("board not empty")
-    set_position(session, request)
-
-
-@command("gogui-setup_player")
-def gogui_setup_player(session: Session, request: Command) -> None:
-    """Set the side to move in a set-up position."""
-    session.game.edit((), only_color(request))
-
-
-@command("gogui-play_sequence")
-def gogui_play_sequence(session: Session, request: Command) -> None:
-    """Play several moves, or none if one is illegal."""
-    game = session.game
-    played = 0
-    try:
-        for color, move in _pairs(request.arguments, game.size):
-            game.play(color, move)
-            played += 1
-    except IllegalMove:
-        for _ in range(played):
-            game.undo()
-        raise
-
-
-@command("loadsgf")
+@command("loadsgf", usage="FILE... [MOVE]")
 def loadsgf(session: Session, request: Command) -> str:
     """Load a record to before move N, or to its end; answer the side to move.
 
     A broken record is loaded up to the fault, and stderr shows each fault. The current rules stay if the record names
     none or unknown ones.
     """
-    expect_count(request, 1, None, "FILE [MOVE]")
     words = list(request.arguments)
     moves = None
     if len(words) > 1 and words[-1].isascii() and words[-1].isdigit():
@@ -225,9 +154,8 @@ def _is_file(text: str) -> bool:
         return False
 
 
-@command("printsgf")
+@command("printsgf", background=KEEPS)
 def printsgf(session: Session, request: Command) -> str:
-    """Answer the game as SGF, or write it to a file."""
     text = to_sgf(session.game)
     path = request.text.strip('"')
     if path in ("", "-"):
@@ -239,67 +167,106 @@ def printsgf(session: Session, request: Command) -> str:
     return ""
 
 
+def _pairs(words: tuple[str, ...], board: Board) -> list[tuple[int, int]]:
+    if len(words) % 2:
+        raise GtpError("syntax error: expected pairs of COLOR VERTEX")
+    return [(parse_color(c), board.parse_vertex(v)) for c, v in zip(words[::2], words[1::2], strict=True)]
+
+
+@command("set_position")
+def set_position(session: Session, request: Command) -> None:
+    game = session.game
+    stones = _pairs(request.arguments, game.board)
+    if any(point == PASS for _, point in stones):
+        raise GtpError("syntax error: expected vertices, found pass")
+    game.set_position(stones)
+    session.player.new_game(game)
+
+
+@command("gogui-setup")
+def gogui_setup(session: Session, request: Command) -> None:
+    if session.game.stones():
+        raise GtpError("board not empty")
+    set_position(session, request)
+
+
+@command("gogui-setup_player", usage="COLOR")
+def gogui_setup_player(session: Session, request: Command) -> None:
+    session.game.edit((), parse_color(request.arguments[0]))
+
+
+@command("gogui-play_sequence")
+def gogui_play_sequence(session: Session, request: Command) -> None:
+    game = session.game
+    played = 0
+    try:
+        for color, move in _pairs(request.arguments, game.board):
+            game.play(color, move)
+            played += 1
+    except IllegalMove:
+        for _ in range(played):
+            game.undo()
+        raise
+
+
 # -- questions about the board -------------------------------------------------------------------------------------
 
 
-@command("list_stones")
+@command("list_stones", background=KEEPS, usage="COLOR")
 def list_stones(session: Session, request: Command) -> str:
-    color = only_color(request)
-    return _vertices([p for c, p in session.game.stones() if c == color], session.game.size)
+    color = parse_color(request.arguments[0])
+    return _vertices([p for c, p in session.game.stones() if c == color], session.game.board)
 
 
-@command("color")
+@command("color", background=KEEPS, usage="VERTEX")
 def color_at(session: Session, request: Command) -> str:
-    """Answer the content of a vertex."""
-    expect_count(request, 1, 1, "VERTEX")
-    point = parse_vertex(request.arguments[0], session.game.size)
+    point = session.game.board.parse_vertex(request.arguments[0])
     if point == PASS:
         raise GtpError("invalid vertex 'pass': expected a point of the board")
     return COLOR_NAMES[session.game.color_at(point)]
 
 
-@command("is_legal")
+@command("is_legal", background=KEEPS, usage="COLOR VERTEX")
 def is_legal(session: Session, request: Command) -> str:
-    """Answer 1 if the move is legal, otherwise 0."""
-    expect_count(request, 2, 2, "COLOR VERTEX")
     color, vertex = request.arguments
-    return str(int(session.game.is_legal(parse_color(color), parse_vertex(vertex, session.game.size))))
+    return str(int(session.game.is_legal(parse_color(color), session.game.board.parse_vertex(vertex))))
 
 
-@command("all_legal")
+@command("all_legal", background=KEEPS, usage="COLOR")
 def all_legal(session: Session, request: Command) -> str:
-    """Answer the legal points of a color."""
-    color, game = only_color(request), session.game
-    return _vertices([point for point in board_points(game.size) if game.is_legal(color, point)], game.size)
+    color, game = parse_color(request.arguments[0]), session.game
+    return _vertices([point for point in game.board.points if game.is_legal(color, point)], game.board)
 
 
-@command("captures")
+@command("captures", background=KEEPS, usage="COLOR")
 def captures(session: Session, request: Command) -> str:
-    """Answer the number of stones that a color has captured."""
-    return str(session.game.captures(only_color(request)))
+    return str(session.game.captures(parse_color(request.arguments[0])))
 
 
-@command("move_history")
+@command("move_history", background=KEEPS)
 def move_history(session: Session, request: Command) -> str:
-    """Answer the moves, last move first."""
-    size = session.game.size
-    return "\n".join(
-        f"{COLOR_NAMES[color]} {format_vertex(move, size)}" for color, move in reversed(session.game.moves)
-    )
+    board = session.game.board
+    return "\n".join(f"{COLOR_NAMES[color]} {board.vertex(move)}" for color, move in reversed(session.game.moves))
 
 
-@command("last_move")
+@command("last_move", background=KEEPS)
 def last_move(session: Session, request: Command) -> str:
     if session.game.last_move is None:
         raise GtpError("no previous move known")
     color, move = session.game.last_move
-    return f"{COLOR_NAMES[color]} {format_vertex(move, session.game.size)}"
+    return f"{COLOR_NAMES[color]} {session.game.board.vertex(move)}"
+
+
+@command("query_boardsize", background=KEEPS)
+def query_boardsize(session: Session, request: Command) -> str:
+    board = session.game.board
+    return str(board.width) if board.is_square else f"{board.width}:{board.height}"
 
 
 # -- rules ---------------------------------------------------------------------------------------------------------
 
 
-@command("kata-get-rules")
+@command("kata-get-rules", background=KEEPS)
 def kata_get_rules(session: Session, request: Command) -> str:
     return session.game.rules.to_json()
 
@@ -315,10 +282,8 @@ def set_rules(session: Session, rules: Rules) -> None:
         raise
 
 
-@command("kata-set-rules")
+@command("kata-set-rules", usage="RULES...")
 def kata_set_rules(session: Session, request: Command) -> None:
-    """Set the rules by name or KataGo's JSON. Board and komi stay."""
-    expect_count(request, 1, None, "RULES")
     try:
         rules = Rules.parse(request.text)
     except RulesError as error:
@@ -328,20 +293,17 @@ def kata_set_rules(session: Session, request: Command) -> None:
     set_rules(session, rules)
 
 
-@command("kata-set-rule")
+@command("kata-set-rule", usage="FIELD VALUE")
 def kata_set_rule(session: Session, request: Command) -> None:
-    expect_count(request, 2, 2, "FIELD VALUE")
     set_rules(session, session.game.rules.with_rule(*request.arguments))
 
 
-@command("kgs-rules")
+@command("kgs-rules", usage="RULES")
 def kgs_rules(session: Session, request: Command) -> None:
-    """Set the rules by KGS's name."""
-    expect_count(request, 1, 1, "RULES")
     name = request.arguments[0].lower()
     set_rules(session, Rules.parse("chinese-kgs" if name == "chinese" else name))
 
 
 @command("cgos-gameover", "kgs-game_over")
 def game_over(session: Session, request: Command) -> None:
-    """Accept the end of the game. The table has already ended the search in the background."""
+    """Accept the end of the game, which has ended the search in the background."""

@@ -1,4 +1,4 @@
-"""GTP 2 as text: lines to commands, arguments to values, answers to text.
+"""GTP 2 as text: lines to commands, arguments to values, answers to text. Also the table of commands.
 
 Source: GTP version 2 draft 2, sections 2.5 to 2.7 (syntax) and 3 (preprocessing).
 """
@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from yomi.engine.protocols.session import CommandTable
 from yomi.engine.protocols.streams import MAX_LINE, decode
+from yomi.errors import Error
+
+if TYPE_CHECKING:
+    from yomi.engine.go.gtp.session import Answer, Session
 
 MAX_ERROR = 500  # maximum characters of an error message, which quotes its input
 
 
-class GtpError(Exception):
+class GtpError(Error):
     """A failed command. The message is one line for the controller."""
 
 
@@ -26,18 +33,19 @@ class Command:
 
     @property
     def text(self) -> str:
-        """Arguments joined by single spaces."""
         return " ".join(self.arguments)
 
 
-def clean(line: bytes) -> str:
-    """Return a line without control characters and comment; tabs become spaces."""
-    return decode(line).partition("#")[0].rstrip(" ")
+# `engine` is imported with the session. The other modules need numba, and their order is that of `list_commands`.
+COMMANDS: CommandTable[Callable[[Session, Command], Answer]] = CommandTable(
+    *(f"yomi.engine.go.gtp.{module}" for module in ("board", "moves", "params", "maps"))
+)
+command = COMMANDS.command
 
 
 def parse_line(line: bytes) -> Command | None:
     """Parse a line; None if it is empty or only a comment."""
-    words = [word for word in clean(line[: MAX_LINE + 1]).split(" ") if word]
+    words = [word for word in decode(line[: MAX_LINE + 1]).partition("#")[0].split(" ") if word]
     if not words:
         return None
     number = None
@@ -48,12 +56,11 @@ def parse_line(line: bytes) -> Command | None:
 
 
 def is_interrupt(line: bytes) -> bool:
-    """Whether a line is GoGui's comment that interrupts the current command."""
+    """Whether a line is the comment with which GoGui interrupts the current command."""
     return line.strip().lower() in (b"# interrupt", b"#interrupt")
 
 
 def header(number: str | None, ok: bool = True) -> str:
-    """Return the header of an answer."""
     return ("=" if ok else "?") + (number or "")
 
 
@@ -73,11 +80,16 @@ def format_response(number: str | None, text: str = "", ok: bool = True) -> str:
     return f"{header(number, ok)}{gap}{body}\n\n"
 
 
-def expect_count(command: Command, least: int, most: int | None, usage: str) -> None:
-    """Raise GtpError with the `usage` unless there are `least` to `most` (None: any number of) arguments."""
-    count = len(command.arguments)
-    if count < least or (most is not None and count > most):
-        raise GtpError(f"syntax error: expected {command.name} {usage}".rstrip())
+def check_count(request: Command, usage: str) -> None:
+    """Raise GtpError if the number of arguments is wrong.
+
+    `usage` names each argument: `[NAME]` may be missing, and after `NAME...` further words may follow.
+    """
+    words = usage.split()
+    least = sum(not word.startswith("[") for word in words)
+    has_too_many = len(request.arguments) > len(words) and "..." not in usage
+    if len(request.arguments) < least or has_too_many:
+        raise GtpError(f"syntax error: expected {request.name} {usage.replace('...', '')}".rstrip())
 
 
 def integer(text: str, what: str) -> int:
@@ -88,7 +100,6 @@ def integer(text: str, what: str) -> int:
 
 
 def real(text: str, what: str) -> float:
-    """Parse a finite number."""
     try:
         value = float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:

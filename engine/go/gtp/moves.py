@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from yomi.engine.go.cgos.codec import cgos_json
-from yomi.engine.go.gtp.codec import Command, GtpError, boolean, expect_count, integer, real
+from yomi.engine.go.game import score_text
+from yomi.engine.go.gtp.codec import Command, GtpError, boolean, command, integer, real
 from yomi.engine.go.gtp.session import Finished, Session, Stream
-from yomi.engine.go.gtp.table import command
-from yomi.engine.go.vertex import board_points, format_color, format_vertex, parse_color, parse_vertex
+from yomi.engine.go.points import Board, format_color, parse_color
+from yomi.engine.go.scoring import chains, final_score, final_status, removed_stones
 from yomi.engine.players.request import Decision
+from yomi.engine.protocols.session import PAUSES
 from yomi.engine.search.types import MoveReport, SearchReport
 from yomi.native.go.board import PASS
 
@@ -44,15 +46,14 @@ class AnalysisArguments:
 
 
 def number(value: float) -> str:
-    """Return a float with six digits and always a decimal point."""
     text = f"{value:.6g}"
     return text if any(c in text for c in ".en") else text + ".0"
 
 
-def info_line(report: SearchReport, size: int, arguments: AnalysisArguments) -> str:
+def info_line(report: SearchReport, board: Board, arguments: AnalysisArguments) -> str:
     """Return one line of an analysis; empty if there is no move yet."""
     moves = report.moves[: arguments.max_moves]
-    parts = [_move_info(move, size, arguments.form, arguments.flags) for move in moves]
+    parts = [_move_info(move, board, arguments.form, arguments.flags) for move in moves]
     if not parts:
         return ""
     if arguments.form == KATA and "rootinfo" in arguments.flags:
@@ -62,16 +63,16 @@ def info_line(report: SearchReport, size: int, arguments: AnalysisArguments) -> 
     return " ".join(parts)
 
 
-def _move_info(move: MoveReport, size: int, form: str, flags: set[str]) -> str:
-    vertex = format_vertex(move.move, size)
-    pv = " ".join(format_vertex(later, size) for later in move.pv)
+def _move_info(move: MoveReport, board: Board, form: str, flags: set[str]) -> str:
+    vertex = board.vertex(move.move)
+    pv = " ".join(board.vertex(later) for later in move.pv)
     if form != KATA:
         lead = f" scoreLead {number(move.score_lead)}" if form == SABAKI else ""
         return (
             f"info move {vertex} visits {move.visits} winrate {_per_10000(move.winrate)}{lead}"
             f" prior {_per_10000(move.prior)} lcb {round(10000 * move.lcb)} order {move.order} pv {pv}"
         )
-    twin = "" if move.symmetry_of is None else f" isSymmetryOf {format_vertex(move.symmetry_of, size)}"
+    twin = "" if move.symmetry_of is None else f" isSymmetryOf {board.vertex(move.symmetry_of)}"
     text = (
         f"info move {vertex} visits {move.node_visits} edgeVisits {move.visits} utility {number(move.utility)}"
         f" winrate {number(move.winrate)} scoreMean {number(move.score_lead)} scoreStdev {number(move.score_stdev)}"
@@ -99,17 +100,12 @@ def _per_10000(value: float) -> int:
     return min(max(round(10000 * value), 0), 10000)
 
 
-def form_of(name: str) -> str:
-    if name.startswith("lz-"):
-        return LZ
-    return KATA if name.startswith("kata-") else SABAKI
-
-
 def read_arguments(session: Session, request: Command) -> AnalysisArguments:
     """Parse `[color] [interval] [key value ...]`, as Leela Zero, KataGo and their clients write it."""
     game = session.game
     words = iter(request.arguments)
-    arguments = AnalysisArguments(game.side_to_move, form_of(request.name))
+    form = {"lz": LZ, "kata": KATA}.get(request.name.partition("-")[0], SABAKI)
+    arguments = AnalysisArguments(game.side_to_move, form)
     for word in words:
         key = word.lower()
         if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", key):
@@ -131,14 +127,14 @@ def read_arguments(session: Session, request: Command) -> AnalysisArguments:
             if is_on and key not in ANSWERED[arguments.form]:
                 _warn_once(session, request, f"{word} is ignored: the lines leave it out")
         elif key in ("avoid", "allow"):
-            _restrict(arguments, key, [_value(words, key) for _ in range(3)], game.size)
+            _restrict(arguments, key, [_value(words, key) for _ in range(3)], game.board)
         else:
             raise GtpError(
                 f"unknown argument {word!r}: expected a color, an interval in centiseconds, interval, minmoves,"
                 " maxmoves, avoid, allow, ownership, rootInfo or pvVisits"
             )
     if arguments.allow is not None or arguments.avoid:
-        left = set(board_points(game.size)) | {PASS} if arguments.allow is None else arguments.allow
+        left = set(game.board.points) | {PASS} if arguments.allow is None else arguments.allow
         if not any(game.is_legal(arguments.color, move) for move in left - arguments.avoid):
             key = "avoid" if arguments.avoid else "allow"
             raise GtpError(f"{key}: expected at least one legal move to be left")
@@ -146,7 +142,7 @@ def read_arguments(session: Session, request: Command) -> AnalysisArguments:
 
 
 def _warn_once(session: Session, request: Command, text: str) -> None:
-    """Log a warning once per session: clients send the same arguments at every move."""
+    # Clients send the same arguments at every move.
     warning = f"{request.name}: {text}"
     if warning not in session.warned:
         session.warned.add(warning)
@@ -161,15 +157,14 @@ def _value(words: Iterator[str], key: str) -> str:
 
 
 def _seconds(interval: str) -> float:
-    """Parse the centiseconds between reports."""
     return min(max(real(interval, "interval") / 100, MIN_INTERVAL), MAX_INTERVAL)
 
 
-def _restrict(arguments: AnalysisArguments, key: str, parts: list[str], size: int) -> None:
+def _restrict(arguments: AnalysisArguments, key: str, parts: list[str], board: Board) -> None:
     """Parse `avoid|allow COLOR VERTEX,VERTEX,... DEPTH`. Only the root's moves are restricted."""
     color, vertices, depth = parts
     applies = parse_color(color) == arguments.color
-    moves = {parse_vertex(vertex, size) for vertex in vertices.split(",") if vertex}
+    moves = {board.parse_vertex(vertex) for vertex in vertices.split(",") if vertex}
     if integer(depth, "depth") < 1 or not moves:
         raise GtpError(f"{key}: expected COLOR VERTEX,VERTEX,... DEPTH with a depth of at least 1")
     if not applies:
@@ -184,16 +179,6 @@ def _restrict(arguments: AnalysisArguments, key: str, parts: list[str], size: in
         arguments.allow = (arguments.allow or set()) | moves
 
 
-@command("analyze", "lz-analyze", "kata-analyze")
-def analyze(session: Session, request: Command) -> Stream:
-    arguments = read_arguments(session, request)
-    player, size = session.player, session.game.size
-    search = session.request(arguments.color, is_analysis=True)
-    search.avoid, search.allow = arguments.avoid, arguments.allow
-    player.start(search)
-    return Stream(lambda: info_line(player.report(), size, arguments), arguments.interval, player.stop)
-
-
 POLL = 0.02  # seconds between checks for input during a cancellable search
 
 
@@ -202,20 +187,19 @@ class CancelledError(Exception):
 
 
 def decide(
-    session: Session, command: Command, arguments: AnalysisArguments, *, show: bool, play: bool = True
+    session: Session, request: Command, arguments: AnalysisArguments, *, show: bool = False, play: bool = True
 ) -> Decision:
     """Choose a move and, unless `play` is False, play it.
 
     Args:
         session: the session.
-        command: its name selects special behavior.
+        request: the command; `..._cancellable` and `..._cleanup` change the search.
         arguments: color and restrictions.
         show: print reports during the search. The answer must have begun.
-        play: play the move, charge the clock, then ponder. Otherwise remember the move: if the controller plays it
-            next, pondering continues.
+        play: play the move, charge the clock, then ponder.
     """
     player, game = session.player, session.game
-    cancellable = command.name.endswith("_cancellable")
+    cancellable = request.name.endswith("_cancellable")
     due = session.arrival + arguments.interval
 
     def on_report(report: SearchReport) -> None:
@@ -224,26 +208,28 @@ def decide(
             raise CancelledError
         if show and session.now() >= due:
             due = session.now() + arguments.interval
-            if text := info_line(report, game.size, arguments):
+            if text := info_line(report, game.board, arguments):
                 session.write(text + "\n")
 
+    # The controller's clock runs since the line arrived, not since its turn in the queue.
     session.clock.start(arguments.color, session.arrival)
-    request = session.request(arguments.color)
-    request.avoid, request.allow = arguments.avoid, arguments.allow
-    request.clocks = session.clock.clocks()
-    request.on_report = on_report if show or cancellable else None
-    request.interval = POLL if cancellable else arguments.interval
-    if command.name == "kgs-genmove_cleanup":
-        request.options = replace(session.options, cleanup=True)
+    search = session.request(arguments.color)
+    search.avoid, search.allow = arguments.avoid, arguments.allow
+    search.clocks = session.clock.clocks()
+    search.on_report = on_report if show or cancellable else None
+    search.interval = POLL if cancellable else arguments.interval
+    if request.name.endswith("_cleanup"):
+        search.options = replace(session.options, cleanup=True)
     try:
-        decision = player.decide(request)
-        if play:
+        decision = player.decide(search)
+        if not play:
+            # If the controller plays this move next, pondering begins.
+            session.proposed = len(game.moves), arguments.color, decision.move
+        else:
             if not decision.resign:
                 game.play(arguments.color, move_of(decision))
             session.clock.stop(session.options.lag)
             session.ponder_after = not decision.resign
-        else:
-            session.proposed = len(game.moves), arguments.color, move_of(decision)
     finally:
         session.clock.cancel()
     if decision.report.visits:
@@ -251,83 +237,126 @@ def decide(
     return decision
 
 
+def _choose(session: Session, request: Command, *, play: bool = True) -> str:
+    decision = decide(session, request, AnalysisArguments(parse_color(request.arguments[0])), play=play)
+    return _vertex(decision, session.game.board)
+
+
+def _vertex(decision: Decision, board: Board) -> str:
+    return "resign" if decision.resign else board.vertex(move_of(decision))
+
+
 def move_of(decision: Decision) -> int:
-    """Return the chosen move. In Go there always is one."""
-    assert decision.move is not None
+    assert decision.move is not None  # in Go there always is a move
     return decision.move
 
 
-def _answer(decision: Decision, size: int) -> str:
-    return "resign" if decision.resign else format_vertex(move_of(decision), size)
-
-
-def _only_color(request: Command) -> AnalysisArguments:
-    expect_count(request, 1, 1, "COLOR")
-    return AnalysisArguments(parse_color(request.arguments[0]))
-
-
-@command("genmove", "kgs-genmove_cleanup")
+@command("genmove", usage="COLOR")
 def genmove(session: Session, request: Command) -> str:
-    """Choose and play a move; answer it, or `resign`."""
-    decision = decide(session, request, _only_color(request), show=False)
-    return _answer(decision, session.game.size)
+    return _choose(session, request)
 
 
-@command("reg_genmove", "kata-search", "kata-search_cancellable")
+@command("reg_genmove", usage="COLOR")
+def reg_genmove(session: Session, request: Command) -> str:
+    return _choose(session, request, play=False)
+
+
+@command("kgs-genmove_cleanup", usage="COLOR")
+def genmove_cleanup(session: Session, request: Command) -> str:
+    """Choose and play a move, and do not pass before dead stones are captured."""
+    return _choose(session, request)
+
+
+@command("kata-search", "kata-search_cancellable", usage="COLOR")
 def search(session: Session, request: Command) -> str:
-    """Choose a move and answer it without playing it."""
     try:
-        decision = decide(session, request, _only_color(request), show=False, play=False)
+        return _choose(session, request, play=False)
     except CancelledError:
         return "cancelled"
-    return _answer(decision, session.game.size)
 
 
 @command("genmove_analyze", "lz-genmove_analyze", "kata-genmove_analyze")
 def genmove_analyze(session: Session, request: Command) -> Finished:
     """Choose and play a move and print reports during the search. The last line is `play VERTEX`."""
-    arguments = read_arguments(session, request)
-    session.begin()
-    decision = decide(session, request, arguments, show=True)
-    return _finish(session, arguments, decision)
+    return _choose_and_show(session, request)
+
+
+@command("cgos-genmove_analyze", usage="COLOR...")
+def cgos_genmove_analyze(session: Session, request: Command) -> str:
+    """Choose and play a move; answer a line of JSON for the server's records, then `play VERTEX`."""
+    decision = decide(session, request, AnalysisArguments(parse_color(request.arguments[0])))
+    board = session.game.board
+    return f"{cgos_json(decision.report, board)}\nplay {_vertex(decision, board)}"
 
 
 @command("kata-search_analyze", "kata-search_analyze_cancellable")
 def search_analyze(session: Session, request: Command) -> Finished:
-    """Like kata-genmove_analyze, without playing the move."""
-    arguments = read_arguments(session, request)
-    session.begin()
     try:
-        decision = decide(session, request, arguments, show=True, play=False)
+        return _choose_and_show(session, request, play=False)
     except CancelledError:
         return Finished("play cancelled")
-    return _finish(session, arguments, decision)
 
 
-def _finish(session: Session, arguments: AnalysisArguments, decision: Decision) -> Finished:
-    """Return the final report, which clients show for the move, and the move."""
-    last = info_line(decision.report, session.game.size, arguments)
-    move = f"play {_answer(decision, session.game.size)}"
+def _choose_and_show(session: Session, request: Command, *, play: bool = True) -> Finished:
+    arguments = read_arguments(session, request)
+    session.begin()
+    decision = decide(session, request, arguments, show=True, play=play)
+    last = info_line(decision.report, session.game.board, arguments)  # clients show it for the move
+    move = f"play {_vertex(decision, session.game.board)}"
     return Finished(f"{last}\n{move}" if last else move)
-
-
-@command("cgos-genmove_analyze")
-def cgos_genmove_analyze(session: Session, request: Command) -> str:
-    """Choose and play a move; answer a line of JSON for the server's records, then `play VERTEX`."""
-    if not request.arguments:
-        raise GtpError("syntax error: expected cgos-genmove_analyze COLOR")
-    arguments = AnalysisArguments(parse_color(request.arguments[0]))
-    decision = decide(session, request, arguments, show=False)
-    size = session.game.size
-    return f"{cgos_json(decision.report, size)}\nplay {_answer(decision, size)}"
 
 
 @command("stop")
 def stop(session: Session, request: Command) -> None:
-    """End pondering, which the table does before every command of this module."""
+    """End pondering, as every command of this module does."""
 
 
 @command("clear_cache")
 def clear_cache(session: Session, request: Command) -> None:
-    """Forget the tree and all evaluations."""
     session.player.clear()
+
+
+@command("analyze", "lz-analyze", "kata-analyze")
+def analyze(session: Session, request: Command) -> Stream:
+    arguments = read_arguments(session, request)
+    player, board = session.player, session.game.board
+    search = session.request(arguments.color, is_analysis=True)
+    search.avoid, search.allow = arguments.avoid, arguments.allow
+    player.start(search)
+    return Stream(lambda: info_line(player.report(), board, arguments), arguments.interval, player.stop)
+
+
+# -- the status of stones --------------------------------------------------------------------------------------------
+
+STATUS = ("alive", "dead", "seki")
+
+
+@command("final_score", background=PAUSES, usage="")
+def score(session: Session, request: Command) -> str:
+    # Before the end of the game: as if it ended here.
+    game = session.game
+    if game.is_no_result:
+        return "0"
+    return score_text(final_score(game, removed_stones(game, session.final_ownership)))
+
+
+@command("final_status", background=PAUSES, usage="VERTEX")
+def final_status_of(session: Session, request: Command) -> str:
+    game = session.game
+    point = game.board.parse_vertex(request.arguments[0])
+    if point == PASS or not game.color_at(point):
+        raise GtpError(f"no stone on {request.arguments[0]}: expected the vertex of a stone")
+    found = final_status(game, removed_stones(game, session.final_ownership))
+    return next(status for status in STATUS if point in found[status])
+
+
+@command("final_status_list", background=PAUSES, usage="alive|dead|seki")
+def final_status_list(session: Session, request: Command) -> str:
+    """Answer the stones with a status, one chain on each line."""
+    status = request.arguments[0].lower()
+    if status not in STATUS:
+        raise GtpError(f"invalid status {request.arguments[0]!r}: expected alive, dead or seki")
+    game = session.game
+    wanted = set(final_status(game, removed_stones(game, session.final_ownership))[status])
+    lines = [" ".join(game.board.vertex(point) for point in chain) for _, chain in chains(game) if chain[0] in wanted]
+    return "\n".join(lines)

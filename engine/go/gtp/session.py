@@ -1,4 +1,4 @@
-"""A GTP session: the state that handlers share, and the loop that owns the streams.
+"""A GTP session: the state that handlers share, and how commands are answered.
 
 A handler returns the answer's text or a `Stream` (an analysis until the next line of input), or raises an error that
 becomes `? ...`. The player loads in the background, because a controller should not wait seconds for `name`. Whatever
@@ -9,24 +9,31 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from yomi.engine.clock import ClockError
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.go.descriptor import GAME
-from yomi.engine.go.gtp import table
-from yomi.engine.go.gtp.clock import GtpClocks
-from yomi.engine.go.gtp.codec import Command, GtpError, format_response, header, is_interrupt, parse_line
+from yomi.engine.go.gtp.codec import (
+    COMMANDS,
+    Command,
+    GtpError,
+    check_count,
+    format_response,
+    header,
+    is_interrupt,
+    parse_line,
+)
+from yomi.engine.go.gtp.engine import GtpClocks
 from yomi.engine.levels import LevelSwitch
-from yomi.engine.options import OptionError, Options
+from yomi.engine.options import Options
 from yomi.engine.players.request import Request
-from yomi.engine.protocols.process import LoadError, internal_error, load_error, loading, run_session
-from yomi.engine.protocols.streams import MAX_LINE, Inbox, OutputClosedError, log_line, logged
-from yomi.nets.errors import NetworkError
+from yomi.engine.protocols.session import KEEPS, PAUSES, BaseSession, LoadError, internal_error, run_session
+from yomi.engine.protocols.streams import MAX_LINE, OutputClosedError
+from yomi.errors import Error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,10 +46,6 @@ log = logging.getLogger("yomi.gtp")
 
 GRACE = 0.5  # seconds that a search may continue after the controller has disconnected
 HURRY = 0.02  # seconds between interruptions of the remaining commands after that
-
-
-# Errors whose message goes to the controller. Modules that import the game add its errors.
-USER_ERRORS: list[type[Exception]] = [GtpError, OptionError, ClockError, EvaluatorError, NetworkError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,9 @@ class Finished:
 
 
 Answer = str | Stream | Finished | None
-Handler = Callable[["Session", Command], Answer]
 
 
-class Session:
+class Session(BaseSession):
     def __init__(
         self,
         options: Options,
@@ -81,15 +83,13 @@ class Session:
             write: writes text to the controller at once; raises OutputClosedError.
             level: keeps the options at their level; None to make one.
         """
+        super().__init__(write, log)
         self.options = options
         self.level = level or LevelSwitch(GAME, options)
         self.clock = GtpClocks()
-        self.inbox = Inbox()
-        self.write = logged(write, log)
-        self.arrival = time.monotonic()  # when the current command arrived
         self.ponder_after = False  # set by a handler: ponder after this answer, until a command ends pondering for good
         # (ply, color, move) found by the last `kata-search`. If it is played, pondering may start.
-        self.proposed: tuple[int, int, int] | None = None
+        self.proposed: tuple[int, int, int | None] | None = None
         self.warned: set[str] = set()  # warnings that have been logged
         # Whether the controller has disconnected: answer the remaining commands without thinking.
         self.is_hurried = False
@@ -98,50 +98,46 @@ class Session:
         self._player: GoPlayer | None = None
         self._game: GoGame | None = None
         self._request: Request[GoGame] | None = None
-        self._failure: str | None = None
-        self._loaded = threading.Event()
-        self._quitting = False
         self._id: str | None = None
         self._has_begun = False
         self._is_pondering = False
         self._interrupted_at = -math.inf
+        self._told = ""  # the last line of `_tell_setup`
 
     # -- the player ------------------------------------------------------------------------------------------------
 
-    def load(self) -> threading.Thread:
-        """Start making the player in the background."""
-        thread = threading.Thread(target=self._load, name="load", daemon=True)
-        thread.start()
-        return thread
+    def start(self) -> None:
+        self.start_loading()
 
-    def _load(self) -> None:
-        try:
-            with loading(log):
-                from yomi.engine.go.game import new_game
+    def load(self) -> None:
+        COMMANDS.load()  # now, so that no module is imported while a clock runs
+        from yomi.engine.go.game import new_game
 
-                player = self._make_player()
-                table.load_all()
-                self._game, self._player = new_game(self.options), player
-        except LoadError as error:
-            self._failure = str(error)
-            self.inbox.close()
-        self._loaded.set()
+        player = self._make_player()
+        self._game, self._player = new_game(self.options), player
+        self._tell_setup()
+
+    def _tell_setup(self) -> None:
+        """Report on stderr what evaluates on a GPU, at the start and after a change: stdout is for answers only."""
+        if self._player is not None and self._player.is_on_gpu and self._player.setup_line != self._told:
+            self._told = self._player.setup_line
+            print(f"yomi: {self._told}", file=sys.stderr, flush=True)
 
     @property
     def player(self) -> GoPlayer:
         """The player, once it is loaded. Raises LoadError if it could not be made."""
-        self._loaded.wait()
+        self.loaded.wait()
         if self._player is None:
-            raise LoadError(self._failure)
+            raise self.failure or LoadError
         return self._player
 
     @property
     def game(self) -> GoGame:
         """The current game, once the player is loaded. Commands change it in place while no search runs."""
         if self._game is None:
-            self._loaded.wait()
+            self.loaded.wait()
         if self._game is None:
-            raise LoadError(self._failure)
+            raise self.failure or LoadError
         return self._game
 
     @game.setter
@@ -175,11 +171,6 @@ class Session:
             self.tell_hurry()
         return owners
 
-    def stop(self) -> None:
-        """End analysis or pondering, if any."""
-        if self._player is not None:
-            self._player.stop()
-
     def now(self) -> float:
         return time.monotonic()
 
@@ -189,13 +180,13 @@ class Session:
         return self.is_hurried or self._interrupted_at >= self.arrival
 
     def tell_hurry(self) -> None:
-        """Warn once if the end of input has cut a search short, which surprises users of pipes."""
+        """Warn once if the end of input has cut a search short."""
         if self.is_hurried and not self._has_told_hurry:
             self._has_told_hurry = True
             log.warning("the input has ended, so searches are cut short; with quit at its end they are full")
 
     def interrupt(self) -> None:
-        """End the current search or command. Called by the reader's thread."""
+        """End the current search. Called by the reader's thread."""
         self._interrupted_at = time.monotonic()
         if self._request is not None:
             self._request.stop()
@@ -209,42 +200,34 @@ class Session:
         self._has_begun = True
         self.write(header(self._id) + "\n")
 
-    def quit(self) -> None:
-        """End the loop after this answer."""
-        self._quitting = True
-
     def handle(self, line: bytes) -> bool:
-        """Handle one line and write its answer. Return False when the session is over.
-
-        Raises:
-            OutputClosedError: the controller has closed its end.
-            LoadError: the player could not be made.
-        """
-        log_line(log, line)
-        command = parse_line(line)
-        if command is not None:
-            self._answer(command, line)
-        if self.ponder_after and self.options.ponder and not self._is_pondering and not self._quitting:
+        goes_on = super().handle(line)
+        if self.loaded.is_set():  # before, the loading thread reports
+            self._tell_setup()
+        if self.ponder_after and self.options.ponder and not self._is_pondering and goes_on:
             self._ponder()
-        return not self._quitting
+        return goes_on
 
-    def _answer(self, command: Command, line: bytes) -> None:
-        self._id, self._has_begun = command.id, False
+    def answer(self, line: bytes) -> None:
+        request = parse_line(line)
+        if request is None:
+            return
+        self._id, self._has_begun = request.id, False
         try:
             if len(line) > MAX_LINE:
                 raise GtpError(f"line too long: expected at most {MAX_LINE} bytes")
-            self._finish(self._dispatch(command))
-        except tuple(USER_ERRORS) as error:
-            self._fail(str(error) or "syntax error")
+            self._finish(self._dispatch(request))
         except (OutputClosedError, LoadError):
             raise
+        except Error as error:
+            self._fail(str(error) or "syntax error")
         except Exception as error:  # a fault of ours: the controller gets a line, the log the traceback
-            message = internal_error(log, f"in {command.name}", error)
+            message = internal_error(log, f"in {request.name}", error)
             self._end_background()
             self._fail(message)
 
     def _ponder(self) -> None:
-        """Ponder unless a line waits. The next move reports errors."""
+        # A waiting line would end pondering at once.
         if self.inbox.wait(0):
             return
         self._is_pondering = True
@@ -255,29 +238,27 @@ class Session:
         except EvaluatorError as error:
             log.error("no pondering: %s", error)
 
-    def _dispatch(self, command: Command) -> Answer:
-        row = table.ROWS.get(command.name)
-        if row is None:
-            raise GtpError(
-                f"unknown command {command.name}" if command.name else "unknown command: nothing after the id"
-            )
-        if row.background != table.QUIET:
-            self.ponder_after = self.ponder_after and row.background == table.RESUMES
-            self._end_background()
+    def _dispatch(self, request: Command) -> Answer:
         try:
-            handler = table.load(row)
+            row = COMMANDS.find(request.name)
         except Exception as error:  # a module cannot be imported: each further command would fail in the same way
-            self._loaded.wait()
-            if self._failure is not None:  # for the same reason
-                raise LoadError(self._failure) from error
-            raise load_error(log, error) from error
-        return handler(self, command)
+            self.loaded.wait()
+            raise self.failure or self.load_error(error) from error
+        if row is None:
+            raise GtpError(f"unknown command{f' {request.name}' if request.name else ': nothing after the id'}")
+        if row.background != KEEPS:
+            self.ponder_after = self.ponder_after and row.background == PAUSES
+            self._end_background()
+        if row.usage is not None:
+            check_count(request, row.usage)
+        return row.handler(self, request)
 
     def _end_background(self) -> None:
         """End analysis or pondering. Its errors are logged, because they do not answer the current command."""
         self._is_pondering = False
         try:
-            self.stop()
+            if self._player is not None:
+                self._player.stop()
         except Exception as error:
             is_ours = not isinstance(error, EvaluatorError)
             log.error("the background search failed: %s", error, exc_info=is_ours)
@@ -298,7 +279,6 @@ class Session:
             self.write(format_response(self._id, answer or ""))
 
     def _run_stream(self, stream: Stream) -> None:
-        """Print reports until a line of input arrives, then end the answer."""
         try:
             self.begin()
             while not self.inbox.wait(stream.interval):
@@ -312,40 +292,23 @@ class Session:
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def receive(self, line: bytes) -> None:
-        """Queue a line. Called by the reader's thread."""
         if is_interrupt(line):
             self.interrupt()
-        self.inbox.put(line)
+        super().receive(line)
 
     def receive_end(self, is_script: bool) -> None:
-        """Close the queue of lines. Called by the reader's thread.
-
-        Queued commands are answered. A script (a file, or input that ends with `quit`) gets full searches. Otherwise
-        the controller has disconnected, and searches are cut short.
-        """
-        self.inbox.close()
+        # A script (a file, or input that ends with `quit`) gets full searches. Otherwise the controller has
+        # disconnected, and searches are cut short.
+        super().receive_end(is_script)
         commands = [parse_line(line) for line in self.inbox.lines_waiting()]
         if is_script or any(command is not None and command.name == "quit" for command in commands):
             return
         time.sleep(GRACE)
         self.is_hurried = True
+        # Again and again, because the remaining commands may start further searches.
         while True:  # a daemon thread: ends with the program
             self.interrupt()
             time.sleep(HURRY)
-
-    def run(self) -> None:
-        """Answer lines until quit or the end of input.
-
-        Raises:
-            OutputClosedError: the controller has closed its end.
-            LoadError: the player could not be made.
-        """
-        while (item := self.inbox.take()) is not None:
-            line, self.arrival = item
-            if not self.handle(line):
-                return
-        if self._failure is not None:
-            raise LoadError(self._failure)
 
     def close(self) -> None:
         if self._player is not None:
@@ -353,11 +316,5 @@ class Session:
 
 
 def serve(options: Options, make_player: Callable[[], GoPlayer], level: LevelSwitch | None = None) -> int:
-    """Serve the controller on stdin and stdout; return the exit status. For the arguments see `Session`."""
-
-    def make_session(write: Callable[[str], None]) -> Session:
-        session = Session(options, make_player, write, level)
-        session.load()
-        return session
-
-    return run_session(make_session)
+    """Serve the controller on stdin and stdout; return the exit status."""
+    return run_session(lambda write: Session(options, make_player, write, level))

@@ -9,12 +9,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.color import BLACK
 from yomi.engine.evaluators.queue import EvaluationQueue, InlineQueue
 from yomi.engine.go.game import GoGame, new_game
 from yomi.engine.go.players.player import GoPlayer
 from yomi.engine.go.players.setup import Analysis, QueueKey, make_queue, network_behind, queue_key
-from yomi.engine.go.vertex import board_points
 from yomi.engine.machine import usable_cores
 from yomi.engine.options import Options
 from yomi.engine.players.request import Request
@@ -22,7 +20,7 @@ from yomi.engine.players.setup import tuned
 from yomi.engine.search.read_tree import root_priors
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import SearchReport
+from yomi.engine.search.types import PositionSearch, SearchReport
 from yomi.native.go.board import PASS
 
 IDLE_QUEUES = 2  # number of unused evaluators for other boards that are kept
@@ -41,10 +39,10 @@ class QueuePool:
 
     def take(self, game: GoGame) -> EvaluationQueue:
         """Return the queue for a game's board and rules. Give it back with `release`."""
-        key = queue_key(game.size, game.rules)
+        key = queue_key(game.board, game.rules)
         with self._lock:
             if key not in self._queues:
-                self._queues[key] = make_queue(tuned(self.options, "go", game.size), game.size, game.rules)
+                self._queues[key] = make_queue(tuned(self.options, "go", game.board.size), game.board, game.rules)
             self._users[key] = self._users.get(key, 0) + 1
             self._queues[key] = self._queues.pop(key)  # the latest is the last
             return self._queues[key]
@@ -62,12 +60,7 @@ class GoAnalyst(GoPlayer):
     """A player on shared evaluators that returns full analyses."""
 
     def __init__(self, options: Options, pool: QueuePool, workers: int | None = None) -> None:
-        """Get ready for the options' board size and rules.
-
-        Args:
-            options: the settings.
-            pool: makes the evaluators.
-            workers: search threads; None for the options' number.
+        """Get ready for the options' board size and rules; `workers` replaces the options' number of threads.
 
         Raises:
             LoadingError, SetupError: see GoPlayer.
@@ -77,14 +70,14 @@ class GoAnalyst(GoPlayer):
         super().__init__(options)
 
     def analyze(
-        self, request: Request[GoGame], on_report: Callable[[Analysis], None], *, moves_ownership: bool = False
+        self, request: Request[GoGame], on_report: Callable[[Analysis], None], *, all_owners: bool = False
     ) -> Analysis:
         """Search a position to its limits, or until the request is stopped.
 
         Args:
             request: the position; its `on_report` is replaced.
             on_report: called in this thread, at the request's intervals.
-            moves_ownership: also find the ownership after each reported move.
+            all_owners: evaluate moves below which the search evaluated nothing, so that each has its owners.
 
         Raises:
             EvaluatorError: the network cannot be used for this board.
@@ -94,7 +87,7 @@ class GoAnalyst(GoPlayer):
         raw = None
         if network_behind(self._search.queue.evaluator) is not None:
             # as the search sees its root
-            raw = self.evaluate(root, None if self._options(request).symmetry == "average" else 0)
+            raw = self.evaluate(root, None if (request.options or self.options).symmetry == "average" else 0)
 
         def tell(report: SearchReport) -> None:
             if report.visits:
@@ -102,13 +95,13 @@ class GoAnalyst(GoPlayer):
 
         request.on_report = tell if request.first_report is not None else None
         report = self.decide(request).report
-        owners = {}
-        if moves_ownership and not root.is_full:
-            sign = np.float32(1.0 if report.side_to_move == BLACK else -1.0)
-            owners = {
-                move.move: sign * self.ownership_after(root, move.move, ROLLOUTS_PER_MOVE) for move in report.moves
-            }
-        return Analysis(report, self._policy(root), raw, owners)
+        if all_owners and not root.is_full:
+            moves = (
+                move if move.owners else replace(move, owners=self.owners_after(root, move.move, ROLLOUTS_PER_MOVE))
+                for move in report.moves
+            )
+            report = replace(report, moves=tuple(moves))
+        return Analysis(report, self._policy(root), raw)
 
     def clear_cache(self) -> None:
         """Forget all evaluations. Any thread may call this, also during a search."""
@@ -118,10 +111,10 @@ class GoAnalyst(GoPlayer):
         """End the search and give the evaluator back."""
         if not self._is_closed:
             self._is_closed = True
-            self._end_background()
+            self.end_background()
             self._pool.release(self._search.queue, 0)
 
-    def _warm_up(self, search: Search, game: GoGame) -> None:
+    def _warm_up(self, search: PositionSearch, game: GoGame) -> None:
         if self._loaded is None:  # later boards are searched at once: no clock runs
             super()._warm_up(search, game)
 
@@ -133,21 +126,21 @@ class GoAnalyst(GoPlayer):
 
     def _search_settings(self, options: Options, game: GoGame, queue: EvaluationQueue) -> SearchSettings:
         settings = super()._search_settings(options, game, queue)
-        return settings if self._workers is None else replace(settings, workers=self._workers)
+        return replace(settings, move_ownership=True, workers=self._workers or settings.workers)
 
     def _policy(self, game: GoGame) -> npt.NDArray[np.float32]:
-        priors = {} if game.is_full else root_priors(self._search.tree)
-        return np.array([priors.get(move, np.nan) for move in (*board_points(game.size), PASS)], np.float32)
+        search = self._search
+        assert isinstance(search, Search)  # Go has no other
+        priors = {} if game.is_full else root_priors(search.tree)
+        return np.array([priors.get(move, np.nan) for move in (*game.board.points, PASS)], np.float32)
 
 
 def make_analysts(options: Options, count: int | None, *, prompt: bool = True) -> list[GoAnalyst]:
     """Return analysts that share evaluators, and divide the options' memory and cores.
 
-    Args:
-        options: the settings.
-        count: number of analysts; None for GPU_ANALYSTS on a GPU, and as `prompt` implies on a processor.
-        prompt: search one position with all cores, for fast answers. Otherwise search a position on each core, which is
-            faster for short searches that continue earlier trees.
+    Without `count` there are GPU_ANALYSTS on a GPU. On a processor, `prompt` searches one position with all cores, for
+    fast answers. Otherwise each core searches a position, which is faster for short searches that continue earlier
+    trees.
 
     Raises:
         LoadingError, SetupError: see GoPlayer.

@@ -1,29 +1,21 @@
-"""The player of Go."""
+"""The player of Go: time for a move, resignation, moves of the root that need no search, and the player itself."""
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
-from yomi.engine.clock import Budget, Clock
-from yomi.engine.color import BLACK, opponent
+from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, TimeSystem, lag_reserve
+from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.go.game import GoGame, new_game
-from yomi.engine.go.networks.katago import ROOT_OPTIMISM
-from yomi.engine.go.players.decisions import (
-    Twins,
-    find_budget,
-    may_resign,
-    moves_left,
-    twins,
-    useless_moves,
-    with_twins,
-)
+from yomi.engine.go.networks import ROOT_OPTIMISM
 from yomi.engine.go.players.setup import (
     Model,
     RawEvaluation,
@@ -36,17 +28,173 @@ from yomi.engine.go.players.setup import (
     search_settings,
     spec_for,
 )
-from yomi.engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
+from yomi.engine.go.points import Board, handicap_stones
+from yomi.engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts, pass_alive_points
 from yomi.engine.options import LOG, Options, rows_for
-from yomi.engine.players.player import Player, Restrictions
+from yomi.engine.players.player import Player, Turn
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.players.setup import tuned
 from yomi.engine.players.time_management import choose
 from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits, SearchReport
-from yomi.native.go.board import PASS
+from yomi.engine.search.types import Limits, MoveReport, Owners, PositionSearch, SearchReport
+from yomi.native.go.board import NO_POINT, PASS
+from yomi.native.go.planes import symmetry_table
 from yomi.native.spec import Inputs
+
+# -- time --------------------------------------------------------------------------------------------------------------
+
+
+def moves_left(area: int, ply: int) -> float:
+    """Return an estimate of the moves that one side still has to play."""
+    # Games end (mostly by resignation) after about 0.6 moves for each point. The floor keeps time for the endgame and
+    # for clean-up, and makes the time decay geometrically, so that it never runs out.
+    return max(10 + area / 12, (0.6 * area + 10 - ply) / 2)
+
+
+def find_budget(clock: Clock, moves: float, lag: float, lateness: float = 0.0) -> Budget:
+    """Return the time for a move from the start of its clock.
+
+    Args:
+        clock: the limited clock of the side to move. In an inexact Canadian period each move gets an equal share.
+        moves: estimate of the moves still to play.
+        lag: possible loss on each move.
+        lateness: further reserve for this move, on a loaded machine.
+    """
+    settings, left = clock.settings, clock
+    reserve = lag_reserve(lag, moves) + lateness
+    system = settings.system
+    # Fischer: as sudden death, plus the increment less the lag. Lateness and lag stay on the clock.
+    if system is TimeSystem.FISCHER:
+        usable = max(left.main - lag - lateness, 0.0)
+        spare = max(left.main - reserve, 0.0)
+        soft = min(spare / moves + max(settings.increment - lag, 0.0), usable)
+        hard = min(max(3 * spare / moves + max(settings.increment - lag, 0.0), soft), usable)
+        limit = max(settings.move_limit - lag - lateness, 0.0)
+        return Budget(min(soft, limit), min(hard, limit))
+    spare = max(left.main - reserve, 0.0)
+    # sudden death: an equal share of the time, at most three times as much
+    if system is TimeSystem.ABSOLUTE:
+        return Budget(spare / moves, min(3 * spare / moves, spare))
+    first = settings.period / max(settings.count, 1) if system is TimeSystem.CANADIAN else settings.period
+    # Byo-yomi: one period less lag and lateness; periods are kept. Canadian: an equal share of the period.
+    kept = lag + min(lateness, max(MAX_RESERVE_SHARE * first - lag, 0.0))
+    if system is TimeSystem.CANADIAN and not clock.is_exact:
+        overtime = overtime_hard = max(first - kept, 0.0)
+    elif system is TimeSystem.BYOYOMI:
+        overtime = overtime_hard = max((left.period if left.count else 0.0) - kept, 0.0)
+    else:
+        stones = max(left.count, 1)
+        overtime = max(left.period / stones - kept, 0.0)
+        overtime_hard = max(min(3 * overtime, left.period / 2 - lag * (stones - 1) - kept), overtime)
+    if left.main <= 0:
+        return Budget(overtime, overtime_hard)
+    # If the main time runs out during the move, the rest of the move is charged to the first period.
+    in_overtime = max(first - kept, 0.0)
+    soft = max(left.main / moves, min(in_overtime, left.main + in_overtime))
+    hard = max(soft, min(3 * soft, left.main + in_overtime))
+    return Budget(soft, hard)
+
+
+# -- resignation -------------------------------------------------------------------------------------------------------
+
+STONE_POINTS = {"AREA": 15.0, "TERRITORY": 14.0}  # points that a handicap stone is worth, by scoring
+FAIR_KOMI = 7.0
+MIN_ADVANTAGE = 0.9  # Black's advantage (points) above which a game is not even
+PATIENT_SHARE = 0.2  # moves for each point of the board before White may resign
+LEVEL_SHARE = 0.6  # moves for each point of the board until White should have caught up
+BUFFER, BUFFER_SHARE = 5.0, 0.15  # White resigns this far behind the schedule: points, and share of the advantage
+
+
+def black_advantage(game: GoGame) -> float:
+    """Return Black's advantage in points at the start, from handicap stones and komi."""
+    stones = handicap_stones(game.setup, game.moves)
+    extra = STONE_POINTS[game.rules.scoring] * max(stones - 1, 0)
+    return extra + FAIR_KOMI - float(game.position["komi"])
+
+
+def may_resign(game: GoGame, color: int, lead: float) -> bool:
+    """Whether `color`, the side to move in a lost position with this `lead` in points, may resign."""
+    # In a handicap game White starts behind and catches up over many moves. It does not resign early, and later only if
+    # it is well behind a schedule by which Black's advantage shrinks evenly to zero. The numbers are KataGo's
+    # (`shouldResign` and `initialBlackAdvantage` in cpp/command/gtp.cpp).
+    advantage = black_advantage(game)
+    if color != WHITE or advantage <= MIN_ADVANTAGE:
+        return True
+    area, ply = game.board.area, len(game.moves)
+    first = 1 + int(PATIENT_SHARE * area)
+    if ply < first:
+        return False
+    caught_up = min((ply - first) / max(LEVEL_SHARE * area - first, 1.0), 1.0)
+    schedule = advantage * (1.0 - caught_up)
+    return lead <= -(schedule + BUFFER + BUFFER_SHARE * advantage)
+
+
+# -- moves of the root that need no search -----------------------------------------------------------------------------
+
+SYMMETRIES = 8
+
+# Move -> (symmetric move that is searched instead, symmetry from that move as point -> point).
+Twins = Mapping[int, tuple[int, Mapping[int, int]]]
+
+
+@functools.cache
+def board_symmetries(board: Board) -> list[dict[int, int]]:
+    """Return the symmetries of a board except the identity, each as point -> point: seven, or three if not square."""
+    points = board.points
+    count = SYMMETRIES if board.is_square else SYMMETRIES // 2  # no other swaps rows and columns
+    tables = (symmetry_table(board.width, board.height, symmetry)[:-1].tolist() for symmetry in range(1, count))
+    return [{point: points[to] for point, to in zip(points, table, strict=True)} for table in tables]
+
+
+def twins(game: GoGame) -> Twins:
+    """Return the moves that are symmetric to another move. The other move is not among them."""
+    points = game.board.points
+    legal = [move for move in game.legal_moves() if move != PASS]
+    seen = {point: (game.color_at(point), point in legal) for point in points}
+    symmetries = board_symmetries(game.board)
+    images = [image for image in symmetries if all(seen[image[point]] == seen[point] for point in points)]
+    # As usual in diagrams, Black's first move is in the upper right and White's in the lower left.
+    legal.sort(key=lambda move: (-game.board.coordinates(move)[0], move), reverse=game.side_to_move != BLACK)
+    found: dict[int, tuple[int, Mapping[int, int]]] = {}
+    for move in legal if images else ():
+        if move not in found:
+            found |= {image[move]: (move, image) for image in images if image[move] != move}
+    return found
+
+
+def with_twins(report: SearchReport, twins: Twins) -> SearchReport:
+    """Return a report in which each searched move is followed by its symmetric moves."""
+    moves: list[MoveReport] = []
+    for move in report.moves:
+        moves.append(replace(move, order=len(moves)))
+        for twin, (searched, image) in twins.items():
+            if searched == move.move:
+                pv = tuple(image.get(point, PASS) for point in move.pv)
+                found = replace(move, move=twin, pv=pv, symmetry_of=searched, owners=None, order=len(moves))
+                moves.append(found)
+    return replace(report, moves=tuple(moves))
+
+
+def useless_moves(game: GoGame, *, counts_dead: bool) -> set[int]:
+    """Return moves that are no better than a pass, inside unconditionally safe territory.
+
+    With `counts_dead`, dead stones count as alive unless they are captured. Then moves inside the opponent's territory
+    are threats, and captures inside one's own territory may be needed.
+    """
+    # KataGo's rootPruneUselessMoves waits for four passes of the opponent. Here useless moves are pruned from the
+    # start, but only if they cannot matter: during a ko they are threats.
+    if game.rules.tax == "ALL" or int(game.position["simple_ko"]) != NO_POINT:
+        return set()
+    side = game.side_to_move
+    own, theirs = (
+        {point for point in pass_alive_points(game, color) if game.color_at(point) != color}
+        for color in (side, opponent(side))
+    )
+    if not counts_dead:
+        return own | theirs
+    return set() if any(game.color_at(point) == opponent(side) for point in own) else own
+
 
 # Options that take effect with `load`.
 LOADED = (*(row.name for row in rows_for("go") if not row.live and row.group != LOG), "rollout_weight", "seed")
@@ -89,48 +237,47 @@ class GoPlayer(Player[GoGame]):
 
         A network's search or rollouts find it, in about a second at most.
         """
-        request = Request(game)
-        self._prepare(request)
-        self._search.set_position(self._root(request))
+        root = self._turn(Request(game)).root  # may replace the search
+        self._search.set_position(root)
         return self._ownership(game, OWNERSHIP_SECONDS)
 
-    def ownership_after(self, game: GoGame, move: int, rollouts: int) -> npt.NDArray[np.float32]:
-        """Return the expected owners after a move of the side to move: [area], +1 Black.
+    def owners_after(self, game: GoGame, move: int, rollouts: int) -> Owners:
+        """Return the expected owners after a move of the side to move, by one evaluation, for that side.
 
-        Args:
-            game: the position before the move; its history must not be full.
-            move: ko and suicide are not checked.
-            rollouts: number of rollouts without a network.
+        The history must not be full; ko and suicide are not checked. Rollouts find the owners without a network.
         """
         after = game.copy()
         after.play(game.side_to_move, move, strict=False)
         queue = self._search.queue
         if network_behind(queue.evaluator) is None:
-            return ownership_by_rollouts(after, rollouts)
-        return -ask_network(queue, after, 0).white_ownership
+            black, no_result = ownership_by_rollouts(after, rollouts), 0.0
+        else:
+            raw = ask_network(queue, after, 0)
+            black, no_result = -raw.white_ownership, raw.no_result
+        return Owners(black if game.side_to_move == BLACK else -black, np.zeros_like(black), no_result)
 
     # -- hooks of Player --------------------------------------------------------------------------------------------
 
     def _loading_key(self, game: GoGame) -> object:
-        return (queue_key(game.size, game.rules), *(self.options.get(name) for name in LOADED))
+        return (queue_key(game.board, game.rules), *(self.options.get(name) for name in LOADED))
 
-    def _load(self, game: GoGame) -> Search:
-        empty = GoGame(game.size, game.rules)
+    def _load(self, game: GoGame) -> PositionSearch:
+        empty = GoGame(game.board, game.rules)
         check_evaluator(self.options)
         queue = self._make_queue(empty)
-        return self._open_search(queue, spec_for(game.size, queue.evaluator), empty)
+        return self._open_search(queue, spec_for(game.board, queue.evaluator), empty)
 
     def _make_queue(self, game: GoGame) -> EvaluationQueue:
-        return make_queue(tuned(self.options, "go", game.size), game.size, game.rules)
+        return make_queue(tuned(self.options, "go", game.board.size), game.board, game.rules)
 
     def _load_board(self, game: GoGame) -> None:
         self.load(game)
 
     def _search_settings(self, options: Options, game: GoGame, queue: EvaluationQueue) -> SearchSettings:
-        return search_settings(tuned(options, "go", game.size), queue)
+        return search_settings(tuned(options, "go", game.board.size), queue)
 
     def _budget(self, clock: Clock, game: GoGame, options: Options, lag: float, lateness: float) -> Budget:
-        return find_budget(clock, moves_left(game.size**2, game.ply), lag, lateness)
+        return find_budget(clock, moves_left(game.board.area, game.ply), lag, lateness)
 
     def _root(self, request: Request[GoGame]) -> GoGame:
         game = request.game.copy()
@@ -138,33 +285,41 @@ class GoPlayer(Player[GoGame]):
             game.hide_history()
         return game
 
-    def _without_search(self, request: Request[GoGame], root: GoGame) -> Decision | None:
-        return Decision(PASS, report=SearchReport(root.side_to_move)) if root.is_full else None
+    def _without_search(self, turn: Turn[GoGame]) -> Decision | None:
+        return Decision(PASS, report=SearchReport(turn.root.side_to_move)) if turn.root.is_full else None
 
-    def _is_forced(self, request: Request[GoGame], root: GoGame) -> bool:
-        is_banned = self._search.is_banned
-        return request.clock is not None and sum(not is_banned(move) for move in root.legal_moves()) == 1
-
-    def _restrictions(self, request: Request[GoGame], root: GoGame, schedule: Budget) -> Restrictions:
-        """Forbid passing while dead stones are left, if the options ask for clean-up."""
-        options = self._options(request)
-        if options.cleanup and request.allow is None and len(root.legal_moves()) > 1 and self._has_dead(root, schedule):
-            return {*request.avoid, PASS}, None
-        return request.avoid, request.allow
-
-    def _pruned(self, request: Request[GoGame], root: GoGame) -> Sequence[int]:
-        options, self._twins = self._options(request), {}
-        if request.avoid or request.allow is not None:
-            return ()
-        if options.root_symmetry_pruning:
-            found = twins(root)
-            if not self._search.root_visits or all(map(self._search.is_banned, found)):  # pruning would lose visits
+    def _restrict(self, turn: Turn[GoGame], schedule: Budget | None) -> None:
+        """Leave out symmetric and useless moves, and the pass while dead stones are to be captured (clean-up)."""
+        request, root, options, moves = turn.request, turn.root, turn.options, turn.root.legal_moves()
+        if schedule and options.cleanup and request.allow is None and len(moves) > 1 and self._has_dead(root, schedule):
+            turn.avoid = {*request.avoid, PASS}
+        self._twins = {}
+        assert isinstance(self._search, Search)  # Go has no other
+        self._search.ban_below(request.avoid_below)
+        if not request.avoid and request.allow is None and not request.avoid_below:
+            found = twins(root) if options.root_symmetry_pruning else {}
+            # Pruning a move would lose the visits of a kept tree.
+            if not self._search.root_visits or all(map(self._search.is_banned, found)):
                 self._twins = found
-        if not options.prune_useless_moves:
-            return list(self._twins)
+            turn.prune = [*self._twins, *(self._useless_moves(root, options) if options.prune_useless_moves else ())]
+        left = set(moves if turn.allow is None else turn.allow).difference(turn.avoid, turn.prune)
+        if len(left) == 1 and request.clock is not None:
+            turn.forced = left.pop()
+
+    def _start(self, turn: Turn[GoGame], limits: Limits) -> None:
+        super()._start(turn, limits)
+        self.raise_visits(turn.request.goals)
+
+    def raise_visits(self, goals: Mapping[int, int]) -> None:
+        """Give root moves of the current search more visits; see Search.raise_visits. Thread-safe."""
+        assert isinstance(self._search, Search)  # Go has no other
+        if goals:
+            self._search.raise_visits(goals)
+
+    def _useless_moves(self, root: GoGame, options: Options) -> Collection[int]:
         agrees = root.rules.has_agreement and not options.cleanup
         judged = root.rules.scoring == "TERRITORY" or self._search.spec.with_flags(root.position)["judges_agreement"]
-        return [*self._twins, *useless_moves(root, counts_dead=not (agrees and judged))]
+        return useless_moves(root, counts_dead=not (agrees and judged))
 
     def _annotate(self, report: SearchReport) -> SearchReport:
         """Return a report with the symmetric moves that were not searched."""
@@ -192,7 +347,7 @@ class GoPlayer(Player[GoGame]):
         report = replace(report, moves=moves)
         return choose(report, temperature, self._rng)
 
-    def _fallback_move(self, root: GoGame, allow: Collection[int] | None) -> int:
+    def _fallback_move(self, turn: Turn[GoGame]) -> int:
         move = self._search.best_prior()
         return PASS if move is None else move
 

@@ -1,10 +1,10 @@
-"""Evaluators of Go: queues and search settings from options, and single evaluations by a network."""
+"""Evaluators of Go: queues and search settings from options, single evaluations, and positions of benchmarks."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +14,32 @@ import numpy.typing as npt
 from yomi.engine.color import BLACK
 from yomi.engine.default_network import has_network, named_file
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError
+from yomi.engine.evaluators.devices import Device
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import FileEvaluator, NetworkEvaluator, WithValues, network_in
 from yomi.engine.evaluators.queue import EvaluationQueue
+from yomi.engine.game import BenchmarkPositions
 from yomi.engine.go.game import GoGame
-from yomi.engine.go.networks import FORMATS
-from yomi.engine.go.networks.katago import ROOT_OPTIMISM, KataGo, encode, raw_outputs
-from yomi.engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
-from yomi.engine.go.rules import Rules
+from yomi.engine.go.networks import (
+    FORMATS,
+    ROOT_OPTIMISM,
+    KataGo,
+    MixedEvaluator,
+    RolloutEvaluator,
+    encode,
+    raw_outputs,
+)
+from yomi.engine.go.points import Board, board_of, square
+from yomi.engine.go.rules import PRESETS, Rules
 from yomi.engine.options import Options
 from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import EvaluatorFactory, common_settings
 from yomi.engine.search.settings import SearchSettings
 from yomi.engine.search.types import SearchReport
-from yomi.native.go.planes import symmetry_table
+from yomi.native.go.planes import symmetry_table, write_bits, write_planes
 from yomi.native.go.spec import go_spec
 from yomi.native.spec import GameSpec, Inputs
+from yomi.nets.board_size import BoardSize
 from yomi.nets.errors import NetworkError
 from yomi.nets.katago.outputs import has_no_result, post_process
 
@@ -46,7 +56,7 @@ ROLLOUT_SETTINGS: Mapping[str, Any] = {
     "value_weighting": 0.0,
 }
 
-QueueKey = tuple[int, bool]  # (board size, whether the rules have games without result). Equal keys share an evaluator.
+QueueKey = tuple[Board, bool]  # (board, whether the rules have games without result). Equal keys share an evaluator.
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +67,6 @@ class Analysis:
     # Priors of the root [area + 1], row by row from the top left, pass last, NaN for illegal moves.
     policy: npt.NDArray[np.float32]
     raw: RawEvaluation | None = None  # the network's outputs without search; None without a network
-    # By move of the root: [area] ownership, +1 for the side to move at the root. Empty unless requested.
-    moves_ownership: dict[int, npt.NDArray[np.float32]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +108,8 @@ class Model:
         }
 
 
-def queue_key(size: int, rules: Rules) -> QueueKey:
-    return size, has_no_result(rules.ko, rules.scoring)
+def queue_key(board: Board, rules: Rules) -> QueueKey:
+    return board, has_no_result(rules.ko, rules.scoring)
 
 
 EVALUATOR_FACTORY = EvaluatorFactory(
@@ -125,23 +133,23 @@ def check_evaluator(options: Options) -> None:
     EVALUATOR_FACTORY.check(options)
 
 
-def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
-    """Return the evaluation queue for boards of `size`; see `EvaluatorFactory`."""
+def make_queue(options: Options, board: Board, rules: Rules) -> EvaluationQueue:
+    """Return the evaluation queue for a board; see `EvaluatorFactory`."""
     check_evaluator(options)
 
-    def finish(network: FileEvaluator, device: str) -> Evaluator:
-        _, network.format.may_have_no_result = queue_key(size, rules)
+    def finish(network: FileEvaluator, device: Device) -> Evaluator:
+        _, network.format.may_have_no_result = queue_key(board, rules)
         evaluator: FileEvaluator | WithValues = network
         weight = options.rollout_weight if network.format.predicts_value else 1.0
         if options.value_net is not None:
             weight = options.rollout_weight
-            evaluator = _with_values(network, options, size, device)
+            evaluator = _with_values(network, options, board.size, device)
         return MixedEvaluator(evaluator, weight, ROLLOUTS_PER_LEAF, options.seed) if weight > 0.0 else evaluator
 
-    return EVALUATOR_FACTORY.make_queue(options, size, lambda: GoGame(size, rules), finish)
+    return EVALUATOR_FACTORY.make_queue(options, board.size, lambda: GoGame(board, rules), finish)
 
 
-def _with_values(network: FileEvaluator, options: Options, size: int, device: str) -> WithValues:
+def _with_values(network: FileEvaluator, options: Options, size: BoardSize, device: Device) -> WithValues:
     """Return a network with the values of --value-net, in half precision if the network is."""
     assert options.value_net is not None
     with contextlib.ExitStack() as on_failure:
@@ -156,13 +164,17 @@ def _with_values(network: FileEvaluator, options: Options, size: int, device: st
     return WithValues(network, values)
 
 
-def go_sampling(size: int, rules: Rules, network: Evaluator) -> Sampling[GoGame]:
+def go_sampling(board: Board, rules: Rules, network: Evaluator) -> Sampling[GoGame]:
     """Return the sampling of games for the comparison of precisions."""
-    return Sampling(spec_for(size, network), lambda: GoGame(size, rules))
+    return Sampling(spec_for(board, network), lambda: GoGame(board, rules))
+
+
+def sampling(network: FileEvaluator, options: Options) -> Sampling[GoGame]:
+    return go_sampling(board_of(options), PRESETS["tromp-taylor"], network)
 
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
-    """Return the settings of a search. Open options get values for the machine."""
+    """Return the settings of a search. Unset options get values that suit the machine and the evaluator."""
     if queue.evaluator.inputs & Inputs.NETWORK:
         return common_settings(options, "go", queue, SearchSettings.c_puct)
     return common_settings(options, "go", queue, ROLLOUT_C_PUCT, **ROLLOUT_SETTINGS)
@@ -184,10 +196,10 @@ def model_of(evaluator: Evaluator) -> Model | None:
     return Model(network.info.name, network.info.model_version, network.batch_size, network.precision)
 
 
-def spec_for(size: int, evaluator: Evaluator) -> GameSpec:
+def spec_for(board: Board, evaluator: Evaluator) -> GameSpec:
     """Return the GameSpec for a search with this evaluator."""
     network = network_in(evaluator)
-    return go_spec(size) if network is None else network.spec
+    return go_spec(board.width, board.height) if network is None else network.spec
 
 
 def ask_network(
@@ -211,13 +223,10 @@ def ask_network(
 def evaluate_position(
     network: NetworkEvaluator, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
 ) -> RawEvaluation:
-    """Evaluate a game by a network, from White's point of view.
+    """Evaluate a game by a network with KataGo's features, from White's point of view.
 
-    Args:
-        network: a network with KataGo's features.
-        game: the position.
-        symmetry: 0 to 7; None for the average over all eight.
-        optimism: share of the optimistic policy, 0 to 1. Ignored by networks without that output.
+    `symmetry` is 0 to 7, or None for the average over all eight. `optimism` is the share of the optimistic policy, 0 to
+    1; networks without that output ignore it.
     """
     symmetries = list(range(8)) if symmetry is None else [symmetry]
     planes, extras, legal = encode(network.spec, [(game.position, game.history, turn) for turn in symmetries])
@@ -228,12 +237,12 @@ def evaluate_position(
     black = int(game.position["side_to_move"]) == BLACK
     sign = -1.0 if black else 1.0
     policy = np.zeros(legal.shape[1], np.float32)
-    ownership = np.zeros(game.size**2, np.float32)
+    ownership = np.zeros(game.board.area, np.float32)
     for row, turn in enumerate(symmetries):
-        table = symmetry_table(game.size, turn)
+        table = symmetry_table(game.board.width, game.board.height, turn)
         policy += outputs.policy[row][table] / len(symmetries)
         ownership += sign * outputs.ownership[row][table[:-1]] / len(symmetries)
-    policy[~legal[0][symmetry_table(game.size, symmetries[0])]] = np.nan
+    policy[~legal[0][symmetry_table(game.board.width, game.board.height, symmetries[0])]] = np.nan
     win, loss = float(outputs.win.mean()), float(outputs.loss.mean())
     extra = []
     for name, values in (
@@ -256,3 +265,48 @@ def evaluate_position(
         white_ownership=ownership,
         extra=tuple(extra),
     )
+
+
+# Board size -> moves of each position, Black first.
+LINES: dict[int, tuple[str, ...]] = {
+    9: (
+        "",
+        "E5 C4 G6 E3 D3 F4 D4",
+        "E5 E3 D3 F3 C4 F5 F6 G6 E6 G7 D2 E4 D5 C7 D7",
+        "F5 D4 D5 E5 E4 E6 F6 E3 F4 D6 C5 C4 F3 E2 F7 B5 C6 B6 C7 B7 D7",
+    ),
+    13: ("", "D4 K10 K4 D10 C8 F10 C11 C10 B10 D11", "K10 D4 D10 K4 F3 C6 H3 J6 L8 G4 G3 F4 E3 D3 E4 E5 D2 C3"),
+    19: (
+        "",
+        "Q16 D4 Q3 D16 R5 C14 F3 D6 K4 R14 O17 S16 R17 Q10",
+        "Q16 D16 Q4 D4 F17 C14 R10 C6 O3 K3 D10 F3 C17 C16 B16 B17 D17 E16 B15 C18 E17 B14 A17",
+        "R16 D4 Q3 D17 D15 E15 D14 F16 E14 C16 C14 H17 C6 F3 C3 D3 C4 C5 B5 D5 B6 B4 B3 D2 B2 R6 R9 P6 O3 R12 P10",
+    ),
+}
+
+
+def go_positions(size: int) -> list[GoGame]:
+    """Return the games to search. Sizes without entries get the empty board."""
+    games, board = [], square(size)
+    for line in LINES.get(size, ("",)):
+        game = GoGame(board, PRESETS["tromp-taylor"], 7.5 if size > 9 else 7.0)
+        for word in line.split():
+            game.play(game.side_to_move, board.parse_vertex(word))
+        games.append(game)
+    return games
+
+
+def go_subject(size: int) -> BenchmarkPositions:
+    return BenchmarkPositions(f"{size}x{size}", go_spec(size), tuple(go_positions(size)), write_planes, write_bits)
+
+
+def benchmark_positions(options: Options) -> BenchmarkPositions:
+    return go_subject(board_of(options).side)
+
+
+@contextlib.contextmanager
+def measured(options: Options) -> Iterator[tuple[BenchmarkPositions, EvaluationQueue, SearchSettings]]:
+    board = square(board_of(options).side)
+    with contextlib.closing(make_queue(options, board, PRESETS["tromp-taylor"])) as queue:
+        subject = replace(go_subject(board.side), spec=spec_for(board, queue.evaluator))
+        yield subject, queue, search_settings(options, queue)

@@ -30,15 +30,15 @@ from yomi.engine.shogi.datasets.rows import (
 from yomi.native.datasets.packed import set_positions, write_boards
 from yomi.native.datasets.positions import encode_positions
 from yomi.native.datasets.sparse import encode_boards
+from yomi.native.shogi.pieces import HAND_TYPES, KING, PROMOTION, WHITE_PIECE
 from yomi.native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
 from yomi.native.shogi.sparse import INPUTS, MAX_ACTIVE, PARTS, SCRATCH_DTYPE, TABLES
 from yomi.native.shogi.spec import shogi_spec
-from yomi.native.shogi.tables import HAND_TYPES, KING, PROMOTED, WHITE_PIECE
 from yomi.nets.data.shards import Dataset, Manifest, begin_dataset, widths
-from yomi.nets.data.sparse import SparseRows
 from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import SHOGI_BOARD, FeatureSet
+from yomi.nets.metadata import SHOGI_BOARD, FeatureSet
+from yomi.nets.sparse import SparseRows
 
 CHUNK = 256
 # Centipawns of dlshogi's sigmoid: this score is a winrate of 1 / (1 + 1 / e).
@@ -191,7 +191,7 @@ def _kinds() -> npt.NDArray[np.uint8]:
     kinds = np.zeros(256, np.uint8)
     kinds[0] = EMPTY
     for code in range(1, KING + 7):
-        kinds[code] = kinds[code + WHITE_PIECE] = code if code <= KING else code - PROMOTED
+        kinds[code] = kinds[code + WHITE_PIECE] = code if code <= KING else code - PROMOTION
     return kinds
 
 
@@ -199,7 +199,7 @@ KIND_OF = _kinds()
 
 
 class ShogiEncoder(MoveProducts):
-    """Encodes levels and globals of the feature set shogi-board. Implements yomi.nets.data.sparse.SparseEncoder.
+    """Encodes levels and globals of the feature set shogi-board. Implements yomi.nets.sparse.SparseEncoder.
 
     Moves are those of a search (yomi.native.shogi.waivers). Boards have no history, so repetitions are ignored.
     """
@@ -232,6 +232,10 @@ class ShogiEncoder(MoveProducts):
             starts,
         )
         return SparseRows(active[: active_starts[-1]], active_starts, rows[: starts[-1]], labels[: starts[-1]], starts)
+
+
+def encoder_of(features: str) -> ShogiEncoder | None:
+    return ShogiEncoder() if features == SHOGI_BOARD else None
 
 
 def _check(boards: npt.NDArray[np.uint8], hands: npt.NDArray[np.uint8]) -> None:

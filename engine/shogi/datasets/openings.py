@@ -1,9 +1,4 @@
-"""`yomi dataset openings`: openings of shogi after which games were balanced.
-
-The rules follow Tayayan's set as widened by dlshogi's author: strong players on both sides, evaluations near zero along
-the line and nearer at two plies, a game that continued and ended by the rules, and one line for each position at the
-first of these plies. Evaluations are the players' own, from CSA records of Floodgate or hcpe files.
-"""
+"""`yomi dataset openings`: openings of shogi after which games were balanced, by the players' own evaluations."""
 
 from __future__ import annotations
 
@@ -27,6 +22,8 @@ OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".usi", ".
 FAIR_ENDINGS = ("TORYO", "TSUMI", "SENNICHITE", "KACHI", "JISHOGI", "HIKIWAKE", "MAX_MOVES")
 
 
+# The rules follow Tayayan's set as widened by dlshogi's author: strong players, evaluations near zero along the line
+# and nearer at two plies, and a game that continued and ended by the rules.
 @dataclass(frozen=True)
 class BalanceLimits:
     rating: float = 0.0  # minimum rating of both players; 0: no limit

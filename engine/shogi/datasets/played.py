@@ -3,13 +3,8 @@
     played.json                     settings of the positions
     games-000000-000131.hcpe        new positions of the games with these numbers
 
-Games are numbered, and their positions are written in this order. The content does not depend on the number of engines
-(if an engine repeats its play). A file appears when it is complete. A killed run continues after the last game in a
-file; a run that ends for another reason writes its finished games.
-
-The engine evaluates every position in which it chooses a move, which makes a training position: evaluation, move and
-the game's result. Games begin with an opening and random moves. Some later moves are random, too; their positions have
-no label and are left out.
+The content does not depend on the number of engines (if an engine repeats its play). A killed run continues after the
+last game in a file; a run that ends for another reason writes its finished games.
 """
 
 from __future__ import annotations
@@ -28,9 +23,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from yomi.engine.clients.client import RESIGN, EngineError
-from yomi.engine.clients.spec import EngineLimits, EngineSpec, GameClock
+from yomi.engine.clients.spec import EngineLimits, EngineSpec
 from yomi.engine.clients.usi import CENTIPAWNS, UsiClient
-from yomi.engine.clock import TimeSettings
+from yomi.engine.clock import UNLIMITED
 from yomi.engine.color import BLACK, DRAW, WHITE
 from yomi.engine.datasets.making import Log
 from yomi.engine.matches.games import Adjudicator
@@ -103,7 +98,6 @@ class _BothSides:
         # The adjudicator thinks in winrates.
         lost = 1.0 / (1.0 + math.exp(options.resign_score / CENTIPAWNS))
         self.referee = Adjudicator(ShogiReferee(), lost, options.resign_moves)
-        self.clocks = {color: GameClock(TimeSettings(), 0.0) for color in (BLACK, WHITE)}
         self.rows: list[tuple[bytes, int, int]] = []
         self.sfens: list[str] = []  # SFEN before each move
 
@@ -129,12 +123,12 @@ class _BothSides:
         if game.can_declare:
             return Decision(None, win=True)
         self.sfens.append(game.sfen())
-        if self.rng.random() < self.options.random_moves:
+        if self.rng.random() < self.options.random_moves:  # a position without a label
             return Decision(self.rng.choice(game.legal_moves()))
         color = game.side_to_move
         first = max(len(game.moves) - SENT_PLIES, 0)
         moves = [format_usi(move) for _, move in game.moves[first:]]
-        answer = self.engine.choose(self.sfens[first], moves, color, self.clocks)
+        answer = self.engine.choose(self.sfens[first], moves, color, UNLIMITED)
         if answer.move == RESIGN:
             return Decision(None, resign=True)
         try:

@@ -69,10 +69,8 @@ def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = silent) -> 
     Handicap games are left out with a message, because hcp needs all 40 pieces.
     """
     suffix = path.suffix.lower()
-    if suffix == ".hcpe":
-        rows = _hcpe_rows(path, game)
-    elif suffix == ".psv":
-        rows = _psv_rows(path, game)
+    if suffix in (".hcpe", ".psv"):
+        rows = _packed_rows(path, game)
     else:
         records = without_handicap(path, read_games(path, say), say)
         found = [row for number, record in enumerate(records, game) for row in _record_rows(record, limits, number)]
@@ -118,29 +116,21 @@ def records_of(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
     return data.view(dtype)
 
 
-def _hcpe_rows(path: Path, game: int) -> npt.NDArray[np.void]:
-    data = records_of(path, HCPE_DTYPE)
+def _packed_rows(path: Path, game: int) -> npt.NDArray[np.void]:
+    is_psv = path.suffix.lower() == ".psv"
+    data = records_of(path, PSV_DTYPE if is_psv else HCPE_DTYPE)
     rows = np.zeros(len(data), ROW_DTYPE)
-    rows["packed"], rows["form"], rows["score"] = data["hcp"], HCP, data["score"]
-    rows["move"] = _moves(path, data, _hcpe_move)
-    winners = np.zeros(256, np.int8)
-    for winner, result in RESULTS.items():
-        winners[result] = 0 if winner == DRAW else winner
-    # Higher bits mark how the game ended.
-    rows["winner"] = winners[data["result"] & 3]
-    rows["game"] = game + _games_of(data["mark"])
-    return rows
-
-
-def _psv_rows(path: Path, game: int) -> npt.NDArray[np.void]:
-    data = records_of(path, PSV_DTYPE)
-    rows = np.zeros(len(data), ROW_DTYPE)
-    rows["packed"], rows["form"], rows["score"] = data["sfen"], PSV, data["score"]
-    rows["move"] = _moves(path, data, _psv_move)
-    # The lowest bit of a packed board is the side to move.
-    side = 1 + (data["sfen"][:, 0] & 1).astype(np.int8)
-    rows["winner"] = np.where(data["result"] == 0, 0, np.where(data["result"] > 0, side, 3 - side))
-    rows["game"] = game + _games_of(data["spare"])
+    rows["packed"], rows["form"] = (data["sfen"], PSV) if is_psv else (data["hcp"], HCP)
+    rows["score"] = data["score"]
+    rows["move"] = _moves(path, data, _psv_move if is_psv else _hcpe_move)
+    if is_psv:
+        # The lowest bit of a packed board is the side to move.
+        side = 1 + (data["sfen"][:, 0] & 1).astype(np.int8)
+        rows["winner"] = np.where(data["result"] == 0, 0, np.where(data["result"] > 0, side, 3 - side))
+    else:
+        # RESULTS are 0, 1 and 2; higher bits mark how the game ended.
+        rows["winner"] = np.array([0, BLACK, WHITE, 0], np.int8)[data["result"] & 3]
+    rows["game"] = game + _games_of(data["spare" if is_psv else "mark"])
     return rows
 
 

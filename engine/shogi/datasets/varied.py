@@ -1,12 +1,4 @@
-"""`yomi dataset vary`: positions near those of data sets, each valued by a USI engine.
-
-A search visits positions that no game contains: mistakes and their refutations. Each row is a row of a data set of
-boards after some more moves, drawn from the policy of a sparse network. An engine that searches for less than a
-millisecond gives the value. There is no policy target, and no other result.
-
-Each shard comes from one source shard and has its split, so that no test position has a neighbor in training. Its
-content depends only on the seed and its number (if the engine repeats its values).
-"""
+"""`yomi dataset vary`: positions a few moves after those of data sets, valued by a USI engine. No policy targets."""
 
 from __future__ import annotations
 
@@ -19,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from yomi.engine.clients.spec import EngineLimits, EngineSpec, GameClock
+from yomi.engine.clients.spec import EngineLimits, EngineSpec
 from yomi.engine.clients.usi import UsiClient
-from yomi.engine.clock import TimeSettings
-from yomi.engine.color import BLACK, WHITE
+from yomi.engine.clock import UNLIMITED
+from yomi.engine.color import BLACK
 from yomi.engine.datasets.making import Columns, Log
-from yomi.engine.evaluators.sparse import SparseEvaluator
+from yomi.engine.evaluators.kernel_evaluators import SparseEvaluator
 from yomi.engine.shogi.datasets.dataset import SCORE_SCALE
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.placement import Placement, format_sfen
@@ -34,8 +26,8 @@ from yomi.native.tree.buffers import make_batch
 from yomi.nets.data.shards import Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name, write_shard
 from yomi.nets.dlshogi.network import SIDE
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import SHOGI_BOARD
 from yomi.nets.files import source_digest
+from yomi.nets.metadata import SHOGI_BOARD
 
 
 @dataclass(frozen=True)
@@ -67,6 +59,7 @@ def vary_positions(
     run is continued. Raises NetworkError for other features, another data set in the folder or an engine without
     values; EngineError, OSError.
     """
+    # A search visits positions that no game contains, mistakes and their refutations, hence the random moves.
     shards = [shard for source in sources for shard in _boards(source).shards]
     if not shards:
         raise NetworkError(f"{sources[0]}: no shards found, expected some")
@@ -80,6 +73,7 @@ def vary_positions(
     try:
         while total < positions:
             rng = np.random.default_rng([options.seed, number])
+            # One source and its split for a shard, so that no test position has a neighbor in training.
             source = shards[rng.choice(len(shards), p=shares)]
             name = shard_name(source.split, SIDE, number)
             number += 1
@@ -109,10 +103,9 @@ def _columns(
     source: Shard, options: ShogiVaryOptions, rng: np.random.Generator, evaluator: SparseEvaluator, engine: UsiClient
 ) -> Columns:
     games, values = [], []
-    clocks = {color: GameClock(TimeSettings(), 0.0) for color in (BLACK, WHITE)}
     engine.new_game()
     for game in _varied(source, options, rng, evaluator):
-        answer = engine.choose(game.sfen(), [], game.side_to_move, clocks)
+        answer = engine.choose(game.sfen(), [], game.side_to_move, UNLIMITED)
         if answer.evaluation is not None and answer.evaluation.score is not None:
             games.append(game)
             values.append(math.tanh(answer.evaluation.score / (2.0 * options.score_scale)))
@@ -136,7 +129,7 @@ def _varied(
     """Yield positions some moves after rows of a shard. Games that end before are left out."""
     columns = source.open()
     batch = make_batch(evaluator.spec, 1, Inputs.POSITIONS)
-    judge = evaluator.bind(batch)
+    calls = evaluator.bind(batch)
     for row in rng.permutation(source.rows)[: options.shard_rows]:
         hands = columns["globals"][row].astype(int).reshape(2, -1).tolist()
         board = tuple(columns["levels"][row].tolist())
@@ -148,7 +141,7 @@ def _varied(
             batch.positions[0] = game.position
             batch.move_count[0], batch.moves[0, : len(moves)] = len(moves), moves
             batch.indices[0, : len(moves)] = range(len(moves))
-            judge.run(1)
+            calls.run(1)
             logits = batch.logits[0, : len(moves)].astype(np.float64) / options.temperature
             shares = np.exp(logits - logits.max())
             game.play(moves[rng.choice(len(moves), p=shares / shares.sum())])

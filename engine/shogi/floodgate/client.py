@@ -7,18 +7,14 @@ same effect on other servers. A game that the server still holds after a lost co
 from __future__ import annotations
 
 import logging
-import random
 import time
-from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 from yomi.engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
-from yomi.engine.servers.connection import ConnectionLostError, Line
-from yomi.engine.servers.reporter import Reporter
-from yomi.engine.servers.seat import Done
-from yomi.engine.servers.settings import STARS, Account, Password
+from yomi.engine.servers.connection import ConnectionLostError, Done, Line
+from yomi.engine.servers.settings import STARS
 from yomi.engine.shogi.floodgate import codec
 from yomi.engine.shogi.floodgate.game import CsaGame
 from yomi.engine.shogi.floodgate.seats import MoveTask, ShogiSeat
@@ -31,30 +27,13 @@ LOGOUT_TIMEOUT = 5.0
 ANSWER_TIMEOUT = 20.0  # seconds until a server that owes an answer (to our move or a keep-alive) counts as lost
 
 
-class CsaClient(Client):
-    seat: ShogiSeat
-
-    def __init__(
-        self,
-        account: Account,
-        password: Password,
-        records: Path,
-        reporter: Reporter,
-        open_seat: Callable[[], ShogiSeat],
-        rng: random.Random | None = None,
-    ) -> None:
-        super().__init__(account, password, records, reporter, open_seat, rng)
-        self._reader = codec.MessageReader()
-        self._game: CsaGame | None = None
-        self._deadline: float | None = None  # for the server's answer to log-in or log-out
-        self._login_at = 0.0
-        self._keepalive_due: float | None = None
-        self._resume_due: float | None = None  # for the server's offer to resume the current game
-        self._answers_keepalive = False
-
-    @property
-    def has_game(self) -> bool:
-        return self._game is not None
+class CsaClient(Client[CsaGame, ShogiSeat]):
+    _deadline: float | None = None  # for the server's answer to log-in or log-out
+    _login_at = 0.0
+    _keepalive_due: float | None = None
+    _resume_due: float | None = None  # for the server's offer to resume the current game
+    _answers_keepalive = False
+    _reported_declaration = False  # whether an unknown `Declaration:` has been reported
 
     # -- the session -----------------------------------------------------------------------------------------------
 
@@ -72,14 +51,14 @@ class CsaClient(Client):
     def on_lost(self) -> None:
         # The engine continues to think about the game's move.
         self._deadline = self._keepalive_due = self._resume_due = None
-        if self._game is not None:
-            self._game.may_move = False
-            self._game.sent_at = None
-            if not self._game.is_running:
+        if self.game is not None:
+            self.game.may_move = False
+            self.game.sent_at = None
+            if not self.game.is_running:
                 self.drop_game("")
 
     def on_finish(self) -> None:
-        if self._game is None and self.is_connected and not self.is_leaving:
+        if self.game is None and self.is_connected and not self.is_leaving:
             self._log_out()
 
     def _log_out(self) -> None:
@@ -91,69 +70,70 @@ class CsaClient(Client):
         message = self._reader.feed(line.text)
         if self._keepalive_due is not None:
             self._keepalive_due = None  # any line will do
-        match message:
-            case None:
-                pass
-            case codec.LoginAccepted():
+        if message is None:
+            return
+        if isinstance(message, codec.Summary):
+            self._propose(message)
+            return
+        match message.kind:
+            case "login":
                 self._deadline = None
-                self._resume_due = None if self._game is None else line.at + RESUME_TIMEOUT
+                self._resume_due = None if self.game is None else line.at + RESUME_TIMEOUT
                 self.lag.note(line.at - self._login_at)
                 self.login_accepted()
                 self.status("waiting for a game")
-            case codec.LoginRefused():
+            case "refused":
                 self.refused("the password is wrong, or the server still holds this name")
-            case codec.LogoutDone():
+            case "logout":
                 raise SessionOver
-            case codec.Summary():
-                self._propose(message)
-            case codec.Broken():
+            case "broken":
                 log.error("%s: %s", self.account.name, self.safe(message.text))
                 raise ConnectionLostError(f"a game that cannot be played: {message.text}")
-            case codec.KeepAlive():
+            case "keepalive":
                 self._answers_keepalive = True
-            case codec.Other() if message.text.startswith("##"):
+            case "other" if message.text.startswith("##"):
                 log.info("%s: the server says %s", self.account.name, self.safe(message.text))
-            case codec.Other():
+            case "other":
                 self.noise(message.text)
-            case _ if self._game is None:
+            case _ if self.game is None:
                 self.noise(line.text)
             case _:
-                self._on_game(self._game, message, line.at)
+                self._on_game(self.game, message, line.at)
 
-    def _on_game(self, game: CsaGame, message: object, at: float) -> None:
-        match message:
-            case codec.Started():
+    def _on_game(self, game: CsaGame, message: codec.Message, at: float) -> None:
+        match message.kind:
+            case "start":
                 self._start(game, at)
-            case codec.Rejected():
+            case "reject":
                 self.report("rejected", f"the game was rejected: {message.text}")
                 self.drop_game("")
                 raise SessionOver
-            case codec.Moved() if game.is_running:
+            case "move" if game.is_running:
                 self._moved(game, message, at)
-            case codec.Special():
+            case "special":
                 pass  # what it means follows
-            case codec.Reason():
+            case "reason":
                 game.reason = message.text
-            case codec.Result():
+            case "result":
                 self._over(game, message.text)
             case _:
-                self.noise(str(message))
+                self.noise(message.text)
 
     # -- a game ----------------------------------------------------------------------------------------------------
 
     def _propose(self, summary: codec.Summary) -> None:
         """Accept a game that the server offers, or resume one that it still holds."""
         self._resume_due = None
-        if self._game is not None and (self._game.id, self._game.color) != (summary.game_id, summary.color):
+        if self.game is not None and (self.game.id, self.game.color) != (summary.game_id, summary.color):
             self.drop_game("another game was proposed")
-        game = self._game
+        game = self.game
         # A game in progress is always played to its end.
         if self.is_leaving or (self.wants_no_more and game is None):
             self.send(f"REJECT:{summary.game_id}")
             self._log_out()
             return
         if game is None:
-            game = self._game = self.new_game(lambda: CsaGame(summary, self.records))
+            game = self.new_game(lambda: CsaGame(summary, self.records))
             self._begin(game)
             return  # the server hears of it when the engine is ready
         game.resume(summary)
@@ -189,20 +169,20 @@ class CsaClient(Client):
             self._answer(game, game.decided[1])
             return
         turn = game.turn
-        if turn is None or game.turn_ply != game.ply or turn.request.is_stopped or turn.request.is_pondering:
+        if turn is None or turn.ply != game.ply or turn.request.is_stopped or turn.request.is_pondering:
             self._think(game, at)
 
     def _think(self, game: CsaGame, at: float) -> None:
-        self._begin_task(game, MoveTask(game.sfen, tuple(game.usi), Request(None, start=at)), game.ply)
+        self._begin_task(game, MoveTask(game.sfen, tuple(game.usi), Request(None, start=at), game.ply))
 
     def _ponder(self, game: CsaGame, expected: str, taken: float) -> None:
         """Think about the position after the opponent's expected move; our last move took `taken` seconds."""
-        task = MoveTask(game.sfen, (*game.usi, expected), Request(None, ponder=True))
-        self._begin_task(game, task, game.ply + 1, taken)
+        task = MoveTask(game.sfen, (*game.usi, expected), Request(None, ponder=True), game.ply + 1)
+        self._begin_task(game, task, taken)
 
-    def _begin_task(self, game: CsaGame, task: MoveTask, ply: int, spent: float = 0.0) -> None:
+    def _begin_task(self, game: CsaGame, task: MoveTask, spent: float = 0.0) -> None:
         self._stop_thinking(game)
-        game.turn, game.turn_ply = task, ply
+        game.turn = task
         self.seat.set_clocks(task.request, game.clock.clocks(game.color, spent), self.lag.expected)
         self.submit(task, lambda: self.seat.think(task))
 
@@ -211,13 +191,13 @@ class CsaClient(Client):
             game.turn.request.stop()
             game.turn = None
 
-    def _moved(self, game: CsaGame, message: codec.Moved, at: float) -> None:
+    def _moved(self, game: CsaGame, message: codec.Message, at: float) -> None:
         color = BLACK if message.text[0] == "+" else WHITE
         if color == game.color:
             if game.sent_at is None or not game.is_last(message.text):
                 raise ConnectionLostError(f"the server plays {message.text} for us, which was not sent")
             self.lag.note(at - game.sent_at)
-            self.made_progress()
+            self.backoff.reset()  # after a loss of the connection the next attempt comes soon
             game.sent_at = None
             game.charge(color, message.units)
         else:
@@ -239,48 +219,51 @@ class CsaClient(Client):
 
     def _after_their_move(self, game: CsaGame, played: str, at: float) -> None:
         turn = game.turn
-        if turn is not None and turn.request.is_pondering and turn.moves[-1] == played and game.turn_ply == game.ply:
+        if turn is not None and turn.request.is_pondering and turn.moves[-1] == played and turn.ply == game.ply:
             self.seat.set_clocks(turn.request, game.clock.clocks(game.color), self.lag.expected)
             turn.request.ponderhit(at=at)
         else:
             self._our_turn(game, at)
 
     def on_done(self, done: Done) -> None:
-        game = self._game
-        turn = game.turn if game is not None and done.tag is game.turn else None
-        error = done.error
-        if game is not None and turn is not None and error is None and not turn.request.is_pondering:
-            error = _fault_of(game, done.result)
-        if error is not None:
-            self._start_over(game, error)
-        elif game is not None and turn is not None:
-            self._decided(game, turn, done.result)
-        elif game is not None and done.tag == ("begin", game.id) and self.is_connected and not game.is_running:
+        super().on_done(done)
+        game = self.game
+        is_ready = game is not None and done.error is None and done.tag == ("begin", game.id)
+        if game is not None and is_ready and self.is_connected and not game.is_running:
             self.send(f"AGREE:{game.id}")
 
-    def _start_over(self, game: CsaGame | None, error: Exception) -> None:
-        """Restart the engine. A move that is due has the rest of its clock."""
-        self.engine_failed(error)
-        self.submit("reopen", self.reopen)
-        if game is None:
-            return
+    def fault_of(self, game: CsaGame, turn: MoveTask, result: Any) -> Exception | None:
+        assert isinstance(result, Decision)
+        if turn.request.is_pondering or turn.ply != game.ply or result.move is None or result.win or result.resign:
+            return None
+        why = game.placement.why_not(result.move)
+        return None if why is None else ValueError(f"illegal move {format_usi(result.move)}: {why}")
+
+    def restart(self, game: CsaGame) -> None:
         self._stop_thinking(game)
         self._begin(game)
         if game.is_running and game.is_our_turn and game.sent_at is None:
             self._think(game, game.asked_at)
 
     def _begin(self, game: CsaGame) -> None:
-        self.submit(("begin", game.id), lambda: self.seat.begin(game.max_moves))
+        rule = codec.DECLARATIONS.get(game.declaration)
+        if rule is None and game.declaration and not self._reported_declaration:
+            self._reported_declaration = True
+            log.warning(
+                "%s: Declaration:%s: expected %s; the engine's own rule of the declaration win holds",
+                self.account.name,
+                self.safe(game.declaration),
+                ", ".join(codec.DECLARATIONS),
+            )
+        self.submit(("begin", game.id), lambda: self.seat.begin(game.max_moves, rule))
 
-    def _decided(self, game: CsaGame, turn: MoveTask, decision: object) -> None:
-        assert isinstance(decision, Decision)
-        self.engine_worked()
+    def on_decided(self, game: CsaGame, turn: MoveTask, result: Decision) -> None:
         game.turn = None
         if turn.request.is_pondering:
             return  # the guess is still open: the move is thought about again when it is due
-        game.decided = (game.turn_ply, decision)
-        if game.may_move and game.is_our_turn and game.turn_ply == game.ply:
-            self._answer(game, decision)
+        game.decided = (turn.ply, result)
+        if game.may_move and game.is_our_turn and turn.ply == game.ply:
+            self._answer(game, result)
 
     def _answer(self, game: CsaGame, decision: Decision) -> None:
         taken = time.monotonic() - game.asked_at
@@ -299,7 +282,6 @@ class CsaClient(Client):
                 self._ponder(game, format_usi(decision.ponder), taken)
 
     def _played(self, game: CsaGame, note: RecordedMove) -> str:
-        """Play our move on the board; return the line for the server."""
         score = note.score if self.server.comments else None
         if score is not None and game.color != BLACK:
             score = -score
@@ -308,7 +290,7 @@ class CsaClient(Client):
     def _over(self, game: CsaGame, result: str) -> None:
         self._stop_thinking(game)
         outcome = game.finish(result)
-        self._game = None
+        self.game = None
         name = "ended without judgement" if result == "CENSORED" else ""
         self.completed(game, outcome, game.reason or result, result=result, reason=game.reason, name=name)
         self.submit(("end", game.id), lambda: self.seat.end(result.lower()))
@@ -316,7 +298,7 @@ class CsaClient(Client):
             self._log_out()
 
     def drop_game(self, why: str) -> None:
-        game, self._game = self._game, None
+        game, self.game = self.game, None
         if game is None:
             return
         self._stop_thinking(game)
@@ -326,23 +308,22 @@ class CsaClient(Client):
 
     def resign_game(self) -> None:
         # Without an engine the game cannot continue.
-        if self._game is not None and self._game.may_move and self._game.is_our_turn:
+        if self.game is not None and self.game.may_move and self.game.is_our_turn:
             self.send("%TORYO")
 
     # -- time ------------------------------------------------------------------------------------------------------
 
     def dues(self) -> list[Due]:
-        """Return the times for keep-alives and for giving up a silent server or a lost game."""
         dues: list[Due] = []
         if self._deadline is not None:
             dues.append(self.timeout_at(self._deadline, "no answer to the log-in"))
         if self._resume_due is not None:
-            dues.append(Due(self._resume_due, self._resume_no_game))
+            dues.append((self._resume_due, self._resume_no_game))
         if self._keepalive_due is not None:
             dues.append(self.timeout_at(self._keepalive_due, "no answer to a keep-alive"))
         if self.server.keepalive:
-            dues.append(Due(self.last_sent + self.server.keepalive, self._keep_alive))
-        game = self._game
+            dues.append((self.last_sent + self.server.keepalive, self._keep_alive))
+        game = self.game
         if game is not None and game.is_running:
             if game.sent_at is not None:
                 dues.append(self.timeout_at(game.sent_at + ANSWER_TIMEOUT, "no answer to our move"))
@@ -354,7 +335,7 @@ class CsaClient(Client):
         return dues
 
     def _resume_no_game(self) -> None:
-        """Drop the current game: the server would have offered it by now."""
+        # The server would have offered the game by now.
         self._resume_due = None
         self.drop_game("it ended while there was no connection")
         if self.wants_no_more:
@@ -364,12 +345,3 @@ class CsaClient(Client):
         self.send("")
         if self._answers_keepalive and self._keepalive_due is None:
             self._keepalive_due = time.monotonic() + ANSWER_TIMEOUT
-
-
-def _fault_of(game: CsaGame, decision: object) -> Exception | None:
-    """Return the fault of a decision's move, or None if it is legal or no longer of use."""
-    assert isinstance(decision, Decision)
-    if decision.move is None or decision.win or decision.resign or game.turn_ply != game.ply:
-        return None
-    why = game.placement.why_not(decision.move)
-    return None if why is None else ValueError(f"illegal move {format_usi(decision.move)}: {why}")

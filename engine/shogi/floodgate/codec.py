@@ -1,15 +1,11 @@
-"""The CSA server protocol 1.2.1 as text: lines into messages, moves and log-ins into lines.
-
-A game's summary takes many lines and becomes one message. Chat, unexpected answers and noise become `Other`. Source:
-the Computer Shogi Association's protocol, and the server in Ruby that runs floodgate, whose increments (`Increment`)
-and `#MAX_MOVES` are in no specification.
-"""
+"""The CSA server protocol 1.2.1 as text: lines into messages, moves and log-ins into lines."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.shogi.placement import SfenError, check
@@ -20,6 +16,8 @@ COLORS = {"+": BLACK, "-": WHITE}
 RESULTS = ("WIN", "LOSE", "DRAW", "CENSORED", "CHUDAN")
 MAX_SUMMARY = 5000  # lines of a game's summary; a longer one is refused
 MAX_SECONDS = 10.0**7
+# The option `entering_king` by the text of `Declaration:`. The protocol allows this text only.
+DECLARATIONS = {"Jishogi 1.1": "27"}
 UNITS = {"msec": 0.001, "ms": 0.001, "sec": 1.0, "s": 1.0, "min": 60.0}
 
 NUMBER = r"[0-9]{1,9}"
@@ -35,7 +33,7 @@ class TimeRule:
 
     total: float = 0.0
     byoyomi: float = 0.0
-    increment: float = 0.0
+    increment: float = 0.0  # in no specification, but of the server in Ruby that runs floodgate, as is #MAX_MOVES
     delay: float = 0.0  # free time of each move
     unit: float = 1.0  # of times in messages
     is_rounded_up: bool = False  # whether a unit that has begun counts in full; otherwise only complete units count
@@ -55,94 +53,58 @@ class Summary:
     rules: dict[int, TimeRule]
     record: GameRecord  # the initial position, and the moves of a resumed game
     max_moves: int = 0  # 0: no limit
+    declaration: str = ""  # the rule of the declaration win, a key of DECLARATIONS; empty if not sent
     remaining: dict[int, float] = field(default_factory=dict)  # clocks of a resumed game, if the server sends them
+
+
+# Kinds of messages. `text` is the name after the log-in, a move with its sign, an identifier, a word or a fault.
+Kind = Literal[
+    "login",  # we are logged in under the name in `text`
+    "refused",  # the password is wrong, or the name is in use
+    "logout",
+    "start",  # both sides have agreed to the game in `text`: the clock of the side to move runs
+    "reject",  # a side has refused the game
+    "move",  # of either side, ours included: +7776FU
+    "special",  # a `%` word that ends a game: TORYO, KACHI, CHUDAN
+    "reason",  # a `#` word for the reason of the end: RESIGN, TIME_UP, SENNICHITE and others
+    "result",  # a `#` word that ends a game, one of RESULTS
+    "keepalive",  # an empty line
+    "other",  # chat, unexpected answers and noise
+    "broken",  # a game's summary that cannot be used
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A line of the server; `text` is a name, an identifier or a reason."""
-
+    kind: Kind
     text: str = ""
-
-
-class LoginAccepted(Message):
-    """We are logged in under the name in `text`."""
-
-
-class LoginRefused(Message):
-    """The password is wrong, or the name is in use."""
-
-
-class LogoutDone(Message):
-    pass
-
-
-class Started(Message):
-    """Both sides have agreed to the game in `text`. The clock of the side to move runs."""
-
-
-class Rejected(Message):
-    """A side has refused the game."""
-
-
-@dataclass(frozen=True, slots=True)
-class Moved(Message):
-    """A move of either side, ours included: `text` has its sign, such as +7776FU."""
-
-    units: int | None = None  # time charged in the game's units; None if not sent
-
-
-@dataclass(frozen=True, slots=True)
-class Special(Message):
-    """A `%` word that ends a game: TORYO, KACHI, CHUDAN."""
-
-    units: int | None = None
-
-
-class Reason(Message):
-    """A `#` word for the reason of the end: RESIGN, TIME_UP, SENNICHITE and others."""
-
-
-class Result(Message):
-    """A `#` word that ends a game, one of RESULTS."""
-
-
-class KeepAlive(Message):
-    """An empty line."""
-
-
-class Other(Message):
-    pass
-
-
-class Broken(Message):
-    """A game's summary that cannot be used."""
+    units: int | None = None  # time charged for a move in the game's units; None if not sent
 
 
 def parse_line(line: str) -> Message:
     """Read a line outside a game's summary."""
     text = line.strip()
     if not text:
-        return KeepAlive()
+        return Message("keepalive")
     if match := _MOVE.fullmatch(text):
-        return Moved(match[1], int(match[2]) if match[2] else None)
+        return Message("move", match[1], int(match[2]) if match[2] else None)
     if match := _SPECIAL.fullmatch(text):
-        return Special(match[1], int(match[2]) if match[2] else None)
+        return Message("special", match[1], int(match[2]) if match[2] else None)
     if re.fullmatch(r"#[A-Z_]+", text):
-        return Result(text[1:]) if text[1:] in RESULTS else Reason(text[1:])
+        return Message("result" if text[1:] in RESULTS else "reason", text[1:])
     head, _, rest = text.partition(":")
     match head:
         case "LOGIN" if rest == "incorrect":
-            return LoginRefused()
+            return Message("refused")
         case "LOGIN" if rest.endswith(" OK"):
-            return LoginAccepted(rest.removesuffix(" OK"))
+            return Message("login", rest.removesuffix(" OK"))
         case "LOGOUT":
-            return LogoutDone()
+            return Message("logout")
         case "START":
-            return Started(rest)
+            return Message("start", rest)
         case "REJECT":
-            return Rejected(rest)
-    return Other(text)
+            return Message("reject", rest)
+    return Message("other", text)
 
 
 @dataclass(slots=True)
@@ -165,11 +127,11 @@ class MessageReader:
             try:
                 return parse_summary(lines)
             except ValueError as error:
-                return Broken(str(error))
+                return Message("broken", str(error))
         self._lines.append(text)
         if len(self._lines) > MAX_SUMMARY:
             self._lines = None
-            return Broken(f"a summary of more than {MAX_SUMMARY} lines")
+            return Message("broken", f"a summary of more than {MAX_SUMMARY} lines")
         return None
 
 
@@ -207,6 +169,7 @@ def parse_summary(lines: Iterable[str]) -> Summary:
             if common.get(f"Remaining_Time{sign}")
         },
         max_moves=int(max_moves),
+        declaration=fields.get("Declaration", ""),
     )
 
 

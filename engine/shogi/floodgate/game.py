@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,13 +10,13 @@ from yomi.engine.clock import Clock, Clocks
 from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.players.request import Decision
 from yomi.engine.servers.connection import OutOfStepError
-from yomi.engine.servers.reporter import RecordFile
+from yomi.engine.servers.game import RecordFile, ServerGame
 from yomi.engine.shogi.floodgate.codec import Summary, TimeRule
 from yomi.engine.shogi.floodgate.seats import MoveTask
 from yomi.engine.shogi.notation import NotationError, format_csa, format_usi, illegal_action, parse_csa
 from yomi.engine.shogi.placement import DROP_PAWN_MATE, START_WORD, format_sfen
 from yomi.engine.shogi.records.files import load_records, to_bytes
-from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError
+from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove
 
 
 class CsaClock:
@@ -28,7 +27,6 @@ class CsaClock:
     """
 
     def __init__(self, rules: Mapping[int, TimeRule], remaining: Mapping[int, float] | None = None) -> None:
-        """Start a game, or resume one with its remaining times."""
         self.rules = dict(rules)
         self.left = {color: rules[color].total for color in (BLACK, WHITE)} | dict(remaining or {})
 
@@ -66,8 +64,6 @@ class CsaClock:
         return {side: Clock.of(left[side], byoyomi, self.rules[side].increment) for side in (BLACK, WHITE)}
 
 
-log = logging.getLogger("yomi.servers")
-
 # CSA's endings in records by the server's words. `#OUTE_SENNICHITE` depends on the loser: see `finish`.
 SERVER_ENDINGS = {
     "RESIGN": "TORYO",
@@ -81,48 +77,32 @@ SERVER_ENDINGS = {
 OUTCOMES = {"WIN": 1, "LOSE": -1, "DRAW": 0, "CENSORED": 0}
 
 
-class CsaGame:
+class CsaGame(ServerGame[MoveTask, Decision]):
     def __init__(self, summary: Summary, records: Path) -> None:
         """Start or resume a game. Raises OSError if the folder of the records cannot be made."""
-        self.id = summary.game_id
-        self.color = summary.color
-        self.names = summary.names
-        self.max_moves = summary.max_moves
+        file = RecordFile(records, f"{time.strftime('%Y%m%d')}-{summary.game_id}", ".csa")
+        super().__init__(summary.game_id, summary.color, summary.names, file)
+        self.max_moves, self.declaration = summary.max_moves, summary.declaration
         self.is_running = False  # both sides have agreed: the clock runs
         self.may_move = False  # the server has started the game on the current connection and accepts moves
         self.reason = ""  # the server's word for the game's end
-        self.turn: MoveTask | None = None  # the engine's task: pondering or our move
-        self.turn_ply = -1
-        self.decided: tuple[int, Decision] | None = None  # (ply, our last decision)
         self.sent_at: float | None = None  # send time of our last move; None once the server has confirmed it
         self.asked_at = time.monotonic()  # start time of our clock
-        self.max_seconds = 0.0  # our longest move, measured here
-        self.file = RecordFile(records, f"{time.strftime('%Y%m%d')}-{summary.game_id}", ".csa")
         self.record = GameRecord()
         self._started = time.strftime("%Y/%m/%d %H:%M:%S")
         if summary.record.moves:
-            self._take_up_record(summary)
+            # `resume` keeps the comments of a record that an earlier run wrote.
+            record = self.find_record(lambda path: load_records(path)[0], lambda record: self._is_ours(record, summary))
+            if record is not None:
+                self.record, self._started = record, record.info.get("START_TIME", self._started)
         self.resume(summary)
 
-    def _take_up_record(self, summary: Summary) -> None:
-        """Continue the record that an earlier process wrote; `resume` keeps its comments."""
-        known = [move.move for move in summary.record.moves]
-        for path in self.file.of_all_days():
-            try:
-                record = load_records(path)[0]
-            except RecordError as error:
-                log.warning("cannot continue the game's record, a new one begins: %s", error)
-                continue
-            played = [move.move for move in record.moves]
-            names = {BLACK: record.black, WHITE: record.white}
-            is_same = record.initial == summary.record.initial and names == self.names
-            count = min(len(known), len(played))
-            # the server may lack our last move
-            # The record is this game's if it differs at most by our last move.
-            if is_same and not record.ending and len(played) <= len(known) + 1 and played[:count] == known[:count]:
-                self.record, self.file.path = record, path
-                self._started = record.info.get("START_TIME", self._started)
-                return
+    def _is_ours(self, record: GameRecord, summary: Summary) -> bool:
+        """Whether a record is of this game and unfinished. The server may lack our last move."""
+        known, played = ([move.move for move in one.moves] for one in (summary.record, record))
+        is_same = record.initial == summary.record.initial and {BLACK: record.black, WHITE: record.white} == self.names
+        count = min(len(known), len(played))
+        return is_same and not record.ending and len(played) <= len(known) + 1 and played[:count] == known[:count]
 
     def resume(self, summary: Summary) -> None:
         """Adapt the game to the server's summary, which may lack our last move."""
@@ -164,12 +144,7 @@ class CsaGame:
         """The initial position for the engine."""
         return START_WORD if self.record.initial == START else format_sfen(self.record.initial)
 
-    @property
-    def opponent(self) -> str:
-        return self.names[opponent(self.color)]
-
     def play_own(self, note: RecordedMove) -> str:
-        """Play our move; return it in CSA."""
         text = format_csa(note.move, self.placement)
         self._append(note)
         return text

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,15 +14,19 @@ from yomi.engine.clients.client import TIMEOUT, EngineError, EngineMove
 from yomi.engine.clients.usi import CENTIPAWNS, UsiClient, clock_words
 from yomi.engine.clock import Clock, Clocks, TimeSystem
 from yomi.engine.color import BLACK, WHITE
-from yomi.engine.options import OptionError
+from yomi.engine.options import TABLE, OptionError
 from yomi.engine.players.request import Decision, Request
 from yomi.engine.search.types import MoveReport, SearchReport
-from yomi.engine.servers.seat import EngineSeat, YomiSeat
+from yomi.engine.servers.game import EngineSeat, YomiSeat
 from yomi.engine.servers.settings import Account
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.notation import NotationError, parse_usi, parse_usi_moves
 from yomi.engine.shogi.players.player import ShogiPlayer
 from yomi.engine.shogi.records.record import LINE_MOVES
+
+log = logging.getLogger("yomi.servers")
+
+RULE = "EnteringKingRule"  # the option of YaneuraOu and other USI engines
 
 
 @dataclass(slots=True)
@@ -31,6 +37,7 @@ class MoveTask:
     moves: Sequence[str]  # moves since, in USI; the last one is a guess if the request ponders
     # Other threads stop it or confirm the guess here. The seat sets its game.
     request: Request[Any]
+    ply: int = 0  # number of moves before the move
 
 
 class YomiShogiSeat(YomiSeat[ShogiPlayer]):
@@ -43,13 +50,21 @@ class YomiShogiSeat(YomiSeat[ShogiPlayer]):
 
     @property
     def centipawns(self) -> float:
-        """Centipawns of a logit of its winrates."""
         return self._player.options.centipawns
 
-    def begin(self, max_moves: int) -> None:
-        """Start a game, which is drawn after `max_moves` moves (0: unknown)."""
-        # The user's own limit remains if the option does not accept the server's.
+    def begin(self, max_moves: int, entering_king: str | None = None) -> None:
+        """Start a game by the server's rules.
+
+        Args:
+            max_moves: the game is drawn after this many moves; 0: unknown.
+            entering_king: rule of the declaration win, a value of that option; None: unknown.
+        """
         self._options = self._player.options.copy()
+        own = self._options.entering_king
+        if entering_king is not None and entering_king != own:
+            log.info("the server's rule of the declaration win is %s: it replaces %s for this game", entering_king, own)
+            self._options.set("entering_king", entering_king)
+        # The user's own limit remains if the option does not accept the server's.
         with contextlib.suppress(OptionError):
             self._options.set("max_moves", max_moves)
         self._player.new_game(self._game)
@@ -67,7 +82,7 @@ class YomiShogiSeat(YomiSeat[ShogiPlayer]):
         return self._player.decide(turn.request)
 
     def end(self, result: str) -> None:
-        """Games leave nothing to do after their end."""
+        """Do nothing: yomi needs no cleanup after a game."""
 
 
 def less_byoyomi(clock: Clock, lag: float) -> Clock:
@@ -81,10 +96,21 @@ class UsiSeat(EngineSeat[UsiClient]):
         """Start the engine. Raises GaveUpError if it does not start, or lacks an option."""
         super().__init__(account, UsiClient, options=account.usi_options)
         self._limit = account.go
+        # The user's and the current value of the engine's option; None if it has no such option.
+        default = re.search(r"default (\S+)", self._client.options.get(RULE, ""))
+        self._own_rule = self._rule = account.usi_options.get(RULE, default[1]) if default else None
         self.ponders = account.usi_options.get("USI_Ponder") == "true"
 
-    def begin(self, max_moves: int) -> None:
+    def begin(self, max_moves: int, entering_king: str | None = None) -> None:
         # The engine's options decide how long a game may be.
+        wanted = self._own_rule if entering_king is None else TABLE["entering_king"].format_usi(entering_king)
+        if self._rule is not None and wanted is not None and wanted != self._rule:
+            if wanted not in self._client.options[RULE].split():
+                log.warning("%s has no %s %s, the server's rule: it plays by %s", self.name, RULE, wanted, self._rule)
+            else:
+                log.info("%s %s replaces %s for this game", RULE, wanted, self._rule)
+                self._client.set_option(RULE, wanted)
+                self._rule = wanted
         self._client.new_game()
 
     def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
@@ -120,9 +146,7 @@ ShogiSeat = YomiShogiSeat | UsiSeat
 def go_words(request: Request[Any], limit: str = "") -> str:
     """Return the words after `go`: `limit`, the clocks, or without clocks a long byo-yomi."""
     clocks = request.clocks or dict.fromkeys((BLACK, WHITE), Clock.of(0.0, TIMEOUT))
-    black, white = clocks[BLACK], clocks[WHITE]
-    increments = black.settings.increment, white.settings.increment
-    words = limit or clock_words(black.main, white.main, _byoyomi(black), *increments)
+    words = limit or clock_words(clocks)
     return f"ponder {words}" if request.ponder else words
 
 
@@ -130,15 +154,11 @@ def allowed(request: Request[Any]) -> float:
     """Return the seconds that the clocks allow a request; infinity without clocks or during pondering."""
     if request.clocks is None or request.is_pondering:
         return math.inf
-    return max(clock.main + clock.settings.increment + _byoyomi(clock) for clock in request.clocks.values())
-
-
-def _byoyomi(clock: Clock) -> float:
-    return clock.settings.period if clock.settings.system is TimeSystem.BYOYOMI else 0.0
+    return max(clock.main + clock.settings.increment + clock.settings.period for clock in request.clocks.values())
 
 
 def _less(clock: Clock, lag: float) -> Clock:
-    times = (clock.main, _byoyomi(clock), clock.settings.increment)
+    times = (clock.main, clock.settings.period, clock.settings.increment)
     return Clock.of(*(max(seconds - lag, 0.0) for seconds in times))
 
 

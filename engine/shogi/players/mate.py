@@ -21,7 +21,7 @@ MIN_SHORTENING = 5_000
 
 @dataclass(frozen=True, slots=True)
 class MateAnswer:
-    """The result of a mate search. Without moves and refutation the search was stopped early."""
+    """The result of a mate search. With no moves and `is_refuted` False it is unknown whether there is a mate."""
 
     moves: tuple[int, ...] = ()  # the mate; empty if none was found
     is_refuted: bool = False  # there is no mate

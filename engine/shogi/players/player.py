@@ -1,15 +1,4 @@
-"""The shogi player: book, declaration of wins, mate search, pondering before the expected move, and time control.
-
-The interface sends both clocks with every `go`, so no state is kept between moves. lag is the reserve for delays of
-every move, lateness a single reserve for a loaded machine, M the estimated number of moves still to play.
-
-- Byo-yomi: soft = main time / M + byo-yomi - reserves (lag, margin, lateness). hard = three times the main time's
-  share + byo-yomi - reserves. Without main time both are byo-yomi - reserves.
-- Increments: as byo-yomi, but an increment is not spent before it is on the clock. Exception: the clock shows less than
-  one increment, as before the first move of a game without main time if the interface adds it later. The reserve for
-  lag is at most a third of the main time.
-- Sudden death: the time per move decays geometrically. The lag of many moves and lateness remain in reserve.
-"""
+"""The shogi player: book, declaration of wins, mate search, pondering before the expected move, and time control."""
 
 from __future__ import annotations
 
@@ -18,28 +7,36 @@ import logging
 import math
 import random
 import time
-from collections.abc import Collection
 from dataclasses import replace
 
 from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, TimeSystem, lag_reserve
 from yomi.engine.color import BLACK, opponent
+from yomi.engine.default_network import alpha_beta_file
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.options import Options
-from yomi.engine.players.player import Player, Restrictions
+from yomi.engine.players.player import Player, Turn
 from yomi.engine.players.request import Decision, LoadingError, Request
 from yomi.engine.players.setup import tuned
 from yomi.engine.players.time_management import PATIENCE, POLL, end_search
 from yomi.engine.records import winrate_of
-from yomi.engine.search.search import Search
 from yomi.engine.search.settings import SearchSettings
-from yomi.engine.search.types import Limits, MoveReport, SearchReport
+from yomi.engine.search.types import Limits, MoveReport, PositionSearch, SearchReport
 from yomi.engine.shogi.book import Book, BookError
 from yomi.engine.shogi.book import choose as choose_from_book
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.players.mate import MateAnswer, MateSearch, can_be_played
-from yomi.engine.shogi.players.setup import LOADED, NetworkDefaults, make_book, make_queue, search_settings, spec_for
+from yomi.engine.shogi.players.setup import (
+    LOADED,
+    NetworkDefaults,
+    alpha_beta_search,
+    make_book,
+    make_queue,
+    search_settings,
+    spec_for,
+)
 from yomi.native.shogi.dfpn import MAX_PLY
+from yomi.native.spec import GameSpec
 from yomi.nets.dlshogi.network import SIDE
 
 log = logging.getLogger("yomi.shogi")
@@ -87,9 +84,12 @@ class ShogiPlayer(Player[ShogiGame]):
     # -- loading ---------------------------------------------------------------------------------------------------
 
     def _loading_key(self, game: ShogiGame) -> object:
-        return tuple(self.options.get(name) for name in LOADED)
+        return alpha_beta_file(self.options, "shogi"), *(self.options.get(name) for name in LOADED)
 
-    def _load(self, game: ShogiGame) -> Search:
+    def _make_search(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> PositionSearch:
+        return alpha_beta_search(spec, queue, settings) or super()._make_search(spec, queue, settings)
+
+    def _load(self, game: ShogiGame) -> PositionSearch:
         # Search and mate search are made once, so that nothing is compiled while a clock runs.
         with contextlib.ExitStack() as opened:
             self._network_defaults.apply(self.options)
@@ -99,7 +99,9 @@ class ShogiPlayer(Player[ShogiGame]):
                 raise BookLoadingError(str(error)) from None
             if book is not None:
                 opened.callback(book.close)
-            queue = make_queue(tuned(self.options, "shogi", SIDE))
+            evaluation = alpha_beta_file(self.options, "shogi")
+            named = self.options if evaluation is None else replace(self.options, net=evaluation)
+            queue = make_queue(tuned(named, "shogi", SIDE))
             search = self._open_search(queue, spec_for(queue.evaluator), ShogiGame())
             opened.callback(queue.close)
             self._mate.solve(ShogiGame().position, max_ply=1, nodes=10)
@@ -121,7 +123,7 @@ class ShogiPlayer(Player[ShogiGame]):
 
     def _root(self, request: Request[ShogiGame]) -> ShogiGame:
         """Return the position with the options' rules. Rules that differ from the last position's clear the tree."""
-        game, options = request.game.copy(), self._options(request)
+        game, options = request.game.copy(), request.options or self.options
         draw = options.draw_value_black if game.side_to_move == BLACK else 1.0 - options.draw_value_white
         game.position["all_moves"] = options.all_legal_moves
         # `searchmoves` may ask for a move that searches skip, such as a pointless non-promotion.
@@ -138,27 +140,33 @@ class ShogiPlayer(Player[ShogiGame]):
             self._search.clear()
         return game
 
-    def _restrictions(self, request: Request[ShogiGame], root: ShogiGame, schedule: Budget) -> Restrictions:
-        allowed = _allowed(request, root)
-        return (), allowed if len(allowed) < len(root.searched_moves()) else None
-
-    def _is_forced(self, request: Request[ShogiGame], root: ShogiGame) -> bool:
-        return not request.infinite and len(root.searched_moves()) == 1
+    def _restrict(self, turn: Turn[ShogiGame], schedule: Budget | None) -> None:
+        moves = turn.root.searched_moves()
+        allowed = _allowed(turn.request, moves)
+        turn.avoid, turn.allow = (), allowed if len(allowed) < len(moves) else None
+        if len(moves) == 1 and not turn.request.infinite:
+            turn.forced = moves[0]
 
     # -- decisions without a search --------------------------------------------------------------------------------
 
-    def _without_search(self, request: Request[ShogiGame], root: ShogiGame) -> Decision | None:
+    def _without_search(self, turn: Turn[ShogiGame]) -> Decision | None:
+        request, root, options = turn.request, turn.root, turn.options
         if not root.legal_moves():
             return Decision(None)
         if request.infinite:
             return None
         # A declaration is no move, so it cannot be among allowed moves.
         if root.can_declare and request.allow is None:
-            return Decision(None, win=True, note="declaration of the win")
-        allowed = _allowed(request, root)
-        decision = self._from_book(self._options(request), root, allowed)
-        if decision is None and request.is_pondering and self._options(request).stochastic_ponder and root.moves:
-            decision = self._ponder_before(request, root, allowed)
+            if root.try_move is None:
+                return Decision(None, win=True, note="declaration of the win")
+            # USI has no other answer that every interface understands: YaneuraOu, too, plays the king.
+            move = MoveReport(root.try_move, winrate=1.0, pv=(root.try_move,), mate=1)
+            report = SearchReport(root.side_to_move, winrate=1.0, moves=(move,))
+            return Decision(root.try_move, report=report, note="try")
+        allowed = _allowed(request, root.searched_moves())
+        decision = self._from_book(options, root, allowed)
+        if decision is None and request.is_pondering and options.stochastic_ponder and root.moves:
+            decision = self._ponder_before(turn, allowed)
         return decision
 
     def _from_book(self, options: Options, root: ShogiGame, allowed: list[int]) -> Decision | None:
@@ -179,12 +187,13 @@ class ShogiPlayer(Player[ShogiGame]):
         report = SearchReport(root.side_to_move, winrate=winrate, moves=(move,))
         return Decision(found.move, ponder=found.ponder, report=report, note="book move")
 
-    def _ponder_before(self, request: Request[ShogiGame], root: ShogiGame, allowed: list[int]) -> Decision | None:
+    def _ponder_before(self, turn: Turn[ShogiGame], allowed: list[int]) -> Decision | None:
         """Search the position before the expected move until `ponderhit` (returns None) or `stop`.
 
         The search covers all moves of the opponent, so the tree is of use after each of them. Reports contain the
         expected move's part of the tree, a line that begins with an `allowed` move.
         """
+        request, root = turn.request, turn.root
         expected = root.moves[-1][1]
 
         def below(report: SearchReport) -> SearchReport:
@@ -195,13 +204,13 @@ class ShogiPlayer(Player[ShogiGame]):
         before.undo()
         self._search.set_position(before, keep_tree=request.keep_tree)
         try:
-            self._start(request, Limits(visits=self._options(request).visits))
+            self._start(replace(turn, avoid=(), allow=None), Limits(visits=turn.options.visits))
         except Exception as error:  # what an evaluator raised; the position itself is tried all the same
             log.error("no pondering: %s", error, exc_info=not isinstance(error, EvaluatorError))
         request.on_change = self._search.interrupt
         if not request.is_pondering:
             self._search.interrupt()
-        self._watch(request, Budget, below)
+        self._watch(turn, Budget, below)
         while not request.is_stopped and request.is_pondering:  # the tree is full, or the evaluator has failed
             request.wait(1.0)
         request.on_change = None
@@ -217,18 +226,18 @@ class ShogiPlayer(Player[ShogiGame]):
 
     # -- the mate beside the search --------------------------------------------------------------------------------
 
-    def _end_background(self) -> None:
-        super()._end_background()
+    def end_background(self) -> None:
+        super().end_background()
         self._seeks_mate = False
 
-    def _start_mate_search(self, request: Request[ShogiGame], root: ShogiGame, allow: Collection[int] | None) -> None:
-        options = self._options(request)
-        self._seeks_mate = options.root_mate_search > 0 and not self._is_forced(request, root)
+    def _start_mate_search(self, turn: Turn[ShogiGame]) -> None:
+        root, plies = turn.root, turn.options.root_mate_search
+        if root.entering_king == "try":
+            plies = min(plies, 1)  # in a longer mate the king may escape by a try
+        self._seeks_mate = plies > 0 and turn.forced is None
         self._mate_root, self._checked_line, self._is_playable = root, (), False
         if self._seeks_mate:
-            self._mate.start(
-                root.position, max_ply=options.root_mate_search, nodes=options.root_mate_nodes, moves=allow
-            )
+            self._mate.start(root.position, max_ply=plies, nodes=turn.options.root_mate_nodes, moves=turn.allow)
 
     def _stop_mate_search(self) -> None:
         self._mate.stop()
@@ -263,14 +272,14 @@ class ShogiPlayer(Player[ShogiGame]):
     def _time_left(self, clock: Clock, options: Options) -> float | None:
         return time_left(clock, options.lag, options.byoyomi_margin, self._lateness.reserve)
 
-    def _fallback_move(self, root: ShogiGame, allow: Collection[int] | None) -> int:
-        move, allowed = self._search.best_prior(), root.searched_moves() if allow is None else list(allow)
+    def _fallback_move(self, turn: Turn[ShogiGame]) -> int:
+        move = self._search.best_prior()
+        allowed = turn.root.searched_moves() if turn.allow is None else list(turn.allow)
         return move if move in allowed else allowed[0]
 
 
-def _allowed(request: Request[ShogiGame], root: ShogiGame) -> list[int]:
-    """Return the moves that may be chosen; all searched moves if the request excludes every one."""
-    moves = root.searched_moves()
+def _allowed(request: Request[ShogiGame], moves: list[int]) -> list[int]:
+    """Return the searched `moves` that may be chosen; all of them if the request excludes every one."""
     allow = moves if request.allow is None else request.allow
     return [move for move in moves if move in allow and move not in request.avoid] or moves
 
@@ -291,8 +300,8 @@ def mate_in(move: MoveReport) -> int | None:
 
     A proof by the mate search at a leaf has no known length: it counts as one ply.
     """
-    if move.proven == 0:
-        return None
+    if move.mate is not None or move.proven == 0:
+        return move.mate
     length = len(move.pv)
     # The winner makes the last move, which decides whether the plies are odd or even.
     return length | 1 if move.proven > 0 else -(length + length % 2)
@@ -300,6 +309,12 @@ def mate_in(move: MoveReport) -> int | None:
 
 # -- time control ------------------------------------------------------------------------------------------------------
 
+# No state is kept between moves: the interface sends both clocks with every `go`. M: moves_left(ply).
+# Byo-yomi: soft = main / M + byo-yomi - reserves, hard = 3 * main / M + byo-yomi - reserves. The reserves are lag,
+# margin and lateness. Without main time both limits are byo-yomi - reserves.
+# Increments: as byo-yomi, but an increment is not spent before it is on the clock. Exception: the clock shows less than
+# one increment, as before the first move of a game without main time if the interface adds it later.
+# Sudden death: the time per move decays geometrically. The lag of many moves and lateness remain in reserve.
 MAX_RESERVE = 0.4  # largest share of a byo-yomi for the reserves, so that periods below a second are of use
 
 
@@ -309,11 +324,14 @@ def moves_left(ply: int) -> float:
 
 
 def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: float = 0.0) -> Budget:
-    """Return the limits of a move from the start of its clock; both are 0 if no time is left.
+    """Return the limits of a move, in seconds from the start of its clock. Both are 0 if no time is left.
 
-    The clock shows main time with byo-yomi, or with an increment that is not on the clock yet. Seconds: `lag` passes
-    between the end of the search and the interface's clock, `margin` is a further reserve in byo-yomi, `lateness` the
-    recent delay of this process.
+    Args:
+        clock: main time, with byo-yomi or with an increment that the main time does not include yet.
+        ply: number of plies played.
+        lag: seconds between the end of the search and the moment when the interface stops the clock.
+        margin: a further reserve in byo-yomi, in seconds.
+        lateness: recent delay of this process, in seconds.
     """
     left, increment = clock.main, clock.settings.increment
     moves = moves_left(ply)
@@ -324,7 +342,7 @@ def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: flo
     else:
         period = max(increment - lag, 0.0)
         reserve = lag_reserve(lag, moves)
-        if increment > 0:
+        if increment > 0:  # the reserve for lag is at most a third of the main time
             reserve = min(reserve, left / 3 + lag)
         spare = max(left - reserve - lateness, 0.0)
     soft = min(spare / moves + period, last)

@@ -10,13 +10,16 @@ from pathlib import Path
 
 from yomi.engine.default_network import has_network, named_file, network_file
 from yomi.engine.evaluators.base import Evaluator, EvaluatorError
+from yomi.engine.evaluators.devices import Device
 from yomi.engine.evaluators.load import load
 from yomi.engine.evaluators.network import FileEvaluator, network_in, recognise
 from yomi.engine.evaluators.queue import EvaluationQueue
 from yomi.engine.game import BenchmarkPositions
 from yomi.engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, Options, Value, rows_for
+from yomi.engine.players.precision import Sampling
 from yomi.engine.players.setup import EvaluatorFactory, common_settings
 from yomi.engine.search.settings import SearchSettings
+from yomi.engine.shogi.alphabeta import AlphaBetaSearch
 from yomi.engine.shogi.book import Book, BookError, open_book
 from yomi.engine.shogi.game import ShogiGame
 from yomi.engine.shogi.networks import FORMATS, MaterialEvaluator, Nnue, WithLeafSearch
@@ -24,8 +27,7 @@ from yomi.engine.shogi.notation import parse_usi
 from yomi.native.shogi.planes import write_bits, write_planes
 from yomi.native.shogi.spec import shogi_spec
 from yomi.native.spec import GameSpec
-from yomi.nets.dlshogi.network import SIDE
-from yomi.nets.dlshogi.settings import read_settings
+from yomi.nets.dlshogi.network import SIDE, read_settings
 from yomi.nets.errors import NetworkError
 from yomi.nets.models import default_network
 
@@ -41,18 +43,23 @@ FACTORY = EvaluatorFactory(
 )
 
 
-def make_queue(options: Options) -> EvaluationQueue:
-    """Return the evaluation queue for the options. Raises NetworkError or EvaluatorError, as for EvaluatorFactory."""
+def make_queue(options: Options, *, for_tree: bool = False) -> EvaluationQueue:
+    """Return the evaluation queue for the options. Raises NetworkError or EvaluatorError, as for EvaluatorFactory.
+
+    `for_tree`: an NNUE evaluation is used in a tree, where the small default network gives the moves.
+    """
     if options.value_net is not None and not has_network(options):
         raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
 
-    def finish(network: FileEvaluator, device: str) -> Evaluator:
+    def finish(network: FileEvaluator, device: Device) -> Evaluator:
         if isinstance(network.format, Nnue):
             if options.value_net is not None:
                 name = network.info.source_file
                 raise NetworkError(f"{name}: an NNUE evaluation found for --net, expected one for --value-net only")
-            # An NNUE evaluation has no policy: moves come from the small default network.
-            moves = load(FORMATS, default_network("shogi", on_processor=True), SIDE, "cpu", precision="auto")
+            if not for_tree:
+                network.format.use(options)
+                return network
+            moves = load(FORMATS, default_network("shogi", on_processor=True), SIDE, precision="auto")
             return WithLeafSearch(moves, network.format, options)
         if options.value_net is None:
             return network
@@ -64,6 +71,14 @@ def make_queue(options: Options) -> EvaluationQueue:
         return WithLeafSearch(network, values, options)
 
     return FACTORY.make_queue(options, SIDE, ShogiGame, finish)
+
+
+def alpha_beta_search(spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> AlphaBetaSearch | None:
+    """Return an alpha-beta search if the evaluator is an NNUE evaluation, otherwise None."""
+    evaluator = queue.evaluator
+    if isinstance(evaluator, FileEvaluator) and isinstance(evaluator.format, Nnue):
+        return AlphaBetaSearch(spec, queue, settings, evaluator.format)
+    return None
 
 
 def spec_for(evaluator: Evaluator) -> GameSpec:
@@ -90,6 +105,7 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
         spread_scale=0.0,
         solver=True,
         ownership=False,
+        best_moves=options.multipv,
     )
 
 
@@ -175,8 +191,16 @@ def shogi_positions() -> list[ShogiGame]:
     return games
 
 
+def benchmark_positions(options: Options) -> BenchmarkPositions:
+    return shogi_subject(mate_depth=options.leaf_mate_depth)
+
+
+def sampling(network: FileEvaluator, options: Options) -> Sampling[ShogiGame]:
+    return Sampling(network.spec, ShogiGame)
+
+
 def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> BenchmarkPositions:
-    """Return the benchmark's subject; without a spec dlshogi's usual one. `mate_depth` is in plies."""
+    """Return the benchmark's positions; without a spec dlshogi's usual one. `mate_depth` is in plies."""
     spec = spec or shogi_spec()
     games = shogi_positions()
     for game in games:
@@ -186,8 +210,8 @@ def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Benchmar
 
 
 @contextlib.contextmanager
-def measured(options: Options) -> Iterator[tuple[BenchmarkPositions, EvaluationQueue, SearchSettings]]:
-    with contextlib.closing(make_queue(options)) as queue:
+def benchmark_setup(options: Options) -> Iterator[tuple[BenchmarkPositions, EvaluationQueue, SearchSettings]]:
+    with contextlib.closing(make_queue(options, for_tree=True)) as queue:
         spec = spec_for(queue.evaluator)
         searched = ("mate_depth", options.leaf_mate_depth), ("all_moves", int(options.all_legal_moves))
         spec = replace(spec, position_flags=(*spec.position_flags, *searched))

@@ -1,9 +1,4 @@
-"""Records in CSA's form (versions 2 to 3), with times, evaluations and comments.
-
-Evaluations are comments `'** SCORE LINE` after a move, as Floodgate writes them, in centipawns for Black. A search's
-visits are a comment of our own, `'visits +7776FU:40 +2726FU:9`, without a star, because programs show comments with a
-star.
-"""
+"""Records in CSA's form (versions 2 to 3), with times, evaluations and comments."""
 
 import itertools
 import re
@@ -25,10 +20,10 @@ from yomi.engine.shogi.placement import (
     COUNTS,
     DROP_PAWN_MATE,
     HAND_INDEX,
-    HAND_TYPES,
     Placement,
     code_of,
     color_of,
+    ranks_of,
     type_of,
     unpromoted,
 )
@@ -47,6 +42,7 @@ from yomi.engine.shogi.records.record import (
     lines_of,
     one_line,
 )
+from yomi.native.shogi.pieces import HAND_TYPES
 
 COLORS = {"+": BLACK, "-": WHITE}
 LINE = re.compile(r"V[0-9.]+|N[+-].*|\$.*|P[I1-9+-].*|[+-]|[+-][0-9]{4}[A-Z]{2}.*|T.*|%.*|/|'.*")
@@ -58,9 +54,11 @@ BEGINNING = re.compile(
 )
 # Comments of Floodgate for programs, which begin without a star.
 PROGRAM_LINE = re.compile(r"\$[A-Z_]+:.*|(summary|rating|black_rate|white_rate|Max_Moves|Least_Time_Unit|Increment):.*")
+# A search's visits are a comment of our own, `'visits +7776FU:40 +2726FU:9`. Programs show only comments with a star.
 VISITS = re.compile(r"visits((?: [+-][0-9]{4}[A-Z]{2}:[0-9]{1,12})+)\s*")
 CELL = re.compile(r"[+-][A-Z]{2}| [* ] |\*  |  \*")
 LAST_MOVE = re.compile(r"[+-][0-9]{4}[A-Z]{2}\s*$")
+# Evaluations are comments `'** SCORE LINE` after a move, as Floodgate writes them, in centipawns for Black.
 SCORE = re.compile(r"\*\*\s*(-?[0-9]{1,9})(?:\s+(.*))?$")
 
 
@@ -126,7 +124,7 @@ class _Reader:
         """End the game with a foul of the side to move, unless moves or another ending follow its impossible move."""
         if self._is_foul() is False:
             return False
-        self.record.ending = illegal_action(self._mover())
+        self.record.ending = illegal_action(self.at.side)
         return True
 
     def _is_foul(self) -> bool | None:
@@ -137,7 +135,7 @@ class _Reader:
             if statement[0] in COLORS:
                 return False
             if statement[0] == "%":
-                return statement[1:] in ("ILLEGAL_MOVE", illegal_action(self._mover()))
+                return statement[1:] in ("ILLEGAL_MOVE", illegal_action(self.at.side))
         return None
 
     def _comment(self, text: str) -> None:
@@ -154,7 +152,7 @@ class _Reader:
 
     def _evaluation(self, text: str) -> bool:
         """Read a comment that is the evaluation of the last move. A later evaluation replaces an earlier one."""
-        last, by_black = self.record.moves[-1], self._mover() == WHITE
+        last, by_black = self.record.moves[-1], self.at.side == WHITE
         score = SCORE.match(text)
         # Other programs write their evaluations into CSA as they do into KIF.
         if score is None:
@@ -178,9 +176,11 @@ class _Reader:
         self.record.moves[-1].counts = tuple(pairs)
         return True
 
-    def _mover(self) -> int:
+    @property
+    def at(self) -> Placement:
+        """The position after the moves so far, once the side to move is known."""
         assert self.placement is not None
-        return self.placement.side
+        return self.placement
 
     def _pieces(self, line: str) -> None:
         if self.placement is not None:
@@ -253,52 +253,46 @@ class _Reader:
     def _move(self, line: str) -> None:
         if self.placement is None:
             self._side(COLORS[line[0]])  # some programs leave the line of the side to move out
-        assert self.placement is not None
         self.is_over = not self.record.can_continue(line, self.number)
         if self.is_over:
             return
         # The wrong side moves: a move is hidden in a comment, or the side to move is wrong.
-        if COLORS[line[0]] != self.placement.side and not self._take_from_comment() and not self.record.moves:
+        if COLORS[line[0]] != self.at.side and not self._take_from_comment() and not self.record.moves:
             self.placement = self.record.initial = self._other_side()
         number = len(self.record.moves) + 1
         try:
-            move = parse_csa(line.strip(), self.placement)
+            move = parse_csa(line.strip(), self.at)
         except NotationError as error:
             raise RecordError(f"move {number}: {error}") from None
         name = f"{number} '{line}'"
         # Plain rules allow drop-pawn mate; it counts as illegal if the record says so.
-        if self.placement.is_drop_pawn_mate(move) and self._is_foul():
+        if self.at.is_drop_pawn_mate(move) and self._is_foul():
             raise ImpossibleMoveError(f"move {name}: {DROP_PAWN_MATE}")
         self._play(move, name)
 
     def _play(self, move: int, name: str) -> None:
-        assert self.placement is not None
-        self.before, self.placement = self.placement, self.record.add(self.placement, move, name)
+        self.before, self.placement = self.placement, self.record.add(self.at, move, name)
         self.last_comment = ""
 
     def _take_from_comment(self) -> bool:
         # A lost line end has joined the move to the comment before it.
-        assert self.placement is not None
         found = LAST_MOVE.search(self.last_comment)
         if found is None:
             return False
         try:
-            move = parse_csa(found[0], self.placement)
+            move = parse_csa(found[0], self.at)
         except NotationError:
             return False
-        if self.placement.why_not(move) is not None:
+        if self.at.why_not(move) is not None:
             return False
         self._play(move, "")
         self.note(f"move {len(self.record.moves)} '{found[0]}' is taken from the end of the comment before it")
         return True
 
     def _other_side(self) -> Placement:
-        """Return the initial position with the other side to move, and add a note. Used if the first move belongs to
-        the side that is not to move.
-        """
-        assert self.placement is not None
-        sign = CSA_SIGNS[opponent(self.placement.side)]
-        turned = replace(self.placement, side=opponent(self.placement.side))
+        """Return the initial position with the other side to move, which makes the first move, and add a note."""
+        turned = replace(self.at, side=opponent(self.at.side))
+        sign = CSA_SIGNS[turned.side]
         checked(turned, f"the position, whose first move is {sign}")
         self.note(f"the first move is {sign}, which is taken for the side to move")
         return turned
@@ -397,12 +391,9 @@ def format_position(placement: Placement) -> list[str]:
     if placement.board == START.board and not any(map(any, placement.hands)):
         return ["PI", CSA_SIGNS[placement.side]]
     lines = []
-    for rank in range(9):
-        cells = []
-        for file in range(8, -1, -1):
-            code = placement.board[9 * file + rank]
-            cells.append(CSA_SIGNS[color_of(code)] + CSA_NAMES[type_of(code)] if code else " * ")
-        lines.append(f"P{rank + 1}{''.join(cells)}")
+    for number, rank in enumerate(ranks_of(placement.board), 1):
+        cells = [CSA_SIGNS[color_of(code)] + CSA_NAMES[type_of(code)] if code else " * " for code in rank]
+        lines.append(f"P{number}{''.join(cells)}")
     for hand, sign in zip(placement.hands, "+-", strict=True):
         pieces = "".join(
             f"00{CSA_NAMES[piece_type]}" * count for piece_type, count in zip(HAND_TYPES, hand, strict=True)

@@ -1,17 +1,4 @@
-"""Positions and evaluations in the Japanese forms of records: KIF, KI2, BOD and JKF.
-
-A position is the name of a handicap, or a diagram with both hands. Evaluations are comments, which shogi programs write
-in several forms. All scores are centipawns for Black. These forms are read; in a KIF file a further star precedes them:
-
-- ShogiHome: `*評価値=35` or `#詰み=先手勝ち:7手`, then a line `#読み筋=LINE`
-- ShogiGUI and Shogidokoro: `*対局 時間 00:01.0 評価値 35 読み筋 LINE`, `*解析 0 候補1 評価値 +詰 7`
-- Kishin Analytics: `* Engine NAME 評価値 35 読み筋 LINE`
-- Piyo Shogi: `#指し手[35]LINE`
-- Floodgate: `* 35 LINE`
-- yomi 0.1: `評価値 35 LINE`
-
-ShogiGUI's form is written, because both ShogiGUI and ShogiHome draw its scores.
-"""
+"""Positions and evaluations in the Japanese forms of records: KIF, KI2, BOD and JKF."""
 
 import re
 import unicodedata
@@ -20,14 +7,7 @@ from yomi.engine.color import BLACK, WHITE
 from yomi.engine.records import MATE_SCORE
 from yomi.engine.shogi.diagram import japanese_diagram
 from yomi.engine.shogi.notation import JAPANESE_TYPES, csa_line, japanese_line, japanese_number, parse_line
-from yomi.engine.shogi.placement import (
-    HAND_INDEX,
-    Placement,
-    code_of,
-    format_sfen,
-    parse_sfen,
-    target_of,
-)
+from yomi.engine.shogi.placement import HAND_INDEX, Placement, code_of, format_sfen, parse_sfen, target_of
 from yomi.engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, add_line, one_line
 
 # CSA's names of headers.
@@ -62,6 +42,15 @@ COMMON_HANDICAPS = (
 OTHER = "その他"  # handicap of a game that begins with a diagram
 EVEN = "平手"
 ALIASES = {"左香": "香", "飛": "飛車", "右五枚": "五枚"}  # other names of handicaps, without 落ち
+# Names for the command line.
+ENGLISH_HANDICAPS = {
+    "lance": "香落ち",
+    "right-lance": "右香落ち",
+    "bishop": "角落ち",
+    "rook": "飛車落ち",
+    "rook-lance": "飛香落ち",
+    **{f"{count}-piece": f"{name}枚落ち" for count, name in zip((2, 3, 4, 5, 6, 8, 10), "二三四五六八十", strict=True)},
+}
 COUNTS = dict(zip("2345678", "二三四五六七八", strict=True)) | {"10": "十"}
 HAND_ITEM = re.compile(r"([歩香桂銀金角飛])([一二三四五六七八九十]{1,3}|[0-9]{1,2})?枚?")
 BLACK_MARKS, WHITE_MARKS = " ^+▲", "vVｖ∨-△▽"
@@ -80,8 +69,9 @@ def set_header(record: GameRecord, key: str, value: str) -> None:
 
 
 def parse_handicap(name: str) -> Placement | None:
-    """Return the position of a handicap (with or without ち), or None for an unknown name."""
+    """Return the position of a handicap (with or without ち, or in English), or None for an unknown name."""
     # Half-width and full-width digits are equal.
+    name = ENGLISH_HANDICAPS.get(name.lower(), name)
     key = unicodedata.normalize("NFKC", name).replace(" ", "")
     if key == "" or key.startswith(EVEN):
         return START
@@ -164,6 +154,13 @@ def format_position(placement: Placement) -> list[str]:
 
 # -- evaluations -------------------------------------------------------------------------------------------------------
 
+# Evaluations are comments, in centipawns for Black. In a KIF file a further star precedes these forms:
+# ShogiHome: `*評価値=35` or `#詰み=先手勝ち:7手`, then a line `#読み筋=LINE`
+# ShogiGUI, Shogidokoro: `*対局 時間 00:01.0 評価値 35 読み筋 LINE`, `*解析 0 候補1 評価値 +詰 7`
+# Kishin Analytics: `* Engine NAME 評価値 35 読み筋 LINE`
+# Piyo Shogi: `#指し手[35]LINE`
+# Floodgate: `* 35 LINE`
+# yomi 0.1: `評価値 35 LINE`
 NUMBER = r"[+-]?[0-9]+(?:\.[0-9]+)?"
 LABELLED = re.compile(
     r"(?:[*#]*|[*#]*(?P<kind>対局|解析|検討)\s.*?|\*\s.*?\s)評価値[ =＝：:]*"
@@ -231,9 +228,8 @@ def _score_of(text: str) -> int | None:
 
 
 def format_evaluation(recorded: RecordedMove, before: Placement) -> str:
-    """Return the evaluation of a move with a score as a KIF comment with its first star; `before` is the position
-    before it.
-    """
+    """Return the evaluation of a move as a KIF comment with its first star; the move has a score."""
+    # In ShogiGUI's form, because both ShogiGUI and ShogiHome draw its scores.
     assert recorded.score is not None
     score = recorded.score if before.side == BLACK else -recorded.score
     if recorded.is_review:

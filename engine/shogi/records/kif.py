@@ -1,9 +1,4 @@
-"""Records in KIF and KI2, the forms of Japanese shogi programs, and diagrams (BOD).
-
-A KIF file has one move a line, with its source square and time. KI2 has moves as players write them. Variations follow
-the game. A variation begins with `変化：N手` and leaves the line before it after N - 1 moves. Evaluations are comments
-(`yomi.engine.shogi.records.japanese`).
-"""
+"""Records in KIF and KI2, the forms of Japanese shogi programs, and diagrams (BOD)."""
 
 import itertools
 import re
@@ -12,7 +7,6 @@ from yomi.engine.color import BLACK, WHITE, opponent
 from yomi.engine.shogi.notation import (
     JAPANESE_NAMES,
     MARKED_MOVE,
-    RANKS,
     SIDE_MARKS,
     NotationError,
     format_kif,
@@ -21,7 +15,7 @@ from yomi.engine.shogi.notation import (
     is_playable,
     parse_japanese,
 )
-from yomi.engine.shogi.placement import DROP_PAWN_MATE, MAX_NUMBER, Placement, target_of
+from yomi.engine.shogi.placement import DROP_PAWN_MATE, MAX_NUMBER, RANKS, Placement, target_of
 from yomi.engine.shogi.records import japanese
 from yomi.engine.shogi.records.japanese import KEYS, NAMES
 from yomi.engine.shogi.records.record import (
@@ -59,6 +53,7 @@ KNOWN_HEADER = re.compile(
     "表題|対局日|戦型|秒読み|消費時間|掲載|備考|先手省略名|後手省略名|作品番号|作品名|作者|発表誌"
     "|発表年月|出典|手数|完全性|分類|受賞|図|詰手数|開始局面|対局ID|[A-Z_+-]+"
 )
+# KIF has one move a line, with its source square and time; KI2 has moves as players write them.
 # Number, move, time, and a second time (東大将棋), which is not read.
 MOVE_LINE = re.compile(
     r"\s*([0-9]{1,6})\s+(\S.*?)\s*"
@@ -77,6 +72,7 @@ COUNT = re.compile(r"手数[＝=]\s*([0-9]+).*")
 # Lines around a diagram, and a line about its orientation.
 FRAME = re.compile(r"\+-+\+|[９9]\s*[８8].*|盤面回転")
 BOOKMARK = "&"  # begins the name of a position, which is kept in the comment
+# Variations follow the game. A variation leaves the line before it after N - 1 moves.
 VARIATION = re.compile(r"変化[：:]\s*([0-9]{1,6})手.*")
 RESULT = re.compile(r"\s*まで、?\s*(?:\d+手で?)?(.*)")
 SIDE_RESULT = re.compile(

@@ -1,20 +1,6 @@
-"""Packed training positions: hcpe, hcpe3 and psv files.
+"""Packed training data: hcpe and psv (positions), hcpe3 (games with the visits of their searches).
 
-hcpe are dlshogi's positions of 38 bytes: the board in 32 bytes (hcp), the evaluation in centipawns for the side to
-move, the move played, the game's result and a spare byte. Positions without an evaluation are not written. The packed
-board is Apery's, lowest bits first: the side to move, both kings' squares in 7 bits each, a Huffman code for every
-other square, then one for every piece in hand. All 40 pieces give 256 bits. (cshogi packs the same, but damaged data
-end its process.)
-
-hcpe3 are whole games with the visits of their searches. A game is its first position in 32 bytes, the number of moves,
-the result, and the opponent (0: none). A move is followed by its evaluation in centipawns for the side that plays it,
-the number of searched moves, and each of these with its visits. dlshogi learns only from positions with searched
-moves, and uses the shares of the visits. (dlshogi: cppshogi.h, HuffmanCodedPosAndEval3; python_module.cpp,
-__load_hcpe3.)
-
-psv are YaneuraOu's positions of 40 bytes (PackedSfenValue): the board in 32 bytes, the evaluation in centipawns for
-the side to move, the move, the ply, the game's result for the side to move (1, 0, -1), and a spare byte in which yomi
-marks games. Whole files are read by yomi.engine.shogi.datasets.rows.
+Whole files of positions are read by yomi.engine.shogi.datasets.rows.
 """
 
 from __future__ import annotations
@@ -29,17 +15,7 @@ from yomi.engine.color import BLACK, DRAW, WHITE, opponent
 from yomi.engine.search.types import Counts
 from yomi.engine.shogi.notation import illegal_action
 from yomi.engine.shogi.placement import (
-    BISHOP,
-    GOLD,
     HAND_INDEX,
-    HAND_TYPES,
-    KING,
-    KNIGHT,
-    LANCE,
-    PAWN,
-    PROMOTION,
-    ROOK,
-    SILVER,
     Placement,
     board_move,
     can_promote,
@@ -54,7 +30,11 @@ from yomi.engine.shogi.placement import (
     unpromoted,
 )
 from yomi.engine.shogi.records.record import GameRecord, ImpossibleMoveError, RecordError, checked
+from yomi.native.shogi.pieces import BISHOP, GOLD, HAND_TYPES, KING, KNIGHT, LANCE, PAWN, PROMOTION, ROOK, SILVER
 
+# hcpe: dlshogi's positions. The score is in centipawns for the side to move. hcp is Apery's packed board, lowest bits
+# first: side to move, both kings' squares in 7 bits each, a Huffman code for every other square, then one for every
+# piece in hand. All 40 pieces give 256 bits. cshogi packs the same, but damaged data end its process.
 # yomi marks games in the last byte, which is 0 in files of other programs: see `yomi.engine.shogi.datasets.rows`.
 HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("mark", "u1")])
 BITS = 256
@@ -78,7 +58,6 @@ class TrainingPosition:
 
 
 def pack(placement: Placement) -> bytes:
-    """Return a position as 32 bytes. Raises RecordError unless all 40 pieces are present."""
     return pack_bits(placement, "hcp", lambda kind, promotion, color: CODES[kind] + color + promotion, HAND_CODES)
 
 
@@ -120,7 +99,6 @@ class _Bits:
         self.left = BITS
 
     def take(self, count: int) -> int:
-        """Return a number of `count` bits, lowest bit first."""
         if self.left < count:
             raise RecordError("found a packed board without an end, expected 256 bits")
         value = self._value & (1 << count) - 1
@@ -172,7 +150,7 @@ def pack_game(rows: Iterable[tuple[bytes, int, int]], winner: int, mark: int = 0
 
 
 def write_hcpe(records: Iterable[GameRecord]) -> bytes:
-    """Return the evaluated positions of finished games. Raises RecordError for handicap games."""
+    """Return the positions of finished games that have an evaluation. Raises RecordError for handicap games."""
     parts = []
     for record in records:
         pack(record.initial)
@@ -208,6 +186,9 @@ def read_hcpe(data: bytes) -> list[TrainingPosition]:
 
 # -- hcpe3 -------------------------------------------------------------------------------------------------------------
 
+# A game is a HCPE3_DTYPE, then for each move a MOVE_DTYPE and its searched moves (COUNT_DTYPE). `opponent` 0: none.
+# Scores are centipawns for the side that moves. dlshogi learns only from positions with searched moves, and uses the
+# shares of the visits (cppshogi.h, HuffmanCodedPosAndEval3; python_module.cpp, __load_hcpe3).
 HCPE3_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("moves", "<u2"), ("result", "u1"), ("opponent", "u1")])
 MOVE_DTYPE = np.dtype([("move", "<u2"), ("score", "<i2"), ("counts", "<u2")])
 COUNT_DTYPE = np.dtype([("move", "<u2"), ("visits", "<u2")])
@@ -302,6 +283,7 @@ def _ending(record: GameRecord, side: int, result: int) -> str:
 
 # -- psv ---------------------------------------------------------------------------------------------------------------
 
+# YaneuraOu's PackedSfenValue. Score and result (1, 0, -1) are those of the side to move. yomi marks games in `spare`.
 PSV_DTYPE = np.dtype(
     [("sfen", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("ply", "<u2"), ("result", "i1"), ("spare", "u1")]
 )
@@ -312,7 +294,6 @@ _HAND_CODES = {kind: code[1:] + ("" if kind == GOLD else "0") for kind, code in 
 
 
 def pack_psv(placement: Placement) -> bytes:
-    """Return a position as 32 bytes. Raises RecordError unless all 40 pieces are present."""
     return pack_bits(placement, "psv", lambda kind, promotion, color: _CODES[kind] + promotion + color, _HAND_CODES)
 
 

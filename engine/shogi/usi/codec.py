@@ -11,10 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from yomi.engine.protocols.streams import MAX_LINE, decode
+from yomi.errors import Error
 
 MAX_ERROR = 500  # characters of a message, which quotes the input
 MAX_MILLISECONDS = 10**10
 MAX_COUNT = 10**15
+
+
+class UsiError(Error, ValueError):
+    """A command that cannot be executed. The message is one line for the controller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,6 @@ class Command:
 
 
 def parse_line(line: bytes) -> Command | None:
-    """Read one line of input; None for an empty line."""
     text = decode(line[: MAX_LINE + 1])
     name, _, rest = text.partition(" ")
     return Command(name.lower(), rest.strip(" ")) if name else None
@@ -38,17 +42,17 @@ def parse_line(line: bytes) -> Command | None:
 
 
 def parse_setoption(text: str) -> tuple[str, str | None]:
-    """Return name (which may contain blanks) and value; None for buttons. Raises ValueError without a name."""
+    """Return name (which may contain blanks) and value; None for buttons. Raises UsiError without a name."""
     # Some interfaces leave the word `name` out.
     found = re.fullmatch(r"(?:name +)?(.*?)(?: +value(?: +(.*))?)?", text.strip(" "), re.IGNORECASE | re.DOTALL)
     if found is None or not found[1] or found[1].lower().split(" ")[0] in ("name", "value"):
-        raise ValueError(f"expected name NAME value VALUE, found {text[:MAX_ERROR]!r}")
+        raise UsiError(f"expected name NAME value VALUE, found {text[:MAX_ERROR]!r}")
     has_value = re.search(r" value( |$)", text.strip(" "), re.IGNORECASE) is not None
     return found[1].strip(" "), (found[2] or "").strip(" ") if has_value else None
 
 
 def parse_position(text: str) -> tuple[str, list[str]]:
-    """Return (`startpos` or the four fields of an SFEN, moves). Raises ValueError for other forms."""
+    """Return (`startpos` or the four fields of an SFEN, moves). Raises UsiError for other forms."""
     from yomi.engine.shogi.placement import START_WORD  # `usi` does without it
 
     kind, *words = text.split() or [""]
@@ -58,7 +62,7 @@ def parse_position(text: str) -> tuple[str, list[str]]:
         return START_WORD, after
     if kind == "sfen" and len(before) in (3, 4):
         return " ".join(before if len(before) == 4 else [*before, "1"]), after
-    raise ValueError(f"expected startpos or sfen BOARD SIDE HANDS NUMBER, then moves ..., found {text[:100]!r}")
+    raise UsiError(f"expected startpos or sfen BOARD SIDE HANDS NUMBER, then moves ..., found {text[:100]!r}")
 
 
 @dataclass(slots=True)
@@ -84,7 +88,7 @@ class Go:
 
     @property
     def is_endless(self) -> bool:
-        """Whether only `stop` ends the search. (shogiarena sends `nodes 500 infinite` and expects an answer.)"""
+        # shogiarena sends `nodes 500 infinite` and expects an answer.
         return self.infinite and self.nodes is None and self.depth is None and self.movetime is None
 
 
@@ -114,11 +118,7 @@ def parse_go(words: Sequence[str]) -> tuple[Go, list[str]]:
         elif key in (*_TIMES, *_COUNTS, "mate"):
             number = _number(words[i]) if i < len(words) else None
             if number is None:
-                faults.append(
-                    f"{key}: expected a number, found {words[i][:50]!r}"
-                    if i < len(words)
-                    else f"{key}: expected a number, found nothing"
-                )
+                faults.append(f"{key}: expected a number, found {repr(words[i][:50]) if i < len(words) else 'nothing'}")
                 i += 1 if i < len(words) and words[i].lower() not in _KEYS else 0
                 if key == "mate":  # the controller waits for `checkmate`
                     go.mate = math.inf
@@ -157,8 +157,7 @@ def format_info(
 ) -> str:
     """Return an `info` line for the side to move.
 
-    `mate` are plies, negative if the side to move is mated; it overrides `centipawns`. `multipv` counts from 1, and is
-    None if only one move is reported.
+    `mate` are plies, negative if the side to move is mated. `multipv` counts from 1; None if one move is reported.
     """
     words = [f"info depth {depth} seldepth {seldepth}"]
     if multipv is not None:
@@ -171,7 +170,6 @@ def format_info(
 
 
 def format_string(text: str) -> str:
-    """Return `info string` with a text made one line."""
     line = " ".join(text.split())
     return "info string " + (line if len(line) <= MAX_ERROR else line[:MAX_ERROR] + "...")
 
@@ -181,7 +179,6 @@ def format_error(text: str) -> str:
 
 
 def format_bestmove(move: str, ponder: str | None = None) -> str:
-    """Return `bestmove`; the move may also be `resign` or `win`."""
     return f"bestmove {move} ponder {ponder}" if ponder else f"bestmove {move}"
 
 

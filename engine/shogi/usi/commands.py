@@ -1,30 +1,28 @@
-"""The commands of USI, its `option` lines, and the process that serves them.
+"""The commands of USI, and its `option` lines.
 
 Handlers import slow modules on use, because `usi` must answer at once.
 """
 
 from __future__ import annotations
 
-import contextlib
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from yomi import __version__
 from yomi.engine.levels import FULL, LevelSwitch, describe_level
-from yomi.engine.options import USI_NAMES, Option, OptionError, Options, rows_for
-from yomi.engine.protocols.process import run_session
-from yomi.engine.protocols.streams import OutputClosedError
+from yomi.engine.options import USI_NAMES, OptionError, Setting, rows_for
+from yomi.engine.protocols.session import KEEPS
 from yomi.engine.shogi.descriptor import GAME
 from yomi.engine.shogi.usi.codec import (
     Command,
     Go,
+    UsiError,
     format_error,
     format_string,
     parse_go,
     parse_position,
     parse_setoption,
 )
-from yomi.engine.shogi.usi.session import MakePlayer, Session, UsiError, command
+from yomi.engine.shogi.usi.session import Session, command
 
 # -- options -----------------------------------------------------------------------------------------------------------
 
@@ -34,10 +32,7 @@ TYPES = {"file": "filename", "text": "string", "choice": "combo", "flag": "check
 
 
 def option_lines(level: LevelSwitch) -> Iterator[str]:
-    """Yield an `option` line for each option. The defaults are the values at full strength.
-
-    Interfaces send all defaults back. Defaults of a level would then remain.
-    """
+    # The defaults are the values at full strength, because interfaces send all defaults back.
     for row in rows_for("shogi"):
         if row.usi is None:
             continue
@@ -51,7 +46,7 @@ def option_lines(level: LevelSwitch) -> Iterator[str]:
     yield f"option name {CLEAR_TREE} type button"
 
 
-def set_option(row: Option, text: str, level: LevelSwitch) -> None:
+def set_option(row: Setting, text: str, level: LevelSwitch) -> None:
     """Set an option. A value that the level overrides waits for full strength. Raises OptionError."""
     try:
         level.set(row.name, row.parse_usi(text), wins=False)
@@ -59,44 +54,39 @@ def set_option(row: Option, text: str, level: LevelSwitch) -> None:
         raise OptionError(f"{error}; it stays {row.format_usi(level.own(row.name))}") from None
 
 
-def find_option(name: str) -> Option | None:
-    """Return an option by its USI name, in any case, with blanks or underscores."""
+def find_option(name: str) -> Setting | None:
     return USI_NAMES.get("_".join(name.lower().split()))
 
 
 # -- the engine ----------------------------------------------------------------------------------------------------
 
 
-@command("usi")
+@command("usi", background=KEEPS)
 def usi(session: Session, request: Command) -> None:
     # Nothing slow may be imported for this.
     session.send(f"id name yomi {__version__}", f"id author {AUTHORS}", *option_lines(session.level), "usiok")
 
 
-@command("isready")
+@command("isready", background=KEEPS)
 def isready(session: Session, request: Command) -> None:
     # Without anything to load, `readyok` comes at once, also during a search.
     if not session.is_loaded:
         session.end_turn()
-        session.load()
-        session.note(f"{session.player.description}")
+        session.load_now()
+        session.note(session.player.setup_line)
         if session.options.level != FULL:
             session.note(describe_level(GAME, session.options, session.options.level))
     session.send("readyok")
 
 
-@command("setoption")
+@command("setoption", background=KEEPS)
 def setoption(session: Session, request: Command) -> None:
     # A change takes effect with the next `go`, or with the next `isready` if it needs loading.
-    try:
-        name, value = parse_setoption(request.text)
-    except ValueError as error:
-        raise UsiError(str(error)) from None
+    name, value = parse_setoption(request.text)
     if name.lower() == CLEAR_TREE.lower():
-        player = session.player_if_made()
-        if player is not None:
+        if session.made_player is not None:
             session.end_turn()
-            player.clear()
+            session.made_player.clear()
         return
     row = find_option(name)
     if row is None:
@@ -108,19 +98,16 @@ def setoption(session: Session, request: Command) -> None:
 
 @command("usinewgame")
 def usinewgame(session: Session, request: Command) -> None:
-    session.end_turn()
-    player = session.player_if_made()
-    if player is not None:
-        player.new_game(session.game)
+    if session.made_player is not None:
+        session.made_player.new_game(session.game)
 
 
 @command("gameover")
 def gameover(session: Session, request: Command) -> None:
-    # Mostly pondering still runs here.
-    session.end_turn()
+    """Do nothing more: the search has ended, mostly pondering."""
 
 
-@command("quit")
+@command("quit", background=KEEPS)
 def quit_(session: Session, request: Command) -> None:
     session.quit()
 
@@ -131,7 +118,6 @@ def quit_(session: Session, request: Command) -> None:
 @command("position")
 def position(session: Session, request: Command) -> None:
     # After a refused position searches answer "resign", until a position is accepted.
-    session.end_turn()
     try:
         sfen, moves = parse_position(request.text)
         session.game = session.game.continued(sfen, moves)
@@ -148,7 +134,6 @@ def _check_position(session: Session) -> None:
 
 @command("d")
 def diagram(session: Session, request: Command) -> None:
-    session.end_turn()
     _check_position(session)
     game = session.game
     session.send(*(f"info string {line}" for line in f"{game}\n{game.sfen()}".splitlines()))
@@ -158,7 +143,6 @@ def diagram(session: Session, request: Command) -> None:
 def moves(session: Session, request: Command) -> None:
     from yomi.engine.shogi.notation import format_usi
 
-    session.end_turn()
     _check_position(session)
     found = sorted(format_usi(move) for move in session.game.legal_moves())
     session.send(f"info string {len(found)} moves: {' '.join(found)}")
@@ -172,7 +156,6 @@ def go(session: Session, request: Command) -> None:
     # The one answer comes later.
     from yomi.engine.shogi.usi.turn import Turn
 
-    session.end_turn()
     arguments, faults = parse_go(request.words)
     allowed = _searchmoves(session, arguments, faults) if session.position_fault is None else None
     if faults:
@@ -183,10 +166,7 @@ def go(session: Session, request: Command) -> None:
 
 
 def _searchmoves(session: Session, arguments: Go, faults: list[str]) -> tuple[int, ...] | None:
-    """Return the legal moves of `searchmoves`, and append the faults of others.
-
-    None means no restriction: without a legal move all moves are searched, because an answer is due.
-    """
+    """Return the legal moves of `searchmoves`, and append the faults of others. None means no restriction."""
     from yomi.engine.shogi.notation import parse_usi
 
     if arguments.searchmoves is None:
@@ -208,14 +188,14 @@ def _searchmoves(session: Session, arguments: Go, faults: list[str]) -> tuple[in
     return tuple(found) or None
 
 
-@command("stop")
+@command("stop", background=KEEPS)
 def stop(session: Session, request: Command) -> None:
     if session.turn is not None:
         session.turn.stop()
     session.end_turn()
 
 
-@command("ponderhit")
+@command("ponderhit", background=KEEPS)
 def ponderhit(session: Session, request: Command) -> None:
     # ShogiHome sends the clocks along: `ponderhit btime ...`.
     from yomi.engine.shogi.usi.turn import clocks_of
@@ -226,37 +206,3 @@ def ponderhit(session: Session, request: Command) -> None:
     if faults:
         session.send(*(format_string(f"ponderhit: {fault}") for fault in faults))
     session.turn.ponderhit(clocks_of(arguments), session.arrival)
-
-
-# -- the process -------------------------------------------------------------------------------------------------------
-
-# Loggers whose warnings the user sees.
-SHOWN_LOGS = ("yomi.evaluators", "yomi.networks", "yomi.player", "yomi.search", "yomi.shogi")
-
-
-class _InfoStrings(logging.Handler):
-    """Shows warnings of the player as `info string`, because a graphical interface has no stderr."""
-
-    def __init__(self, note: Callable[[str], None]) -> None:
-        super().__init__(logging.WARNING)
-        self._note = note
-
-    def emit(self, record: logging.LogRecord) -> None:
-        with contextlib.suppress(OutputClosedError):  # the session's loop hears of it by itself
-            self._note(f"{record.levelname.lower()}: {record.getMessage()}")
-
-
-def serve(options: Options, make_player: MakePlayer, level: LevelSwitch | None = None) -> int:
-    """Serve the controller on stdin and stdout until it ends; return the exit status.
-
-    `make_player` makes the player after `isready`, in a thread of its own.
-    """
-
-    def make_session(write: Callable[[str], None]) -> Session:
-        session = Session(options, make_player, write, level)
-        handler = _InfoStrings(session.note)
-        for name in SHOWN_LOGS:
-            logging.getLogger(name).addHandler(handler)
-        return session
-
-    return run_session(make_session)

@@ -11,7 +11,7 @@ from yomi.engine.clock import Clock
 from yomi.engine.color import BLACK, WHITE
 from yomi.engine.evaluators.base import EvaluatorError
 from yomi.engine.players.request import Decision, Request
-from yomi.engine.protocols.process import internal_error
+from yomi.engine.protocols.session import internal_error
 from yomi.engine.protocols.streams import OutputClosedError
 from yomi.engine.records import usi_centipawns
 from yomi.engine.search.types import Limits, SearchReport
@@ -38,7 +38,6 @@ class Turn:
     """
 
     def __init__(self, session: Session, player: ShogiPlayer, go: Go, moves: tuple[int, ...] | None) -> None:
-        """Prepare the thread; `moves` are the `searchmoves`."""
         self._session = session
         self._player = player
         self._go = go
@@ -75,7 +74,6 @@ class Turn:
 
     @property
     def is_pondering(self) -> bool:
-        """Whether `ponderhit` is allowed."""
         return self._go.mate is None and self.request.is_pondering and not self.request.is_stopped
 
     def start(self) -> None:
@@ -152,7 +150,7 @@ class Turn:
         options = self._session.options
         return [
             format_info(
-                len(move.pv),
+                report.depth or len(move.pv),
                 max(report.deepest, len(move.pv)),
                 report.seconds,
                 report.playouts,

@@ -69,7 +69,7 @@ class Othello(Game[OthelloGame, OthelloPlayer]):
         "duel": {"size": 8, "precision": "fp32"},
     }
 
-    def compile(self, say: Say, *, everything: bool = True, learning: bool = False) -> None:
+    def compile(self, say: Say, *, everything: bool = True, learning: bool = False, alpha_beta: bool = False) -> None:
         """Do nothing: a few seconds are spent when a kernel is first called."""
 
     def board_size(self, options: Options) -> int:

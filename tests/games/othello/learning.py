@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tests.games.othello.game import MOVES, OthelloGame, OthelloReferee
 from tests.games.othello.kernels import othello_spec
 from tests.games.othello.network import FEATURES
-from yomi.engine.learning.learnable import Outcome
 from yomi.engine.learning.rows import planes_of
-from yomi.nets.features import feature_set
+from yomi.engine.learning.selfplay import Outcome
+from yomi.nets.metadata import feature_set
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ NETWORK = f"{Path(__file__).with_name('torch_network.py')}:OthelloResNet"
 
 
 class LearnableOthello:
-    """See yomi.engine.learning.learnable.Learnable. Wins are learned, not discs."""
+    """See yomi.engine.learning.selfplay.Learnable. Wins are learned, not discs."""
 
     features = FEATURES
     suffix = ".txt"
@@ -45,6 +45,10 @@ class LearnableOthello:
     def restart(self, game: OthelloGame) -> OthelloGame:
         """Return the same."""
         return OthelloGame(self.size)
+
+    def first_position(self, game: OthelloGame) -> dict[str, Any]:
+        """Return nothing: pages cannot draw these boards."""
+        return {}
 
     def judge(self, game: OthelloGame) -> Ended | None:
         """Return how a game has ended; None while it goes on."""

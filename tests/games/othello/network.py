@@ -10,10 +10,10 @@ import numpy as np
 from tests.games.othello.kernels import PLANES, othello_spec
 from yomi.engine.evaluators.network import Feed
 from yomi.engine.evaluators.policy_value import PolicyValueFormat
+from yomi.nets.board_size import BoardSize
 from yomi.nets.errors import NetworkError
-from yomi.nets.features import FEATURE_SETS, FeatureSet
 from yomi.nets.load import own_info
-from yomi.nets.metadata import NetworkInfo
+from yomi.nets.metadata import FEATURE_SETS, FeatureSet, NetworkInfo
 from yomi.nets.onnx_program import Ends
 
 if TYPE_CHECKING:
@@ -31,11 +31,12 @@ class OthelloNetwork(PolicyValueFormat):
     title = "a network for Othello"
 
     @classmethod
-    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
+    def recognise(cls, file: NetworkFile, size: BoardSize) -> Self | None:
         """See Format."""
         if file.info is None or file.feature_set != FEATURES:
             return None
         info = own_info(file.path, file.info)
+        assert isinstance(size, int)
         if info.board_size != size:
             raise NetworkError(f"{file.path}: made for boards of size {info.board_size}, expected size {size}")
         spec, ends = othello_spec(size), Ends(size, "planes", "policy", size**2, "value", channels=PLANES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +11,8 @@ from tests.games.othello.kernels import POSITION_DTYPE, evaluate_by_rollouts, ot
 from tests.games.othello.network import FORMATS
 from yomi.engine.clock import MAX_RESERVE_SHARE, Budget, Clock, lag_reserve
 from yomi.engine.options import rows_for
-from yomi.engine.players.player import Player
-from yomi.engine.players.request import Decision, Request
+from yomi.engine.players.player import Player, Turn
+from yomi.engine.players.request import Decision
 from yomi.engine.players.setup import EvaluatorFactory, common_settings, tuned
 from yomi.engine.search.settings import SearchSettings
 from yomi.native.spec import Inputs
@@ -96,12 +95,14 @@ class OthelloPlayer(Player[OthelloGame]):
         period = MAX_RESERVE_SHARE * max(clock.settings.increment + clock.period - lag - lateness, 0.0)
         return Budget(spare / moves + period, min(3 * spare / moves, spare) + period)
 
-    def _without_search(self, request: Request[OthelloGame], root: OthelloGame) -> Decision | None:
-        return Decision(None) if root.is_over else None
+    def _without_search(self, turn: Turn[OthelloGame]) -> Decision | None:
+        return Decision(None) if turn.root.is_over else None
 
-    def _is_forced(self, request: Request[OthelloGame], root: OthelloGame) -> bool:
-        return not request.infinite and len(root.legal_moves()) == 1
+    def _restrict(self, turn: Turn[OthelloGame], schedule: Budget | None) -> None:
+        moves = turn.root.legal_moves()
+        if len(moves) == 1 and not turn.request.infinite:
+            turn.forced = moves[0]
 
-    def _fallback_move(self, root: OthelloGame, allow: Collection[int] | None) -> int:
+    def _fallback_move(self, turn: Turn[OthelloGame]) -> int:
         move = self._search.best_prior()
-        return root.legal_moves()[0] if move is None else move
+        return turn.root.legal_moves()[0] if move is None else move

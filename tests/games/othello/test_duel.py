@@ -101,7 +101,7 @@ def test_a_tuning_goes_on_as_if_nothing_had_been(tmp_path: Path, capsys: pytest.
         (["duel", *BOARD, "--first", "c_put=1"], "did you mean c_puct"),
         (["duel", *BOARD, "--second", "workers=2"], "no option of a duel's player"),
         (["duel", *BOARD, "--first", "c_puct=many"], "expected a number"),
-        (["duel", *BOARD, "--games", "1"], "--games 1: expected at least 2"),
+        (["duel", *BOARD, "--games", "1"], "--games: expected an integer of at least 2, found 1"),
     ],
 )
 def test_mistakes_are_told_on_one_line(

@@ -9,16 +9,18 @@ import pytest
 
 from tests.games.othello.descriptor import GAME
 from yomi.engine.learning.loop import Goal, Loop
-from yomi.engine.learning.settings import LearnSettings, make_settings, training_tables
+from yomi.engine.learning.settings import LearnSettings, training_tables
 from yomi.engine.learning.store import Store
 from yomi.engine.learning.workers import SelfPlayWorker
 from yomi.engine.matches.duel import LearningMatch, play_match
 from yomi.engine.options import Options
+from yomi.nets.settings import make_settings
 
 pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
 SIZE, VISITS, GAMES = 4, 16, 60
 SETTINGS = make_settings(
+    LearnSettings,
     {
         "search": "gumbel",
         "visits": 16,
@@ -29,7 +31,7 @@ SETTINGS = make_settings(
         "batch": 64,
         "learning_rate": 5e-3,
         "ladder": 0,
-    }
+    },
 )
 TABLES = {"training": {"decay": 0.9, "warmup": 5}}
 

@@ -20,7 +20,7 @@ from yomi.engine.evaluators.load import load
 from yomi.engine.matches.report import report
 from yomi.engine.matches.results import GameResult
 from yomi.engine.matches.schedule import draw_openings, pairs_of, schedule
-from yomi.engine.play import SCORE, FirstMoves, PlayerSide, play_game
+from yomi.engine.play import SCORE, FirstMoves, play_game
 from yomi.engine.players.request import Request
 from yomi.nets.errors import NetworkError
 
@@ -53,7 +53,7 @@ def test_what_needs_no_search(make: Any) -> None:
 def test_backends_agree(size: int, networks: dict[Any, Path]) -> None:
     planes = np.random.default_rng(4).integers(0, 2, (6, 2, size, size)).astype(np.float32)
     ours, theirs = (
-        load(FORMATS, networks[size], size, "cpu", backend).run(planes, np.zeros((6, 0), np.float32))
+        load(FORMATS, networks[size], size, backend=backend).run(planes, np.zeros((6, 0), np.float32))
         for backend in ("native", "onnx")
     )
     assert max(np.abs(first - second).max() for first, second in zip(ours, theirs, strict=True)) < 1e-4
@@ -67,7 +67,7 @@ def test_self_play_repeats_itself(kind: str, size: int, make: Any, networks: dic
     played, net = [], {"net": str(networks[size])} if kind == "network" else {}
     for _ in range(2):
         player = make(kind, size=size, visits=30, temperature=1.0, root_noise=0.25, resign=False, **net)
-        game, side = GAME.new_game(player.options), PlayerSide(player)
+        game, side = GAME.new_game(player.options), player
         ended = play_game(game, {BLACK: side, WHITE: side}, GAME.referee(player))
         winner = BLACK if game.score > 0 else WHITE if game.score < 0 else DRAW
         assert (ended.winner, ended.ending, ended.detail) == (winner, SCORE, f"{game.score:+d}")
@@ -77,7 +77,7 @@ def test_self_play_repeats_itself(kind: str, size: int, make: Any, networks: dic
 
 def test_a_match_from_paired_openings(make: Any) -> None:
     players = {"strong": make("bare", visits=400), "weak": make(visits=2, seed=2)}
-    side = PlayerSide(make("bare", visits=4, temperature=1.0, seed=3))
+    side = make("bare", visits=4, temperature=1.0, seed=3)
 
     def draw() -> str:
         game = OthelloGame(6)
@@ -90,7 +90,7 @@ def test_a_match_from_paired_openings(make: Any) -> None:
         for text in openings[pairing.opening].split():
             game.push(MOVES.index(text))
         black, white = names[pairing.black], names[pairing.white]
-        sides = {color: PlayerSide(players[name]) for color, name in ((BLACK, black), (WHITE, white))}
+        sides = {color: players[name] for color, name in ((BLACK, black), (WHITE, white))}
         ended = play_game(game, sides, GAME.referee(players[black]))
         results.append(GameResult(pairing.number, black, white, ended.winner, ended.ending))
     rows = report(results).rows

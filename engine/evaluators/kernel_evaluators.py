@@ -1,0 +1,122 @@
+"""Evaluators that only a processor computes, without layers: sparse networks, NNUE, and one without cost for tests."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from yomi.engine.evaluators.base import EvaluatorError
+from yomi.engine.evaluators.devices import CPU
+from yomi.engine.evaluators.network import FileEvaluator, FileFormat
+from yomi.native.forward.emit import WIDTH
+from yomi.native.sparse.network import network_of
+from yomi.native.spec import Inputs
+from yomi.native.tree.uniform import write_zeros
+from yomi.nets.errors import NetworkError
+from yomi.nets.load import own_info
+from yomi.nets.sparse import read_sparse, with_rows
+
+if TYPE_CHECKING:
+    from yomi.engine.evaluators.devices import Device
+    from yomi.native.bound_kernels import Calls
+    from yomi.native.tree.arrays import Batch
+    from yomi.nets.load import NetworkFile
+
+PRECISION = "int16"
+ROWS = 1  # of a batch: an evaluation costs no more than the rest of a playout, and single rows make the best search
+
+
+class KernelFormat(FileFormat):
+    """Base of games' formats, which implement `recognise` and `bind`."""
+
+    reads = Inputs.POSITIONS
+    predicts_score = False
+    noun: ClassVar[str]  # name of such networks, for error messages
+    backend: ClassVar[str]  # description of the kernels
+    precision: ClassVar[str]
+
+    @abstractmethod
+    def bind(self, batch: Batch) -> Calls:
+        """Return the call that evaluates a batch, with scratch memory of its own."""
+
+
+class SparseFormat(KernelFormat):
+    noun = "a sparse network"
+    backend = f"sparse kernels, vectors of {WIDTH}"
+    precision = PRECISION
+    inputs: int  # rows of the game's first layer
+    move_rows: int  # rows of its moves
+
+    def __init__(self, file: NetworkFile) -> None:
+        """Read a file.
+
+        Raises:
+            NetworkError: the file cannot be used.
+            OSError: the file cannot be read.
+        """
+        assert file.info is not None
+        self.info = own_info(file.path, file.info)
+        self.feature_set = self.info.feature_set
+        self.tensors = with_rows(read_sparse(file.path), self.inputs)
+        self.network = network_of(self.tensors)
+        found = self.network.rows.shape[0], self.network.moves.shape[0]
+        if found != (self.inputs, self.move_rows):
+            raise NetworkError(
+                f"{file.path}: {found[0]} rows and {found[1]} of moves found, "
+                f"expected {self.inputs} and {self.move_rows}"
+            )
+
+
+class KernelEvaluator(FileEvaluator):
+    """A network that kernels compute from positions."""
+
+    device = CPU
+    is_exact = True
+    format: KernelFormat
+
+    def __init__(
+        self, form: KernelFormat, device: Device, backend: str, batch_size: int | None, precision: str
+    ) -> None:
+        """Raise EvaluatorError if the device is no processor, or for a precision that does not exist."""
+        name = form.info.source_file
+        if not (device.is_cpu or device.is_auto) or backend not in ("auto", "native"):
+            raise EvaluatorError(
+                f"{name}: device {device} and backend {backend} found for {form.noun}, expected cpu and native, or auto"
+            )
+        if precision not in ("auto", form.precision):
+            raise EvaluatorError(f"{name}: precision {precision} found for {form.noun}, expected {form.precision}")
+        self.format, self.info = form, form.info
+        self.backend, self.precision = form.backend, form.precision
+        self.batch_size = batch_size or ROWS
+        self.inputs = form.reads
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        self.format.bind(batch).run(rows)
+
+    def bind(self, batch: Batch) -> Calls:
+        return self.format.bind(batch)
+
+    def close(self) -> None: ...
+
+
+class SparseEvaluator(KernelEvaluator):
+    format: SparseFormat
+
+
+class UniformEvaluator:
+    """An evaluator without cost, for tests and measurements: equal priors, even values."""
+
+    description = "uniform"
+
+    def __init__(self, batch_size: int = 16, inputs: Inputs = Inputs.NOTHING) -> None:
+        """With `inputs` the search writes network inputs although nobody reads them."""
+        self.batch_size = batch_size
+        self.inputs = inputs
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        self.bind(batch).run(rows)
+
+    def bind(self, batch: Batch) -> Calls:
+        return write_zeros.bind(batch.logits, batch.values, batch.ownership)
+
+    def close(self) -> None: ...

@@ -1,0 +1,153 @@
+"""Annotated SGF of a review: comments, marks, variations, and evaluations for Sabaki, KaTrain and LizzieYzy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from yomi.engine.color import BLACK, opponent
+from yomi.engine.go.analysis_properties import katrain_analysis, lizzie_analysis
+from yomi.engine.go.game import score_text
+from yomi.engine.go.points import Board, format_color
+from yomi.engine.go.sgf import GameRecord, Node
+from yomi.engine.review import MARK, ONLY, SURPRISING, Candidate, Opinion, Review, ReviewedMove, reviewed_by
+
+PV_MOVES = 12  # maximum moves of an added variation
+VERDICTS = ("BM", "DO", "IT", "TE")  # SGF's verdicts on a move. A node may have one.
+# SGF's marks: doubtful, bad, very bad; good, interesting
+MARKS = {"inaccuracy": ("DO", ""), "mistake": ("BM", "1"), "blunder": ("BM", "2")}
+MARKS |= {ONLY: ("TE", "1"), SURPRISING: ("IT", "")}
+SABAKI = ("SBKV", "SBKS")  # Sabaki's properties for its graphs: Black's winrate in percent and lead in points
+LIZZIE = ("LZOP", "LZ")  # LizzieYzy's properties: of the root, and of other nodes
+KATRAIN = "KT"
+VARIATIONS = tuple(f"{MARK}{word}" for word in ("better", "also", "refutation"))  # begin the comments of variations
+
+
+def annotate(record: GameRecord, review: Review) -> None:
+    """Write a review into the main line of its record; an earlier review is replaced.
+
+    Each node gets a comment, V (Black's lead) and the properties of other programs. Mistakes, only moves and surprising
+    moves get SGF's marks. A mistake gets better moves and its refutation as variations, unless the move is in the root.
+    """
+    board = record.board
+    nodes = list(record.line())
+    for node in record.nodes():
+        _clean(node)
+    _set_values(record.root, review.opinions[0])
+    _set_analysis(record.root, review.opinions[0], board, is_root=True)
+    _add_comment(record.root, reviewed_by(review))
+    komi = review.info.get("komi")
+    if komi is not None and record.komi is not None and komi != record.komi:
+        _add_comment(record.root, f"reviewed with komi {komi:g}")
+    reviewed = iter(review.moves)
+    for parent, node in zip((None, *nodes[:-1]), nodes, strict=True):
+        if node.move is None:
+            continue
+        move = next(reviewed, None)
+        if move is None:
+            _add_comment(node, "this move cannot be played: the review ends here")
+            break
+        _add_comment(node, describe(move, review.verdict_of(move)))
+        _set_values(node, move.after)
+        _set_analysis(node, move.after, board, is_root=node is record.root)
+        _set_mark(node, review.verdict_of(move))
+        if review.class_of(move):
+            if parent is not None:
+                _add_better(parent, move, review)
+            _add_refutation(node, move)
+
+
+def _add_comment(node: Node, text: str) -> None:
+    node.comment = "\n".join(filter(None, (node.comment, MARK + text)))
+
+
+def _clean(node: Node) -> None:
+    """Remove the annotations of an earlier review."""
+    lines = node.comment.split("\n")
+    kept = [line for line in lines if not line.startswith(MARK)]
+    if len(kept) < len(lines):
+        for name in ("V", *SABAKI, *LIZZIE, KATRAIN):
+            node.other.pop(name, None)
+        written = "".join(line for line in lines if line.startswith(MARK))
+        for verdict, (name, value) in MARKS.items():
+            # a mark that the review did not write is the user's
+            if verdict in written and node.other.get(name) == [value]:
+                del node.other[name]
+    node.comment = "\n".join(kept)
+    node.children = [child for child in node.children if not child.comment.startswith(VARIATIONS)]
+
+
+def _set_values(node: Node, opinion: Opinion | Candidate, color: int = BLACK) -> None:
+    """Set the values of a position; `color` is the side whose values a candidate has."""
+    winrate, score = opinion.winrate, opinion.score
+    if (opinion.color if isinstance(opinion, Opinion) else color) != BLACK:
+        winrate, score = 1.0 - winrate, None if score is None else -score
+    node.other["SBKV"] = [f"{100 * winrate:.2f}"]
+    if score is not None:
+        node.other["V"] = node.other["SBKS"] = [f"{score:.2f}"]
+
+
+def _set_analysis(node: Node, opinion: Opinion, board: Board, *, is_root: bool) -> None:
+    if opinion.candidates and opinion.score is not None:
+        node.other[LIZZIE[0] if is_root else LIZZIE[1]] = [lizzie_analysis(opinion, board)]
+        node.other[KATRAIN] = katrain_analysis(opinion, board)
+
+
+def _set_mark(node: Node, verdict: str) -> None:
+    if verdict and not any(name in node.other for name in VERDICTS):
+        name, value = MARKS[verdict]
+        node.other[name] = [value]
+
+
+def describe(move: ReviewedMove, verdict: str) -> str:
+    """Return a review's comment on a move, on one line."""
+    color = move.color
+    parts = [verdict] if verdict else []
+    parts.append(f"{format_color(color)} {100 * move.winrate_after:.1f}%")
+    score = move.after.score_for(BLACK)
+    if score is not None:
+        parts.append(score_text(round(score, 1)))
+    if move.is_best:
+        parts.append("the best move")
+    elif move.best_text:
+        parts.append(f"best {move.best_text} {100 * move.before.winrate_for(color):.1f}%: {' '.join(move.pv_text)}")
+        loss = f"loss {100 * move.winrate_loss:.1f}%"
+        parts.append(loss if move.score_loss is None else f"{loss}, {move.score_loss:.1f} points")
+    return "; ".join(parts) + f" ({move.after.visits} visits)"
+
+
+def _add_better(parent: Node, move: ReviewedMove, review: Review) -> None:
+    """Add the better line and other good moves beside the played move."""
+    before, color = move.before, move.color
+    text = f"{MARK}better, {format_color(color)} {100 * before.winrate:.1f}%"
+    first = _add_line(parent, color, before.pv, text)
+    if first is not None:
+        _set_values(first, before)
+        if review.is_only_move(before):
+            _set_mark(first, ONLY)
+    for candidate in review.alternatives(move):
+        text = f"{MARK}also, {format_color(color)} {100 * candidate.winrate:.1f}% ({candidate.visits} visits)"
+        node = _add_line(parent, color, candidate.pv, text)
+        if node is not None:
+            _set_values(node, candidate, color)
+
+
+def _add_refutation(node: Node, move: ReviewedMove) -> None:
+    """Add the best answer to a mistake, if the game had another answer. A last move gets none: it would go on."""
+    if node.children:
+        side = move.after.color
+        text = f"{MARK}refutation, {format_color(side)} {100 * move.after.winrate:.1f}%"
+        first = _add_line(node, side, move.after.pv, text)
+        if first is not None:
+            _set_values(first, move.after)
+
+
+def _add_line(parent: Node, color: int, moves: Iterable[int], text: str) -> Node | None:
+    """Add a line as a variation, and return its first node; None if the record has its first move already."""
+    points = list(moves)[:PV_MOVES]
+    if not points or any(child.move == (color, points[0]) for child in parent.children):
+        return None
+    nodes = [parent, parent.add(color, points[0], text)]
+    for point in points[1:]:
+        color = opponent(color)
+        nodes.append(nodes[-1].add(color, point))
+    return nodes[1]

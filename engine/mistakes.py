@@ -1,0 +1,59 @@
+"""Classes of mistakes: what a move must lose to be an inaccuracy, a mistake or a blunder."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from yomi.language import is_japanese, tr
+from yomi.nets.errors import LineError
+
+CLASSES = ("inaccuracy", "mistake", "blunder")
+PLURALS = {"inaccuracy": "inaccuracies", "mistake": "mistakes", "blunder": "blunders"}
+JAPANESE = {"inaccuracy": "緩手", "mistake": "疑問手", "blunder": "悪手"}
+WINRATE = "%"  # the unit of thresholds in winrate
+FORM = re.compile(r"(\d+\.?\d*),(\d+\.?\d*),(\d+\.?\d*)\s*(%|points|cp)")
+EXPECTED = "three rising numbers and a unit, such as 5,10,20% (winrate), 2,5,10points (Go) or 200,400,800cp (shogi)"
+
+
+def shown_class(name: str) -> str:
+    """Return a class as the user reads it."""
+    return JAPANESE.get(name, "") if is_japanese() else name
+
+
+class ThresholdsError(LineError, ValueError):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Losses from which a move belongs to a class, in the order of CLASSES."""
+
+    losses: tuple[float, float, float] = (5.0, 10.0, 20.0)
+    unit: str = WINRATE  # otherwise the unit of a game's scores
+
+    @classmethod
+    def parse(cls, text: str) -> Thresholds:
+        match = FORM.fullmatch(text.strip())
+        losses = tuple(map(float, match.groups()[:3])) if match else ()
+        if match is None or not 0 < losses[0] < losses[1] < losses[2] < math.inf:
+            raise ThresholdsError(tr("'{text}' found, expected {expected}", text=text, expected=tr(EXPECTED)))
+        return cls((losses[0], losses[1], losses[2]), match[4])
+
+    def __str__(self) -> str:
+        return ",".join(f"{loss:g}" for loss in self.losses) + self.unit
+
+    def class_of(self, loss: float) -> str:
+        """Return the class of a loss in `unit`; an empty text for smaller losses."""
+        exact = round(loss, 4)  # 0.7 - 0.5 is less than 0.2
+        return next((name for name, least in zip(CLASSES[::-1], self.losses[::-1], strict=True) if exact >= least), "")
+
+
+DEFAULT = Thresholds()
+
+# A warning before a move: from this loss of winrate on. The search of the position is used if it has visited the move
+# often enough; otherwise a search of the move alone follows.
+WARNING_LOSS = 0.1
+WARNING_SECONDS = 0.4  # of each search
+WARNING_VISITS = 30  # of the move

@@ -1,0 +1,141 @@
+"""Reviews as web pages: a self-contained page for each game, and an index. Their parts are the files beside this."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.review import LETTERS, Opinion, Review, ReviewedMove
+
+CANDIDATES, LINE_MOVES = 8, 12  # of a position, at most
+MIN_PRIOR = 0.004  # smaller priors are invisible on the board
+
+
+def review_page(review: Review, quiz: Sequence[int] = ()) -> str:
+    """Return the page of a review. It works from a file, and makes no request.
+
+    `quiz` are the sides whose mistakes the page asks for first, or none.
+    """
+    # the data come last: a record may contain any text, also a mark
+    data = page_data(review) | ({"quiz": [LETTERS[color] for color in quiz]} if quiz else {})
+    return fill(part("review.html"), part("quiz.js"), part("review.js")).replace("/*DATA*/", _script_data(data), 1)
+
+
+def fill(page: str, *scripts: str) -> str:
+    """Return a page with the common style, and with the script of the boards before its own."""
+    script = part("board.js") + "".join(each.replace('"use strict";\n', "", 1) for each in scripts)
+    return page.replace("/*STYLE*/", part("review.css"), 1).replace("/*SCRIPT*/", script, 1)
+
+
+def page_data(review: Review) -> dict[str, Any]:
+    """Return the data of the page; review.js describes it (type Review)."""
+    return {
+        "game": review.game,
+        **review.first_position,
+        "names": {LETTERS[color]: review.names.get(color, "") for color in (BLACK, WHITE)},
+        "facts": review.facts(),
+        "result": review.result,
+        "moves": [_move(review, move) for move in review.moves],
+        "turns": [_turn(review, opinion) for opinion in review.opinions],
+        "phases": list(review.phases),
+    }
+
+
+def _move(review: Review, move: ReviewedMove) -> dict[str, Any]:
+    return {
+        "move": move.text,
+        "side": LETTERS[move.color],
+        "loss": round(move.winrate_loss, 4),
+        "scoreLoss": None if move.score_loss is None else round(move.score_loss, 2),
+        "kind": review.class_of(move),
+        "isBest": move.is_best,
+        **({} if move.missed_mate is None else {"missed": move.missed_mate}),
+    }
+
+
+def _turn(review: Review, opinion: Opinion) -> dict[str, Any]:
+    score = opinion.score_for(BLACK)
+    name = review.format_move
+    shown = opinion.candidates[:CANDIDATES]
+    return {
+        "side": LETTERS[opinion.color],
+        "winrate": round(opinion.winrate_for(BLACK), 4),
+        "score": None if score is None else round(score, 2),
+        "mate": opinion.mate,
+        "candidates": [
+            [
+                name(each.move),
+                each.visits,
+                round(each.prior, 4),
+                round(each.winrate, 4),
+                None if each.score is None else round(each.score, 2),
+                [name(move) for move in each.pv[:LINE_MOVES]],
+            ]
+            for each in shown
+        ],
+        **({"ownership": opinion.ownership} if opinion.ownership else {}),
+        "policy": {name(each.move): round(each.prior, 3) for each in opinion.candidates if each.prior >= MIN_PRIOR},
+    }
+
+
+def part(name: str) -> str:
+    """Return a file of the pages: style, script or frame."""
+    return files("yomi.engine.pages").joinpath(name).read_text("utf-8")
+
+
+def _script_data(data: dict[str, Any]) -> str:
+    """Return JSON that cannot end the script element, whatever the names in the record contain."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
+
+
+def index_page(reviews: Sequence[tuple[str, str, Review]]) -> str:
+    """Return the page that lists reviews: their names, the addresses of their pages, and the players' results."""
+    rows = "".join(_index_row(name, address, review) for name, address, review in reviews)
+    head = "".join(f'<th scope="col" class="text">{text}</th>' for text in INDEX)
+    return INDEX_PAGE.format(style=part("review.css"), head=head, rows=rows)
+
+
+INDEX = (
+    "Game",
+    "Black",
+    "White",
+    "Result",
+    "Moves",
+    "Black: mean loss, as the engine",
+    "White: mean loss, as the engine",
+)
+INDEX_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>Reviews – yomi</title>
+<style>{style}</style>
+</head>
+<body>
+<h1>Reviews</h1>
+<table><thead><tr>{head}</tr></thead><tbody>
+{rows}</tbody></table>
+</body>
+</html>
+"""
+
+
+def _index_row(name: str, address: str, review: Review) -> str:
+    sides = [review.summary(color) for color in (BLACK, WHITE)]
+    results = [
+        "" if side["best"] is None else f"{100 * side['winrate_loss']:.2f}%, {100 * side['best']:.0f}%"
+        for side in sides
+    ]
+    cells = [*(side["name"] for side in sides), review.result, str(len(review.moves)), *results]
+    link = f'<a href="{quote(address)}">{escape(name)}</a>'
+    texts = [link, *map(escape, cells)]
+    columns = "".join(f'<td class="text">{text}</td>' for text in texts)
+    return f"<tr>{columns}</tr>\n"

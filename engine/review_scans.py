@@ -1,0 +1,224 @@
+"""The order of a review's searches: a first pass over all positions, then longer searches of unclear positions."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from yomi.engine.mistakes import DEFAULT, Thresholds
+from yomi.engine.review import Annotated, Opinion, Review
+
+if TYPE_CHECKING:
+    from yomi.engine.options import Options
+
+# Searches that estimate the time of a review: first and greatest visits, number, and sufficient seconds
+TRIAL_VISITS, MAX_TRIAL_VISITS, MAX_TRIALS, TRIAL_SECONDS = 8, 10**6, 9, 0.2
+KEPT_VISITS = 0.4  # share of a search's visits that come from the search of the position before (Go)
+# Scans of a game. A later one replaces results of an earlier one, and finds its evaluations in the cache.
+FIRST, SHORT, FULL = range(3)
+SHORT_SHARE = 1 / 3  # of the limits, in the scan SHORT
+# Visits of a position in the first pass: at least, as a share of the full search at most; and seconds for all positions
+MIN_FIRST, MAX_FIRST_SHARE, FIRST_SECONDS = 2, 0.25, 40.0
+
+Judgement = tuple[Opinion | None, int]  # opinion (None if one move is forced), and the evaluations that it took
+Add = Callable[[int, Judgement], None]  # takes the number of a position from 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a game is reviewed."""
+
+    thresholds: Thresholds = DEFAULT
+    first_visits: int = 0  # of each position in the first pass; 0: every position gets the full limit at once
+
+
+DEFAULT_PLAN = Plan()
+
+
+class Progress:
+    """Receives the progress of a review. This one ignores it."""
+
+    def begin(self, scan: int, positions: int) -> None:
+        """Called before a scan (FIRST, SHORT or FULL) of some positions."""
+
+    def tick(self) -> None:
+        """Called after each position."""
+
+    def first_pass(self, annotated: Annotated) -> None:
+        """Called after the first pass, with its review."""
+
+
+class KnownPositions:
+    """The searched positions of a game. A review adds to them, one after another."""
+
+    def __init__(self, found: Mapping[tuple[int, int], Judgement] | None = None) -> None:
+        """Begin with some judgements, by scan and by number of the position from 0."""
+        self.found = dict(found or {})
+
+    def add(self, scan: int, index: int, judgement: Judgement) -> None:
+        """Add a position. Threads may call this, one at a time."""
+        self.found[scan, index] = judgement
+
+    def scan_of(self, index: int) -> int:
+        """Return the last scan of a position, or -1."""
+        return max((scan for scan in (FIRST, SHORT, FULL) if (scan, index) in self.found), default=-1)
+
+    def latest(self, count: int) -> list[Judgement]:
+        """Return the judgement of the last scan of each position."""
+        return [self.found[self.scan_of(index), index] for index in range(count)]
+
+    @property
+    def evaluations(self) -> int:
+        return sum(count for _, count in self.found.values())
+
+
+def scan_game(
+    count: int,
+    options: Options,
+    plan: Plan,
+    known: KnownPositions,
+    progress: Progress,
+    search: Callable[[Sequence[int], Options, Add], None],
+    annotated: Callable[[], Annotated],
+) -> None:
+    """Search the positions of a game that are not known.
+
+    Args:
+        count: number of positions.
+        options: limits of a full search.
+        plan: whether there is a first pass, and which changes of value make a position unclear.
+        known: receives all results.
+        progress: receives the progress.
+        search: searches positions, and passes each result to its third argument. Threads may call that, one at a time.
+        annotated: returns the review with the latest results.
+    """
+
+    def run(scan: int, positions: Sequence[int]) -> None:
+        progress.begin(scan, len(positions))
+        wanted = [index for index in positions if (scan, index) not in known.found]
+        for _ in range(len(positions) - len(wanted)):
+            progress.tick()
+
+        def add(index: int, judgement: Judgement) -> None:
+            known.add(scan, index, judgement)
+            progress.tick()
+
+        if wanted:
+            search(wanted, limits[scan], add)
+
+    limits = {FULL: options}
+    if not plan.first_visits:
+        run(FULL, range(count))
+        return
+    limits[FIRST] = options.with_values({"visits": plan.first_visits, "playouts": None, "seconds": None})
+    run(FIRST, range(count))
+    progress.first_pass(annotated())
+    limits |= _later_limits(options, plan.first_visits)
+    if SHORT in limits and (positions := _unclear(annotated().review, known, SHORT)):
+        run(SHORT, positions)
+    # A longer search changes values, which may make its neighbours unclear.
+    while positions := _unclear(annotated().review, known, FULL):
+        run(FULL, positions)
+
+
+def _later_limits(options: Options, first_visits: int) -> dict[int, Options]:
+    """Return the limits of the scans after the first pass. The time of the full limit is divided between them."""
+    short: dict[str, Any] = {}
+    for name in ("visits", "playouts"):
+        if (limit := getattr(options, name)) is not None:
+            short[name] = max(1, round(SHORT_SHARE * limit))
+    if any(limit <= 2 * first_visits for limit in short.values()):
+        return {}
+    if options.seconds is not None:
+        short["seconds"] = SHORT_SHARE * options.seconds
+        full = options.with_values({"seconds": options.seconds - short["seconds"]})
+        return {SHORT: options.with_values(short), FULL: full}
+    return {SHORT: options.with_values(short)} if short else {}
+
+
+def _unclear(review: Review, known: KnownPositions, scan: int) -> list[int]:
+    """Return the positions around unclear moves that neither this nor a later scan has searched."""
+    around = {move.number + side for move in review.moves if review.is_unclear(move) for side in (-1, 0)}
+    return sorted(index for index in around if known.scan_of(index) < scan)
+
+
+def first_visits(
+    options: Options, full: float | None, speed: float, positions: int, seconds: float = FIRST_SECONDS
+) -> int:
+    """Return the visits of a position in a first pass of some seconds.
+
+    Return 0 if a full search of all positions needs no more time, or if it has few visits.
+
+    Args:
+        options: limits of a full search.
+        full: expected seconds of full searches; None if unknown.
+        speed: visits per second.
+        positions: number of positions of the game.
+        seconds: time of the first pass.
+    """
+    if full is None or full <= seconds or speed <= 0.0:
+        return 0
+    # Short searches keep few visits of the position before.
+    visits = max(MIN_FIRST, int(seconds * speed / positions))
+    for limit in (options.visits, options.playouts):
+        visits = visits if limit is None else min(visits, int(MAX_FIRST_SHARE * limit))
+    return visits if visits >= MIN_FIRST else 0
+
+
+def parse_first_pass(text: str) -> int | float:
+    """Read the visits of a position (8) or the seconds of the whole pass (20s). Raises ValueError."""
+    match = re.fullmatch(r"([0-9]{1,9})(s?)", text.strip())
+    if match is None or (match[2] and not int(match[1])):
+        raise ValueError(
+            f"'{text}' found, expected visits of each position such as 8, or seconds of the pass such as 20s"
+        )
+    return float(match[1]) if match[2] else int(match[1])
+
+
+def limit_text(options: Options, plan: Plan = DEFAULT_PLAN, *, unit: str = "visits") -> str:
+    """Return the limits of a search as text, such as "100 visits" or "8 visits to 100 visits"; `unit`: of visits."""
+    given = {name: options.get(name) for name in ("visits", "playouts", "seconds", "depth")}
+    limits = (f"{value:,} {unit if name == 'visits' else name}" for name, value in given.items() if value is not None)
+    limit = ", ".join(limits)
+    return f"{plan.first_visits:,} {unit} to {limit}" if plan.first_visits else limit
+
+
+def speed_of(search: Callable[[Options], int], options: Options, *, first: int = TRIAL_VISITS) -> float:
+    """Return the visits per second of a search that is long enough to measure.
+
+    `search` starts from an empty tree and returns its visits. The first search has `first` visits at most. With a seed
+    the number of searches does not depend on the clock.
+    """
+    wanted = min(n for n in (options.visits, options.playouts, MAX_TRIAL_VISITS) if n is not None)
+    visits, speed = min(wanted, first), 0.0
+    for number in range(MAX_TRIALS if options.seed is None else 2):
+        begin = time.monotonic()
+        found = search(options.with_values({"visits": visits, "playouts": None, "seconds": None}))
+        seconds = max(time.monotonic() - begin, 1e-9)
+        speed = found / seconds
+        enough = TRIAL_SECONDS if number else 10 * TRIAL_SECONDS  # the first search is slow
+        if options.seed is None and seconds > enough:
+            break
+        visits = min(wanted, 4 * visits)
+    return speed
+
+
+class Reviewer(Protocol):
+    def read(self, path: str) -> Sequence[Any]:
+        """Return the games of a file, or raise ReviewError if the file cannot be read or contains an illegal move."""
+
+    def length(self, record: Any) -> int:
+        """Return the number of positions to search."""
+
+    def visits_per_second(self, record: Any) -> float:
+        """Return the speed of short searches of a position of the game. The tree is dropped afterwards."""
+
+    def review(
+        self, record: Any, progress: Progress, known: KnownPositions | None = None, plan: Plan = DEFAULT_PLAN
+    ) -> Annotated:
+        """Search unknown positions of a game, and add them to the known ones; see `scan_game`."""
+
+    def close(self) -> None: ...

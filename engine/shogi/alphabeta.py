@@ -1,0 +1,368 @@
+"""Alpha-beta search with an NNUE evaluation, with the methods of a tree search (`yomi.engine.search.search.Search`).
+
+Threads search the same position and share a transposition table (lazy SMP). Start reading at `_Worker.deepen`.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from yomi.engine.search.types import Limits, MoveReport, Root, SearchReport
+from yomi.native.alphabeta import thread as layout
+from yomi.native.alphabeta.node import INFINITE, MATE, WON
+from yomi.native.alphabeta.root import begin_search, search_root
+from yomi.native.alphabeta.search import DEPTHS
+from yomi.native.alphabeta.table import GENERATIONS, make_table
+from yomi.native.alphabeta.thread import make_thread
+
+if TYPE_CHECKING:
+    from yomi.engine.evaluators.queue import EvaluationQueue
+    from yomi.engine.search.settings import SearchSettings
+    from yomi.engine.shogi.game import ShogiGame
+    from yomi.engine.shogi.networks import Nnue
+    from yomi.native.spec import GameSpec
+
+WINDOW = 8  # half of the first window around the last value
+FIRST_WINDOWED = 5  # depth from which the window is narrow
+MAX_NODES = 2**62
+
+
+class AlphaBetaSearch:
+    """One transposition table and the threads that use it. Only `report` and `interrupt` are thread-safe."""
+
+    def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, nnue: Nnue) -> None:
+        """Allocate the table of `settings.memory` bytes. Nothing runs before `start`."""
+        self.spec, self.queue, self.settings = spec, queue, settings
+        self.batch_rows = queue.evaluator.batch_size
+        self.latency = 0.0  # the kernels look for the end after every node
+        self._scale = nnue.value_scale
+        self._table = make_table(settings.memory)
+        self._stop = np.zeros(1, np.int64)
+        self._workers = [_Worker(nnue, self._stop, self._table, number) for number in range(settings.workers)]
+        self._game: ShogiGame | None = None
+        self._root: Root | None = None
+        self._generation = 0
+        self._threads: list[threading.Thread] = []
+        self._timer: threading.Timer | None = None
+        self._start_time = self._end_time = time.perf_counter()
+        self._error: Exception | None = None
+        self._finished = threading.Event()
+        self._finished.set()
+
+    def configure(self, settings: SearchSettings) -> None:
+        """End the search and apply new settings. Memory and workers stay. Errors: see `stop`."""
+        self.stop()
+        self.settings = settings
+
+    @property
+    def is_running(self) -> bool:
+        return not self._finished.is_set()
+
+    @property
+    def evaluations(self) -> int:
+        """Nodes since the search started."""
+        return sum(worker.nodes for worker in self._workers)
+
+    playouts = moves_made = root_visits = evaluations
+
+    def set_position(self, game: ShogiGame, *, keep_tree: bool = True, hide_history: bool = False) -> None:
+        """Make `game` the root. `keep_tree`: use the table of earlier searches, unless they had other rules."""
+        self.stop()
+        root = Root(game.search_key, tuple(game.moves), game.side_to_move)
+        if not keep_tree or (self._root is not None and self._root.key != root.key):
+            self.clear_cache()
+        self._game, self._root = game.copy(), root
+        for worker in self._workers:
+            worker.forget()
+
+    def clear_cache(self) -> None:
+        self._table[:] = 0
+
+    def clear(self) -> None:
+        """Drop position, table and statistics."""
+        self.stop()
+        self._game = self._root = None
+        self.clear_cache()
+        for worker in self._workers:
+            worker.clear()
+
+    def start(
+        self,
+        limits: Limits,
+        *,
+        avoid: Sequence[int] = (),
+        allow: Sequence[int] | None = None,
+        prune: Sequence[int] = (),
+        noise: bool = False,
+    ) -> None:
+        """Start the threads on the current position, and return. Visits and playouts are limits of the nodes.
+
+        Args:
+            limits: end the search.
+            avoid: root moves that are not searched.
+            allow: the only root moves that are searched; None: all.
+            prune: further root moves that are not searched.
+            noise: has no meaning here.
+        """
+        self.stop()
+        game = self._game
+        assert game is not None, "set_position comes first"
+        banned = {*avoid, *prune}
+        moves = [move for move in game.searched_moves() if move not in banned and (allow is None or move in allow)]
+        nodes = min((limit for limit in (limits.visits, limits.playouts) if limit is not None), default=MAX_NODES)
+        self._generation = (self._generation + 1) % GENERATIONS
+        self._stop[0] = 0
+        self._error = None
+        self._start_time = time.perf_counter()
+        self._finished.clear()
+        for worker in self._workers:
+            worker.prepare(game, moves, max(1, nodes // len(self._workers)), self._generation)
+        how = self.settings.best_moves, min(limits.depth or DEPTHS, DEPTHS)
+        self._threads = [
+            threading.Thread(target=self._run, args=(worker, *how), name=f"search-{number}", daemon=True)
+            for number, worker in enumerate(self._workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+        if limits.seconds is not None:
+            self._timer = threading.Timer(limits.seconds, self.interrupt)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _run(self, worker: _Worker, best_moves: int, depth: int) -> None:
+        try:
+            worker.deepen(best_moves, depth)
+        except Exception as error:  # raised again by stop()
+            self._error = error
+        finally:
+            if worker is self._workers[0]:  # the others go on for no longer than the first
+                self._stop[0] = 1
+                self._end_time = time.perf_counter()
+                self._finished.set()
+
+    def stop(self) -> None:
+        """End the search, and return when all threads are quiet. Raises an error of a thread, once."""
+        self._stop[0] = 1
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+        self._threads = []
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def interrupt(self) -> None:
+        """Ask the search to end as soon as it has a move, without waiting. Thread-safe."""
+        self._stop[0] = 1
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the search has ended; False after `timeout` seconds."""
+        return self._finished.wait(timeout)
+
+    def run(
+        self,
+        limits: Limits,
+        *,
+        avoid: Sequence[int] = (),
+        allow: Sequence[int] | None = None,
+        prune: Sequence[int] = (),
+        noise: bool = False,
+    ) -> SearchReport:
+        self.start(limits, avoid=avoid, allow=allow, prune=prune, noise=noise)
+        self.wait()
+        self.stop()
+        return self.report()
+
+    def report(self, *, pv_length: int = 60) -> SearchReport:
+        """Report the current or last search; empty without a position. Thread-safe."""
+        root, first = self._root, self._workers[0]
+        if root is None:
+            return SearchReport()
+        seconds = (time.perf_counter() if self.is_running else self._end_time) - self._start_time
+        lines, nodes = first.found, self.evaluations
+        moves = tuple(line.report(order, self._scale, pv_length) for order, line in enumerate(lines))
+        best = moves[0] if moves else MoveReport(0)
+        return SearchReport(
+            root.side_to_move,
+            nodes,
+            nodes,
+            nodes,
+            seconds,
+            best.winrate,
+            best.utility,
+            moves=moves,
+            deepest=first.deepest,
+            depth=first.depth,
+            fullness=self._fullness(),
+            proven=best.proven,
+            weight=float(nodes),
+        )
+
+    def is_banned(self, move: int) -> bool:
+        """Whether the last search omitted this root move."""
+        return move not in self._workers[0].moves
+
+    def best_prior(self) -> int | None:
+        """Return the first allowed move in the order of the search, or None."""
+        return next(iter(self._workers[0].moves), None)
+
+    def time_batches(self) -> None:
+        """Do nothing: there are no batches."""
+
+    def _fullness(self) -> float:
+        """Return the share of the table that this search has used, from a sample."""
+        words = self._table[:250, 1::2]
+        used = (words != 0) & (words >> np.uint64(59) == self._generation)
+        return float(used.mean())
+
+
+class _Line:
+    """A root move with its value and best line."""
+
+    def __init__(self, value: int, nodes: int, moves: tuple[int, ...]) -> None:
+        self.value, self.nodes, self.moves = value, nodes, moves
+
+    def report(self, order: int, scale: float, pv_length: int) -> MoveReport:
+        value = self.value
+        proven = 0 if abs(value) < WON else (1 if value > 0 else -1)
+        winrate = 1.0 / (1.0 + math.exp(-value / scale)) if proven == 0 else float(proven > 0)
+        mate = None if proven == 0 else proven * (MATE - abs(value))
+        line = self.moves[: pv_length + 1]
+        return MoveReport(
+            self.moves[0],
+            self.nodes,
+            winrate,
+            2.0 * winrate - 1.0,
+            lcb=winrate,
+            utility_lcb=2.0 * winrate - 1.0,
+            order=order,
+            pv=line,
+            proven=proven,
+            mate=mate,
+            weight=float(self.nodes),
+            node_visits=self.nodes,
+        )
+
+
+class _Worker:
+    """A thread's working memory, and its search by increasing depth."""
+
+    def __init__(self, nnue: Nnue, stop: Any, table: Any, number: int) -> None:
+        self._data = make_thread(nnue.network, stop)
+        self._counters = self._data.counters
+        self._number = number
+        arguments = nnue.network, self._data, table
+        self._begin, self._search = begin_search.bind(*arguments), search_root.bind(*arguments)
+        self.moves: tuple[int, ...] = ()
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the results of the last search."""
+        self.found: tuple[_Line, ...] = ()
+        self.depth = 0
+        self._counters[:] = 0
+
+    def clear(self) -> None:
+        self.forget()
+        data = self._data
+        for statistics in (data.by_move, data.follows, data.with_pawns, data.captures, data.corrections, data.errors):
+            statistics[:] = 0
+
+    @property
+    def nodes(self) -> int:
+        return int(self._counters[layout.NODES])
+
+    @property
+    def deepest(self) -> int:
+        return int(self._counters[layout.DEEPEST])
+
+    def prepare(self, game: ShogiGame, moves: Sequence[int], nodes: int, generation: int) -> None:
+        data, counters = self._data, self._counters
+        self.forget()
+        self.moves = tuple(moves)
+        data.positions[0] = game.position
+        length = int(game.position["history_length"])
+        data.history[:length] = game.history[:length]
+        data.root_moves[: len(moves)] = moves
+        counters[layout.ROOT_MOVES] = len(moves)
+        counters[layout.LIMIT] = nodes
+        counters[layout.GENERATION] = generation
+
+    def deepen(self, best_moves: int, last: int) -> None:
+        """Search deeper and deeper, to the depth `last`, another limit, or until nothing can change."""
+        counters = self._counters
+        self._begin.run(0)
+        lines = min(best_moves, len(self.moves))
+        values = [0] * lines
+        for depth in range(1, last + 1):
+            # Half of the helping threads run one ply ahead, so that not all do the same.
+            ahead = depth + self._number % 2
+            for first in range(lines):
+                values[first] = self._search_window(first, values[first], ahead)
+                self._publish(first + 1, lines)
+                if counters[layout.IS_STOPPED]:
+                    return
+            self.depth = depth
+            counters[layout.MAY_STOP] = 1
+            if self.moves and abs(values[0]) >= WON and lines == 1 and MATE - abs(values[0]) <= depth:
+                return  # the shortest mate
+            if not self.moves or self.nodes >= counters[layout.LIMIT]:
+                return
+
+    def _search_window(self, first: int, value: int, depth: int) -> int:
+        """Search the root moves from `first` on in windows until the value lies inside; return it."""
+        counters = self._counters
+        width = WINDOW + value * value // 9_000 if depth >= FIRST_WINDOWED else 2 * INFINITE
+        alpha, beta = max(value - width, -INFINITE), min(value + width, INFINITE)
+        counters[layout.FIRST] = first
+        counters[layout.DEPTH] = depth
+        while True:
+            counters[layout.ALPHA], counters[layout.BETA] = alpha, beta
+            self._search.run(0)
+            self._sort(first)
+            if counters[layout.IS_STOPPED]:
+                return value
+            value = int(counters[layout.VALUE_FOUND])
+            if value <= alpha:
+                alpha, beta = max(value - width, -INFINITE), alpha
+                counters[layout.DEPTH] = depth
+            elif value >= beta:
+                alpha, beta = max(alpha, beta - width), min(value + width, INFINITE)
+                counters[layout.DEPTH] = max(1, counters[layout.DEPTH] - 1)
+            else:
+                return value
+            width += width // 3 + 1
+
+    def _sort(self, first: int) -> None:
+        """Sort the root moves by their new values. The others keep their order."""
+        data, last = self._data, len(self.moves)
+        order = first + np.argsort(-data.root_scores[first:last].astype(np.int64), kind="stable")
+        for numbers in (data.root_moves, data.root_scores, data.root_nodes, data.root_lines):
+            numbers[first:last] = numbers[order]
+
+    def _publish(self, count: int, lines: int) -> None:
+        """Make the first `count` root moves the result, before the results of the last depth."""
+        data = self._data
+        new = []
+        for i in range(count):
+            line = data.root_lines[i]
+            length = int(np.argmin(line != 0))
+            if data.root_scores[i] == -INFINITE or length == 0:
+                continue
+            new.append(_Line(int(data.root_scores[i]), int(data.root_nodes[i]), tuple(map(int, line[:length]))))
+        new.sort(key=lambda line: -line.value)
+        known = {line.moves[0] for line in new}
+        # No other move is better than the new ones, whatever the last depth found.
+        most = new[-1].value if new else INFINITE
+        old = (line for line in self.found if line.moves[0] not in known)
+        old = (_Line(min(line.value, most), line.nodes, line.moves) for line in old)
+        self.found = (*new, *old)[:lines]

@@ -1,0 +1,166 @@
+"""Annotated record of a review of shogi: evaluations, comments and, in KIF, variations."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from yomi.engine.color import BLACK
+from yomi.engine.mistakes import JAPANESE
+from yomi.engine.review import MARK, ONLY, SURPRISING, Review, ReviewedMove, reviewed_by
+from yomi.engine.shogi.notation import csa_line, japanese_line
+from yomi.engine.shogi.placement import Placement, target_of
+from yomi.engine.shogi.records.japanese import csa_pv, japanese_pv
+from yomi.engine.shogi.records.record import GameRecord, RecordedMove, add_line
+
+PV_MOVES = 8  # moves of a line
+ENGLISH = {
+    "best move": "the best move",
+    "best": "best {}: {}",
+    "loss": "loss {}",
+    "missed": "missed mate in {}",
+    "better": "better, {}",
+    "also": "also, {}",
+    "refutation": "refutation, {}",
+}
+JAPANESE_TEXTS = {
+    "best move": "最善手",
+    "best": "最善 {}: {}",
+    "loss": "損失 {}",
+    "missed": "{}手詰めを逃す",
+    "better": "最善 {}",
+    "also": "次善 {}",
+    "refutation": "とがめる手 {}",
+}
+VERDICTS = {**JAPANESE, ONLY: "唯一の好手", SURPRISING: "意外な好手"}
+
+
+def annotate(record: GameRecord, review: Review, *, japanese: bool) -> None:
+    """Write a review into its record, in place of an earlier review.
+
+    Each move gets an evaluation (of the position after it, for the side that played it), the line expected after it,
+    and a comment with the better move and the loss. The record's own evaluation becomes a comment. In Japanese records
+    (KIF) a mistake gets better moves and its refutation as variations.
+    """
+    record.comment = _with_comment(record.comment, reviewed_by(review))
+    placements, previous = record.placements(), None
+    record.variations = _own(record.variations)
+    added: list[GameRecord] = []
+    for index, (recorded, move) in enumerate(zip(record.moves, review.moves, strict=True)):
+        before, after = placements[index], placements[index + 1]
+        _keep_score(recorded, before, japanese)
+        recorded.is_review = True
+        score = move.after.score_for(move.color)
+        recorded.score = None if score is None else round(score)
+        recorded.pv = _line(move.after.pv[:PV_MOVES], after, recorded.move, japanese)
+        better = _line(move.before.pv[:PV_MOVES], before, previous, japanese)
+        recorded.comment = _with_comment(recorded.comment, describe(move, review.verdict_of(move), better, japanese))
+        previous = recorded.move
+        if japanese and review.class_of(move):
+            reply = record.moves[index + 1].move if index + 1 < len(record.moves) else None
+            added += [*_better(review, move, before), *_refutation(move, after, reply)]
+    record.variations = _ordered(record.variations, added)
+
+
+def _keep_score(recorded: RecordedMove, before: Placement, japanese: bool) -> None:
+    """Turn the player's own evaluation into a comment, in centipawns for Black."""
+    if recorded.score is None or MARK in recorded.comment:
+        return
+    score = recorded.score if before.side == BLACK else -recorded.score
+    line = japanese_pv(recorded, before) if japanese else csa_pv(recorded, before)
+    recorded.comment = add_line(recorded.comment, f"evaluation of the record: {score} {line}".rstrip())
+
+
+def _with_comment(comment: str, text: str) -> str:
+    kept = [line for line in comment.split("\n") if line and not line.startswith(MARK)]
+    return "\n".join([*kept, MARK + text])
+
+
+def _line(moves: Iterable[int], placement: Placement, previous: int | None, japanese: bool) -> str:
+    target = None if previous is None else target_of(previous)
+    return " ".join(japanese_line(moves, placement, target) if japanese else csa_line(moves, placement))
+
+
+def describe(move: ReviewedMove, verdict: str, better: str, japanese: bool) -> str:
+    """Return a review's comment on a move in one line, with its verdict and the best line as text."""
+    texts = JAPANESE_TEXTS if japanese else ENGLISH
+    parts = [VERDICTS.get(verdict, "") if japanese else verdict] if verdict else []
+    parts.append(_percent(move.winrate_after))
+    if move.is_best:
+        parts.append(texts["best move"])
+    elif better:
+        parts.append(texts["best"].format(_percent(move.before.winrate), better))
+        parts.append(texts["loss"].format(_percent(move.winrate_loss)))
+    if move.missed_mate is not None:
+        parts.append(texts["missed"].format(move.missed_mate))
+    return "; ".join(parts)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%"
+
+
+# -- variations ----------------------------------------------------------------------------------------------------
+
+
+def _own(variations: Sequence[GameRecord]) -> list[GameRecord]:
+    """Return variations, except the variations of an earlier review, unless a variation of the user leaves them."""
+    return [
+        variation
+        for variation, following in itertools.zip_longest(variations, variations[1:])
+        if not variation.moves[0].comment.startswith(MARK)
+        or (following is not None and following.initial.number > variation.initial.number)
+    ]
+
+
+def _better(review: Review, move: ReviewedMove, before: Placement) -> list[GameRecord]:
+    """Return the better line and other good moves as variations of the position before a mistake."""
+    opinion = move.before
+    found = [_variation(before, opinion.pv, opinion.score, "better", opinion.winrate)]
+    for each in review.alternatives(move):
+        found.append(_variation(before, each.pv, each.score, "also", each.winrate))
+    return [variation for variation in found if variation.moves]
+
+
+def _refutation(move: ReviewedMove, after: Placement, reply: int | None) -> list[GameRecord]:
+    """Return the best answer to a mistake as a variation, if the game had another answer."""
+    opinion = move.after
+    if reply is None or opinion.pv[:1] in ((), (reply,)):
+        return []
+    variation = _variation(after, opinion.pv, opinion.score, "refutation", opinion.winrate)
+    return [variation] if variation.moves else []
+
+
+def _variation(start: Placement, line: Sequence[int], score: float | None, text: str, winrate: float) -> GameRecord:
+    """Return a line with its evaluation and comment at the first move, up to a move that cannot be played."""
+    variation, placement = GameRecord(start), start
+    for move in line[:PV_MOVES]:
+        if placement.why_not(move) is not None:
+            break
+        placement = variation.add(placement, move)
+    for first in variation.moves[:1]:
+        first.score, first.is_review = None if score is None else round(score), True
+        first.comment = MARK + JAPANESE_TEXTS[text].format(_percent(winrate))
+    return variation
+
+
+def _ordered(own: Sequence[GameRecord], added: Sequence[GameRecord]) -> list[GameRecord]:
+    """Return all variations in KIF's order: a variation that leaves the game late comes first.
+
+    A variation of the record may leave another variation, and stays behind it.
+    """
+    blocks: list[list[GameRecord]] = []
+    for variation in own:
+        # A later start than the block's leaves a variation of the block.
+        if blocks and variation.initial.number > blocks[-1][0].initial.number:
+            blocks[-1].append(variation)
+        else:
+            blocks.append([variation])
+    known = {(variation.initial, variation.moves[0].move) for variation in own}
+    for variation in added:
+        # The refutation of a mistake may also be the better line of the next mistake.
+        if (first := (variation.initial, variation.moves[0].move)) not in known:
+            known.add(first)
+            blocks.append([variation])
+    blocks.sort(key=lambda block: -block[0].initial.number)
+    return [variation for block in blocks for variation in block]

@@ -1,0 +1,1 @@
+"""Alpha-beta search of shogi positions with NNUE evaluations."""

@@ -1,0 +1,226 @@
+"""NNUE evaluation files of shogi engines (nn.bin): architectures, and a reader.
+
+    4 bytes        version 7AF32F16
+    4 bytes        hash of the whole network
+    4 bytes        length d of the architecture text
+    d bytes        the text: the inputs as [N->Hx2], each layer as [outputs<-inputs], the last layer first
+    4 bytes        hash of the first layer
+    2 H bytes      its biases, int16
+    2 N H bytes    its weights, int16, H for each input
+    4 bytes        hash of the other layers
+    then for each layer: biases, int32, and weights, int8, padded to a multiple of 32 for each output
+
+All numbers are little-endian. An architecture's name is "features Hx2-h1-h2": H sums for each side's view of the board,
+then layers of h1, h2 and 1 outputs.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from yomi.nets.errors import NetworkError
+
+# Weights of an output are padded to a multiple of this.
+PADDING = 32
+_WORD = (1 << 32) - 1
+
+
+@dataclass(frozen=True)
+class Features:
+    """A set of inputs."""
+
+    name: str
+    # Number of inputs. It identifies the set: no two sets have the same number.
+    rows: int
+    hash: int
+
+
+FEATURES = (
+    Features("K-P", 1710, 0x3F5717FF),
+    Features("HalfKP", 125388, 0x5D69D5B8),
+    Features("HalfKP_vm", 69660, 0x0B6B1D9A),
+    Features("HalfKA1", 138510, 0x5F134CB8),
+    Features("HalfKA2", 131949, 0x5F234CB8),
+    Features("HalfKA_hm1", 76950, 0x7F134CB8),
+    Features("HalfKA_hm2", 73305, 0x7F234CB8),
+)
+# Known pairs (h1, h2). Some trainers write a fixed text with other sizes into the file.
+HIDDEN_SIZES = ((32, 32), (8, 64), (8, 96), (16, 32), (16, 64), (8, 32))
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Inputs and sizes of one network."""
+
+    features: Features
+    width: int  # H: sums of the first layer for each view
+    hidden: tuple[int, int]  # (h1, h2): outputs of the two following layers
+
+    @property
+    def name(self) -> str:
+        return f"{self.features.name} {self.width}x2-{self.hidden[0]}-{self.hidden[1]}"
+
+    @property
+    def layers(self) -> tuple[tuple[int, int], ...]:
+        """(outputs, inputs) of the three layers after the first."""
+        first, second = self.hidden
+        return (first, 2 * self.width), (second, first), (1, second)
+
+    @property
+    def transformer_hash(self) -> int:
+        return self.features.hash ^ (2 * self.width)
+
+    @property
+    def network_hash(self) -> int:
+        value = 0xEC42E90D ^ (2 * self.width)
+        for number, (outputs, _) in enumerate(self.layers):
+            if number:
+                value = (value + 0x538D24C7) & _WORD
+            value = ((0xCC03DAE4 + outputs) & _WORD) ^ (value >> 1) ^ ((value << 31) & _WORD)
+        return value
+
+    @property
+    def hash(self) -> int:
+        return self.transformer_hash ^ self.network_hash
+
+    def size(self, text: int) -> int:
+        """Return the bytes of the file if its architecture text has `text` bytes."""
+        transformer = 2 * self.width * (1 + self.features.rows)
+        return 12 + text + 4 + transformer + 4 + sum(4 * out + out * padded(inputs) for out, inputs in self.layers)
+
+
+def padded(inputs: int) -> int:
+    """Return the number of weights in the file for each output of a layer."""
+    return -(-inputs // PADDING) * PADDING
+
+
+VERSION = 0x7AF32F16
+# The kernels need a first layer whose width is a multiple of this.
+WIDTH_STEP = 128
+MAX_WIDTH, MAX_HIDDEN, MAX_TEXT = 4096, 256, 4096
+_HEADER = 12
+_MAKERS_HASH = "the file's hash {found:08X} is not {name}'s hash {expected:08X}; it is used all the same"
+_INPUTS = re.compile(r"\[(\d{1,7})->(\d{1,5})x2\]")
+_LAYER = re.compile(r"\[(\d{1,5})<-(\d{1,5})\]")
+_UNKNOWN = "expected " + ", ".join(row.name for row in FEATURES)
+
+log = logging.getLogger("yomi.networks")
+
+
+@dataclass(frozen=True)
+class Layer:
+    bias: npt.NDArray[np.int32]  # int32[outputs]
+    weights: npt.NDArray[np.int8]  # int8[outputs, inputs]
+
+
+@dataclass(frozen=True)
+class NnueNetwork:
+    """The numbers of a file."""
+
+    architecture: Architecture
+    bias: npt.NDArray[np.int16]  # int16[H]
+    rows: npt.NDArray[np.int16]  # int16[N, H]
+    layers: tuple[Layer, ...]
+
+
+def looks_like_nnue(start: bytes) -> bool:
+    """Whether a file that begins with these bytes, at least four, is an NNUE file of any version."""
+    return start[1:4] == VERSION.to_bytes(4, "little")[1:]
+
+
+def read_architecture(path: Path) -> Architecture:
+    """Return the architecture of a file. Only the header is read.
+
+    Raises:
+        NetworkError: the file cannot be used.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as stream:
+        return _read_header(path, stream)[0]
+
+
+def read_nnue(path: Path) -> NnueNetwork:
+    """Return the network in a file.
+
+    Raises:
+        NetworkError: the file cannot be used.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as stream:
+        architecture, found = _read_header(path, stream)
+        hashes = {architecture.hash: found}
+        hashes[architecture.transformer_hash] = int.from_bytes(stream.read(4), "little")
+        bias = _read(path, stream, "<i2", architecture.width)
+        rows = _read(path, stream, "<i2", architecture.features.rows, architecture.width)
+        hashes[architecture.network_hash] = int.from_bytes(stream.read(4), "little")
+        layers = []
+        for outputs, inputs in architecture.layers:
+            of_layer = _read(path, stream, "<i4", outputs)
+            weights = _read(path, stream, "i1", outputs, padded(inputs))
+            layers.append(Layer(of_layer, np.ascontiguousarray(weights[:, :inputs])))
+    # A wrong hash is only a warning, since engines use such files, too.
+    for expected, found in hashes.items():
+        if found != expected:
+            text = _MAKERS_HASH.format(found=found, name=architecture.name, expected=expected)
+            log.warning("%s: %s", path, text)
+            break
+    return NnueNetwork(architecture, bias, rows, tuple(layers))
+
+
+def _read(path: Path, stream: BinaryIO, kind: str, *shape: int) -> npt.NDArray[Any]:
+    count = int(np.prod(shape, dtype=np.int64))
+    numbers = np.fromfile(stream, kind, count)
+    if len(numbers) != count:  # the file has become shorter meanwhile
+        raise NetworkError(f"{path}: cut short while it was read")
+    return numbers.reshape(shape)
+
+
+def _read_header(path: Path, stream: BinaryIO) -> tuple[Architecture, int]:
+    """Return the architecture and the hash of the whole file. Leave the stream behind the text."""
+    size = stream.seek(0, 2)
+    stream.seek(0)
+    start = stream.read(_HEADER)
+    if len(start) < _HEADER:
+        raise NetworkError(f"{path}: {size} bytes found, expected an NNUE file with a header of {_HEADER}")
+    version, whole, length = (int.from_bytes(start[i : i + 4], "little") for i in (0, 4, 8))
+    if version != VERSION:
+        raise NetworkError(f"{path}: version {version:08X} found, expected an NNUE file of version {VERSION:08X}")
+    if length > min(MAX_TEXT, size - _HEADER):
+        limit = min(MAX_TEXT, size - _HEADER)
+        raise NetworkError(f"{path}: an architecture text of {length} bytes found, expected at most {limit}")
+    text = stream.read(length).decode("ascii", "replace")
+    return _architecture(path, text, size), whole
+
+
+def _architecture(path: Path, text: str, size: int) -> Architecture:
+    """Return the architecture with this text and file size."""
+    if text.startswith("ModelType="):
+        raise NetworkError(f"{path}: {text.split(';')[0]!r} found, {_UNKNOWN} (SFNN networks are not supported)")
+    inputs = _INPUTS.search(text)
+    if inputs is None:
+        raise NetworkError(f"{path}: the architecture {text[:100]!r} found, expected its inputs as [N->Hx2]")
+    rows, width = int(inputs[1]), int(inputs[2])
+    features = next((row for row in FEATURES if row.rows == rows), None)
+    if features is None:
+        raise NetworkError(f"{path}: {rows} inputs found, {_UNKNOWN}")
+    if width % WIDTH_STEP or not 0 < width <= MAX_WIDTH:
+        raise NetworkError(f"{path}: width {width} found, expected a multiple of {WIDTH_STEP} up to {MAX_WIDTH}")
+    pairs = [(int(pair[1]), int(pair[2])) for pair in _LAYER.finditer(text)]
+    written = (pairs[1][1], pairs[0][1]) if len(pairs) == 3 else None
+    if written is not None and not all(0 < outputs <= MAX_HIDDEN for outputs in written):
+        raise NetworkError(f"{path}: layers of {written} outputs found, expected 1 to {MAX_HIDDEN}")
+    # Some trainers write the text of another network. So its sizes are tried first, then known ones.
+    candidates = [Architecture(features, width, hidden) for hidden in (*([written] if written else []), *HIDDEN_SIZES)]
+    for architecture in candidates:
+        if architecture.size(len(text)) == size:
+            return architecture
+    first = candidates[0]
+    expected = first.size(len(text))
+    raise NetworkError(f"{path}: {size} bytes found, expected {expected} for {first.name}: the file is cut or damaged")

@@ -1,1 +1,0 @@
-"""NNUE evaluation files of shogi engines (nn.bin)."""

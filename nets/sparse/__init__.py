@@ -1,1 +1,0 @@
-"""Sparse networks: their file."""

@@ -1,0 +1,756 @@
+"""Pages in a real Chromium: opened from a file, on the screens of a desktop and a phone, by keyboard alone."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import random
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.process.test_serve import Server
+from tests.unit.test_learning_status import EVENTS
+from tests.waiting import wait_until
+from yomi.engine.color import BLACK, WHITE
+from yomi.engine.go.descriptor import GAME as GO
+from yomi.engine.go.game import GoGame
+from yomi.engine.go.points import PASS, Board, square
+from yomi.engine.learning.journal import NAME
+from yomi.engine.learning.page import LATEST, PAGE, write_comparison, write_page
+from yomi.engine.pages.review import review_page
+from yomi.engine.review import Candidate, Opinion, Review, reviewed_moves
+from yomi.engine.shogi.descriptor import GAME as SHOGI
+from yomi.engine.shogi.game import ShogiGame
+from yomi.engine.shogi.notation import format_usi
+
+BOARD = Board(19, 19)
+MOVES = 250
+SCREENS = {"desktop": (1280, 900), "phone": (390, 844)}
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+LARGEST = 1_200_000  # bytes of a page
+SLOWEST = 5.0  # seconds until a page is drawn; on an idle machine it takes less than one
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
+    )
+    if CHROMIUM is None:
+        pytest.skip("no Chromium found: install Debian's package chromium")
+    with playwright.sync_playwright() as running:
+        # its own settings belong to no folder of the project
+        config = str(tmp_path_factory.mktemp("config"))
+        environment: dict[str, str | float | bool] = {**os.environ, "XDG_CONFIG_HOME": config}
+        started = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], env=environment)
+        yield started
+        started.close()
+
+
+def opinions(game: Any, moves: list[int], rng: random.Random) -> list[Opinion]:
+    """Return made-up opinions of every position, each with six candidates with lines of legal moves."""
+    found = []
+    for move in (*moves, None):
+        legal = list(game.legal_moves())
+        chosen = rng.sample(legal, min(6, len(legal)))
+        winrate = rng.choice((0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.7))
+        candidates = tuple(Candidate(each, 50, 0.1, winrate, 1.5, line(game, each, rng)) for each in chosen)
+        area = "".join(rng.choice("A]z") for _ in range(361)) if isinstance(game, GoGame) else ""
+        first = candidates[0]
+        found.append(
+            Opinion(game.side_to_move, winrate, 1.5, first.move, first.pv, candidates=candidates, ownership=area)
+        )
+        if move is not None:
+            play(game, move)
+    return found
+
+
+def line(game: Any, first: int, rng: random.Random) -> tuple[int, ...]:
+    after, moves = game.copy(), [first]
+    play(after, first)
+    while len(moves) < 8 and not is_over(after) and (legal := list(after.legal_moves())):
+        moves.append(rng.choice(legal))
+        play(after, moves[-1])
+    return tuple(moves)
+
+
+def is_over(game: Any) -> bool:
+    return bool(game.is_over if isinstance(game, GoGame) else game.outcome() is not None)
+
+
+def play(game: Any, move: int) -> None:
+    if isinstance(game, GoGame):
+        game.play(game.side_to_move, move)
+    else:
+        game.play(move)
+
+
+def random_moves(game: Any, rng: random.Random) -> list[int]:
+    moves: list[int] = []
+    while len(moves) < MOVES and not is_over(game):
+        legal = list(game.legal_moves())
+        moves.append(rng.choice([move for move in legal if move != PASS] or legal))
+        play(game, moves[-1])
+    return moves
+
+
+@functools.cache
+def go_page() -> tuple[str, list[Any]]:
+    """Return a page, and the stones after every move."""
+    rng = random.Random(7)
+    moves = random_moves(GoGame(square(19)), rng)
+    found = opinions(GoGame(square(19)), moves, rng)
+    replayed, boards = GoGame(square(19)), []
+    for move in (*moves, None):
+        stones = [0] * 361
+        for color, point in replayed.stones():
+            vertex = square(19).vertex(point)
+            stones[(19 - int(vertex[1:])) * 19 + "ABCDEFGHJKLMNOPQRST".index(vertex[0])] = color
+        boards.append(stones)
+        if move is not None:
+            play(replayed, move)
+    review = Review(
+        "go",
+        GO.score,
+        "a network",
+        reviewed_moves(moves, found, square(19).vertex, 12),
+        found,
+        names={BLACK: "Kuro", WHITE: "Shiro"},
+        first_position={"width": 19, "height": 19, "stones": []},
+        phases=(50, 150),
+        format_move=square(19).vertex,
+    )
+    return review_page(review), boards
+
+
+@functools.cache
+def shogi_page() -> tuple[str, list[Any]]:
+    """Return a page, and the SFEN after every move, without the move number."""
+    rng = random.Random(8)
+    moves = random_moves(ShogiGame(), rng)
+    found = opinions(ShogiGame(), moves, rng)
+    replayed, boards = ShogiGame(), []
+    for move in (*moves, None):
+        boards.append(replayed.sfen().rpartition(" ")[0])
+        if move is not None:
+            play(replayed, move)
+    review = Review(
+        "shogi",
+        SHOGI.score,
+        "a network",
+        reviewed_moves(moves, found, format_usi, 8),
+        found,
+        names={BLACK: "先手の人", WHITE: "後手の人"},
+        first_position={"sfen": ShogiGame().sfen()},
+        phases=(30, 80),
+        format_move=format_usi,
+    )
+    return review_page(review), boards
+
+
+SFENS = """positions.map(({ squares, hands, toMove }) => {
+  const rows = Array.from({ length: 9 }, (_, row) => squares.slice(9 * row, 9 * row + 9)
+    .map((piece) => !piece ? "1" : (piece.isPromoted ? "+" : "") +
+      (piece.color === 1 ? piece.kind : piece.kind.toLowerCase()))
+    .join("").replace(/1+/g, (gap) => gap.length));
+  const held = [1, 2].map((color) => Array.from("RBGSNLP", (kind) => {
+    const count = hands[color][kind] ?? 0, letter = color === 1 ? kind : kind.toLowerCase();
+    return count === 0 ? "" : count === 1 ? letter : count + letter;
+  }).join("")).join("");
+  return `${rows.join("/")} ${toMove === 1 ? "b" : "w"} ${held || "-"}`;
+})"""
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("locale", ["en-US", "ja-JP"])
+@pytest.mark.parametrize("make", [go_page, shogi_page])
+def test_a_review_of_a_long_game(browser: Any, tmp_path: Path, make: Any, locale: str, screen: str) -> None:
+    text, boards = make()
+    path = tmp_path / "review.html"
+    path.write_text(text, "utf-8")
+    assert path.stat().st_size <= LARGEST
+    width, height = SCREENS[screen]
+    context = browser.new_context(viewport={"width": width, "height": height}, locale=locale)
+    page, requests, errors = context.new_page(), [], []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    begin = time.perf_counter()
+    page.goto(path.as_uri())
+    page.wait_for_selector("#board svg")
+    assert time.perf_counter() - begin < SLOWEST
+    # The page plays moves by the game's rules: captures in Go, hands and promotions in shogi.
+    if make is go_page:
+        assert page.evaluate("positions.map((position) => Array.from(position.stones))") == boards
+    else:
+        assert page.evaluate(SFENS) == boards
+    assert page.inner_text("#mistakes-title") == ("悪手一覧" if locale == "ja-JP" else "Mistakes")
+    count = page.evaluate("mistakes.length")
+    assert count > 10
+    page.keyboard.press("End")
+    assert page.evaluate("state.turn") == len(boards) - 1
+    page.keyboard.press("Home")
+    # Every mistake is reached by the keyboard, and its better line can be played to the end and left.
+    seen = []
+    later = page.evaluate("mistakes.filter((number) => number > 0)")
+    for _ in later:
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        shown = page.evaluate("[state.turn, state.line.length, state.step]")
+        assert shown[1] > 0
+        assert shown[2] == 1
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("state.step") == min(2, shown[1])
+        page.keyboard.press("Escape")
+        assert page.evaluate("state.step") == 0
+        seen.append(shown[0])
+    assert seen == later
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing is wider than the screen"
+    page.click("#language")
+    assert page.inner_text("#mistakes-title") == ("Mistakes" if locale == "ja-JP" else "悪手一覧")
+    assert requests == [path.as_uri()]
+    assert not errors
+    context.close()
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("make", [go_page, shogi_page])
+def test_problems_hide_the_answer_until_a_move(browser: Any, tmp_path: Path, make: Any, screen: str) -> None:
+    path = tmp_path / "review.html"
+    path.write_text(make()[0], "utf-8")
+    width, height = SCREENS[screen]
+    context = browser.new_context(viewport={"width": width, "height": height}, locale="en-US")
+    page, errors = context.new_page(), []
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(path.as_uri())
+    page.click("[data-go=quiz]")
+    count = page.evaluate("quiz.numbers.length")
+    assert count == page.evaluate("mistakes.length")
+    for key in ("Enter", "ArrowRight", "End"):  # keys that would show the answer
+        page.keyboard.press(key)
+    assert page.evaluate("[quiz.place, state.turn === quiz.numbers[0], state.step]") == [0, True, 0]
+    for hidden in ("#mistakes", "#moves", "#graph", "#slider"):
+        assert not page.is_visible(hidden)
+    assert page.inner_text("#status").startswith(f"Problem 1 of {count} · ")
+    # the best move, then the move of the game, both on the board
+    for place, kind in ((0, "bestLine(number)[0]"), (1, "review.moves[number].move")):
+        move = page.evaluate(f"((number) => {kind})(quiz.numbers[{place}])")
+        click_move(page, move)
+        text = page.inner_text("#status")
+        assert ("Right: the best move" if place == 0 else "The move of the game: it loses") in text
+        assert f"1 of {count} solved" in text
+        assert page.is_visible("#moves")
+        assert not page.is_visible("#mistakes")
+        page.keyboard.press("ArrowDown")
+    # a typed move and the button; the better line can be played after that
+    page.fill("[name=answer]", "nonsense")
+    page.press("[name=answer]", "Enter")
+    assert "Unknown move: nonsense" in page.inner_text("#status")
+    move = page.evaluate("review.turns[state.turn].candidates[1][0]")
+    page.fill("[name=answer]", move.lower() if make is go_page else move)
+    page.press("[name=answer]", "Enter")
+    assert "Right: it loses 0.0% only" in page.inner_text("#status"), "all candidates have one winrate here"
+    page.keyboard.press("ArrowDown")
+    page.click("[data-quiz=reveal]")
+    assert "best is" in page.inner_text("#status")
+    page.keyboard.press("Enter")
+    assert page.evaluate("state.step") == 1
+    page.keyboard.press("Escape")
+    page.select_option("#sides", "W")
+    sides = page.evaluate("quiz.numbers.map((number) => review.moves[number].side)")
+    assert set(sides) == {"W"}
+    assert 0 < len(sides) < count
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing is wider than the screen"
+    page.keyboard.press("Escape")
+    assert page.is_visible("#mistakes")
+    assert not page.is_visible("#quiz")
+    assert not errors
+    context.close()
+
+
+def click_move(page: Any, move: str) -> None:
+    """Click a move's point, or its piece and its square."""
+    if "a" <= move[-1] <= "i" or move.endswith("+"):
+        page.click(f'[data-hand="{move[0]}"]' if move[1] == "*" else f'[data-place="{move[:2]}"]')
+        page.click(f'[data-place="{move[2:4]}"]')
+        if page.is_visible("#promotion"):
+            page.click(f"[data-quiz={'promote' if move.endswith('+') else 'keep'}]")
+    else:
+        page.click(f'[data-place="{move}"]')
+
+
+def test_a_page_can_begin_with_problems(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "review.html"
+    path.write_text(go_page()[0].replace('"phases":', '"quiz":["B"],"phases":', 1), "utf-8")
+    page = browser.new_page(locale="ja-JP")
+    page.goto(path.as_uri())
+    assert page.inner_text("#status").startswith("第1問／全")
+    assert page.evaluate("quiz.sides") == ["B"]
+    page.close()
+
+
+@pytest.mark.parametrize("make", [go_page, shogi_page])
+def test_a_review_turned(browser: Any, tmp_path: Path, make: Any) -> None:
+    path = tmp_path / "review.html"
+    path.write_text(make()[0].replace('"phases":', '"quiz":["W"],"phases":', 1), "utf-8")
+    page, errors = browser.new_page(locale="ja-JP"), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(path.as_uri())
+    place = "A1" if make is go_page else "9i"
+    assert corner(page, place) == "top right", "White's problems are seen from White"
+    page.keyboard.press("f")
+    assert corner(page, place) == "bottom left"
+    page.click("[data-quiz=leave]")
+    turned = coordinates(page)
+    page.click("#turn")
+    columns = 8 if make is go_page else 9
+    straight = coordinates(page)
+    assert (straight[:columns], straight[columns:]) == (turned[:columns][::-1], turned[columns:][::-1])
+    assert not errors
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    pytest.importorskip("fastapi", reason="the extra web is not installed")
+    running = Server()
+    yield running
+    assert "Traceback" not in running.end()
+
+
+def until(page: Any, condition: str) -> None:
+    """Wait until a condition holds. Playwright's own wait needs eval, which the page forbids."""
+    wait_until(lambda: bool(page.evaluate(condition)), 120.0)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_game_in_the_browser(browser: Any, server: Server, screen: str) -> None:
+    width, height = SCREENS[screen]
+    context = browser.new_context(viewport={"width": width, "height": height}, locale="ja-JP")
+    page, errors = context.new_page(), []
+    # the browser itself reports each refused request
+    page.on("console", lambda message: "Failed to load resource" in message.text or errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(server.address)
+    page.wait_for_selector("#board svg")
+    page.select_option("[name=level]", "1")
+    page.select_option("[name=seconds]", "0.5")
+    page.click("#new button")
+    until(page, "game && game.level === 1 && !waiting")
+    page.click('[data-place="E5"]')
+    until(page, "game.moves.length === 2 && !waiting")
+    assert page.evaluate("game.moves[0]") == "E5"
+    page.reload()
+    until(page, "game && game.moves.length === 2 && !waiting")
+    page.fill("[name=move]", "Z9")
+    page.press("[name=move]", "Enter")
+    until(page, "message.includes('Z9') && !waiting")
+    page.click("[data-do=hint]")
+    until(page, "hint && !waiting")
+    assert "%" in page.inner_text("#moves")
+    page.click("#actions [data-do=undo]")
+    until(page, "game.moves.length === 0 && !waiting")
+    # shogi: the piece first, then its square; a drop and a promotion come from a record
+    page.select_option("[name=game]", "shogi")
+    page.click("#new button")
+    until(page, "game.game === 'shogi' && !waiting")
+    page.click('[data-place="7g"]')
+    page.click('[data-place="7f"]')
+    until(page, "game.moves.length === 2 && !waiting")
+    assert page.evaluate("game.moves[0]") == "7g7f"
+    assert page.inner_text("#played").startswith("1. ▲７六歩(77)")
+    page.select_option("[name=human]", "both")
+    line = "position startpos moves 7g7f 3c3d"
+    page.set_input_files("[name=record]", {"name": "a.usi", "mimeType": "text/plain", "buffer": line.encode()})
+    page.click("#new button")
+    until(page, "game.human === 'both' && !waiting")
+    page.click('[data-place="8h"]')
+    page.click('[data-place="2b"]')
+    page.click("[data-do=promote]")
+    until(page, "game.moves.length === 3 && !waiting")
+    page.click('[data-place="3a"]')
+    page.click('[data-place="2b"]')
+    until(page, "game.moves.length === 4 && !waiting")
+    page.click('[data-hand="B"]')
+    page.click('[data-place="5e"]')
+    until(page, "game.moves.length === 5 && !waiting")
+    assert page.evaluate("game.moves.slice(2)") == ["8h2b+", "3a2b", "B*5e"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing is wider than the screen"
+    assert not errors
+    context.close()
+
+
+def test_clicks_and_records_in_the_browser(browser: Any, server: Server) -> None:
+    context = browser.new_context(locale="en-US")
+    page, errors = context.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(server.address)
+    until(page, "game && !waiting")
+    # a move during a hint, and the second click of a double click, are not sent
+    page.evaluate("(ACTIONS.hint(game), play('C3'), null)")
+    until(page, "hint && !waiting")
+    page.dblclick('[data-place="C3"]')
+    until(page, "game.moves.length === 2 && !waiting")
+    page.reload()
+    until(page, "game && game.moves.length === 2 && !waiting")
+    assert page.inner_text("#status").startswith("2. "), "a screen reader announces the engine's move"
+    page.select_option("[name=human]", "both")
+    record = b"(;GM[1]SZ[9];B[ee];B[gg];W[aa])"
+    page.set_input_files("[name=record]", {"name": "a.sgf", "mimeType": "text/plain", "buffer": record})
+    page.click("#new button")
+    until(page, "game.human === 'both' && !waiting")
+    stones = page.evaluate("Array.from(positionsOf(game).at(-1).stones)")
+    assert (stones.count(BLACK), stones.count(WHITE)) == (2, 1), "colors need not alternate"
+    assert page.input_value("[name=record]") == "", "the next game begins without the record"
+    page.select_option("[name=game]", "shogi")
+    kif = "手合割：平手\n手数----指手---------消費時間--\n1 ７六歩(77)\n".encode("shift_jis")
+    page.set_input_files("[name=record]", {"name": "a.kif", "mimeType": "text/plain", "buffer": kif})
+    page.click("#new button")
+    until(page, "game.game === 'shogi' && !waiting")
+    assert page.evaluate("game.moves") == ["7g7f"]
+    assert not errors
+    context.close()
+
+
+def test_games_of_a_learning_run(browser: Any, tmp_path: Path) -> None:
+    go = {"width": 9, "height": 9, "stones": [["B", "C3"]], "first": "W"}
+    games = [
+        {"title": "one", "result": "B+2", "moves": ["E5", "pass"], "first": go, "boards": [], "values": [0.1, -0.2, 0]},
+        {"title": "two", "result": "mate", "moves": ["7g7f"], "first": {"sfen": ShogiGame().sfen()}, "boards": []},
+        {"title": "three", "result": "", "moves": ["d3"], "first": {}, "boards": [". X", "X X"]},
+    ]
+    for game in games:
+        game.setdefault("values", [None])
+    (tmp_path / LATEST).write_text(json.dumps({"games": games}))
+    write_page(tmp_path)
+    page, errors = browser.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((tmp_path / PAGE).as_uri())
+    page.keyboard.press("End")
+    assert page.locator("svg.board circle[fill='#111']").count() == 1
+    assert page.locator("svg.board circle[fill='#fafafa']").count() == 1, "White moves first after handicap"
+    page.select_option("[aria-label=game]", "1")
+    assert page.locator("svg.board polygon").count() == 40
+    page.select_option("[aria-label=game]", "2")
+    assert page.inner_text("pre >> nth=1") == ". X"
+    assert page.locator("svg.board").count() == 0
+    assert not errors
+    page.close()
+
+
+def write_run(folder: Path, hours: float, games: int) -> Path:
+    """Write the journal of a run, stretched to `hours`, with `games` in each event of self-play."""
+    folder.mkdir()
+    kinds = ("start", "selfplay", "training", "gate")
+    events = [event for at, event in EVENTS if at < 90_000 and event["event"] in kinds]
+    lines = []
+    for at, event in enumerate(events):
+        seconds = 3600 * hours * at / (len(events) - 1)
+        changed = {"games": games, "black": games, "white": 0, "drawn": 0} if event["event"] == "selfplay" else {}
+        lines.append(json.dumps({"time": 1_800_000_000.0 + seconds, **event, **changed}))
+    (folder / NAME).write_text("\n".join(lines) + "\n")
+    return folder
+
+
+TITLES = "[...document.querySelectorAll('h2')].map((each) => each.textContent)"
+# The numbers below a chart, and those at its left.
+ACROSS = """(title) => [...[...document.querySelectorAll('section')]
+    .find((each) => each.querySelector('h2').textContent.startsWith(title))
+    .querySelectorAll('text[text-anchor=middle]')].map((each) => each.textContent)"""
+UP = ACROSS.replace("middle", "end")
+
+
+@pytest.mark.parametrize(
+    ("hours", "games", "rate", "across"),
+    [
+        (0.5, 1, "minute", ["0", "5", "10", "15", "20", "25", "30 min"]),
+        (5.0, 9000, "second", ["0", "1", "2", "3", "4", "5 h"]),
+        (10.0, 1, "hour", ["0", "2", "4", "6", "8", "10 h"]),
+        (24.0, 1, "minute", ["0", "6", "12", "18", "24 h"]),
+        (240.0, 1, "minute", ["0", "2", "4", "6", "8", "10 days"]),
+    ],
+)
+def test_units_fit_a_learning_run(
+    browser: Any, tmp_path: Path, hours: float, games: int, rate: str, across: list[str]
+) -> None:
+    folder = write_run(tmp_path / "run", hours, games)
+    if rate == "hour":
+        text = (folder / NAME).read_text().replace('"seconds": 30.0', '"seconds": 3000.0')
+        (folder / NAME).write_text(text)
+    write_page(folder)
+    page, errors = browser.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((folder / PAGE).as_uri())
+    assert f"Games per {rate} of self-play" in page.evaluate(TITLES)
+    assert "Mean lead Black's in self-play, in points" in page.evaluate(TITLES)
+    assert page.evaluate(ACROSS, "Games") == across
+    assert all(text.endswith("%") for text in page.evaluate(UP, "Time"))
+    assert not errors
+    page.close()
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_learning_runs_laid_over_each_other(browser: Any, tmp_path: Path, screen: str) -> None:
+    folders = [write_run(tmp_path / "first", 1.0, 100), write_run(tmp_path / "second", 4.0, 700)]
+    write_comparison(folders, tmp_path / "runs.html")
+    width, height = SCREENS[screen]
+    page, errors = browser.new_page(viewport={"width": width, "height": height}), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((tmp_path / "runs.html").as_uri())
+    assert page.inner_text("h1") == "yomi learn: first, second"
+    titles = page.evaluate(TITLES)
+    assert len([title for title in titles if title.startswith("Elo ")]) == 1
+    assert not [title for title in titles if title.startswith("Time ")]
+    assert [title for title in titles if title.startswith("Newest")] == [
+        "Newest networks of first scores: wins-losses-draws",
+        "Newest networks of second scores: wins-losses-draws",
+    ]
+    colors = page.evaluate(
+        """[...[...document.querySelectorAll('section')].find((each) => each.textContent.startsWith('Games '))
+            .querySelectorAll('circle')].map((each) => [each.getAttribute('fill'), each.getAttribute('cx')])"""
+    )
+    assert [color for color, _ in colors] == ["var(--c0)", "var(--c1)"], "a color for each run"
+    assert float(colors[0][1]) < float(colors[1][1]), "the second run was slower"
+    assert page.inner_text(".legend >> nth=0").split() == ["first", "second"]
+    assert page.evaluate(ACROSS, "Elo") == ["0", "1", "2", "3", "4 h"]
+    page.select_option("#axis select", "games")
+    assert page.evaluate(ACROSS, "Elo") == ["0", "200", "400", "600 games"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing is wider than the screen"
+    assert not errors
+    page.close()
+
+
+class Visit:
+    """A page of the server in a browser; faults of the page fail the test at its end."""
+
+    def __init__(self, browser: Any, server: Server, locale: str = "en-US") -> None:
+        self.context = browser.new_context(locale=locale)
+        self.page, self.errors = self.context.new_page(), []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.goto(server.address)
+        self.until("game && !waiting")
+
+    def until(self, condition: str) -> None:
+        until(self.page, condition)
+
+    def begin(self, record: str = "", **values: str) -> None:
+        """Begin a game with these values of the form."""
+        for name, value in values.items():
+            if name in ("main", "byoyomi", "periods", "increment"):
+                self.page.fill(f"[name={name}]", value)
+            else:
+                self.page.select_option(f"[name={name}]", value)
+        if record:
+            file = {"name": "record", "mimeType": "text/plain", "buffer": record.encode()}
+            self.page.set_input_files("[name=record]", file)
+        before = self.page.evaluate("game.id")
+        self.page.click("#new button")
+        self.until(f"game.id !== '{before}' && !waiting")
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def end(self) -> None:
+        assert not self.errors
+        self.context.close()
+
+
+@pytest.mark.parametrize(
+    ("locale", "lead", "result"),
+    [
+        ("en-US", "Black leads by 4.5 points · Click dead stones", "Black wins by 4.5 points"),
+        ("ja-JP", "黒が4目半リード · 死石をクリックしてください", "黒の4目半勝ち"),
+    ],
+)
+def test_dead_stones_in_the_browser(browser: Any, server: Server, locale: str, lead: str, result: str) -> None:
+    visit = Visit(browser, server, locale)
+    wall = "".join(f";B[c{row}];W[b{row}]" for row in "abcde")
+    visit.begin(f"(;GM[1]SZ[5]KM[0.5]{wall};B[ad];W[])", human="both")
+    visit.page.click("#actions [data-do=pass]")
+    visit.until("game.counting && game.counting.dead && !waiting")
+    assert visit.page.inner_text("#status") == lead
+    visit.page.click('[data-place="A2"]')
+    visit.until("game.counting.dead.length === 0 && !waiting")
+    visit.page.focus("#board")
+    visit.page.evaluate("(cursor = 'A2', null)")
+    visit.press("Enter")
+    visit.until("game.counting.dead.length === 1 && !waiting")
+    visit.page.click("[data-do=agree]")
+    visit.until("game.result && !waiting")
+    assert visit.page.inner_text("#status").endswith(result)
+    visit.end()
+
+
+def test_go_by_keyboard(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server)
+    visit.begin(human="both")
+    visit.page.focus("#board")
+    assert visit.page.inner_text("#place") == "E5 empty"
+    visit.press("ArrowRight", "ArrowUp", "Enter")
+    visit.until("game.moves.length === 1 && !waiting")
+    visit.press("ArrowLeft", "ArrowRight")
+    assert visit.page.inner_text("#place") == "F6 Black"
+    visit.press(*["ArrowUp"] * 9, *["ArrowLeft"] * 9, " ")
+    visit.until("game.moves.length === 2 && !waiting")
+    assert visit.page.evaluate("game.moves") == ["F6", "A9"]
+    visit.end()
+
+
+def test_shogi_by_keyboard(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server, "ja-JP")
+    visit.begin("position startpos moves 7g7f 3c3d", game="shogi", human="both")
+    visit.page.focus("#board")
+    visit.press(*["ArrowLeft"] * 3, *["ArrowDown"] * 3)
+    assert visit.page.inner_text("#place") == "8八 先手角"
+    visit.press("Enter", *["ArrowUp"] * 6, *["ArrowRight"] * 6)
+    assert visit.page.inner_text("#place") == "2二 後手角, 移動できます"
+    visit.press("Enter")
+    assert visit.page.evaluate("document.activeElement.dataset.do") == "promote"
+    visit.press("Enter")
+    visit.until("game.moves.length === 3 && !waiting")
+    assert visit.page.evaluate("document.activeElement.id") == "board"
+    visit.page.fill("[name=move]", "3a2b")
+    visit.page.press("[name=move]", "Enter")
+    visit.until("game.moves.length === 4 && !waiting")
+    visit.page.focus("#board")
+    visit.press("b")
+    assert visit.page.inner_text("#place") == "角：移動先を選んでください"
+    visit.press(*["ArrowDown"] * 3, *["ArrowLeft"] * 3, "Enter")
+    visit.until("game.moves.length === 5 && !waiting")
+    assert visit.page.evaluate("game.moves.slice(2)") == ["8h2b+", "3a2b", "B*5e"]
+    visit.page.click("[data-do=resign]")
+    visit.until("game.result && !waiting")
+    assert visit.page.inner_text("#status").endswith("先手の勝ち（投了）")
+    visit.end()
+
+
+def corner(page: Any, place: str) -> str:
+    """Return the corner of the board that a point or square is in."""
+    board, target = page.locator("#board svg").bounding_box(), page.locator(f'[data-place="{place}"]').bounding_box()
+    middles = [[box[at] + box[size] / 2 for at, size in (("x", "width"), ("y", "height"))] for box in (board, target)]
+    (board_x, board_y), (x, y) = middles
+    return f"{'top' if y < board_y else 'bottom'} {'left' if x < board_x else 'right'}"
+
+
+def coordinates(page: Any) -> str:
+    """Return the coordinates along two sides of the board, in the order of reading."""
+    return "".join(
+        page.evaluate(
+            """[...document.querySelectorAll('#board svg > text')].map((each) => ({
+                text: each.textContent, x: +each.getAttribute('x'), y: +each.getAttribute('y')}))
+                .filter(({text, x, y}) => /^[A-H]$/.test(text) ? y < 40 : /^[1-9]$/.test(text) ? x < 20 || y === 20
+                    : /^[一二三四五六七八九]$/.test(text))
+                .sort((a, b) => a.y - b.y || a.x - b.x).map(({text}) => text)"""
+        )
+    )
+
+
+def test_go_turned_for_white(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server)
+    assert corner(visit.page, "A1") == "bottom left"
+    assert coordinates(visit.page) == "ABCDEFGH987654321"
+    visit.begin(human="white", level="1")
+    visit.until("game.moves.length === 1")
+    assert corner(visit.page, "A1") == "top right"
+    assert coordinates(visit.page) == "HGFEDCBA123456789"
+    visit.page.focus("#board")
+    visit.page.evaluate("(cursor = 'A1', null)")
+    visit.press("ArrowLeft", "ArrowDown")
+    assert visit.page.inner_text("#place") == "B2 empty"
+    visit.page.click('[data-place="A1"]')
+    visit.until("game.moves.length === 3 && !waiting")
+    assert visit.page.evaluate("game.moves[1]") == "A1"
+    drawn = visit.page.locator("#board circle[fill='#fafafa']").bounding_box()
+    assert drawn["x"] > visit.page.locator("#board svg").bounding_box()["x"] + 200, "the stone is at the right"
+    assert visit.page.inner_text("#turn") == "Turn the board"
+    visit.page.click("#turn")
+    assert (corner(visit.page, "A1"), visit.page.get_attribute("#turn", "aria-pressed")) == ("bottom left", "true")
+    visit.press("f")
+    assert corner(visit.page, "A1") == "top right"
+    visit.page.fill("[name=move]", "")
+    visit.page.type("[name=move]", "F2")
+    assert (corner(visit.page, "A1"), visit.page.input_value("[name=move]")) == ("top right", "F2")
+    visit.page.reload()
+    visit.until("game && !waiting")
+    assert corner(visit.page, "A1") == "top right"
+    visit.page.click("#turn")
+    visit.begin(human="both")
+    assert corner(visit.page, "A1") == "bottom left"
+    assert visit.page.get_attribute("#turn", "aria-pressed") == "false"
+    visit.end()
+
+
+def test_shogi_turned_for_gote(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server, "ja-JP")
+    visit.begin("position startpos moves 7g7f 3c3d 8h2b+ 3a2b 2g2f", game="shogi", human="white")
+    page = visit.page
+    assert (corner(page, "1a"), coordinates(page)) == ("bottom left", "123456789九八七六五四三二一")
+    hand = page.locator('[data-hand="B"]').bounding_box()
+    assert hand["x"] > page.locator("#board svg").bounding_box()["x"] + 300, "gote's hand is at the right"
+    upright = """[...document.querySelectorAll('#board g')].filter((each) =>
+        !each.getAttribute('transform').includes('rotate')).length"""
+    assert page.evaluate(upright) == 20, "gote's pieces point up: 19 on the board, one in the hand"
+    page.focus("#board")
+    page.evaluate("(cursor = '5a', null)")
+    visit.press("ArrowUp", "ArrowRight")
+    assert page.inner_text("#place") == "6二 空き"
+    page.click('[data-hand="B"]')
+    page.click('[data-place="5e"]')
+    visit.until("game.moves.length >= 6")
+    assert page.evaluate("game.moves[5]") == "B*5e"
+    assert page.inner_text("#turn") == "盤を反転"
+    page.click("#turn")
+    assert (corner(page, "1a"), coordinates(page)) == ("top right", "987654321一二三四五六七八九")
+    visit.end()
+
+
+def test_analysis_in_the_browser(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server)
+    visit.begin(human="both")
+    visit.page.check("[name=analyse]")
+    visit.until("hint && hint.visits > 20")
+    assert "visits" in visit.page.inner_text("#opinion")
+    assert visit.page.locator("#board circle[fill='#2b8fd9']").count() == 1, "the best move is on the board"
+    before = visit.page.evaluate("hint.visits")
+    visit.until(f"hint.visits > {before}")
+    visit.page.click('[data-place="E5"]')
+    visit.until("game.moves.length === 1 && hint && hint.ply === 1")
+    visit.page.uncheck("[name=analyse]")
+    assert visit.page.evaluate("[hint, analysis]") == [None, None]
+    visit.end()
+
+
+def test_warnings_in_the_browser(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server)
+    visit.begin("(;GM[1]SZ[5]KM[0.5]AB[cc]AW[cd];W[dc];B[cb])", human="both")
+    visit.page.check("[name=warn]")
+    visit.page.click('[data-place="A1"]')
+    visit.until("warning && !waiting")
+    assert visit.page.inner_text("#warning-text").startswith("A1 may lose ")
+    assert visit.page.evaluate("document.activeElement.dataset.do") == "reconsider"
+    visit.press("Enter")
+    assert visit.page.evaluate("[warning, game.moves.length]") == [None, 2]
+    visit.page.click('[data-place="A1"]')
+    visit.until("warning && !waiting")
+    visit.page.click("[data-do=anyway]")
+    visit.until("game.moves.length === 3 && !waiting")
+    visit.end()
+
+
+def test_clocks_in_the_browser(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server, "ja-JP")
+    visit.begin(game="shogi", human="both", main="10", byoyomi="30", periods="2")
+    assert visit.page.inner_text("#clocks .running").startswith("先手 ")
+    assert visit.page.inner_text("#clocks span:last-child") == "後手 10:00 (30 × 2)"
+    visit.begin(main="0.02", byoyomi="0")
+    visit.until("game.result && !waiting")
+    assert visit.page.inner_text("#status") == "後手の勝ち（時間切れ）"
+    visit.end()

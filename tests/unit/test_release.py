@@ -1,0 +1,65 @@
+"""Version, changelog, citation and the metadata of packages agree."""
+
+import io
+import shutil
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests import release
+from yomi import __version__
+
+NAMES = ("pyproject.toml", "CITATION.cff", "CHANGELOG.md")
+METADATA = f"""Metadata-Version: 2.4
+Name: yomi-engine
+Version: {__version__}
+Summary: A playing engine for Go and shogi: GTP and USI, numba-compiled search, KataGo's and dlshogi's networks
+License-Expression: GPL-3.0-or-later
+"""
+
+
+def test_this_release_is_consistent() -> None:
+    assert list(release.faults()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "expected"),
+    [
+        ("pyproject.toml", f'version = "{__version__}"', 'version = "9.9"', "pyproject.toml: version 9.9 found"),
+        ("CITATION.cff", f"version: {__version__}\n", "version: 9.9\n", "CITATION.cff: version 9.9 found"),
+        ("CITATION.cff", "date-released: 20", "date-released: 19", "CITATION.cff: date 19"),
+        ("CHANGELOG.md", "## [", "## [9.9] - 2030-01-01\n\n## [", "CHANGELOG.md: version 9.9 found"),
+        ("CHANGELOG.md", "### Added", "### News", "section News found"),
+        ("CHANGELOG.md", "\n- ", "\n- " + "word " * release.MAX_WORDS, "words found, expected at most"),
+        ("CHANGELOG.md", "\n- ", "\n- entry\n  ", "an indented line found"),
+    ],
+)
+def test_faults_are_found(name: str, old: str, new: str, expected: str, tmp_path: Path) -> None:
+    for each in NAMES:
+        shutil.copy(release.ROOT / each, tmp_path / each)
+    text = (tmp_path / name).read_text("utf-8")
+    assert old in text
+    (tmp_path / name).write_text(text.replace(old, new, 1), "utf-8")
+    assert any(expected in fault for fault in release.faults(tmp_path))
+
+
+@pytest.mark.parametrize("form", ["wheel", "sdist"])
+def test_metadata_of_packages(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def make(text: str) -> str:
+        if form == "wheel":
+            path = tmp_path / "yomi_engine-0-py3-none-any.whl"
+            with zipfile.ZipFile(path, "w") as wheel:
+                wheel.writestr("yomi_engine-0.dist-info/METADATA", text)
+        else:
+            path = tmp_path / "yomi_engine-0.tar.gz"
+            with tarfile.open(path, "w:gz") as sdist:
+                member = tarfile.TarInfo("yomi_engine-0/PKG-INFO")
+                member.size = len(text.encode())
+                sdist.addfile(member, io.BytesIO(text.encode()))
+        return str(path)
+
+    assert release.main([make(METADATA)]) == 0
+    assert release.main([make(METADATA.replace("GPL-3", "GPL-2"))]) == 1
+    assert "License-Expression GPL-2.0-or-later found, expected GPL-3.0-or-later" in capsys.readouterr().out

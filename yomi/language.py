@@ -1,0 +1,97 @@
+"""The language of texts for people: English, or Japanese from the catalogue `locale/ja.po`.
+
+Texts are English until a command calls `choose`. The library and the protocols never call it, so that everything that
+programs read stays English. The catalogue is read as it is: no tool has to compile it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+
+ENGLISH, JAPANESE = "en", "ja"
+JAPANESE_SAMPLE = "▲７六歩"
+VARIABLE = "YOMI_LANGUAGE"
+LOCALES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")  # in gettext's order
+
+_texts: Mapping[str, str] | None = None  # English to Japanese
+
+
+def tr(text: str, /, **values: object) -> str:
+    """Return a text in the user's language, with `values` in its braces.
+
+    `text` is a literal: tests collect these calls and compare them with the catalogue.
+    """
+    found = text if _texts is None else _texts.get(text) or text
+    return found.format(**values) if values else found
+
+
+def counted(one: str, many: str, n: int, /, **values: object) -> str:
+    """Return `one` if n is 1, otherwise `many`, in the user's language. `{n}` is the number with separators."""
+    return tr(one if n == 1 or _texts is not None else many, n=f"{n:,}", **values)
+
+
+def is_japanese() -> bool:
+    return _texts is not None
+
+
+def choose(language: str) -> None:
+    """Use a language from now on. Japanese reads the catalogue."""
+    global _texts
+    _texts = read_catalogue() if language == JAPANESE else None
+
+
+@contextlib.contextmanager
+def english() -> Iterator[None]:
+    """Write texts that programs may read in English meanwhile. Not for several threads."""
+    global _texts
+    earlier, _texts = _texts, None
+    try:
+        yield
+    finally:
+        _texts = earlier
+
+
+def wanted() -> str:
+    """Return the user's language: that of YOMI_LANGUAGE or, if the terminal can show it, of the locale."""
+    named = os.environ.get(VARIABLE, "")
+    if named:
+        return JAPANESE if named.lower().startswith(JAPANESE) else ENGLISH
+    locale = next(filter(None, map(os.environ.get, LOCALES)), "")
+    return JAPANESE if locale.startswith(JAPANESE) and encodes(JAPANESE_SAMPLE) else ENGLISH
+
+
+def encodes(text: str) -> bool:
+    """Whether stdout can write a text."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def read_catalogue() -> dict[str, str]:
+    """Return the Japanese texts by their English ones."""
+    with open(os.path.join(os.path.dirname(__file__), "locale", "ja.po"), encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    found: dict[str, str] = {}
+    parts: dict[str, str] = {}  # of an entry: msgid, msgstr
+    name = ""
+    for line in (*lines, ""):
+        if line.startswith("msg"):
+            name, _, line = line.partition(" ")
+            parts[name] = ""
+        if line.startswith('"'):
+            parts[name] += line[1:-1]
+        elif not line and parts.get("msgid"):
+            found[_unescaped(parts["msgid"])] = _unescaped(parts["msgstr"])
+            parts.clear()
+    return found
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    return text.replace("\\\\", "\0").replace("\\n", "\n").replace('\\"', '"').replace("\0", "\\")

@@ -1,0 +1,257 @@
+"""The HTTP interface of `yomi serve`, and the page. `/openapi.json` describes the interface."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import hmac
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from importlib.resources import files
+from typing import Any, Literal, TypeVar
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+import yomi
+from yomi.engine.pages.review import fill
+from yomi.web.engines import Engines
+from yomi.web.setup import MAX_RECORD
+from yomi.web.tables import Sides, Table, Tables, UnknownTableError, new_table
+
+MAX_BODY = 4 * MAX_RECORD  # bytes of a request
+MAX_SECONDS = 60.0  # of a move or a hint
+LOOK_SECONDS = 0.25  # between two checks that a visitor is still connected
+HEADERS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
+# play.js comes last: it begins a game
+PARTS = ("play.html", "texts.js", "live.js", "keys.js", "play.js")
+T = TypeVar("T")
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Clock(Body):
+    main: float = Field(0.0, ge=0, le=86400, description="seconds of main time")
+    byoyomi: float = Field(0.0, ge=0, le=3600, description="seconds of an overtime period")
+    periods: int = Field(1, ge=1, le=99, description="overtime periods, each for one move")
+    increment: float = Field(0.0, ge=0, le=3600, description="seconds added after each move")
+
+
+class NewGame(Body):
+    game: Literal["go", "shogi"] = "go"
+    size: int = Field(9, ge=2, le=19, description="Go: columns of the board")
+    height: int | None = Field(None, ge=2, le=19, description="Go: rows of the board; none: as many as columns")
+    handicap: int = Field(0, ge=0, le=9, description="Go: number of stones")
+    human: Sides = "black"
+    level: int = Field(0, ge=0, le=10, description="strength of the engine from 1 to 10; 0: full strength")
+    seconds: float = Field(1.0, gt=0, le=MAX_SECONDS, description="time of the engine's moves")
+    clock: Clock | None = Field(None, description="of both sides; the engine then divides its time itself")
+    record: str | None = Field(None, max_length=MAX_RECORD, description="SGF, CSA, KIF ...: continue from its end")
+
+
+class Move(Body):
+    move: str = Field(max_length=8, description="GTP vertex or pass; shogi: USI")
+
+
+class Mark(Body):
+    stone: str | None = Field(None, max_length=8, description="GTP vertex; none: let the engine propose dead stones")
+
+
+class Hint(Body):
+    seconds: float = Field(1.0, gt=0, le=MAX_SECONDS)
+
+
+def make_app(engines: Engines, *, token: str = "", hosts: frozenset[str] = frozenset()) -> FastAPI:
+    """Return the application.
+
+    Args:
+        engines: shared by all visitors.
+        token: required in the header `Authorization: Bearer TOKEN`; empty: no token is required.
+        hosts: accepted values of the header `Host`, without the port; empty: any. This refuses web sites that point
+            their own name at this machine.
+    """
+    # no pages of FastAPI: they load scripts from another site
+    app = FastAPI(
+        docs_url=None,
+        redoc_url=None,
+        title="yomi",
+        version=yomi.__version__,
+        description="Games of Go and shogi with yomi.",
+    )
+    tables = Tables()
+
+    @app.exception_handler(yomi.Error)
+    async def refuse(_: Request, error: yomi.Error) -> JSONResponse:
+        return JSONResponse({"detail": str(error)}, 404 if isinstance(error, UnknownTableError) else 400)
+
+    @app.exception_handler(RequestValidationError)
+    async def explain(_: Request, error: RequestValidationError) -> JSONResponse:
+        faults = [
+            f"{'.'.join(map(str, fault['loc'][1:])) or 'the request'}: {fault['msg']}" for fault in error.errors()
+        ]
+        return JSONResponse({"detail": "; ".join(faults)}, 422)
+
+    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
+    async def page() -> HTMLResponse:
+        return HTMLResponse(play_page(), headers={"Content-Security-Policy": POLICY, "Cache-Control": "no-store"})
+
+    # Quick answers are given in the event loop: a thread would have to wait for the searches' threads once more.
+
+    @app.post("/api/games", summary="Begin a game, or continue a record")
+    def begin(body: NewGame, request: Request) -> dict[str, Any]:
+        visitor = request.client.host if request.client else ""
+        return tables.add(new_table(**body.model_dump(), visitor=visitor)).state()
+
+    @app.get("/api/games/{name}", summary="Show a game")
+    async def show(name: str) -> dict[str, Any]:
+        return tables.get(name).state()
+
+    @app.post("/api/games/{name}/move", summary="Play a move for the side to move")
+    async def play(name: str, body: Move) -> dict[str, Any]:
+        return _after(tables.get(name), lambda table: table.play(body.move))
+
+    @app.post("/api/games/{name}/engine", summary="Let the engine play its move; answers when it has moved")
+    async def answer(name: str, request: Request) -> dict[str, Any]:
+        table = tables.get(name)
+        await _while_connected(request, engines, table.answer(engines))
+        return table.state()
+
+    @app.post("/api/games/{name}/undo", summary="Take back a resignation or the last moves")
+    async def undo(name: str) -> dict[str, Any]:
+        return _after(tables.get(name), Table.undo)
+
+    @app.post("/api/games/{name}/resign", summary="Resign")
+    async def resign(name: str) -> dict[str, Any]:
+        return _after(tables.get(name), Table.resign)
+
+    @app.post("/api/games/{name}/dead", summary="Go, after both sides have passed: mark dead stones or take marks away")
+    async def mark(name: str, body: Mark, request: Request) -> dict[str, Any]:
+        table = tables.get(name)
+        if body.stone is None:
+            await _while_connected(request, engines, table.propose_dead(engines))
+        else:
+            table.mark(body.stone)
+        return table.state()
+
+    @app.post("/api/games/{name}/agree", summary="Go: count the board without the marked stones")
+    async def agree(name: str) -> dict[str, Any]:
+        return _after(tables.get(name), Table.agree)
+
+    @app.post("/api/games/{name}/hint", summary="Search the position: candidates, winrate, score, territory")
+    async def hint(name: str, body: Hint, request: Request) -> dict[str, Any]:
+        return await _while_connected(request, engines, tables.get(name).hint(engines, body.seconds))
+
+    @app.post("/api/games/{name}/check", summary="Return the loss of a move: winrate, points, and whether to warn")
+    async def check(name: str, body: Move, request: Request) -> dict[str, Any]:
+        return await _while_connected(request, engines, tables.get(name).check(engines, body.move))
+
+    @app.post(
+        "/api/games/{name}/analysis", summary="Search until the request is closed: a line of JSON for each report"
+    )
+    async def analyse(name: str) -> StreamingResponse:
+        return StreamingResponse(_lines(tables.get(name).analyse(engines)), media_type="application/x-ndjson")
+
+    @app.get("/api/games/{name}/record", summary="Return the game as SGF or KIF")
+    def record(name: str) -> Response:
+        text, ending = tables.get(name).record()
+        head = {"Content-Disposition": f'attachment; filename="yomi{ending}"'}
+        return PlainTextResponse(text, headers=head)
+
+    app.add_middleware(Guard, token=token, hosts=hosts)
+    return app
+
+
+def _after(table: Table, action: Callable[[Table], None]) -> dict[str, Any]:
+    action(table)
+    return table.state()
+
+
+async def _while_connected(request: Request, engines: Engines, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of `work`. It is cancelled, which ends its search, when the visitor closes the connection."""
+    task = asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait([task], timeout=LOOK_SECONDS))[0]:
+            if await request.is_disconnected():
+                raise HTTPException(499, "the visitor has left")
+            if engines.is_ending:
+                raise HTTPException(503, "the server ends")
+        return task.result()
+    finally:
+        task.cancel()
+
+
+async def _lines(opinions: AsyncGenerator[dict[str, Any], None]) -> AsyncIterator[str]:
+    """Yield lines of JSON. The answer has begun, so an error is a line, too."""
+    try:
+        async with contextlib.aclosing(opinions):
+            async for opinion in opinions:
+                yield json.dumps(opinion) + "\n"
+    except yomi.Error as error:
+        yield json.dumps({"detail": str(error)}) + "\n"
+
+
+@functools.cache
+def play_page() -> str:
+    """Return the page for playing. It contains its script and style, and asks this server only."""
+    own = files("yomi.web")
+    return fill(*(own.joinpath(name).read_text("utf-8") for name in PARTS))
+
+
+class Guard:
+    """Refuses requests before the application sees them: wrong addresses and tokens, other sites, large bodies."""
+
+    def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]) -> None:
+        self._app = app
+        self._token = token
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if fault := self._fault(Request(scope)):
+            status, detail = fault
+            await JSONResponse({"detail": detail}, status)(scope, receive, send)
+            return
+        seen = 0
+
+        async def limited() -> Message:  # a body may also come in parts without a length
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > MAX_BODY:
+                raise HTTPException(413, f"expected at most {MAX_BODY} bytes")
+            return message
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *HEADERS]
+            await send(message)
+
+        await self._app(scope, limited, with_headers)
+
+    def _fault(self, request: Request) -> tuple[int, str] | None:
+        """Return status and reason of a request that is refused."""
+        if self._hosts and (request.url.hostname or "") not in self._hosts:
+            return 421, "expected this machine's own address"
+        length = request.headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > MAX_BODY:
+            return 413, f"expected at most {MAX_BODY} bytes"
+        if request.scope["path"].startswith("/api/"):  # the path of `url` depends on the header Host
+            sent = request.headers.get("authorization", "").removeprefix("Bearer ")
+            if self._token and not hmac.compare_digest(sent.encode(), self._token.encode()):
+                return 401, "the token is missing or wrong: use the address that yomi printed"
+            origin = request.headers.get("origin")
+            if origin is not None and origin != f"{request.url.scheme}://{request.headers.get('host', '')}":
+                return 403, "requests of other sites are refused"
+        return None

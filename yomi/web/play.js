@@ -1,0 +1,357 @@
+// The page of `yomi serve`: sends moves to the server, draws what comes back. Boards are those of board.js.
+// @ts-check
+"use strict";
+
+/**
+ * @typedef {object} State a game, as the server sends it
+ * @property {string} id
+ * @property {"go" | "shogi"} game
+ * @property {number} width Go
+ * @property {number} height Go
+ * @property {[string, string][]} stones of the first position, Go: color and vertex
+ * @property {"B" | "W"} first who moves first, Go
+ * @property {string} sfen of the first position, shogi
+ * @property {string[]} moves GTP or USI
+ * @property {("B" | "W")[]} colors of the moves
+ * @property {string[]} legal shogi: legal moves
+ * @property {"black" | "white" | "both"} human
+ * @property {"B" | "W"} toMove
+ * @property {boolean} isHumansTurn
+ * @property {{dead: string[] | null, result: string} | null} counting Go, after the last pass; dead: null before the proposal
+ * @property {{B: Clock, W: Clock, increment: number, used: number} | null} clocks used: seconds of the current move
+ * @property {string} result as in SGF
+ * @property {{winner: "B" | "W" | "", reason: string, points: number | null} | null} ending
+ * @property {number} level 0: full strength
+ * @property {number} seconds of the engine's moves
+ */
+
+/** @typedef {{main: number, period: number, periods: number}} Clock seconds before the current move; overtime */
+/**
+ * @typedef {object} Opinion of the engine
+ * @property {number} ply moves before the position
+ * @property {number} visits
+ * @property {number} winrate Black's
+ * @property {number | null} score Black's lead
+ * @property {[string, number, number, number, number | null, string[]][]} candidates move, visits, prior, the mover's winrate and lead, line
+ * @property {number[] | null} ownership
+ */
+
+/** @type {State | null} */
+let game = null;
+let arrived = 0; // time of performance.now() at which `game` came
+/** @type {Opinion | null} */
+let hint = null;
+let selected = ""; // shogi: the square or hand piece that was clicked first, such as "7g" or "P*"
+let waiting = false;
+let message = "";
+let lastMove = ""; // its number and name
+/** Moves that wait for a choice of promotion. @type {string[]} */
+let choice = [];
+/** A move that may be a mistake: its loss of winrate and points. @type {{move: string, loss: number, points: number | null} | null} */
+let warning = null;
+let isPressed = false; // a click must end on the element on which it began: nothing is drawn meanwhile
+
+// The address may bring a token and a game: #token=...&game=...
+const hash = new URLSearchParams(location.hash.slice(1));
+const token = hash.get("token") ?? "";
+
+/** Send a request and return the answer. @param {string} path @param {object} [body] @param {AbortSignal} [signal] @returns {Promise<Response>} */
+async function ask(path, body, signal) {
+  /** @type {Record<string, string>} */
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  if (body) headers["Content-Type"] = "application/json";
+  const answer = await fetch(`/api/games${path}`, { method: body ? "POST" : "GET", headers, signal, body: body && JSON.stringify(body) });
+  if (answer.ok) return answer;
+  const found = await answer.json().catch(() => ({ detail: answer.statusText }));
+  throw new Error(typeof found.detail === "string" ? found.detail : JSON.stringify(found.detail));
+}
+
+/** Do work of the server, and show a message meanwhile; nothing if other work is in progress. @param {string} text @param {() => Promise<void>} work */
+async function busy(text, work) {
+  if (waiting) return;
+  waiting = true;
+  message = text;
+  try {
+    draw();
+    await work();
+    message = "";
+  } catch (error) {
+    message = `${t("illegal")}: ${/** @type {Error} */ (error).message}`;
+  }
+  waiting = false;
+  draw();
+}
+
+/** Show the game that a request returns; then let the engine do its part. @param {() => Promise<Response>} request */
+const follow = (request) => busy(t("wait"), async () => {
+  selected = "";
+  choice = [];
+  hint = warning = null;
+  draw();
+  await receive(request());
+  remember();
+  if (game && !game.result && !game.counting && !game.isHumansTurn) {
+    message = t("thinking");
+    draw();
+    await receive(ask(`/${game.id}/engine`, {}));
+  }
+  if (game?.counting && !game.counting.dead) {
+    message = t("counted");
+    draw();
+    await receive(ask(`/${game.id}/dead`, {}));
+  }
+});
+
+/** @param {Promise<Response>} answer */
+async function receive(answer) {
+  game = /** @type {State} */ (await (await answer).json());
+  arrived = performance.now();
+}
+
+function remember() {
+  if (!game) return;
+  hash.set("game", game.id);
+  history.replaceState(null, "", `#${hash}`);
+}
+
+// -- the position ------------------------------------------------------------------------------------------------------
+
+/** Return the positions of the game, the first before move 1. @param {State} state */
+function positionsOf(state) {
+  const found = replay(state, state.moves, state.colors);
+  found[found.length - 1].toMove = state.toMove === "B" ? BLACK : WHITE;
+  return found;
+}
+
+const canMove = () => game !== null && game.isHumansTurn && !game.result && !game.counting && !waiting;
+
+/** Play a move, if it is the visitor's turn. @param {string} move @param {boolean} isChecking whether to ask before a mistake */
+async function play(move, isChecking = isChecked("warn")) {
+  if (!game || !canMove()) return;
+  const { id } = game;
+  warning = null;
+  if (isChecking)
+    await busy(t("checking"), async () => {
+      const { loss, points, warns } = await (await ask(`/${id}/check`, { move })).json();
+      if (warns) warning = { move, loss, points };
+    });
+  if (warning) /** @type {HTMLElement} */ (document.querySelector("[data-do=reconsider]")).focus();
+  else follow(() => ask(`/${id}/move`, { move }));
+}
+
+/** A point of Go was clicked: play there, or mark its stones as dead. @param {string} vertex */
+function clickPoint(vertex) {
+  if (!game?.counting) play(vertex);
+  else if (!waiting) {
+    const { id } = game;
+    busy(t("wait"), () => receive(ask(`/${id}/dead`, { stone: vertex })));
+  }
+}
+
+/** A piece in the hand of shogi was chosen. @param {string} kind */
+function clickHand(kind) {
+  if (!canMove()) return;
+  selected = `${kind}*`;
+  choice = [];
+  draw();
+}
+
+/** A square of shogi was clicked: first a piece, then where it goes. @param {string} square */
+function clickSquare(square) {
+  if (!game || !canMove()) return;
+  const moves = game.legal.filter((move) => selected && move.startsWith(selected) && move.slice(2, 4) === square);
+  if (moves.length > 1) {
+    choice = moves;
+    draw();
+    /** @type {HTMLElement} */ (document.querySelector("[data-do=promote]")).focus();
+    return;
+  }
+  if (moves.length === 1) {
+    play(moves[0]);
+    return;
+  }
+  choice = [];
+  selected = game.legal.some((move) => move.startsWith(square)) ? square : "";
+  draw();
+}
+
+// -- drawing -----------------------------------------------------------------------------------------------------------
+
+function draw() {
+  drawLabels();
+  byId("promotion").hidden = choice.length === 0;
+  byId("counting").hidden = !game?.counting;
+  byId("warning").hidden = !warning;
+  byId("actions").hidden = byId("switches").hidden = !game || Boolean(game.counting);
+  byId("enter").hidden = !game || Boolean(game.counting);
+  for (const button of document.querySelectorAll("[data-do]"))
+    button.setAttribute("aria-disabled", String(waiting)); // `disabled` would take the focus away
+  for (const element of document.querySelectorAll("[data-do=pass], #territory")) /** @type {HTMLElement} */ (element).hidden = game?.game !== "go";
+  byId("keys").textContent = t("keys") + (game?.game === "shogi" ? ` ${t("drops")}` : "");
+  byId("board").setAttribute("aria-label", t("board"));
+  if (game) drawGame(game);
+  if (game && warning) {
+    const points = warning.points === null || warning.points < 0.5 ? "" : put(t("points"), warning.points.toFixed(1));
+    byId("warning-text").textContent = put(t("warning"), shownPosition(game).name(warning.move, language), percent(warning.loss, 0), points);
+  }
+  announce("status", message || statusText());
+  drawClocks();
+  updateAnalysis();
+}
+
+/** Write a text that screen readers announce when it changes. @param {string} id @param {string} text */
+function announce(id, text) {
+  if (byId(id).textContent !== text) byId(id).textContent = text;
+}
+
+/** @param {State} state */
+const shownPosition = (state) => /** @type {GoPosition | ShogiPosition} */ (positionsOf(state).pop());
+
+/** @param {State} state */
+function drawGame(state) {
+  const positions = positionsOf(state), position = positions[positions.length - 1];
+  const names = state.moves.map((move, number) => `${number + 1}. ${positions[number].name(move, language)}`);
+  lastMove = names[names.length - 1] ?? "";
+  const most = hint?.candidates[0]?.[1] || 1;
+  /** @type {Overlay} */
+  const overlay = { cursor: cursor, bottom: bottomColor(state), candidates: (hint?.candidates ?? []).map(([move, visits, , winrate]) => ({
+    move, label: String(Math.round(100 * winrate)), detail: short(visits), share: visits / most })) };
+  if (position instanceof GoPosition) {
+    overlay.onPlace = clickPoint;
+    overlay.ownership = isChecked("ownership") ? hint?.ownership ?? null : null;
+    if (state.counting) {
+      overlay.dead = state.counting.dead ?? [];
+      overlay.ownership = position.territory(overlay.dead);
+    }
+    byId("board").replaceChildren(drawGo(position, overlay, statusText()));
+  } else {
+    overlay.onPlace = clickSquare;
+    overlay.onHand = clickHand;
+    overlay.marked = targets(state);
+    byId("board").replaceChildren(drawShogi(position, overlay, statusText()));
+  }
+  byId("played").textContent = names.join("  ");
+  byId("facts").textContent = `${t(state.game)} · ${t("level")} ${state.level || t("full")}`;
+  byId("opinion").textContent = hint ? opinionText(state, hint) : "";
+  const rows = (hint?.candidates ?? []).map(([, visits, , winrate, lead, line]) => {
+    const text = lineNames(position, line);
+    return `${text[0]} ${percent(winrate)}${lead === null ? "" : ` ${lead > 0 ? "+" : ""}${lead.toFixed(1)}`} (${visits}): ${text.slice(1, 8).join(" ")}`;
+  });
+  byId("moves").replaceChildren(...rows.map((row) => html("p", {}, row)));
+}
+
+/** Return the color at the bottom of the board: the visitor's, unless it was turned by hand. @param {State} state */
+const bottomColor = (state) => bottomFor(state.human === "white" ? WHITE : BLACK);
+
+/** Return where the selected piece can go. @param {State} state */
+const targets = (state) => (selected ? state.legal.filter((move) => move.startsWith(selected)).map((move) => move.slice(2, 4)) : []);
+
+// -- actions -----------------------------------------------------------------------------------------------------------
+
+/** @type {Record<string, (state: State) => unknown>} */
+const ACTIONS = {
+  pass: () => play("pass"),
+  undo: (state) => follow(() => ask(`/${state.id}/undo`, {})),
+  resign: (state) => follow(() => ask(`/${state.id}/resign`, {})),
+  promote: () => choose(true),
+  keep: () => choose(false),
+  agree: (state) => follow(() => ask(`/${state.id}/agree`, {})),
+  anyway: () => {
+    byId("board").focus();
+    play(warning?.move ?? "", false);
+  },
+  reconsider: () => {
+    warning = null;
+    selected = "";
+    byId("board").focus();
+    draw();
+  },
+  hint: (state) => busy(t("thinking"), async () => {
+    const found = await (await ask(`/${state.id}/hint`, { seconds: 2 })).json();
+    if (found.ply === state.moves.length) hint = found;
+  }),
+  save: (state) => busy(t("wait"), async () => {
+    const answer = await ask(`/${state.id}/record`);
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(await answer.blob());
+    link.download = state.game === "go" ? "yomi.sgf" : "yomi.kif";
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }),
+};
+/** Play the move that was chosen, with or without promotion. @param {boolean} promotes */
+function choose(promotes) {
+  const move = choice.find((each) => each.endsWith("+") === promotes) ?? "";
+  choice = [];
+  byId("board").focus();
+  play(move);
+}
+
+for (const element of document.querySelectorAll("[data-do]"))
+  element.addEventListener("click", () => game && !waiting && ACTIONS[element.getAttribute("data-do") ?? ""](game));
+for (const element of document.querySelectorAll("#switches input"))
+  element.addEventListener("change", () => {
+    if (!isChecked("analyse")) hint = null;
+    draw();
+  });
+offerLanguages(draw);
+offerTurning(draw);
+addEventListener("pointerdown", () => (isPressed = true));
+for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => (isPressed = false));
+
+byId("enter").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const entry = /** @type {HTMLInputElement} */ (/** @type {HTMLFormElement} */ (byId("enter")).elements.namedItem("move"));
+  const move = entry.value.trim();
+  entry.value = "";
+  if (move) play(game?.game === "shogi" ? move.replace(/^[plnsgbr]\*/, (drop) => drop.toUpperCase()) : move);
+});
+
+const form = /** @type {HTMLFormElement} */ (byId("new"));
+const level = /** @type {HTMLSelectElement} */ (form.elements.namedItem("level"));
+for (let number = 0; number <= 10; number++) {
+  const option = new Option(number ? String(number) : "", String(number), number === 3, number === 3);
+  if (!number) option.setAttribute("data-label", "full");
+  level.add(option);
+}
+form.addEventListener("change", showForm);
+function showForm() {
+  const isGo = new FormData(form).get("game") === "go";
+  for (const element of document.querySelectorAll(".go")) /** @type {HTMLElement} */ (element).hidden = !isGo;
+  for (const side of ["B", "W"])
+    document.querySelector(`[name=human] option[value=${side === "B" ? "black" : "white"}]`)?.setAttribute("data-label", `${isGo ? "go" : "shogi"}${side}`);
+  drawLabels();
+}
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const values = new FormData(form), file = /** @type {File} */ (values.get("record")), isShogi = values.get("game") === "shogi";
+  const number = (/** @type {string} */ name) => Number(values.get(name));
+  cursor = "";
+  setTurned(false);
+  follow(async () => {
+    const answer = await ask("", {
+      game: values.get("game"), size: number("size"), handicap: isShogi ? 0 : number("handicap"),
+      human: values.get("human"), level: number("level"), seconds: number("seconds"),
+      clock: number("main") || number("byoyomi") || number("increment")
+        ? { main: 60 * number("main"), byoyomi: number("byoyomi"), periods: number("periods"), increment: number("increment") } : null,
+      record: file.size ? await textOf(file, isShogi) : null,
+    });
+    /** @type {HTMLInputElement} */ (form.elements.namedItem("record")).value = ""; // the next game begins without it
+    return answer;
+  });
+});
+
+/** Return the text of a record. Many files of shogi are Shift JIS. @param {File} file @param {boolean} isShogi */
+async function textOf(file, isShogi) {
+  const bytes = await file.arrayBuffer();
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return new TextDecoder(isShogi ? "shift_jis" : "utf-8").decode(bytes);
+  }
+}
+
+showForm();
+const before = hash.get("game");
+if (before) follow(() => ask(`/${encodeURIComponent(before)}`));
+else follow(() => ask("", { game: "go", size: 9, level: 3, human: "black" }));

@@ -1,0 +1,338 @@
+"""The games of visitors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import yomi
+from yomi.engine import play
+from yomi.engine.color import DRAW
+from yomi.engine.go.game import score_text
+from yomi.engine.go.points import Board, VertexError
+from yomi.engine.go.scoring import chains
+from yomi.engine.mistakes import WARNING_LOSS, WARNING_SECONDS, WARNING_VISITS
+from yomi.engine.play import Ended
+from yomi.engine.shogi.game import csa_ending
+from yomi.library.position import Position
+from yomi.library.values import Report
+from yomi.web.clocks import Clocks
+from yomi.web.engines import Engines
+from yomi.web.results import opinion, result_text
+from yomi.web.setup import MAX_MOVES, begin, letter
+
+MAX_TABLES = 200  # games that are kept; the oldest ones are dropped
+MAX_TABLES_PER_VISITOR = 50
+
+Sides = Literal["black", "white", "both"]
+SIDES = {"black": yomi.BLACK, "white": yomi.WHITE}
+
+
+class UnknownTableError(yomi.Error):
+    """A game that was never begun here, or was dropped for later ones."""
+
+
+@dataclass(eq=False)
+class Table:
+    """One game: its position, its clocks, and who plays."""
+
+    position: Position[Any]
+    human: Sides
+    level: int  # of the engine; 0: full strength
+    seconds: float  # of the engine's moves without clocks
+    first: dict[str, Any]  # the first position, for the page
+    clocks: Clocks | None = None
+    visitor: str = ""  # address
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(9))
+    ended: Ended | None = None  # by resignation, time, agreement or declaration
+    dead: set[str] | None = None  # Go: marked as dead after the last pass; None before the proposal
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    analyses: int = 0  # that were begun
+    opinion: tuple[list[str], Report] | None = None  # the newest report of an analysis, and the moves before it
+
+    @property
+    def is_humans_turn(self) -> bool:
+        return self.human == "both" or SIDES[self.human] == self.position.side_to_move
+
+    @property
+    def is_counting(self) -> bool:
+        """Go: whether both sides have passed, and are to agree on dead stones."""
+        raw = self.position._raw
+        if self.ended or self.position.game != "go" or not self.position.is_over:
+            return False
+        return raw.rules.has_agreement and not raw.is_no_result
+
+    def state(self) -> dict[str, Any]:
+        """Return the game for the page; play.js describes the fields (type State)."""
+        with self.lock:
+            self._check_time()
+            position, ended = self.position, self._final()
+            return {
+                "id": self.id,
+                "game": position.game,
+                **self.first,
+                "moves": position.moves,
+                # Records of Go have moves out of turn: handicap stones, or a first move of White.
+                "colors": [letter(color) for color, _ in position._raw.moves],
+                "legal": position.legal_moves() if not ended and position.game == "shogi" else [],
+                "human": self.human,
+                "level": self.level,
+                "seconds": self.seconds,
+                "toMove": letter(position.side_to_move),
+                "isHumansTurn": self.is_humans_turn,
+                "counting": {"dead": self._dead(), "result": score_text(self._lead())} if self.is_counting else None,
+                "clocks": self.clocks and self.clocks.state(is_running=self.is_humans_turn and not ended),
+                "result": result_text(ended),
+                "ending": ended and {"winner": letter(ended.winner), "reason": ended.ending, "points": ended.score},
+            }
+
+    def play(self, move: str) -> None:
+        """Play a visitor's move, or raise Error if the game is over or the move is illegal."""
+        with self.lock:
+            self._expect_open()
+            if len(self.position.moves) >= MAX_MOVES:
+                raise yomi.Error(f"{MAX_MOVES} moves have been played: take moves back, resign or begin another game")
+            color = self.position.side_to_move
+            self.position.play(move)
+            if self.clocks:
+                self.clocks.move(color, self.clocks.used)
+
+    def undo(self) -> None:
+        """Take back a result or a move, then moves until a visitor is to move again. Clocks are set back, too."""
+        with self.lock:
+            self._check_time()
+            if not self.ended:
+                self._undo_move()
+            self.ended = None
+            while not self.is_humans_turn and self.position.moves:
+                self._undo_move()
+            if self.clocks:
+                self.clocks.restart()
+
+    def resign(self) -> None:
+        """Resign for the visitor, also while the engine thinks; for the side to move if visitors play both."""
+        with self.lock:
+            self._expect_open()
+            self.ended = self._lost_by(SIDES.get(self.human, self.position.side_to_move), play.RESIGNATION)
+
+    async def answer(self, engines: Engines) -> None:
+        """Let the engine move, if it is its turn. A move of a position that has changed meanwhile is dropped."""
+        with self.lock:
+            if self.is_humans_turn or self._final() or self.position.is_over:
+                return
+            before, count = self.position.copy(), self.position.ply
+            limit = self.clocks.limit() if self.clocks else yomi.Limit(seconds=self.seconds)
+        async with engines.use(before, self.level, self.visitor) as engine:
+            decision = await engine.aplay(before, limit)
+        with self.lock:
+            if self.position.ply != count or self.position.moves != before.moves or self.ended:
+                return
+            color = before.side_to_move
+            # The clock counts the search only: the engine may have waited for other visitors.
+            used = decision.report.seconds if self.clocks else 0.0
+            if self.clocks and self.clocks.has_run_out(color, used):
+                self.ended = self._lost_by(color, play.TIME)
+            elif decision.win:  # shogi: by entering king
+                self.ended = Ended(color, play.DECLARATION)
+            elif decision.resign or decision.move is None:
+                self.ended = self._lost_by(color, play.RESIGNATION)
+            else:
+                self.position.play(decision.move)
+                if self.clocks:
+                    self.clocks.move(color, used)
+
+    # -- the end of a game of Go ---------------------------------------------------------------------------------------
+
+    async def propose_dead(self, engines: Engines) -> None:
+        """Mark the stones that the engine takes as dead."""
+        with self.lock:
+            self._expect_counting()
+            position: Any = self.position.copy()
+        async with engines.use(position, 0, self.visitor) as engine:
+            dead = await asyncio.to_thread(engine.dead_stones, position)
+        with self.lock:
+            if self.is_counting and self.position.moves == position.moves:
+                self.dead = set(dead)
+
+    def mark(self, vertex: str) -> None:
+        """Mark the stones connected to a stone as dead, or as alive again."""
+        with self.lock:
+            self._expect_counting()
+            raw = self.position._raw
+            try:
+                point = raw.board.parse_vertex(vertex)
+            except VertexError as error:
+                raise yomi.Error(str(error)) from None
+            chain = next((chain for _, chain in chains(raw) if point in chain), None)
+            if chain is None:
+                raise yomi.Error(f"no stone on {vertex}: expected a stone that is dead or alive")
+            self.dead = (self.dead or set()) ^ {raw.board.vertex(each) for each in chain}
+
+    def agree(self) -> None:
+        """End the game with the result of the marks."""
+        with self.lock:
+            self._expect_counting()
+            lead = self._lead()
+            self.ended = Ended(yomi.BLACK if lead > 0 else yomi.WHITE if lead < 0 else DRAW, play.SCORE, score=lead)
+
+    def _dead(self) -> list[str] | None:
+        return None if self.dead is None else sorted(self.dead)
+
+    def _lead(self) -> float:
+        position: Any = self.position
+        return float(position.lead(self.dead or ()))
+
+    # -- help ----------------------------------------------------------------------------------------------------------
+
+    async def hint(self, engines: Engines, seconds: float) -> dict[str, Any]:
+        """Return the engine's opinion of the position at full strength."""
+        return opinion(*await self._search(engines, yomi.Limit(seconds=seconds)))
+
+    async def analyse(self, engines: Engines) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield opinions until the position changes or another analysis of this game begins."""
+        with self.lock:
+            position = self.position.copy()
+            self.analyses += 1
+            number, moves = self.analyses, position.moves
+        async with contextlib.aclosing(engines.analyse(position, self.visitor)) as reports:
+            async for report in reports:
+                with self.lock:
+                    if number != self.analyses or self.position.moves != moves:
+                        return
+                    self.opinion = moves, report
+                yield opinion(position, report)
+
+    async def check(self, engines: Engines, move: str) -> dict[str, Any]:
+        """Return the loss of a move in winrate and points, and whether to warn. An analysis saves the first search."""
+        with self.lock:
+            self._expect_open()
+            position, known = self.position.copy(), self.opinion
+        if not position.is_legal(move):
+            return {"loss": 0.0, "points": None, "warns": False}  # `play` explains it
+        if known and known[0] == position.moves:
+            report = known[1]
+        else:
+            _, report = await self._search(engines, yomi.Limit(seconds=WARNING_SECONDS))
+        visited = next((each for each in report.moves if each.move.lower() == move.lower()), None)
+        if visited and visited.visits >= WARNING_VISITS:
+            after = visited.score
+        else:
+            _, other = await self._search(engines, yomi.Limit(seconds=WARNING_SECONDS), allow=[move])
+            after = other.score
+        best = report.best.score if report.best else report.score
+        points = None if best.lead is None or after.lead is None else best.lead - after.lead
+        loss = max(0.0, best.winrate - after.winrate)
+        return {"loss": loss, "points": points, "warns": loss >= WARNING_LOSS}
+
+    async def _search(
+        self, engines: Engines, limit: yomi.Limit, allow: list[str] | None = None
+    ) -> tuple[Position[Any], Report]:
+        with self.lock:
+            position = self.position.copy()
+        async with engines.use(position, 0, self.visitor) as engine:
+            return position, await engine.aanalyse(position, limit, allow=allow)
+
+    # -- records and results -------------------------------------------------------------------------------------------
+
+    def record(self) -> tuple[str, str]:
+        """Return the game as a record, and the ending of its file."""
+        with self.lock:
+            names = {"black": "yomi", "white": "yomi"}
+            names.update(dict.fromkeys(("black", "white") if self.human == "both" else (self.human,), ""))
+            position: Any = self.position
+            if position.game == "go":
+                return position.to_sgf(**names, result=result_text(self._final())), ".sgf"
+            ending = {"ending": csa_ending(self.ended, position._raw)} if self.ended else {}
+            return position.to_text("kif", **names, **ending), ".kif"
+
+    def _final(self) -> Ended | None:
+        """Return how the game ended; None if it has not."""
+        if self.ended or not self.position.is_over or self.is_counting:
+            return self.ended
+        position: Any = self.position
+        if position.game == "shogi":
+            outcome: Ended = position._raw.outcome()
+            return outcome
+        result = position.result()
+        return Ended(result.winner, play.NO_RESULT if result.text == "Void" else play.SCORE, score=self._lead())
+
+    def _undo_move(self) -> None:
+        self.position.undo()
+        self.dead = None
+        if self.clocks:
+            self.clocks.undo()
+
+    def _check_time(self) -> None:
+        """End the game if the visitor's time is over."""
+        color = self.position.side_to_move
+        is_running = self.is_humans_turn and not self.ended and not self.position.is_over
+        if self.clocks and is_running and self.clocks.has_run_out(color, self.clocks.used):
+            self.ended = self._lost_by(color, play.TIME)
+
+    def _expect_open(self) -> None:
+        self._check_time()
+        if self.position.is_over or self.ended:
+            raise yomi.Error("the game is over: take a move back or begin another game")
+
+    def _expect_counting(self) -> None:
+        if not self.is_counting:
+            raise yomi.Error("dead stones are marked when both sides have passed: pass first")
+
+    @staticmethod
+    def _lost_by(color: int, reason: str) -> Ended:
+        return Ended(yomi.BLACK + yomi.WHITE - color, reason)
+
+
+class Tables:
+    """The games by their ids, the latest last."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[str, Table] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, table: Table) -> Table:
+        """Keep a game. Old games are dropped, first the games of this visitor."""
+        with self._lock:
+            self._tables[table.id] = table
+            own = [each for each, other in self._tables.items() if other.visitor == table.visitor]
+            for each in own[:-MAX_TABLES_PER_VISITOR]:
+                del self._tables[each]
+            while len(self._tables) > MAX_TABLES:
+                self._tables.popitem(last=False)
+        return table
+
+    def get(self, name: str) -> Table:
+        """Return a game, or raise UnknownTableError."""
+        with self._lock:
+            if name not in self._tables:
+                raise UnknownTableError("this game is not known here any more: begin another game")
+            self._tables.move_to_end(name)
+            return self._tables[name]
+
+
+def new_table(
+    game: str,
+    *,
+    size: int,
+    height: int | None = None,
+    handicap: int,
+    record: str | None,
+    human: Sides,
+    level: int,
+    seconds: float,
+    clock: dict[str, Any] | None = None,
+    visitor: str = "",
+) -> Table:
+    """Return a game from the beginning, or from the end of a record's main line.
+
+    Raises:
+        Error: the record cannot be read, the board cannot have this handicap, or the clock has no time.
+    """
+    position, first = begin(game, Board(size, height or size), handicap, record)
+    return Table(position, human, level, seconds, first, Clocks(game, **clock) if clock else None, visitor)
